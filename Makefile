@@ -1,0 +1,41 @@
+# Each target makes .venv when it is missing; with it in place nothing is installed again.
+PYTHON ?= python3
+EXTRAS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+comma := ,
+STAMP := $(VENV)/installed-dev$(subst $(comma),-,$(EXTRAS))
+JOBS ?= 2
+
+.PHONY: run install test check bench docs-pictures clean
+
+run: $(STAMP)
+	$(BIN)/python -m tradewind.app.tour -o out
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
+	  echo "python3-venv is missing: apt-get install python3-venv, or PYTHON=/path/to/python3.11 make"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev$(if $(EXTRAS),$(comma)$(EXTRAS))]'
+	$(BIN)/python -m tradewind.app.warm
+	touch $@
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	$(BIN)/python -m benchmarks
+
+docs-pictures: $(STAMP)
+	$(BIN)/python -m tradewind.app.tour -o out --pictures docs/pictures
+
+clean:
+	rm -rf $(VENV) out build src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

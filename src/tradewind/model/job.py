@@ -1,0 +1,185 @@
+"""Jobs: the public part that a policy may see, and the customer behind it, whom only the world knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tradewind.model.errors import ScenarioError
+from tradewind.model.units import MICRO
+from tradewind.model.utility import Utility
+
+Demand = tuple[tuple[int, int], ...]
+"""(resource index, milli-units) pairs, rising by index, no zeros."""
+
+Architecture = Literal["ps", "ring"]
+Hold = Literal["until", "through"]
+Comm = Literal["none", "colocated", "flows", "ring"]
+RoundUnit = Literal["round", "worker-slot"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed:
+    """Runs for a given time on all its workers (traces). runtime_us is None where only the world knows it."""
+
+    runtime_us: int | None = None
+
+    @property
+    def total(self) -> int | None:
+        """Work to do, in microseconds of running."""
+        return self.runtime_us
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """New data arrives every slot at some sites and must be processed within the slot (mlBroker).
+
+    bytes_per_worker_slot  P: what one worker trains in a slot. Volumes arrive as events; the job stays until it
+    leaves, which only the world knows.
+    """
+
+    bytes_per_worker_slot: int
+
+    @property
+    def total(self) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """Chunks at sites, each trained for all epochs once (Eris).
+
+    chunks       (node, number of chunks) pairs: D
+    chunk_bytes  size of a chunk: theta
+    epochs       E
+    chunk_epochs_per_worker_slot_milli  P in thousandths of a chunk-epoch; a fractional P/E is allowed
+    """
+
+    chunks: tuple[tuple[int, int], ...]
+    chunk_bytes: int
+    epochs: int
+    chunk_epochs_per_worker_slot_milli: int
+
+    @property
+    def total(self) -> int:
+        """Work to do, in chunks."""
+        return sum(n for _, n in self.chunks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """A number of rounds (DPS, APSP) or worker-slots (GADGET), each with compute and communication time.
+
+    count        rounds or worker-slots to do; for worker-slots also the cap on what may be done
+    unit         round: a round takes the same time whatever the number of workers;
+                 worker-slot: n workers do n per slot
+    compute_us   computation of a round
+    comm         none       no communication
+                 colocated  free if all is on one node, else 2 * model_bytes / min(worker_bps, server_bps / workers)
+                            (DPS, equation (1))
+                 flows      2 * (w(hops) * model_bytes / bps + latency) of the slowest route (APSP)
+                 ring       (n-1)/n * model_bytes * (2 / ring_bps + 1 / reduce_bps), where more than one node is used;
+                            without the first term on one node (GADGET, equation (1))
+    rate         utility progress per round or worker-slot (GADGET's zeta)
+    whole_slots  the runtime is rounded up to whole slots (DPS)
+    pinned       (node, workers) pairs where the workers must run: APSP's worker sites; empty = free
+    """
+
+    count: int
+    unit: RoundUnit = "round"
+    compute_us: int = 0
+    comm: Comm = "none"
+    rate: float = 1.0
+    whole_slots: bool = False
+    pinned: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Work to do, in millionths of a round or worker-slot."""
+        return self.count * MICRO
+
+
+Work = Fixed | Stream | Dataset | Rounds
+KIND: dict[type, str] = {Fixed: "fixed", Stream: "stream", Dataset: "dataset", Rounds: "rounds"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a policy may know of a job, from its arrival on.
+
+    worker, server       demand of one worker and of one parameter server
+    workers_min/max      workers in any step with workers lie between them
+    servers              parameter servers in any step with workers (0 for a ring)
+    utility              the bid: what the customer says the job is worth (None: no bid)
+    nodes                where workers and servers may run (None: anywhere with capacity)
+    data_nodes           where data may be processed (None: anywhere)
+    model_bytes          size of the parameters
+    traffic_bytes_per_worker_slot  exchanged between a worker and a server elsewhere, per slot
+    worker_bps, server_bps         bandwidth that a worker and a server bring (DPS: h_k, H_m)
+    ring_bps             reserved on every hop of the ring (GADGET: b_i)
+    reduce_bps           speed of summing gradients (GADGET: G); 0 = instant
+    deploy_usd           due at a node where the job was absent the instant before
+    restart_us           work lost when workers or servers move
+    hold                 until: resources are free at the instant of completion; through: one microsecond later
+    caps                 (resource, milli-unit-slots) the job may use in all (GADGET (3), (11))
+    command              program of a live job
+    """
+
+    index: int
+    id: str
+    arrive_us: int
+    work: Work
+    worker: Demand
+    tenant: str = ""
+    architecture: Architecture = "ring"
+    server: Demand = ()
+    workers_min: int = 1
+    workers_max: int = 1
+    servers: int = 0
+    utility: Utility | None = None
+    nodes: frozenset[int] | None = None
+    data_nodes: frozenset[int] | None = None
+    model_bytes: int = 0
+    traffic_bytes_per_worker_slot: int = 0
+    worker_bps: int = 0
+    server_bps: int = 0
+    ring_bps: int = 0
+    reduce_bps: int = 0
+    deploy_usd: float = 0.0
+    restart_us: int = 0
+    hold: Hold = "until"
+    caps: Demand = ()
+    command: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.workers_min <= self.workers_max:
+            raise ScenarioError(
+                f"jobs[{self.id}]: workers_min is {self.workers_min} and workers_max {self.workers_max}; "
+                "needed is 1 <= workers_min <= workers_max"
+            )
+        if self.architecture == "ring" and self.servers:
+            raise ScenarioError(
+                f"jobs[{self.id}]: a ring has no parameter servers, found {self.servers}; use 0"
+            )
+
+    @property
+    def kind(self) -> str:
+        """fixed, stream, dataset or rounds."""
+        return KIND[type(self.work)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Customer:
+    """The private part, on the world's side only.
+
+    budget_usd  accepts any offer that costs at most this (None: no budget)
+    valuation   the true utility; accepts the offer with the largest valuation(delay) - payment, if positive
+    runtime_us  true runtime of a fixed job whose public runtime is unknown; how long a stream stays
+    """
+
+    budget_usd: float | None = None
+    valuation: Utility | None = None
+    runtime_us: int | None = None
+
+
+NOBODY = Customer()

@@ -1,0 +1,81 @@
+"""What a run leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from tradewind.model.setup import Objective
+
+
+class Violation(NamedTuple):
+    """A broken rule: which, by whom, where, when, by how much."""
+
+    rule: str
+    job: str = ""
+    node: str = ""
+    slot: int = -1
+    amount: float = 0.0
+    detail: str = ""
+
+    def __str__(self) -> str:
+        parts = [f"rule {self.rule}"]
+        if self.job:
+            parts.append(f"job {self.job}")
+        if self.node:
+            parts.append(f"at {self.node}")
+        if self.slot >= 0:
+            parts.append(f"slot {self.slot}")
+        return ", ".join(parts) + f": {self.detail}" + (f" (by {self.amount:g})" if self.amount else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """The offline bound of the whole horizon: belongs to scenario and objective, not to a policy.
+
+    ratio  objective / bound: >= 1 for min, <= 1 for max
+    kind   certified, or in-expectation
+    """
+
+    value: float
+    sense: Literal["min", "max"]
+    kind: Literal["certified", "in-expectation"]
+    ratio: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timings:
+    """Seconds by the wall clock; kept out of the run file, which is the same byte for byte each time."""
+
+    total: float
+    decide_p50: float
+    decide_p99: float
+
+
+Column = list[int] | list[float] | list[str]
+Table = Mapping[str, Column]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A finished run: header, metrics, tables (see docs/formats.md), audit, certificates."""
+
+    scenario_hash: str
+    scenario_name: str
+    policy: str
+    params: Mapping[str, Any]
+    seed: int
+    version: str
+    objective: Objective
+    metrics: Mapping[str, float]
+    violations: tuple[Violation, ...]
+    tables: Mapping[str, Table]
+    bound: Bound | None = None
+    certificates: tuple[Mapping[str, Any], ...] = ()
+    timings: Timings | None = field(default=None, compare=False)
+
+    @property
+    def value(self) -> float:
+        """The objective's value."""
+        return self.metrics[self.objective]

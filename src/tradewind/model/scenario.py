@@ -1,0 +1,278 @@
+"""Scenario: all problem data, with the future in it. No policy may import this module."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tradewind.model.errors import ScenarioError
+from tradewind.model.job import NOBODY, Customer, Dataset, Demand, Fixed, Job, Rounds, Stream
+from tradewind.model.network import reachable
+from tradewind.model.setup import Setup
+from tradewind.model.units import LARGEST
+from tradewind.model.view import Change
+
+CHANGE_KINDS = ("capacity", "bandwidth", "price", "egress", "node_down", "node_up", "link_down", "link_up")
+
+
+def _frozen(values: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+    array = np.array(values, dtype=np.int64)
+    array.setflags(write=False)
+    return array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Volumes:
+    """Data of stream jobs: rows (job, slot, node, bytes), sorted by slot, then job, then node."""
+
+    job: NDArray[np.int64] = field(default_factory=lambda: _frozen([]))
+    slot: NDArray[np.int64] = field(default_factory=lambda: _frozen([]))
+    node: NDArray[np.int64] = field(default_factory=lambda: _frozen([]))
+    bytes: NDArray[np.int64] = field(default_factory=lambda: _frozen([]))
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.job), len(self.slot), len(self.node), len(self.bytes)}
+        if len(lengths) != 1:
+            raise ScenarioError("volumes: the columns job, slot, node, bytes have different lengths")
+        order = np.lexsort((self.node, self.job, self.slot))
+        for name in ("job", "slot", "node", "bytes"):
+            object.__setattr__(self, name, _frozen(np.asarray(getattr(self, name), dtype=np.int64)[order]))
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """Setup, jobs in order of arrival, their customers, changes in order of time, volumes.
+
+    origin  what made it (workload, parameters, seed), for people; not part of the hash's meaning
+    """
+
+    name: str
+    setup: Setup
+    jobs: tuple[Job, ...]
+    customers: tuple[Customer, ...] = ()
+    changes: tuple[Change, ...] = ()
+    volumes: Volumes = field(default_factory=Volumes)
+    origin: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.customers:
+            object.__setattr__(self, "customers", (NOBODY,) * len(self.jobs))
+        if len(self.customers) != len(self.jobs):
+            raise ScenarioError(
+                f"there are {len(self.jobs)} jobs and {len(self.customers)} customers; one each is needed"
+            )
+        _check_order(self)
+        for job, customer in zip(self.jobs, self.customers, strict=True):
+            _check_job(self.setup, job, customer)
+        _check_changes(self)
+        _check_volumes(self)
+
+
+def _check_order(scenario: Scenario) -> None:
+    ids = [job.id for job in scenario.jobs]
+    if len(set(ids)) != len(ids):
+        twice = next(i for i, n in Counter(ids).items() if n > 1)
+        raise ScenarioError(f"jobs has the id {twice!r} twice; ids must differ. Rename one.")
+    before = 0
+    for i, job in enumerate(scenario.jobs):
+        if job.index != i:
+            raise ScenarioError(f"jobs[{job.id}].index is {job.index}; it must be its place, {i}")
+        if not before <= job.arrive_us < scenario.setup.horizon_us:
+            raise ScenarioError(
+                f"jobs[{job.id}].arrive_us is {job.arrive_us}; jobs are listed by arrival "
+                f"(the one before: {before}) and arrive before the horizon {scenario.setup.horizon_us}. "
+                "Sort the jobs or move the horizon."
+            )
+        before = job.arrive_us
+
+
+def _check_demand(setup: Setup, job: Job, name: str, demand: Demand) -> None:
+    for resource, milli in demand:
+        if not 0 <= resource < len(setup.resources):
+            raise ScenarioError(
+                f"jobs[{job.id}].{name} names resource {resource}; there are {len(setup.resources)}"
+            )
+        if not 0 < milli <= LARGEST:
+            raise ScenarioError(
+                f"jobs[{job.id}].{name}.{setup.resources[resource]} is {milli / 1000:g}; "
+                "it must be positive. Leave a resource out that is not needed."
+            )
+
+
+def _check_job(setup: Setup, job: Job, customer: Customer) -> None:
+    where = f"jobs[{job.id}]"
+    if not job.id:
+        raise ScenarioError(f"jobs[{job.index}].id is empty; give every job an id")
+    _check_demand(setup, job, "worker", job.worker)
+    if job.server:
+        _check_demand(setup, job, "server", job.server)
+    if job.caps:
+        _check_demand(setup, job, "caps", job.caps)
+    if not job.worker:
+        raise ScenarioError(f"{where}.worker asks for nothing; a worker needs at least one resource")
+    for name, places in (("nodes", job.nodes), ("data_nodes", job.data_nodes)):
+        if places is not None:
+            if not places:
+                raise ScenarioError(
+                    f"{where}.{name} allows no node at all; leave it out to allow all, or name one"
+                )
+            for node in places:
+                _check_node(setup, f"{where}.{name}", node)
+    for name in (
+        "arrive_us", "model_bytes", "traffic_bytes_per_worker_slot", "worker_bps", "server_bps", "ring_bps",
+        "reduce_bps", "restart_us", "servers",
+    ):  # fmt: skip
+        value = getattr(job, name)
+        if not 0 <= value <= LARGEST:
+            raise ScenarioError(f"{where}.{name} is {value}; it must lie between 0 and {LARGEST}")
+    if not 0 <= job.deploy_usd < float("inf"):
+        raise ScenarioError(f"{where}.deploy_usd is {job.deploy_usd}; it must be finite and not negative")
+    budget = customer.budget_usd
+    if budget is not None and not 0 <= budget < float("inf"):
+        raise ScenarioError(f"{where}.budget_usd is {budget}; it must be finite and not negative")
+    _check_work(setup, job, customer)
+
+
+def _check_node(setup: Setup, where: str, node: int) -> None:
+    if not 0 <= node < len(setup.nodes):
+        raise ScenarioError(f"{where} names node {node}; there are {len(setup.nodes)} nodes")
+
+
+def _positive(where: str, **values: int) -> None:
+    for name, value in values.items():
+        if not 0 < value <= LARGEST:
+            raise ScenarioError(f"{where}.{name} is {value}; it must be positive (at most {LARGEST})")
+
+
+def _check_work(setup: Setup, job: Job, customer: Customer) -> None:
+    where, work = f"jobs[{job.id}].work", job.work
+    match work:
+        case Fixed():
+            runtime = work.runtime_us if work.runtime_us is not None else customer.runtime_us
+            if runtime is None:
+                raise ScenarioError(
+                    f"{where}: nobody knows the runtime; give work.runtime_us (public) or private.runtime_us"
+                )
+            _positive(where, runtime_us=runtime)
+        case Stream():
+            _positive(where, bytes_per_worker_slot=work.bytes_per_worker_slot)
+            if customer.runtime_us is None:
+                raise ScenarioError(f"{where}: a stream needs private.runtime_us, the time until it leaves")
+            _positive(where, runtime_us=customer.runtime_us)
+        case Dataset():
+            _positive(
+                where, chunk_bytes=work.chunk_bytes, epochs=work.epochs,
+                chunk_epochs_per_worker_slot=work.chunk_epochs_per_worker_slot_milli,
+            )  # fmt: skip
+            for node, chunks in work.chunks:
+                _check_node(setup, f"{where}.chunks", node)
+                _positive(f"{where}.chunks[{setup.nodes[node].name}]", chunks=chunks)
+            if not work.chunks:
+                raise ScenarioError(
+                    f"{where}.chunks is empty; a dataset needs at least one chunk at one node"
+                )
+        case Rounds():
+            _check_rounds(setup, job, work)
+
+
+def _check_rounds(setup: Setup, job: Job, work: Rounds) -> None:
+    where = f"jobs[{job.id}].work"
+    _positive(where, count=work.count)
+    if not 0 <= work.compute_us <= LARGEST:
+        raise ScenarioError(f"{where}.compute_us is {work.compute_us}; it must not be negative")
+    if not 0 < work.rate < float("inf"):
+        raise ScenarioError(f"{where}.rate is {work.rate}; it must be positive and finite")
+    if work.unit == "round" and work.compute_us == 0 and (work.comm == "none" or job.model_bytes == 0):
+        raise ScenarioError(
+            f"{where}: a round takes no time at all; give compute_us, or communication with model_bytes"
+        )
+    if work.comm == "colocated" and job.model_bytes and not (job.worker_bps and job.server_bps):
+        raise ScenarioError(f"{where}: comm 'colocated' needs worker_bps and server_bps of the job")
+    if work.comm == "ring" and job.workers_max > 1 and not job.ring_bps:
+        raise ScenarioError(
+            f"jobs[{job.id}].ring_bps is 0; comm 'ring' needs the bandwidth reserved on each hop"
+        )
+    for node, workers in work.pinned:
+        _check_node(setup, f"{where}.pinned", node)
+        _positive(f"{where}.pinned[{setup.nodes[node].name}]", workers=workers)
+    if work.comm == "flows":
+        if not work.pinned:
+            raise ScenarioError(
+                f"{where}.pinned is empty; comm 'flows' needs the sites where the workers are"
+            )
+        seen = reachable(len(setup.nodes), setup.links, work.pinned[0][0])
+        for node, _ in work.pinned:
+            if node not in seen:
+                raise ScenarioError(
+                    f"{where}.pinned: {setup.nodes[node].name!r} cannot be reached from "
+                    f"{setup.nodes[work.pinned[0][0]].name!r}; the network is disconnected. Add a link."
+                )
+
+
+def _check_changes(scenario: Scenario) -> None:
+    setup, before = scenario.setup, 0
+    sizes = {"node": len(setup.nodes), "link": len(setup.links), "resource": len(setup.resources)}
+    kinds: dict[str, tuple[str, str]] = {
+        "capacity": ("node", "resource"), "bandwidth": ("link", "direction"), "price": ("node", "resource"),
+        "egress": ("node", "node"), "node_down": ("node", ""), "node_up": ("node", ""),
+        "link_down": ("link", ""), "link_up": ("link", ""),
+    }  # fmt: skip
+    for row, change in enumerate(scenario.changes):
+        where = f"changes[{row}]"
+        if change.kind not in kinds:
+            raise ScenarioError(f"{where}.kind is {change.kind!r}; allowed are {', '.join(CHANGE_KINDS)}")
+        if not before <= change.at_us:
+            raise ScenarioError(
+                f"{where}.at_us is {change.at_us}; changes are listed by time (the one before: {before})"
+            )
+        before = change.at_us
+        for name, index in zip(kinds[change.kind], (change.a, change.b), strict=True):
+            limit = {"direction": 3, "": 1}.get(name) or sizes[name]
+            if not 0 <= index < limit:
+                raise ScenarioError(
+                    f"{where}: {name or 'b'} is {index}; it must lie between 0 and {limit - 1}"
+                )
+        if change.value < 0:
+            raise ScenarioError(f"{where}.value is {change.value}; it must not be negative")
+        if change.kind in ("price", "egress") and change.at_us % setup.slot_us:
+            raise ScenarioError(
+                f"{where}: prices change at the start of a slot (a multiple of {setup.slot_us} us) only"
+            )
+
+
+def _check_volumes(scenario: Scenario) -> None:
+    volumes, setup = scenario.volumes, scenario.setup
+    if not len(volumes):
+        return
+    limits = (
+        ("job", len(scenario.jobs)),
+        ("slot", setup.slots),
+        ("node", len(setup.nodes)),
+        ("bytes", LARGEST),
+    )
+    for name, limit in limits:
+        column: NDArray[np.int64] = getattr(volumes, name)
+        bad = np.flatnonzero((column < 0) | (column >= limit))
+        if len(bad):
+            raise ScenarioError(
+                f"volumes.{name} has {column[bad[0]]} in row {bad[0]}; it must lie between 0 and {limit - 1}"
+            )
+    keys = np.stack([volumes.slot, volumes.job, volumes.node])
+    same = np.flatnonzero((keys[:, 1:] == keys[:, :-1]).all(axis=0))
+    if len(same):
+        row = int(same[0])
+        raise ScenarioError(
+            f"volumes has job {volumes.job[row]}, slot {volumes.slot[row]}, node {volumes.node[row]} twice; add the bytes up"
+        )
+    for j in np.unique(volumes.job):
+        if not isinstance(scenario.jobs[j].work, Stream):
+            raise ScenarioError(
+                f"volumes names jobs[{scenario.jobs[j].id}], which is no stream job; drop those rows"
+            )

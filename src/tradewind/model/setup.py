@@ -1,0 +1,188 @@
+"""Setup: the part of a scenario that everybody knows beforehand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from tradewind.model.errors import LookupFailed, ScenarioError
+from tradewind.model.network import Link
+from tradewind.model.site import Node
+from tradewind.model.tariff import Tariff
+from tradewind.model.units import LARGEST, UNLIMITED
+
+Objective = Literal["cost_usd", "profit_usd", "welfare_usd", "utility", "epoch_s", "jct_mean_s", "makespan_s"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+SENSE: dict[Objective, Literal["min", "max"]] = {
+    "cost_usd": "min",
+    "profit_usd": "max",
+    "welfare_usd": "max",
+    "utility": "max",
+    "epoch_s": "min",
+    "jct_mean_s": "min",
+    "makespan_s": "min",
+}
+
+
+def transport_weight(transport: str, hops: int) -> float:
+    """w(h) of a path of h hops: store-and-forward h, cut-through 1, chunks:K 1 + (h-1)/K."""
+    if transport == "store-and-forward":
+        return float(hops)
+    if transport == "cut-through":
+        return 1.0
+    return 1.0 + (hops - 1) / int(transport.partition(":")[2])
+
+
+def _check_transport(transport: str) -> None:
+    name, _, k = transport.partition(":")
+    fine = transport in ("store-and-forward", "cut-through") or (
+        name == "chunks" and k.isdecimal() and int(k) >= 1
+    )
+    if not fine:
+        raise ScenarioError(
+            f"transport is {transport!r}; allowed are store-and-forward, cut-through, chunks:K with K >= 1"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """Nodes, links, tariffs, clock and objective.
+
+    rent       (node, resource) -> Tariff in USD per unit-hour
+    egress     (source site, destination site) -> Tariff in USD per GB, by the GB of a slot
+    transfer_bytes_per_slot  what all jobs together may move between nodes in a slot (Eris's B); None = unlimited
+    slot_us    length of a slot; also the interval of checkpoints
+    horizon_us end of the run; arrivals lie before it
+    transport  weight of long paths (see transport_weight)
+    forecast   public expectations that a policy may use (DPS's n_k, horizon, …)
+    """
+
+    resources: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...] = ()
+    rent: Mapping[tuple[int, int], Tariff] = field(default_factory=dict)
+    egress: Mapping[tuple[int, int], Tariff] = field(default_factory=dict)
+    transfer_bytes_per_slot: int | None = None
+    slot_us: int
+    horizon_us: int
+    transport: str = "store-and-forward"
+    objective: Objective
+    forecast: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("rent", "egress", "forecast"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+        if self.slot_us <= 0 or self.horizon_us <= 0 or self.horizon_us > LARGEST:
+            raise ScenarioError(
+                f"slot_us is {self.slot_us} and horizon_us {self.horizon_us}; both must be positive (at most {LARGEST})"
+            )
+        if self.objective not in OBJECTIVES:
+            raise ScenarioError(f"objective is {self.objective!r}; allowed are {', '.join(OBJECTIVES)}")
+        _check_transport(self.transport)
+        self._check_names()
+        self._check_tree()
+        for number, link in enumerate(self.links):
+            for end in (link.a, link.b):
+                if not 0 <= end < len(self.nodes):
+                    raise ScenarioError(
+                        f"links[{number}] ends at node {end}; there are {len(self.nodes)} nodes"
+                    )
+        for key, value in self.forecast.items():
+            if not math.isfinite(value):
+                raise ScenarioError(f"forecast[{key}] is {value}; it must be a finite number")
+
+    def _check_names(self) -> None:
+        for what, names in (("resources", self.resources), ("nodes", tuple(n.name for n in self.nodes))):
+            if not names:
+                raise ScenarioError(f"{what} is empty; at least one is needed")
+            if len(set(names)) != len(names):
+                twice = next(n for i, n in enumerate(names) if n in names[:i])
+                raise ScenarioError(f"{what} has {twice!r} twice; names must differ")
+
+    def _check_tree(self) -> None:
+        count = len(self.nodes)
+        for i, node in enumerate(self.nodes):
+            if len(node.capacity_milli) != len(self.resources):
+                raise ScenarioError(
+                    f"nodes[{node.name}].capacity has {len(node.capacity_milli)} amounts; "
+                    f"there are {len(self.resources)} resources"
+                )
+            if not -1 <= node.parent < count or node.parent == i:
+                raise ScenarioError(f"nodes[{node.name}].parent is no other node of this scenario")
+        for i, node in enumerate(self.nodes):
+            steps, at = 0, i
+            while at >= 0:
+                at, steps = self.nodes[at].parent, steps + 1
+                if steps > count:
+                    raise ScenarioError(f"nodes[{node.name}] is its own ancestor; parents must form a tree")
+
+    @cached_property
+    def node_index(self) -> Mapping[str, int]:
+        """Node name -> index."""
+        return {node.name: i for i, node in enumerate(self.nodes)}
+
+    @cached_property
+    def resource_index(self) -> Mapping[str, int]:
+        """Resource name -> index."""
+        return {name: i for i, name in enumerate(self.resources)}
+
+    @cached_property
+    def hosts(self) -> tuple[int, ...]:
+        """Nodes that can run workers: all that are no switch and no parent of another."""
+        parents = {node.parent for node in self.nodes}
+        return tuple(i for i, n in enumerate(self.nodes) if n.kind != "switch" and i not in parents)
+
+    @cached_property
+    def lineage(self) -> tuple[tuple[int, ...], ...]:
+        """For each node: itself and the ancestors with a capacity of their own."""
+        result = []
+        for i in range(len(self.nodes)):
+            chain, at = [i], self.nodes[i].parent
+            while at >= 0:
+                if min(self.nodes[at].capacity_milli) < UNLIMITED:
+                    chain.append(at)
+                at = self.nodes[at].parent
+            result.append(tuple(chain))
+        return tuple(result)
+
+    @cached_property
+    def site_of(self) -> tuple[int, ...]:
+        """For each node: the topmost ancestor (the node itself where it has no parent)."""
+        result = []
+        for i in range(len(self.nodes)):
+            while self.nodes[i].parent >= 0:
+                i = self.nodes[i].parent
+            result.append(i)
+        return tuple(result)
+
+    @cached_property
+    def link_between(self) -> Mapping[tuple[int, int], int]:
+        """(from, to) -> link number (the first of parallel links)."""
+        found: dict[tuple[int, int], int] = {}
+        for number, link in enumerate(self.links):
+            found.setdefault((link.a, link.b), number)
+            found.setdefault((link.b, link.a), number)
+        return found
+
+    def node(self, name: str) -> int:
+        """Index of a node by name, or an error that suggests the nearest."""
+        try:
+            return self.node_index[name]
+        except KeyError:
+            raise LookupFailed("node", name, self.node_index) from None
+
+    def resource(self, name: str) -> int:
+        """Index of a resource by name, or an error that suggests the nearest."""
+        try:
+            return self.resource_index[name]
+        except KeyError:
+            raise LookupFailed("resource", name, self.resource_index) from None
+
+    @property
+    def slots(self) -> int:
+        """Slots that begin before the horizon."""
+        return -(-self.horizon_us // self.slot_us)

@@ -1,0 +1,40 @@
+"""Nodes: sites, racks, servers and switches, with what they can hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tradewind.model.errors import ScenarioError
+from tradewind.model.units import UNLIMITED
+
+NodeKind = Literal["site", "rack", "server", "switch"]
+NODE_KINDS: tuple[NodeKind, ...] = ("site", "rack", "server", "switch")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A place. What its children use counts against its own capacity too.
+
+    parent          index of the site or rack that holds it, -1 for none
+    capacity_milli  milli-units per resource (order of Setup.resources); UNLIMITED where not given
+    """
+
+    name: str
+    kind: NodeKind = "site"
+    parent: int = -1
+    capacity_milli: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise ScenarioError("a node has an empty name; give every node a name")
+        if self.kind not in NODE_KINDS:
+            raise ScenarioError(
+                f"nodes[{self.name}].kind is {self.kind!r}; allowed are {', '.join(NODE_KINDS)}"
+            )
+        for amount in self.capacity_milli:
+            if amount < 0 or amount > UNLIMITED:
+                raise ScenarioError(
+                    f"nodes[{self.name}].capacity is {amount / 1000:g}; it must be 0 or more. "
+                    "Leave the resource out where it is unlimited."
+                )

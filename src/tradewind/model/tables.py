@@ -1,0 +1,125 @@
+"""The tables of a run: one dictionary that the recorder, the run file, the audit of a file and the docs share.
+
+Rows are linked by number: `steps.plan` is a row of `plans`. Jobs, nodes, links and resources are indices in the
+scenario's order. -1 means none.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+ColumnType = Literal["int", "float", "str"]
+
+TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
+    "events": {
+        "at_us": ("int", "when it happened"),
+        "kind": (
+            "str",
+            "arrived, finished, left, released, voided, changed, data, slot, timer, accepted, declined, refused",
+        ),
+        "job": ("int", "the job concerned, or -1"),
+        "value": (
+            "int",
+            "voided: work kept; changed: row of the scenario's changes; data, slot: slot; accepted: offer",
+        ),
+    },
+    "decisions": {
+        "at_us": ("int", "when it was taken"),
+        "wake_us": ("int", "the timer it set, or -1"),
+        "why": ("str", "one line for people"),
+    },
+    "verdicts": {
+        "decision": ("int", "row of decisions"),
+        "job": ("int", "the job turned away"),
+        "reason": ("str", "why"),
+    },
+    "plans": {
+        "at_us": ("int", "when it was made"),
+        "decision": ("int", "row of decisions, or -1 for the plan of an offer"),
+        "job": ("int", "whose future it replaces"),
+    },
+    "steps": {
+        "plan": ("int", "row of plans; a plan without steps stops its job"),
+        "from_us": ("int", "first instant"),
+        "until_us": (
+            "int",
+            "instant after the last; -1 = until the job ends or a new plan replaces this one",
+        ),
+        "usd": ("float", "what the policy says it costs; 0 = says nothing"),
+    },
+    "places": {
+        "step": ("int", "row of steps; the rows of a step are in ring order, which is rank order"),
+        "node": ("int", "where"),
+        "workers": ("int", "workers there"),
+        "servers": ("int", "parameter servers there"),
+    },
+    "flows": {
+        "step": ("int", "row of steps"),
+        "src": ("int", "node where the data lies"),
+        "dst": ("int", "node where it is processed"),
+        "bytes": ("int", "how much"),
+    },
+    "routes": {
+        "step": ("int", "row of steps"),
+        "src": ("int", "node where it begins"),
+        "dst": ("int", "node where it ends"),
+        "bps": ("int", "reserved bit/s"),
+        "path": ("int", "number in paths"),
+        "duplex": ("str", "forward or push-pull"),
+    },
+    "paths": {
+        "path": ("int", "number of the path; each distinct path is stored once"),
+        "link": ("int", "its links, in order from src to dst"),
+    },
+    "offers": {
+        "at_us": ("int", "when it was made"),
+        "job": ("int", "to whom"),
+        "number": ("int", "place in the quote, from 0"),
+        "payment_usd": ("float", "what the customer would pay"),
+        "finish_us": ("int", "promised completion"),
+        "plan": ("int", "row of plans: what would be carried out"),
+    },
+    "prices": {
+        "offer": ("int", "row of offers"),
+        "resource": ("int", "which resource"),
+        "usd": ("float", "USD per unit of it"),
+    },
+    "answers": {
+        "at_us": ("int", "when"),
+        "job": ("int", "who was quoted"),
+        "taken": ("int", "number of the offer taken, or -1"),
+        "refused": ("str", "why there was no offer; empty where there was one"),
+        "why": ("str", "one line for people"),
+    },
+    "costs": {
+        "slot": ("int", "the slot billed"),
+        "kind": ("str", "rent, transfer, traffic or deploy"),
+        "a": ("int", "node (rent, deploy) or source (transfer, traffic)"),
+        "b": ("int", "resource (rent), job (deploy) or destination (transfer, traffic)"),
+        "amount": ("float", "mean units of the slot (rent), GB (transfer, traffic), times (deploy)"),
+        "usd": ("float", "what the operator pays"),
+    },
+    "payments": {
+        "job": ("int", "who pays"),
+        "usd": ("float", "how much"),
+    },
+    "outcomes": {
+        "job": ("int", "every job that arrived"),
+        "state": ("str", "finished, left, refused, declined or unfinished"),
+        "start_us": ("int", "first instant with workers, or -1"),
+        "finish_us": ("int", "completion, or -1"),
+        "work": (
+            "int",
+            "done: microseconds (fixed), chunks (dataset), millionths of a round or worker-slot (rounds)",
+        ),
+        "value_usd": ("float", "what the customer gained, before payment"),
+    },
+    "bills": {
+        "tenant": ("str", "the tenant, '' where the scenario has none"),
+        "kind": (
+            "str",
+            "alone: cost if each job had rented by itself at list price; pooled: its share of the cost",
+        ),
+        "usd": ("float", "how much"),
+    },
+}

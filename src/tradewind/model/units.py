@@ -1,0 +1,77 @@
+"""The unit system: books are integers, so sums never drift and equality is exact.
+
+| quantity  | unit                     | name ends in  |
+|-----------|--------------------------|---------------|
+| time      | microsecond              | `_us`         |
+| data      | byte (1 GB = 10^9)       | `_bytes`      |
+| bandwidth | bit per second           | `_bps`        |
+| resources | milli-unit (1 gpu = 1000)| `_milli`      |
+| money     | US dollar (float)        | `_usd`        |
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+US_PER_S: Final = 1_000_000
+US_PER_HOUR: Final = 3600 * US_PER_S
+MILLI: Final = 1000
+GB: Final = 10**9
+MICRO: Final = 1_000_000
+"""Work is counted in millionths of a round or of a worker-slot."""
+
+UNLIMITED: Final = 2**62
+"""Capacity where none is given."""
+OPEN: Final = 2**62
+"""End of a step that lasts until the job finishes or a new plan replaces it."""
+LARGEST: Final = 2**53
+"""No quantity in a file may be larger: beyond it a JSON number is no longer exact."""
+
+_TIME = {"us": 1, "ms": 1000, "s": US_PER_S, "min": 60 * US_PER_S, "h": US_PER_HOUR, "d": 24 * US_PER_HOUR}
+_DATA = {
+    "B": 1,
+    "kB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "TB": 10**12,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+}
+_RATE = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9, "Tbit/s": 10**12}
+_QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/]+)\s*")
+
+
+def _parse(text: str, table: dict[str, int], what: str) -> int:
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match.group(2) not in table:
+        raise ValueError(f"{text!r} is no {what}; write a number and one of {', '.join(table)}")
+    value = float(match.group(1)) * table[match.group(2)]
+    if not math.isfinite(value) or value > LARGEST:
+        raise ValueError(f"{text!r} is too large; at most {LARGEST} in the smallest unit")
+    return round(value)
+
+
+def parse_time_us(text: str) -> int:
+    """`"5 min"` -> 300000000 microseconds."""
+    return _parse(text, _TIME, "duration")
+
+
+def parse_bytes(text: str) -> int:
+    """`"92 MB"` -> 92000000 bytes."""
+    return _parse(text, _DATA, "data size")
+
+
+def parse_bps(text: str) -> int:
+    """`"5 Gbit/s"` -> 5000000000 bit/s."""
+    return _parse(text, _RATE, "bandwidth")
+
+
+def to_milli(units: float) -> int:
+    """Resource amount in natural units -> milli-units; at most three decimals are exact."""
+    milli = round(units * MILLI)
+    if not math.isclose(milli, units * MILLI, rel_tol=1e-12, abs_tol=1e-6):
+        raise ValueError(f"{units!r} has more than three decimals; resources are counted in thousandths")
+    return milli
