@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from tradewind.model.errors import ScenarioError
 from tradewind.model.job import NOBODY, Customer, Dataset, Demand, Fixed, Job, Rounds, Stream
-from tradewind.model.network import reachable
 from tradewind.model.setup import Setup
-from tradewind.model.units import LARGEST
+from tradewind.model.units import LARGEST, UNLIMITED
 from tradewind.model.view import Change
 
 CHANGE_KINDS = ("capacity", "bandwidth", "price", "egress", "node_down", "node_up", "link_down", "link_up")
@@ -25,7 +24,7 @@ def _frozen(values: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     return array
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Volumes:
     """Data of stream jobs: rows (job, slot, node, bytes), sorted by slot, then job, then node."""
 
@@ -44,6 +43,14 @@ class Volumes:
 
     def __len__(self) -> int:
         return len(self.job)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Volumes):
+            return NotImplemented
+        return all(
+            np.array_equal(getattr(self, name), getattr(other, name))
+            for name in ("job", "slot", "node", "bytes")
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +101,13 @@ def _check_order(scenario: Scenario) -> None:
 
 
 def _check_demand(setup: Setup, job: Job, name: str, demand: Demand) -> None:
+    before = -1
     for resource, milli in demand:
+        if resource <= before:
+            raise ScenarioError(
+                f"jobs[{job.id}].{name} names resource {resource} after {before}; indices must rise. Sort them."
+            )
+        before = resource
         if not 0 <= resource < len(setup.resources):
             raise ScenarioError(
                 f"jobs[{job.id}].{name} names resource {resource}; there are {len(setup.resources)}"
@@ -145,6 +158,12 @@ def _check_node(setup: Setup, where: str, node: int) -> None:
         raise ScenarioError(f"{where} names node {node}; there are {len(setup.nodes)} nodes")
 
 
+def _check_once(where: str, pairs: tuple[tuple[int, int], ...]) -> None:
+    nodes = [node for node, _ in pairs]
+    if len(set(nodes)) != len(nodes):
+        raise ScenarioError(f"{where} names a node twice; add its numbers up")
+
+
 def _positive(where: str, **values: int) -> None:
     for name, value in values.items():
         if not 0 < value <= LARGEST:
@@ -167,6 +186,7 @@ def _check_work(setup: Setup, job: Job, customer: Customer) -> None:
                 raise ScenarioError(f"{where}: a stream needs private.runtime_us, the time until it leaves")
             _positive(where, runtime_us=customer.runtime_us)
         case Dataset():
+            _check_once(f"{where}.chunks", work.chunks)
             _positive(
                 where, chunk_bytes=work.chunk_bytes, epochs=work.epochs,
                 chunk_epochs_per_worker_slot=work.chunk_epochs_per_worker_slot_milli,
@@ -199,6 +219,7 @@ def _check_rounds(setup: Setup, job: Job, work: Rounds) -> None:
         raise ScenarioError(
             f"jobs[{job.id}].ring_bps is 0; comm 'ring' needs the bandwidth reserved on each hop"
         )
+    _check_once(f"{where}.pinned", work.pinned)
     for node, workers in work.pinned:
         _check_node(setup, f"{where}.pinned", node)
         _positive(f"{where}.pinned[{setup.nodes[node].name}]", workers=workers)
@@ -207,7 +228,7 @@ def _check_rounds(setup: Setup, job: Job, work: Rounds) -> None:
             raise ScenarioError(
                 f"{where}.pinned is empty; comm 'flows' needs the sites where the workers are"
             )
-        seen = reachable(len(setup.nodes), setup.links, work.pinned[0][0])
+        seen = setup.reachable_from(work.pinned[0][0])
         for node, _ in work.pinned:
             if node not in seen:
                 raise ScenarioError(
@@ -239,8 +260,10 @@ def _check_changes(scenario: Scenario) -> None:
                 raise ScenarioError(
                     f"{where}: {name or 'b'} is {index}; it must lie between 0 and {limit - 1}"
                 )
-        if change.value < 0:
-            raise ScenarioError(f"{where}.value is {change.value}; it must not be negative")
+        if change.value < 0 or (change.value > LARGEST and change.value != UNLIMITED):
+            raise ScenarioError(f"{where}.value is {change.value}; it must lie between 0 and {LARGEST}")
+        if change.value and change.kind.endswith(("_down", "_up")):
+            raise ScenarioError(f"{where}.value is {change.value}; {change.kind} has no value, use 0")
         if change.kind in ("price", "egress") and change.at_us % setup.slot_us:
             raise ScenarioError(
                 f"{where}: prices change at the start of a slot (a multiple of {setup.slot_us} us) only"

@@ -10,13 +10,15 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from tradewind.model.errors import LookupFailed, ScenarioError
-from tradewind.model.network import Link
+from tradewind.model.network import Link, reachable
 from tradewind.model.site import Node
 from tradewind.model.tariff import Tariff
 from tradewind.model.units import LARGEST, UNLIMITED
 
 Objective = Literal["cost_usd", "profit_usd", "welfare_usd", "utility", "epoch_s", "jct_mean_s", "makespan_s"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+DEEPEST = 64
+"""Levels that sites, racks and servers may have."""
 SENSE: dict[Objective, Literal["min", "max"]] = {
     "cost_usd": "min",
     "profit_usd": "max",
@@ -91,6 +93,10 @@ class Setup:
                     raise ScenarioError(
                         f"links[{number}] ends at node {end}; there are {len(self.nodes)} nodes"
                     )
+        for name, second in (("rent", len(self.resources)), ("egress", len(self.nodes))):
+            for a, b in getattr(self, name):
+                if not (0 <= a < len(self.nodes) and 0 <= b < second):
+                    raise ScenarioError(f"{name}[{a}, {b}] prices something that the scenario does not have")
         for key, value in self.forecast.items():
             if not math.isfinite(value):
                 raise ScenarioError(f"forecast[{key}] is {value}; it must be a finite number")
@@ -117,8 +123,10 @@ class Setup:
             steps, at = 0, i
             while at >= 0:
                 at, steps = self.nodes[at].parent, steps + 1
-                if steps > count:
-                    raise ScenarioError(f"nodes[{node.name}] is its own ancestor; parents must form a tree")
+                if steps > DEEPEST:
+                    raise ScenarioError(
+                        f"nodes[{node.name}] has more than {DEEPEST} ancestors or is its own; parents must form a tree"
+                    )
 
     @cached_property
     def node_index(self) -> Mapping[str, int]:
@@ -135,6 +143,11 @@ class Setup:
         """Nodes that can run workers: all that are no switch and no parent of another."""
         parents = {node.parent for node in self.nodes}
         return tuple(i for i, n in enumerate(self.nodes) if n.kind != "switch" and i not in parents)
+
+    @cached_property
+    def host_set(self) -> frozenset[int]:
+        """The hosts as a set."""
+        return frozenset(self.hosts)
 
     @cached_property
     def lineage(self) -> tuple[tuple[int, ...], ...]:
@@ -167,6 +180,16 @@ class Setup:
             found.setdefault((link.a, link.b), number)
             found.setdefault((link.b, link.a), number)
         return found
+
+    @cached_property
+    def _reached(self) -> dict[int, frozenset[int]]:
+        return {}
+
+    def reachable_from(self, start: int) -> frozenset[int]:
+        """Nodes that can be reached from `start` over links with bandwidth in that direction; each start once."""
+        if start not in self._reached:
+            self._reached[start] = frozenset(reachable(len(self.nodes), self.links, start))
+        return self._reached[start]
 
     def node(self, name: str) -> int:
         """Index of a node by name, or an error that suggests the nearest."""

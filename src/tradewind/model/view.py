@@ -25,15 +25,6 @@ EventKind = Literal[
 ]
 
 
-class Event(NamedTuple):
-    """Something that happened. job is -1 where no job is concerned; value as listed in EventKind."""
-
-    at_us: int
-    kind: EventKind
-    job: int = -1
-    value: int = 0
-
-
 class Change(NamedTuple):
     """A change of the surroundings, public from its instant on.
 
@@ -47,6 +38,22 @@ class Change(NamedTuple):
     a: int
     b: int
     value: int
+
+
+class Event(NamedTuple):
+    """Something that happened.
+
+    job    -1 where no job is concerned
+    value  as listed in EventKind
+    fact   what is known from now on: the Job that arrived, the Change, the (node, bytes) volumes of a slot.
+           Nobody but the world holds facts of the future, so no policy can reach them.
+    """
+
+    at_us: int
+    kind: EventKind
+    job: int = -1
+    value: int = 0
+    fact: Job | Change | tuple[tuple[int, int], ...] | None = None
 
 
 class View(Protocol):

@@ -1,0 +1,223 @@
+"""The scalar types of the file schemas: each knows its unit, its range and what to tell a person."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+from pydantic import PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from tradewind.model import units
+from tradewind.model.errors import ScenarioError
+from tradewind.model.units import LARGEST, MILLI
+
+MOST_UNITS: Final = 10**12
+"""Largest resource amount in a file, in natural units: up to here thousandths survive a JSON number."""
+LONGEST_NAME: Final = 200
+DEEPEST: Final = 64
+"""Levels of nesting that free-form values (origin, params, certificates) may have."""
+
+
+def natural(milli: int) -> int | float:
+    """Milli-units -> natural units as they stand in a file."""
+    if milli > MOST_UNITS * MILLI:
+        raise ScenarioError(
+            f"an amount of {milli / MILLI:g} cannot be written; files hold at most {MOST_UNITS:,}"
+        )
+    return int(milli) // MILLI if milli % MILLI == 0 else int(milli) / MILLI
+
+
+def rule(text: str) -> PydanticCustomError:
+    """An error whose text says what is allowed; the reader adds where and what was found."""
+    return PydanticCustomError("tradewind", "{text}", {"text": text})
+
+
+def _whole(
+    low: int, what: str, parse: Callable[[str], int] | None = None, example: str = ""
+) -> Callable[[Any], int]:
+    allowed = f"it must be a whole number{what} from {low} to {LARGEST}"
+    if parse is not None:
+        allowed += f", or text with a unit such as {example!r}"
+
+    def check(value: Any) -> int:
+        if type(value) is int:
+            if low <= value <= LARGEST:
+                return value
+        elif type(value) is float:
+            if low <= value <= LARGEST and value.is_integer():
+                return int(value)
+        elif type(value) is str and parse is not None:
+            try:
+                number = parse(value)
+            except ValueError as error:
+                raise rule(f"{allowed} ({error})" if len(value) <= 60 else allowed) from None
+            if number >= low:
+                return number
+        raise rule(allowed)
+
+    return check
+
+
+def _number(value: Any) -> float:
+    if type(value) in (int, float) and abs(value) <= 1e300:
+        return float(value) + 0.0  # -0.0 becomes 0.0
+    raise rule("it must be a finite number")
+
+
+def _money(value: Any) -> float:
+    if type(value) in (int, float) and 0 <= value <= 1e300:
+        return float(value) + 0.0
+    raise rule("it must be a finite number of US dollars, 0 or more")
+
+
+def _thousandths(value: Any) -> int:
+    if type(value) is int and 0 <= value <= MOST_UNITS:
+        return value * MILLI
+    if type(value) is float and 0 <= value <= MOST_UNITS:
+        try:
+            return units.to_milli(value)
+        except ValueError:
+            pass
+    raise rule(f"it must be a number from 0 to {MOST_UNITS:,} with at most three decimals")
+
+
+def _name(value: Any) -> str:
+    if (
+        type(value) is str
+        and 0 < len(value) <= LONGEST_NAME
+        and value.isprintable()
+        and value.strip() == value
+    ):
+        return value
+    raise rule(
+        f"it must be a text of 1 to {LONGEST_NAME} printable characters without spaces at its ends"
+        + (". Put it in quotes." if isinstance(value, int | float) else "")
+    )
+
+
+def _text(value: Any) -> str:
+    if type(value) is str and "\x00" not in value:
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise rule("it must be valid Unicode text") from None
+        return value
+    raise rule("it must be a text")
+
+
+def _tenant(value: Any) -> str:
+    return "" if value == "" and type(value) is str else _name(value)
+
+
+def _flag(value: Any) -> bool:
+    if type(value) is bool:
+        return value
+    raise rule("it must be true or false")
+
+
+def _whole_any(value: Any) -> int:
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return value
+    raise rule("it must be a whole number of at most 64 bits")
+
+
+def plain(value: Any) -> Any:
+    """Checks a free-form JSON value: finite numbers, Unicode text, at most DEEPEST levels."""
+    pending: list[tuple[Any, int]] = [(value, 0)]
+    while pending:
+        item, depth = pending.pop()
+        if depth > DEEPEST:
+            raise rule(f"it is nested more than {DEEPEST} levels deep")
+        if isinstance(item, dict):
+            for key in item:
+                _text(key)
+            pending.extend((each, depth + 1) for each in item.values())
+        elif isinstance(item, list):
+            pending.extend((each, depth + 1) for each in item)
+        elif isinstance(item, str):
+            _text(item)
+        elif isinstance(item, float) and not math.isfinite(item):
+            raise rule("it holds a number that is not finite")
+        elif not isinstance(item, int | float | None):
+            raise rule("it must be made of text, numbers, true, false, null, lists and objects")
+    return value
+
+
+def _mapping(value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise rule("it must be an object")
+    return plain(value)
+
+
+def _measure(value: Any) -> float:
+    if value is None:
+        return math.nan
+    if value in ("inf", "-inf") and type(value) is str:
+        return float(value)
+    return _number(value)
+
+
+def _integer_schema(low: int, units_text: str = "") -> WithJsonSchema:
+    whole = {"type": "integer", "minimum": low, "maximum": LARGEST}
+    if not units_text:
+        return WithJsonSchema(whole)
+    return WithJsonSchema({"anyOf": [whole, {"type": "string", "pattern": units_text}]})
+
+
+_DIGITS = r"^\s*[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?\s*"
+_TIME = _DIGITS + r"(us|ms|s|min|h|d)\s*$"
+_DATA = _DIGITS + r"(B|kB|MB|GB|TB|KiB|MiB|GiB)\s*$"
+_RATE = _DIGITS + r"(bit/s|kbit/s|Mbit/s|Gbit/s|Tbit/s)\s*$"
+
+TimeUs = Annotated[
+    int,
+    PlainValidator(_whole(0, " of microseconds", units.parse_time_us, "5 min")),
+    _integer_schema(0, _TIME),
+]
+SpanUs = Annotated[
+    int,
+    PlainValidator(_whole(1, " of microseconds", units.parse_time_us, "5 min")),
+    _integer_schema(1, _TIME),
+]
+Bytes = Annotated[
+    int, PlainValidator(_whole(0, " of bytes", units.parse_bytes, "92 MB")), _integer_schema(0, _DATA)
+]
+SomeBytes = Annotated[
+    int, PlainValidator(_whole(1, " of bytes", units.parse_bytes, "92 MB")), _integer_schema(1, _DATA)
+]
+Bps = Annotated[
+    int, PlainValidator(_whole(0, " of bit/s", units.parse_bps, "5 Gbit/s")), _integer_schema(0, _RATE)
+]
+Count = Annotated[int, PlainValidator(_whole(0, "")), _integer_schema(0)]
+Some = Annotated[int, PlainValidator(_whole(1, "")), _integer_schema(1)]
+Whole = Annotated[
+    int,
+    PlainValidator(_whole_any),
+    WithJsonSchema({"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1}),
+]
+Milli = Annotated[
+    int,
+    PlainValidator(_thousandths),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": MOST_UNITS}),
+]
+Number = Annotated[float, PlainValidator(_number), WithJsonSchema({"type": "number"})]
+Usd = Annotated[float, PlainValidator(_money), WithJsonSchema({"type": "number", "minimum": 0})]
+Name = Annotated[
+    str,
+    PlainValidator(_name),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": LONGEST_NAME}),
+]
+Tenant = Annotated[
+    str, PlainValidator(_tenant), WithJsonSchema({"type": "string", "maxLength": LONGEST_NAME})
+]
+Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
+Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
+Plain = Annotated[Any, PlainValidator(plain), WithJsonSchema({})]
+PlainObject = Annotated[dict[str, Any], PlainValidator(_mapping), WithJsonSchema({"type": "object"})]
+Measure = Annotated[
+    float,
+    PlainValidator(_measure),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "null"}, {"enum": ["inf", "-inf"]}]}),
+]
