@@ -15,12 +15,12 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "at_us": ("int", "when it happened"),
         "kind": (
             "str",
-            "arrived, finished, left, released, voided, changed, data, slot, timer, accepted, declined, refused",
+            "arrived, finished, left, released, voided, changed, data, slot, timer, accepted, declined, refused, ended",
         ),
         "job": ("int", "the job concerned, or -1"),
         "value": (
             "int",
-            "voided: work kept; changed: row of the scenario's changes; data, slot: slot; accepted: offer",
+            "voided, ended: work done; changed: row of the scenario's changes; data, slot: slot; accepted: offer",
         ),
     },
     "decisions": {

@@ -22,6 +22,7 @@ EventKind = Literal[
     "accepted",  # the customer took an offer; value = number of the offer
     "declined",  # the customer refused the price
     "refused",  # the policy turned the job away
+    "ended",  # the run is over and the job was still there; value = work done
 ]
 
 

@@ -1,1 +1,1 @@
-
+"""Where decisions come true."""

@@ -1,0 +1,140 @@
+"""The audit's own bills: rent, transfer, traffic and deployment, posted when a step is over."""
+
+from __future__ import annotations
+
+from math import fsum
+
+from tradewind.audit.record import Record
+from tradewind.audit.work import comm_time_us
+from tradewind.model.decision import Step
+from tradewind.model.job import Rounds
+from tradewind.model.setup import Setup
+from tradewind.model.view import Change
+
+
+class Bills:
+    """Collects amounts per slot as integers; prices them at the end.
+
+    C1 transfer    F_rr'(GB moved in the slot)           mlBroker (1)
+    C2 rent        F_kr(mean units in the slot) * hours  mlBroker (2)
+    C3 deployment  c_i where the job was absent before   mlBroker (6)
+    C4 traffic     F_rr'(GB of parameters), in one tariff with transfer   mlBroker (7)
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._link_priced = any(link.usd_per_gb for link in setup.links)
+        self.is_idle = not setup.rent and not setup.egress and not self._link_priced
+        self._rent: dict[tuple[int, int, int], int] = {}
+        self._data: dict[tuple[int, int, int], int] = {}
+        self._traffic: dict[tuple[int, int, int], int] = {}
+        self._route_usd: list[float] = []
+        self._deploy_usd: list[float] = []
+        self._factors: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+
+    def change(self, change: Change) -> None:
+        """A price changes from a slot on."""
+        if change.kind in ("price", "egress"):
+            steps = self._factors.setdefault((change.kind, change.a, change.b), [])
+            steps.append((change.at_us // self._setup.slot_us, change.value))
+
+    def _factor(self, kind: str, a: int, b: int, slot: int) -> float:
+        value = 1000
+        for since, new in self._factors.get((kind, a, b), ()):
+            if since <= slot:
+                value = new
+        return value / 1000
+
+    def post(self, record: Record, now_us: int) -> None:
+        """Bills the part of a record's steps that lies between record.unbilled_us and now."""
+        job = record.job
+        if self.is_idle and not job.deploy_usd:
+            record.unbilled_us = now_us
+            return
+        for step in record.steps:
+            begin, end = max(step.from_us, record.unbilled_us), min(step.until_us, now_us)
+            if begin >= end:
+                continue
+            here = frozenset(
+                n for i, n in enumerate(step.nodes) if step.workers[i] or (step.servers and step.servers[i])
+            )
+            if job.deploy_usd:
+                stayed = record.last_nodes if record.last_end_us == begin else frozenset()
+                self._deploy_usd.extend([job.deploy_usd] * len(here - stayed))
+            record.last_nodes, record.last_end_us = here, end
+            if not self.is_idle:
+                self._post_step(record, step, begin, end)
+        record.unbilled_us = max(record.unbilled_us, now_us)
+
+    def _post_step(self, record: Record, step: Step, begin: int, end: int) -> None:
+        setup, job = self._setup, record.job
+        site = setup.site_of
+        if begin == step.from_us:
+            for flow in step.flows:
+                if site[flow.src] != site[flow.dst]:
+                    key = (begin // setup.slot_us, site[flow.src], site[flow.dst])
+                    self._data[key] = self._data.get(key, 0) + flow.bytes
+        servers = step.servers or (0,) * len(step.nodes)
+        for slot in range(begin // setup.slot_us, -(-end // setup.slot_us)):
+            span = min(end, (slot + 1) * setup.slot_us) - max(begin, slot * setup.slot_us)
+            for place, node in enumerate(step.nodes):
+                for demand, count in ((job.worker, step.workers[place]), (job.server, servers[place])):
+                    for resource, milli in demand if count else ():
+                        for payer in (node, site[node]):
+                            if (payer, resource) in setup.rent:
+                                key = (slot, payer, resource)
+                                self._rent[key] = self._rent.get(key, 0) + milli * count * span
+                                break
+            self._post_traffic(record, step, servers, slot, span)
+        if self._link_priced and isinstance(job.work, Rounds):
+            self._post_routes(record, step, end - begin)
+
+    def _post_traffic(
+        self, record: Record, step: Step, servers: tuple[int, ...], slot: int, span: int
+    ) -> None:
+        """Every worker pays traffic to every server elsewhere: g = y * s, in proportion to the servers there."""
+        size, total, site = record.job.traffic_bytes_per_worker_slot, sum(servers), self._setup.site_of
+        if not size or not total:
+            return
+        for i, node in enumerate(step.nodes):
+            for k, other in enumerate(step.nodes):
+                if servers[k] and step.workers[i] and site[node] != site[other]:
+                    key = (slot, site[node], site[other])
+                    amount = size * step.workers[i] * servers[k] * span // total
+                    self._traffic[key] = self._traffic.get(key, 0) + amount
+
+    def _post_routes(self, record: Record, step: Step, span: int) -> None:
+        job, work = record.job, record.job.work
+        assert isinstance(work, Rounds)
+        n = sum(step.workers)
+        per_round = 2 * job.model_bytes * ((n - 1) / n if work.comm == "ring" and n else 1)
+        rounds = span / max(1, work.compute_us + comm_time_us(self._setup, job, step))
+        for route in step.routes:
+            usd = sum(self._setup.links[link].usd_per_gb for link in route.path)
+            self._route_usd.append(rounds * per_round / 1e9 * usd)
+
+    def totals(self) -> dict[str, float]:
+        """USD by kind of cost."""
+        setup, hours = self._setup, self._setup.slot_us / 3.6e9
+        rent = [
+            setup.rent[node, resource].cost(amount / setup.slot_us / 1000)
+            * hours
+            * self._factor("price", node, resource, slot)
+            for (slot, node, resource), amount in sorted(self._rent.items())
+        ]
+        transfer, traffic = [], [fsum(self._route_usd)]
+        for slot, a, b in sorted(self._data.keys() | self._traffic.keys()):
+            if (a, b) in setup.egress:
+                moved = self._data.get((slot, a, b), 0) / 1e9
+                exchanged = self._traffic.get((slot, a, b), 0) / setup.slot_us / 1e9
+                usd = setup.egress[a, b].cost(moved + exchanged) * self._factor("egress", a, b, slot)
+                share = moved / (moved + exchanged) if moved + exchanged else 0.0
+                transfer.append(usd * share)
+                traffic.append(usd * (1 - share))
+        parts = {
+            "cost_transfer_usd": fsum(transfer),
+            "cost_rent_usd": fsum(rent),
+            "cost_deploy_usd": fsum(self._deploy_usd),
+            "cost_traffic_usd": fsum(traffic),
+        }
+        return {"cost_usd": fsum(parts.values()), **parts}

@@ -1,0 +1,161 @@
+"""The audit's capacity books: what every node, link and slot has promised, in integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tradewind.model.decision import Step
+from tradewind.model.job import Job
+from tradewind.model.result import Violation
+from tradewind.model.setup import Setup
+from tradewind.model.units import OPEN, UNLIMITED
+from tradewind.model.view import Change
+
+Claim = tuple[int, int, int]
+"""(row, slot or -1 for open-ended, amount)."""
+FOREVER = -1
+
+
+class Books:
+    """Rows: one per node and resource, two per link (a shared link uses the first), one for the bytes of a slot.
+
+    capacity   sum over jobs of l_r * y_s <= C_s^r at every node and all above it (DPS (2f), (2g), Eris (2e), GADGET (4))
+    bandwidth  sum over routes of b <= B_e on every link and direction (APSP (3), GADGET (8) per link)
+    transfer   sum of moved data and parameters in a slot <= B (Eris (2d))
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.now_slot = 0
+        resources = len(setup.resources)
+        self._width = resources
+        self._link_row = resources * len(setup.nodes)
+        self._moved_row = self._link_row + 2 * len(setup.links)
+        self.limit = [c for node in setup.nodes for c in node.capacity_milli]
+        self.limit += [bps for link in setup.links for bps in (link.ab_bps, link.ba_bps)]
+        self.limit.append(
+            UNLIMITED if setup.transfer_bytes_per_slot is None else setup.transfer_bytes_per_slot
+        )
+        self.open = [0] * len(self.limit)
+        self.booked: dict[int, dict[int, int]] = {}
+        self.down_nodes: set[int] = set()
+        self.down_links: set[int] = set()
+
+    def claims(self, job: Job, step: Step) -> list[Claim]:
+        """Everything a step needs, row by row and slot by slot."""
+        amounts: list[tuple[int, int]] = []
+        for place, node in enumerate(step.nodes):
+            workers = step.workers[place]
+            servers = step.servers[place] if step.servers else 0
+            for above in self.setup.lineage[node]:
+                for resource, milli in job.worker:
+                    amounts.append((above * self._width + resource, milli * workers))
+                if servers:
+                    for resource, milli in job.server:
+                        amounts.append((above * self._width + resource, milli * servers))
+        for route in step.routes:
+            here = route.src
+            for number in route.path:
+                link = self.setup.links[number]
+                backward = int(here != link.a)
+                here = link.a if backward else link.b
+                row = self._link_row + 2 * number
+                if link.shared:
+                    amounts.append((row, route.bps))
+                else:
+                    amounts.append((row + backward, route.bps))
+                    if route.duplex == "push-pull":
+                        amounts.append((row + 1 - backward, route.bps))
+        if self.limit[-1] != UNLIMITED:
+            amounts.append((self._moved_row, self._moved(job, step)))
+        if step.until_us == OPEN:
+            return [(row, FOREVER, amount) for row, amount in amounts]
+        slot_us = self.setup.slot_us
+        slots = range(step.from_us // slot_us, -(-step.until_us // slot_us))
+        return [(row, slot, amount) for row, amount in amounts for slot in slots]
+
+    @staticmethod
+    def _moved(job: Job, step: Step) -> int:
+        """theta * h over changed sites + lambda * workers away from the parameter server (Eris (2d))."""
+        data = sum(flow.bytes for flow in step.flows if flow.src != flow.dst)
+        if not step.servers:
+            return data
+        away = sum(w for w, s in zip(step.workers, step.servers, strict=True) if s == 0)
+        return data + away * job.traffic_bytes_per_worker_slot
+
+    def add(self, claims: Iterable[Claim]) -> None:
+        """Enters claims without asking."""
+        for row, slot, amount in claims:
+            if slot == FOREVER:
+                self.open[row] += amount
+            else:
+                book = self.booked.setdefault(row, {})
+                book[slot] = book.get(slot, 0) + amount
+
+    def remove(self, claims: Iterable[Claim]) -> None:
+        """Takes claims out again."""
+        for row, slot, amount in claims:
+            if slot == FOREVER:
+                self.open[row] -= amount
+            else:
+                self.booked[row][slot] -= amount
+
+    def exceeded(self, claims: Iterable[Claim]) -> tuple[int, int, int] | None:
+        """(row, slot, by how much) of the first row among `claims` that holds more than its limit; else None."""
+        for row, slot, _ in claims:
+            over = self.open[row] - self.limit[row]
+            book = self.booked.get(row)
+            if book:
+                if slot == FOREVER:
+                    for at, amount in book.items():
+                        if at >= self.now_slot and over + amount > 0:
+                            return row, at, over + amount
+                else:
+                    over += book.get(slot, 0)
+            if over > 0:
+                return row, self.now_slot if slot == FOREVER else slot, over
+        return None
+
+    def describe(self, found: tuple[int, int, int], job: str) -> Violation:
+        """A broken limit in words."""
+        row, slot, over = found
+        if row == self._moved_row:
+            return Violation(
+                "capacity.transfer", job, "", slot, over, f"{over} bytes more than may move in a slot"
+            )
+        if row >= self._link_row:
+            number, direction = divmod(row - self._link_row, 2)
+            link, names = self.setup.links[number], self.setup.nodes
+            a, b = (link.b, link.a) if direction else (link.a, link.b)
+            name = f"{names[a].name} -> {names[b].name}"
+            return Violation(
+                "capacity.link", job, name, slot, over, f"{over} bit/s more than {self.limit[row]}"
+            )
+        node, resource = divmod(row, self._width)
+        what, limit = self.setup.resources[resource], self.limit[row]
+        detail = f"{(limit + over) / 1000:g} {what} in use; there are {limit / 1000:g}"
+        return Violation("capacity.node", job, self.setup.nodes[node].name, slot, over / 1000, detail)
+
+    def change(self, change: Change) -> None:
+        """A limit changes."""
+        a, b, value = change.a, change.b, change.value
+        if change.kind == "capacity":
+            self.limit[a * self._width + b] = value
+        elif change.kind == "bandwidth":
+            row = self._link_row + 2 * a
+            if b == 2 or self.setup.links[a].shared:
+                self.limit[row] = self.limit[row + 1] = value
+            else:
+                self.limit[row + b] = value
+        elif change.kind.startswith("node_"):
+            (self.down_nodes.add if change.kind == "node_down" else self.down_nodes.discard)(a)
+        elif change.kind.startswith("link_"):
+            (self.down_links.add if change.kind == "link_down" else self.down_links.discard)(a)
+
+    def every_row(self) -> list[Claim]:
+        """A claim on each row and each slot still ahead: for a look at everything."""
+        rows: list[Claim] = [(row, FOREVER, 0) for row in range(len(self.limit))]
+        rows += [
+            (row, slot, 0) for row, book in self.booked.items() for slot in book if slot >= self.now_slot
+        ]
+        return rows

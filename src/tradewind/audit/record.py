@@ -1,0 +1,78 @@
+"""What the audit writes down about one job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tradewind.model.decision import Plan, Step
+from tradewind.model.job import Customer, Job
+from tradewind.model.result import Violation
+from tradewind.model.setup import Setup
+
+Rule = Callable[["Case"], Violation | None]
+
+
+class Record:
+    """The audit's own books of a job; nothing here comes from the ledger or the world."""
+
+    __slots__ = (
+        "cap_used", "chunks_done", "comm_span_us", "comm_us",
+        "committed_us", "customer", "data_slot", "done", "finish_us", "holds", "job",
+        "last_end_us", "last_nodes", "last_places", "paid", "promise_us", "rules", "since_us", "start_us", "state",
+        "steps", "total", "unbilled_us", "volumes",
+    )  # fmt: skip
+
+    def __init__(self, job: Job, customer: Customer, total: int | None, rules: tuple[Rule, ...]) -> None:
+        self.job, self.customer, self.total, self.rules = job, customer, total, rules
+        self.state = "waiting"
+        self.steps: tuple[Step, ...] = ()
+        self.committed_us = 0
+        self.holds: list[tuple[int, int, int]] = []
+        self.done = 0
+        self.since_us = 0  # work before this instant is in `done`
+        self.unbilled_us = 0
+        self.start_us = -1
+        self.finish_us = -1
+        self.promise_us = -1
+        self.paid: float | None = None
+        self.chunks_done: dict[int, int] = {}
+        self.cap_used: dict[int, int] = {}
+        self.volumes: tuple[tuple[int, int], ...] = ()
+        self.data_slot = -1
+        self.comm_us = self.comm_span_us = (
+            0  # communication time of a round, weighted by time, and the weight
+        )
+        self.last_end_us = -1
+        self.last_nodes: frozenset[int] = frozenset()
+        self.last_places: frozenset[tuple[int, int]] = frozenset()
+
+    @property
+    def is_over(self) -> bool:
+        """Finished, left or turned away."""
+        return self.state in ("finished", "left", "refused", "declined", "unfinished")
+
+
+class Case:
+    """A plan before the court."""
+
+    __slots__ = ("down_links", "down_nodes", "now_us", "plan", "record", "setup")
+
+    def __init__(
+        self,
+        setup: Setup,
+        record: Record,
+        plan: Plan,
+        now_us: int,
+        down_nodes: set[int],
+        down_links: set[int],
+    ) -> None:
+        self.setup, self.record, self.plan, self.now_us = setup, record, plan, now_us
+        self.down_nodes, self.down_links = down_nodes, down_links
+
+    def broken(
+        self, rule: str, detail: str, *, node: int = -1, at_us: int = -1, amount: float = 0.0
+    ) -> Violation:
+        """A violation by this plan."""
+        at = self.now_us if at_us < 0 else at_us
+        name = self.setup.nodes[node].name if 0 <= node < len(self.setup.nodes) else ""
+        return Violation(rule, self.record.job.id, name, at // self.setup.slot_us, amount, detail)

@@ -1,0 +1,102 @@
+"""Rules of data: what must be processed, where, with how many workers."""
+
+from __future__ import annotations
+
+from tradewind.audit.record import Case
+from tradewind.model.decision import Step
+from tradewind.model.job import Dataset, Stream
+from tradewind.model.result import Violation
+
+
+def _sums(step: Step) -> tuple[dict[int, int], dict[int, int]]:
+    """Bytes by source and by destination."""
+    out: dict[int, int] = {}
+    into: dict[int, int] = {}
+    for flow in step.flows:
+        out[flow.src] = out.get(flow.src, 0) + flow.bytes
+        into[flow.dst] = into.get(flow.dst, 0) + flow.bytes
+    return out, into
+
+
+def stream_is_processed(case: Case) -> Violation | None:
+    """All data of the slot is processed within it: sum_r' q_rr' = D_r (mlBroker (8b)), in a step of this slot only."""
+    record, slot_us = case.record, case.setup.slot_us
+    slot = case.now_us // slot_us
+    wanted = {node: size for node, size in record.volumes if size} if record.data_slot == slot else {}
+    if not case.plan.steps and wanted:
+        return case.broken(
+            "data.stream", "a plan without steps, but there is data in this slot", amount=sum(wanted.values())
+        )
+    for step in case.plan.steps:
+        if step.from_us != slot * slot_us or step.until_us != (slot + 1) * slot_us:
+            return case.broken(
+                "data.stream_slot",
+                "a stream is planned slot by slot: one step over exactly this slot",
+                at_us=step.from_us,
+            )
+        out = {node: size for node, size in _sums(step)[0].items() if size}
+        if out != wanted:
+            node = next(n for n in out.keys() | wanted.keys() if out.get(n, 0) != wanted.get(n, 0))
+            gap = wanted.get(node, 0) - out.get(node, 0)
+            return case.broken(
+                "data.stream", f"{gap} bytes of this slot are not processed", node=node, amount=gap
+            )
+    return None
+
+
+def workers_keep_up_with_the_stream(case: Case) -> Violation | None:
+    """P * y_r >= sum_r' q_r'r (mlBroker (8a))."""
+    work = case.record.job.work
+    assert isinstance(work, Stream)
+    for step in case.plan.steps:
+        workers = dict(zip(step.nodes, step.workers, strict=True))
+        for node, size in _sums(step)[1].items():
+            over = size - work.bytes_per_worker_slot * workers.get(node, 0)
+            if over > 0:
+                return case.broken(
+                    "data.workers", f"{size} bytes for {workers.get(node, 0)} workers", node=node, amount=over
+                )
+    return None
+
+
+def chunks_exist(case: Case) -> Violation | None:
+    """Each chunk is trained at most once: processed + planned <= D_r for every source r (Eris (2a), per source)."""
+    record, work = case.record, case.record.job.work
+    assert isinstance(work, Dataset)
+    taken = dict(record.chunks_done)
+    for step in case.plan.steps:
+        for flow in step.flows:
+            if flow.bytes % work.chunk_bytes:
+                return case.broken(
+                    "data.chunks", f"{flow.bytes} bytes are no whole number of chunks", node=flow.src
+                )
+            taken[flow.src] = taken.get(flow.src, 0) + flow.bytes // work.chunk_bytes
+        if step.until_us - step.from_us > case.setup.slot_us:
+            return case.broken(
+                "data.dataset_slot", "a step with data lasts one slot at most", at_us=step.from_us
+            )
+    have = dict(work.chunks)
+    for node, count in taken.items():
+        if count > have.get(node, 0):
+            over = count - have.get(node, 0)
+            return case.broken(
+                "data.dataset", f"{count} chunks of {have.get(node, 0)} are used", node=node, amount=over
+            )
+    return None
+
+
+def workers_keep_up_with_the_chunks(case: Case) -> Violation | None:
+    """P * g_r >= E * sum_r' h_r'r, so a ceiling per site (Eris (2b)); P in thousandths."""
+    work = case.record.job.work
+    assert isinstance(work, Dataset)
+    for step in case.plan.steps:
+        workers = dict(zip(step.nodes, step.workers, strict=True))
+        for node, size in _sums(step)[1].items():
+            need = 1000 * work.epochs * (size // work.chunk_bytes)
+            over = need - work.chunk_epochs_per_worker_slot_milli * workers.get(node, 0)
+            if over > 0:
+                return case.broken(
+                    "data.workers", f"{size // work.chunk_bytes} chunks for {workers.get(node, 0)} workers", node=node,
+                    at_us=step.from_us, amount=over / 1000,
+                )  # fmt: skip
+    return None

@@ -1,0 +1,152 @@
+"""Rules of form, time and place that hold for every plan."""
+
+from __future__ import annotations
+
+from tradewind.audit.record import Case
+from tradewind.model.result import Violation
+from tradewind.model.units import OPEN
+
+
+def _is_int(value: object) -> bool:
+    return type(value) is int
+
+
+def form_is_sound(case: Case) -> Violation | None:
+    """Counts are whole and not negative, lists are of one length, every node is a host and appears once.
+
+    y_s, z_s in {0, 1, 2, …} for every node s (mlBroker (8k), DPS (2h), Eris (2h), GADGET (4))
+    """
+    nodes_total, hosts = len(case.setup.nodes), case.setup.host_set
+    for step in case.plan.steps:
+        nodes, workers, servers = step.nodes, step.workers, step.servers
+        if len(workers) != len(nodes) or (servers and len(servers) != len(nodes)):
+            return case.broken(
+                "form.lengths", f"{len(nodes)} nodes, {len(workers)} workers, {len(servers)} servers"
+            )
+        for node in nodes:
+            if not _is_int(node) or not 0 <= node < nodes_total:
+                return case.broken("form.node", f"node {node!r} does not exist")
+            if node not in hosts:
+                return case.broken("form.node", "this node runs no workers or servers", node=node)
+        if len(nodes) > 1 and len(set(nodes)) != len(nodes):
+            return case.broken("form.node_once", f"a node is visited twice: {nodes}")
+        for count in workers + servers:
+            if not _is_int(count) or count < 0:
+                return case.broken("form.count", f"{count!r} is no whole number of workers or servers")
+        for flow in step.flows:
+            if (
+                not all(_is_int(v) and v >= 0 for v in flow)
+                or flow.src >= nodes_total
+                or flow.dst >= nodes_total
+            ):
+                return case.broken("form.flow", f"{flow} is no flow")
+    return None
+
+
+def time_is_sound(case: Case) -> Violation | None:
+    """Steps follow each other, none lies in the past or before arrival; bounded steps lie on the slot grid.
+
+    y[t] = 0 for t < a (Eris (2g), GADGET (6)); from_k < until_k <= from_(k+1)
+    """
+    now, slot = case.now_us, case.setup.slot_us
+    before = now
+    for step in case.plan.steps:
+        begin, until = step.from_us, step.until_us
+        if not _is_int(begin) or not _is_int(until) or begin < before or until <= begin:
+            return case.broken(
+                "time.order", f"a step from {begin!r} until {until!r} us; it must begin at {before} or later"
+            )
+        if begin != now and (begin % slot or until == OPEN):
+            return case.broken(
+                "time.grid", f"a future step from {begin} us; it must begin at a slot and have an end"
+            )
+        if until != OPEN and until % slot:
+            return case.broken("time.grid", f"a bounded step until {until} us; slots are {slot} us long")
+        if until != OPEN and until > -(-case.setup.horizon_us // slot) * slot:
+            return case.broken(
+                "time.horizon", f"a step until {until} us; the run ends at {case.setup.horizon_us}"
+            )
+        before = until
+    return None
+
+
+def workers_are_in_range(case: Case) -> Violation | None:
+    """workers_min <= sum_s y_s <= workers_max in every step with workers (GADGET (2), DPS (2d))."""
+    job = case.record.job
+    for step in case.plan.steps:
+        total = sum(step.workers)
+        if total and not job.workers_min <= total <= job.workers_max:
+            return case.broken(
+                "workers.range",
+                f"{total} workers; allowed are {job.workers_min} to {job.workers_max}",
+                at_us=step.from_us,
+            )
+        if not total and not any(step.servers):
+            return case.broken(
+                "workers.none", "a step without workers and servers; leave it out", at_us=step.from_us
+            )
+    return None
+
+
+def servers_are_in_number(case: Case) -> Violation | None:
+    """sum_s z_s = servers in every step (mlBroker (8f), DPS (2e), APSP (1), Eris (2c) where there are workers)."""
+    job = case.record.job
+    for step in case.plan.steps:
+        if sum(step.servers) != job.servers:
+            return case.broken(
+                "servers.number",
+                f"{sum(step.servers)} parameter servers; needed are {job.servers}",
+                at_us=step.from_us,
+            )
+    return None
+
+
+def places_are_allowed(case: Case) -> Violation | None:
+    """Workers and servers only at nodes in job.nodes, data only processed in job.data_nodes (residency)."""
+    job = case.record.job
+    for step in case.plan.steps:
+        for node in step.nodes:
+            if job.nodes is not None and node not in job.nodes:
+                return case.broken(
+                    "places.allowed", "the job may not run here", node=node, at_us=step.from_us
+                )
+        for flow in step.flows:
+            if job.data_nodes is not None and flow.dst not in job.data_nodes:
+                return case.broken(
+                    "places.residency", "the job's data may not go here", node=flow.dst, at_us=step.from_us
+                )
+    return None
+
+
+def nodes_are_up(case: Case) -> Violation | None:
+    """No step uses a node (or a node under it) or a link that is down."""
+    if not case.down_nodes and not case.down_links:
+        return None
+    parents = [node.parent for node in case.setup.nodes]
+    for step in case.plan.steps:
+        for node in step.nodes:
+            at = node
+            while at >= 0:
+                if at in case.down_nodes:
+                    return case.broken("places.up", "the node is down", node=node)
+                at = parents[at]
+        for route in step.routes:
+            for link in route.path:
+                if link in case.down_links:
+                    return case.broken("routes.up", f"link {link} is down")
+    return None
+
+
+def pinned_workers_stay(case: Case) -> Violation | None:
+    """Workers are exactly where the job pins them (APSP's worker sites)."""
+    pinned = getattr(case.record.job.work, "pinned", ())
+    if not pinned:
+        return None
+    wanted = dict(pinned)
+    for step in case.plan.steps:
+        found = {n: w for n, w in zip(step.nodes, step.workers, strict=True) if w}
+        if found != wanted:
+            return case.broken(
+                "workers.pinned", f"workers at {found}; they belong at {wanted}", at_us=step.from_us
+            )
+    return None

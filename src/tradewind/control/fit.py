@@ -1,0 +1,49 @@
+"""Whether a policy can run a scenario; the reason is said before anything starts."""
+
+from __future__ import annotations
+
+from tradewind.model.errors import Unsupported
+from tradewind.model.job import Fixed, Job, Rounds
+from tradewind.model.scenario import Scenario
+from tradewind.model.spec import Spec
+
+
+def mismatch(spec: Spec, scenario: Scenario) -> str:
+    """Why the policy cannot run the scenario; empty where it can."""
+    setup = scenario.setup
+    if setup.objective not in spec.objectives:
+        known = ", ".join(sorted(spec.objectives))
+        return f"the scenario's objective is {setup.objective}; {spec.name} works on {known}"
+    for job in scenario.jobs:
+        kinds = _kinds(job)
+        if not kinds & spec.works:
+            known = ", ".join(sorted(spec.works))
+            return f"job {job.id} is of kind {max(kinds, key=len)}; {spec.name} works on {known}"
+        if job.architecture not in spec.architectures:
+            return f"job {job.id} is a {job.architecture} job; {spec.name} handles {', '.join(sorted(spec.architectures))}"
+        if "runtime" in spec.needs and isinstance(job.work, Fixed) and job.work.runtime_us is None:
+            return f"{spec.name} needs runtimes that are known beforehand; job {job.id} keeps its runtime private"
+        if "bid" in spec.needs and job.utility is None:
+            return f"{spec.name} needs a bid (utility) from every job; job {job.id} has none"
+    if "concave tariff" in spec.needs:
+        for tariff in (*setup.rent.values(), *setup.egress.values()):
+            if not tariff.is_concave:
+                return f"{spec.name} needs concave tariffs; a retroactive tariff with several tiers is not concave"
+    if "links" in spec.needs and not setup.links:
+        return f"{spec.name} routes traffic; the scenario has no links"
+    if "tree" in spec.needs and len(setup.links) != len(setup.nodes) - 1:
+        return f"{spec.name} needs a tree; {len(setup.nodes)} nodes have {len(setup.links)} links, a tree has one less"
+    return ""
+
+
+def _kinds(job: Job) -> set[str]:
+    """The names under which a policy may support a job: rounds, rounds/ring, …"""
+    return {job.kind, f"{job.kind}/{job.work.comm}"} if isinstance(job.work, Rounds) else {job.kind}
+
+
+def check_fit(spec: Spec, scenario: Scenario) -> None:
+    """Raises Unsupported with the reason."""
+    if why := mismatch(spec, scenario):
+        raise Unsupported(
+            f"{spec.name} cannot run {scenario.name!r}: {why}. `tradewind policies` lists what each can do."
+        )

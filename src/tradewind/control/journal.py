@@ -1,0 +1,230 @@
+"""The journal: every event and decision, appended. The run file is made of it, and `replay` reads it back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from tradewind.model.decision import Certificate, Decision, Flow, Offer, Plan, Quote, Route, Step, Verdict
+from tradewind.model.job import Job
+from tradewind.model.result import Table
+from tradewind.model.scenario import Scenario
+from tradewind.model.tables import TABLES
+from tradewind.model.units import OPEN
+from tradewind.model.view import Change, Event
+
+
+class Journal:
+    """Appends to the tables of model.tables, column by column."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, dict[str, list[Any]]] = {
+            name: {column: [] for column in columns} for name, columns in TABLES.items()
+        }
+        self.certificates: list[tuple[int, Certificate]] = []
+        self._paths: dict[tuple[int, ...], int] = {}
+        events, plans, steps, places = (self.tables[n] for n in ("events", "plans", "steps", "places"))
+        self._events = tuple(events.values())
+        self._plans = tuple(plans.values())
+        self._steps = tuple(steps.values())
+        self._places = tuple(places.values())
+
+    def events(self, events: Sequence[Event]) -> None:
+        """What happened."""
+        at, kind, job, value = self._events
+        for event in events:
+            at.append(event[0])
+            kind.append(event[1])
+            job.append(event[2])
+            value.append(event[3])
+
+    def decision(self, at_us: int, decision: Decision) -> None:
+        """What a policy decided."""
+        row = self._append(
+            "decisions", at_us, -1 if decision.wake_us is None else decision.wake_us, decision.why
+        )
+        for verdict in decision.verdicts:
+            self._append("verdicts", row, verdict.job, verdict.reason)
+        for plan in decision.plans:
+            self.plan(at_us, row, plan)
+        if decision.certificate is not None:
+            self.certificates.append((at_us, decision.certificate))
+
+    def quote(self, at_us: int, quote: Quote, taken: int) -> None:
+        """What was offered to a customer, and the answer."""
+        for number, offer in enumerate(quote.offers):
+            plan = self.plan(at_us, -1, offer.plan)
+            row = self._append("offers", at_us, quote.job, number, offer.payment_usd, offer.finish_us, plan)
+            for resource, usd in offer.unit_usd:
+                self._append("prices", row, resource, usd)
+        self._append("answers", at_us, quote.job, taken, quote.refused, quote.why)
+
+    def plan(self, at_us: int, decision: int, plan: Plan) -> int:
+        """A plan with its steps; returns its row."""
+        columns = self._plans
+        columns[0].append(at_us)
+        columns[1].append(decision)
+        columns[2].append(plan.job)
+        row = len(columns[0]) - 1
+        s_plan, s_from, s_until, s_usd = self._steps
+        p_step, p_node, p_workers, p_servers = self._places
+        for step in plan.steps:
+            s_plan.append(row)
+            s_from.append(step.from_us)
+            s_until.append(-1 if step.until_us == OPEN else step.until_us)
+            s_usd.append(step.usd)
+            number = len(s_plan) - 1
+            count = len(step.nodes)
+            p_step.extend((number,) * count)
+            p_node.extend(step.nodes)
+            p_workers.extend(step.workers)
+            p_servers.extend(step.servers or (0,) * count)
+            if step.flows or step.routes:
+                self._flows_and_routes(number, step)
+        return row
+
+    def _flows_and_routes(self, number: int, step: Step) -> None:
+        for flow in step.flows:
+            self._append("flows", number, *flow)
+        for route in step.routes:
+            path = self._paths.get(route.path)
+            if path is None:
+                path = self._paths[route.path] = len(self._paths)
+                for link in route.path:
+                    self._append("paths", path, link)
+            self._append("routes", number, route.src, route.dst, route.bps, path, route.duplex)
+
+    def _append(self, table: str, *values: Any) -> int:
+        columns = self.tables[table]
+        for column, value in zip(columns.values(), values, strict=True):
+            column.append(value)
+        return len(column) - 1
+
+
+class Instant(NamedTuple):
+    """What a journal says of one instant, in the order in which it happened."""
+
+    at_us: int
+    events: tuple[Event, ...]
+    quotes: tuple[tuple[Quote, int], ...]
+    decision: Decision | None
+    after: tuple[Event, ...]
+
+
+_ANSWERS = ("accepted", "declined", "refused")
+
+
+def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instant]:
+    """Reads a journal back, instant by instant; facts (jobs, changes, volumes) come from the scenario."""
+    plans = _read_plans(tables)
+    quotes = _read_quotes(tables, plans)
+    decisions = _read_decisions(tables, plans)
+    facts = _Facts(scenario)
+    groups: dict[int, tuple[list[Event], list[Event]]] = {}
+    rows = zip(*(tables["events"][c] for c in ("at_us", "kind", "job", "value")), strict=True)
+    for at_us, kind, job, value in rows:
+        event = facts.restore(Event(at_us, kind, job, value))
+        before, after = groups.setdefault(at_us, ([], []))
+        (after if kind in _ANSWERS else before).append(event)
+    by_time = dict(decisions.values())
+    for at_us in sorted(set(groups) | set(by_time) | set(quotes)):
+        before, after = groups.get(at_us, ([], []))
+        yield Instant(at_us, tuple(before), tuple(quotes.get(at_us, ())), by_time.get(at_us), tuple(after))
+
+
+class _Facts:
+    """Gives events back what the file does not repeat."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        v = scenario.volumes
+        self._volumes: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for job, slot, node, size in zip(
+            v.job.tolist(), v.slot.tolist(), v.node.tolist(), v.bytes.tolist(), strict=True
+        ):
+            self._volumes.setdefault((job, slot), []).append((node, size))
+
+    def restore(self, event: Event) -> Event:
+        fact: Job | Change | tuple[tuple[int, int], ...] | None = None
+        if event.kind == "arrived":
+            fact = self._scenario.jobs[event.job]
+        elif event.kind == "changed":
+            fact = self._scenario.changes[event.value]
+        elif event.kind == "data":
+            fact = tuple(self._volumes.get((event.job, event.value), ()))
+        return event._replace(fact=fact)
+
+
+def _column(tables: Mapping[str, Table], table: str, *names: str) -> Iterator[tuple[Any, ...]]:
+    return zip(*(cast(list[Any], tables[table][name]) for name in names), strict=True)
+
+
+def read_steps(tables: Mapping[str, Table]) -> list[Step]:
+    """Row -> Step."""
+    paths: dict[int, list[int]] = {}
+    for path, link in _column(tables, "paths", "path", "link"):
+        paths.setdefault(path, []).append(link)
+    count = len(tables["steps"]["plan"])
+    places: list[list[tuple[int, int, int]]] = [[] for _ in range(count)]
+    flows: list[list[Flow]] = [[] for _ in range(count)]
+    routes: list[list[Route]] = [[] for _ in range(count)]
+    for step, node, workers, servers in _column(tables, "places", "step", "node", "workers", "servers"):
+        places[step].append((node, workers, servers))
+    for step, src, dst, size in _column(tables, "flows", "step", "src", "dst", "bytes"):
+        flows[step].append(Flow(src, dst, size))
+    for step, src, dst, bps, path, duplex in _column(
+        tables, "routes", "step", "src", "dst", "bps", "path", "duplex"
+    ):
+        routes[step].append(Route(src, dst, bps, tuple(paths.get(path, ())), duplex))
+    steps = []
+    for row, (begin, until, usd) in enumerate(_column(tables, "steps", "from_us", "until_us", "usd")):
+        here = places[row]
+        servers = tuple(p[2] for p in here)
+        nodes, workers = tuple(p[0] for p in here), tuple(p[1] for p in here)
+        end = OPEN if until < 0 else until
+        ps = servers if any(servers) else ()
+        steps.append(Step(begin, end, nodes, workers, ps, tuple(flows[row]), tuple(routes[row]), usd))
+    return steps
+
+
+def _read_plans(tables: Mapping[str, Table]) -> list[Plan]:
+    """Row -> Plan."""
+    own: list[list[Step]] = [[] for _ in tables["plans"]["job"]]
+    for (plan,), step in zip(_column(tables, "steps", "plan"), read_steps(tables), strict=True):
+        own[plan].append(step)
+    return [Plan(job, tuple(own[row])) for row, (job,) in enumerate(_column(tables, "plans", "job"))]
+
+
+def _read_decisions(tables: Mapping[str, Table], plans: list[Plan]) -> dict[int, tuple[int, Decision]]:
+    """Row -> (time, Decision)."""
+    named: dict[int, list[Plan]] = {}
+    for row, (decision,) in enumerate(_column(tables, "plans", "decision")):
+        named.setdefault(decision, []).append(plans[row])
+    verdicts: dict[int, list[Verdict]] = {}
+    for decision, job, reason in _column(tables, "verdicts", "decision", "job", "reason"):
+        verdicts.setdefault(decision, []).append(Verdict(job, reason))
+    result = {}
+    for row, (at_us, wake, why) in enumerate(_column(tables, "decisions", "at_us", "wake_us", "why")):
+        decision = Decision(
+            tuple(named.get(row, ())), tuple(verdicts.get(row, ())), None if wake < 0 else wake, None, why
+        )
+        result[row] = (at_us, decision)
+    return result
+
+
+def _read_quotes(tables: Mapping[str, Table], plans: list[Plan]) -> dict[int, list[tuple[Quote, int]]]:
+    """Time -> quotes with the number of the offer taken."""
+    prices: dict[int, list[tuple[int, float]]] = {}
+    for offer, resource, usd in _column(tables, "prices", "offer", "resource", "usd"):
+        prices.setdefault(offer, []).append((resource, usd))
+    offers: dict[int, list[Offer]] = {}
+    for row, (job, usd, finish, plan) in enumerate(
+        _column(tables, "offers", "job", "payment_usd", "finish_us", "plan")
+    ):
+        offers.setdefault(job, []).append(Offer(usd, finish, plans[plan], tuple(prices.get(row, ()))))
+    result: dict[int, list[tuple[Quote, int]]] = {}
+    for at_us, job, taken, refused, why in _column(
+        tables, "answers", "at_us", "job", "taken", "refused", "why"
+    ):
+        result.setdefault(at_us, []).append((Quote(job, tuple(offers.get(job, ())), refused, why), taken))
+    return result

@@ -1,0 +1,255 @@
+"""The ledger: what the loop knows, built from events and decisions alone, and the window that policies get on it.
+
+It never sees the scenario: a world emits events, and the ledger learns a job's public part when it arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import cast
+
+from tradewind.model.decision import Decision, Plan, Step
+from tradewind.model.job import Job
+from tradewind.model.setup import Setup
+from tradewind.model.units import OPEN, UNLIMITED
+from tradewind.model.view import Change, Event
+
+Volumes = tuple[tuple[int, int], ...]
+Hold = tuple[int, int, int]
+"""(book row, slot or -1 for open-ended, amount)."""
+
+
+class Ledger:
+    """State of jobs, capacity in use now and in booked slots. Implements model.view.View."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.now_us = 0
+        self.events: Sequence[Event] = ()
+        self._jobs: dict[int, Job] = {}
+        self._active: dict[int, Job] = {}
+        self.active: Mapping[int, Job] = MappingProxyType(self._active)
+        self._plans: dict[int, Plan] = {}
+        self._holds: dict[int, list[Hold]] = {}
+        self._changes: dict[int, Change] = {}
+        self._data: dict[int, tuple[int, Volumes]] = {}
+        # Book rows: node * R + resource, then 2 per link (direction), then one for the transfer budget.
+        self._r = len(setup.resources)
+        self._links_at = len(setup.nodes) * self._r
+        self._transfer_at = self._links_at + 2 * len(setup.links)
+        self._limit = [amount for node in setup.nodes for amount in node.capacity_milli]
+        for link in setup.links:
+            self._limit += [link.ab_bps, link.ba_bps]
+        b = setup.transfer_bytes_per_slot
+        self._limit.append(UNLIMITED if b is None else b)
+        self._used = [0] * len(self._limit)
+        self._booked: dict[int, dict[int, int]] = {}
+        self._down_nodes: set[int] = set()
+        self._down_links: set[int] = set()
+        self._price: dict[tuple[int, int], float] = {}
+        self._egress: dict[tuple[int, int], float] = {}
+        self._new: list[Event] = []
+
+    # ------------------------------------------------------------------ taking in
+    def take(self, events: Sequence[Event]) -> None:
+        """Learns what happened; the events stay in the window until a policy has been called (`seen`)."""
+        for event in events:
+            kind, job = event.kind, event.job
+            if kind == "arrived":
+                assert isinstance(event.fact, Job)
+                self._jobs[job] = self._active[job] = event.fact
+            elif kind == "finished":
+                if self._active.pop(job).hold == "until":
+                    self._release(job)
+                    self._plans.pop(job, None)
+            elif kind == "released":
+                self._release(job)
+                self._plans.pop(job, None)
+            elif kind in ("left", "declined", "refused", "ended"):
+                self._active.pop(job, None)
+                self._release(job)
+                self._plans.pop(job, None)
+            elif kind == "voided":
+                self._release(job)
+                self._plans.pop(job, None)
+            elif kind == "changed":
+                assert isinstance(event.fact, Change)
+                self._changes[event.value] = event.fact
+                self._take_change(event.fact)
+            elif kind == "data":
+                self._data[job] = (event.value, cast(Volumes, event.fact))
+            self.now_us = event.at_us
+        self._new.extend(events)
+        self.events = self._new
+
+    def seen(self) -> None:
+        """A policy was called with these events: the next window starts empty."""
+        self._new = []
+        self.events = self._new
+
+    def commit(self, decision: Decision) -> None:
+        """Books what an audited decision changes."""
+        for plan in decision.plans:
+            self._release(plan.job)
+            if plan.steps:
+                self._plans[plan.job] = plan
+            else:
+                self._plans.pop(plan.job, None)
+        for plan in decision.plans:
+            if plan.steps:
+                self._hold(self._jobs[plan.job], plan)
+
+    def _hold(self, job: Job, plan: Plan) -> None:
+        holds: list[Hold] = []
+        used = self._used
+        for step in plan.steps:
+            for row, amount in self._amounts(job, step):
+                if step.until_us == OPEN:
+                    used[row] += amount
+                    holds.append((row, -1, amount))
+                else:
+                    book = self._booked.setdefault(row, {})
+                    slot_us = self.setup.slot_us
+                    for slot in range(step.from_us // slot_us, -(-step.until_us // slot_us)):
+                        book[slot] = book.get(slot, 0) + amount
+                        holds.append((row, slot, amount))
+        self._holds[job.index] = holds
+
+    def _release(self, job: int) -> None:
+        for row, slot, amount in self._holds.pop(job, ()):
+            if slot < 0:
+                self._used[row] -= amount
+            else:
+                self._booked[row][slot] -= amount
+
+    def _amounts(self, job: Job, step: Step) -> list[tuple[int, int]]:
+        """(book row, amount) of a step: resources at nodes and ancestors, links, moved bytes."""
+        found: list[tuple[int, int]] = []
+        servers = step.servers
+        for i, node in enumerate(step.nodes):
+            for at in self.setup.lineage[node]:
+                base = at * self._r
+                found += [(base + r, milli * step.workers[i]) for r, milli in job.worker]
+                if servers and servers[i]:
+                    found += [(base + r, milli * servers[i]) for r, milli in job.server]
+        for route in step.routes:
+            at = route.src
+            for number in route.path:
+                link = self.setup.links[number]
+                direction = 0 if link.a == at else 1
+                at = link.b if direction == 0 else link.a
+                row = self._links_at + 2 * number
+                found.append((row + (0 if link.shared else direction), route.bps))
+                if route.duplex == "push-pull" and not link.shared:
+                    found.append((row + 1 - direction, route.bps))
+        if self._limit[self._transfer_at] < UNLIMITED:
+            found.append((self._transfer_at, moved_bytes(job, step)))
+        return found
+
+    def _take_change(self, change: Change) -> None:
+        a, b, value = change.a, change.b, change.value
+        match change.kind:
+            case "capacity":
+                self._limit[a * self._r + b] = value
+            case "bandwidth":
+                row = self._links_at + 2 * a
+                both = b == 2 or self.setup.links[a].shared
+                for direction in (0, 1) if both else (b,):
+                    self._limit[row + direction] = value
+            case "node_down":
+                self._down_nodes.add(a)
+            case "node_up":
+                self._down_nodes.discard(a)
+            case "link_down":
+                self._down_links.add(a)
+            case "link_up":
+                self._down_links.discard(a)
+            case "price":
+                self._price[a, b] = value / 1000
+            case "egress":
+                self._egress[a, b] = value / 1000
+
+    # ------------------------------------------------------------------ the window
+    @property
+    def slot(self) -> int:
+        """Number of the current slot."""
+        return self.now_us // self.setup.slot_us
+
+    def job(self, job: int) -> Job:
+        """The public part of a job that has arrived."""
+        return self._jobs[job]
+
+    def plan(self, job: int) -> Plan | None:
+        """The plan in force; None where the job waits or its last step is over."""
+        plan = self._plans.get(job)
+        return plan if plan is not None and plan.steps[-1].until_us > self.now_us else None
+
+    def data(self, job: int) -> tuple[tuple[int, int], ...]:
+        """(node, bytes) of a stream job's volumes in the current slot."""
+        slot, volumes = self._data.get(job, (-1, ()))
+        return volumes if slot == self.slot else ()
+
+    def change(self, row: int) -> Change:
+        """A change that has happened."""
+        return self._changes[row]
+
+    def capacity(self, node: int, resource: int) -> int:
+        """Milli-units now (0 where the node is down)."""
+        return 0 if self._is_down(node) else self._limit[node * self._r + resource]
+
+    def free(self, node: int, resource: int, slot: int | None = None) -> int:
+        """Milli-units free now or in a later slot, with the ancestors' limits."""
+        if self._is_down(node):
+            return 0
+        return min(self._left(at * self._r + resource, slot) for at in self.setup.lineage[node])
+
+    def link_capacity(self, link: int, direction: int) -> int:
+        """Bit/s now (0 where the link is down)."""
+        return 0 if self._link_is_down(link) else self._limit[self._links_at + 2 * link + direction]
+
+    def link_free(self, link: int, direction: int, slot: int | None = None) -> int:
+        """Bit/s free now or in a later slot."""
+        if self._link_is_down(link):
+            return 0
+        shared = self.setup.links[link].shared
+        return self._left(self._links_at + 2 * link + (0 if shared else direction), slot)
+
+    def transfer_free(self, slot: int) -> int:
+        """Bytes that may still be moved in a slot."""
+        return self._left(self._transfer_at, slot)
+
+    def price_factor(self, node: int, resource: int) -> float:
+        """Current factor on the rent tariff."""
+        return self._price.get((node, resource), 1.0)
+
+    def egress_factor(self, source: int, destination: int) -> float:
+        """Current factor on the egress tariff."""
+        return self._egress.get((source, destination), 1.0)
+
+    def _left(self, row: int, slot: int | None) -> int:
+        book = self._booked.get(row)
+        booked = book.get(self.slot if slot is None else slot, 0) if book else 0
+        return self._limit[row] - self._used[row] - booked
+
+    def _is_down(self, node: int) -> bool:
+        if not self._down_nodes:
+            return False
+        while node >= 0:
+            if node in self._down_nodes:
+                return True
+            node = self.setup.nodes[node].parent
+        return False
+
+    def _link_is_down(self, link: int) -> bool:
+        ends = self.setup.links[link]
+        return link in self._down_links or self._is_down(ends.a) or self._is_down(ends.b)
+
+
+def moved_bytes(job: Job, step: Step) -> int:
+    """Bytes between nodes in a slot: data that changes node, and parameters of workers away from their server."""
+    data = sum(flow.bytes for flow in step.flows if flow.src != flow.dst)
+    if not job.traffic_bytes_per_worker_slot or not step.servers:
+        return data
+    away = sum(w for w, s in zip(step.workers, step.servers, strict=True) if not s)
+    return data + job.traffic_bytes_per_worker_slot * away

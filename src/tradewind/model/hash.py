@@ -1,0 +1,97 @@
+"""The hash of a scenario: of what it means, not of how it was written down."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from typing import Any
+
+from tradewind.model.job import Customer, Job
+from tradewind.model.scenario import Scenario
+from tradewind.model.tariff import Tariff
+from tradewind.model.utility import Utility
+
+_ENCODE = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+
+
+def scenario_hash(scenario: Scenario) -> str:
+    """sha256 (64 hex digits) over setup, jobs, customers, changes and volumes; name and origin do not count.
+
+    Equal scenarios have equal hashes whatever file format they came from. Columns that hold nothing but a
+    field's default are left out, so that a field added later keeps old hashes.
+    """
+    digest = hashlib.sha256()
+    for part in _parts(scenario):
+        digest.update(_ENCODE(part).encode())
+        digest.update(b"\n")
+    volumes = scenario.volumes
+    for column in (volumes.job, volumes.slot, volumes.node, volumes.bytes):
+        digest.update(column.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def _parts(scenario: Scenario) -> Iterable[Any]:
+    setup = scenario.setup
+    yield "tradewind scenario 1"
+    yield list(setup.resources)
+    yield [[n.name, n.kind, int(n.parent), [int(c) for c in n.capacity_milli]] for n in setup.nodes]
+    yield [
+        [
+            int(k.a),
+            int(k.b),
+            int(k.ab_bps),
+            int(k.ba_bps),
+            bool(k.shared),
+            int(k.latency_us),
+            _real(k.usd_per_gb),
+        ]
+        for k in setup.links
+    ]
+    for tariffs in (setup.rent, setup.egress):
+        yield [[int(a), int(b), _tariff(tariffs[a, b])] for a, b in sorted(tariffs)]
+    limit = setup.transfer_bytes_per_slot
+    yield [int(setup.slot_us), int(setup.horizon_us), setup.transport, setup.objective]
+    yield None if limit is None else int(limit)
+    yield [[key, _real(setup.forecast[key])] for key in sorted(setup.forecast)]
+    yield len(scenario.jobs)
+    yield from _columns(scenario.jobs, Job, skip=("index",))
+    yield from _columns(scenario.customers, Customer)
+    yield [[int(c.at_us), c.kind, int(c.a), int(c.b), int(c.value)] for c in scenario.changes]
+
+
+def _columns(items: Sequence[Any], kind: type, skip: tuple[str, ...] = ()) -> Iterable[list[Any]]:
+    for field in fields(kind):
+        column = [getattr(item, field.name) for item in items]
+        if field.name not in skip and any(value != field.default for value in column):
+            known: dict[Any, Any] = {}
+            for value in column:
+                if value not in known:
+                    known[value] = _plain(value)
+            yield [kind.__name__, field.name, [known[value] for value in column]]
+
+
+def _real(value: float) -> float:
+    return float(value) + 0.0  # -0.0 becomes 0.0
+
+
+def _tariff(tariff: Tariff) -> list[Any]:
+    return [[_real(s) for s in tariff.starts], [_real(p) for p in tariff.usd], tariff.rule]
+
+
+def _plain(value: Any) -> Any:
+    """A field's value as JSON; numbers that are equal give equal text."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, int | float):
+        return int(value) if value == int(value) else float(value)
+    if isinstance(value, frozenset):
+        return [int(each) for each in sorted(value)]
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Utility):
+        return [value.of, value.shape, [_plain(a) for a in value.args], value.from_zero]
+    if hasattr(value, "__dataclass_fields__"):
+        return [type(value).__name__, *(_plain(getattr(value, field.name)) for field in fields(value))]
+    return _plain(value.item())

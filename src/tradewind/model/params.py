@@ -1,0 +1,48 @@
+"""Parameters of policies and workloads: text or values from a user, checked against what the owner declares."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from tradewind.model.errors import InputError, LookupFailed
+from tradewind.model.spec import Param
+
+
+def settle(owner: str, params: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters of `owner`: what is given, checked, and defaults for the rest."""
+    for name in given:
+        if name not in params:
+            raise LookupFailed(f"parameter of {owner}", name, params)
+    return {
+        name: _read(f"{owner}.{name}", param, given[name]) if name in given else param.default
+        for name, param in params.items()
+    }
+
+
+def _read(where: str, param: Param, value: Any) -> Any:
+    kind = type(param.default)
+    try:
+        if kind is bool:
+            read: Any = {"true": True, "1": True, "false": False, "0": False}[str(value).lower()]
+        elif kind is int:
+            read = int(value) if isinstance(value, str) else _whole(value)
+        elif kind is float:
+            read = float(value)
+            if not math.isfinite(read):
+                raise ValueError
+        else:
+            read = kind(value) if isinstance(value, str | int | float | kind) else value
+    except (ValueError, TypeError, KeyError):
+        nouns = {bool: "true or false", int: "a whole number", float: "a number"}
+        raise InputError(f"found {value!r}; allowed is {nouns.get(kind, 'text')}", where=where) from None
+    if param.choices and read not in param.choices:
+        raise InputError(f"found {value!r}; allowed are {', '.join(param.choices)}", where=where)
+    return read
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or value != int(value):
+        raise ValueError
+    return int(value)

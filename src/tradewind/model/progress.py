@@ -1,0 +1,59 @@
+"""How fast a job's work gets done in the simulated world."""
+
+from __future__ import annotations
+
+from tradewind.model.decision import Route, Step
+from tradewind.model.job import Dataset, Fixed, Job, Rounds, Stream
+from tradewind.model.setup import Setup, transport_weight
+from tradewind.model.units import MICRO, US_PER_S
+
+
+def _ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def route_us(setup: Setup, job: Job, route: Route) -> int:
+    """Push and pull of the whole model over one route: 2 * (w(hops) * 8 D / bps + latency), in microseconds."""
+    hops = len(route.path)
+    latency = sum(setup.links[link].latency_us for link in route.path)
+    seconds = transport_weight(setup.transport, hops) * 8 * job.model_bytes / route.bps
+    return 2 * (round(seconds * US_PER_S) + latency)
+
+
+def comm_us(setup: Setup, job: Job, step: Step) -> int:
+    """Communication time of a round, by the work's `comm` rule (see model.job.Rounds)."""
+    work = job.work
+    assert isinstance(work, Rounds)
+    bits, workers = 8 * job.model_bytes, sum(step.workers)
+    match work.comm:
+        case "none":
+            return 0
+        case "colocated":
+            if len(step.nodes) == 1 or bits == 0:
+                return 0
+            # b = min(h_k, H_m / d_k): kept as a fraction so that the rounding is exact
+            return _ceil_div(
+                2 * bits * US_PER_S * max(workers, 1), min(job.worker_bps * workers, job.server_bps)
+            )
+        case "flows":
+            return max((route_us(setup, job, route) for route in step.routes if route.path), default=0)
+        case "ring":
+            n = max(workers, 1)
+            moved = 2 * bits * (n - 1) * US_PER_S
+            send = _ceil_div(moved, n * job.ring_bps) if len(step.nodes) > 1 and moved else 0
+            add = _ceil_div(bits * (n - 1) * US_PER_S, n * job.reduce_bps) if job.reduce_bps and moved else 0
+            return send + add
+
+
+def rate(setup: Setup, job: Job, step: Step) -> tuple[int, int]:
+    """Work done per microsecond as a fraction (numerator, denominator); (0, 1) where time alone does nothing."""
+    work = job.work
+    match work:
+        case Fixed():
+            return (1, 1) if sum(step.workers) >= job.workers_min else (0, 1)
+        case Rounds() if work.unit == "worker-slot":
+            return sum(step.workers) * MICRO, setup.slot_us
+        case Rounds():
+            return MICRO, max(1, work.compute_us + comm_us(setup, job, step))
+        case Stream() | Dataset():
+            return 0, 1

@@ -1,0 +1,72 @@
+"""One simulated run, put together: world, books, audit, policy, loop, accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tradewind.audit import Audit, compare
+from tradewind.control.accounts import settle
+from tradewind.control.cycle import Loop, Progress
+from tradewind.control.fit import check_fit
+from tradewind.control.journal import Journal
+from tradewind.control.ledger import Ledger
+from tradewind.model.errors import Refused
+from tradewind.model.hash import scenario_hash
+from tradewind.model.params import settle as settle_params
+from tradewind.model.result import Run, Timings
+from tradewind.model.scenario import Scenario
+from tradewind.model.spec import Spec
+from tradewind.version import __version__
+from tradewind.worlds.simulated import SimulatedWorld
+
+
+def simulate(
+    scenario: Scenario,
+    spec: Spec,
+    params: Mapping[str, Any] | None = None,
+    *,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Run:
+    """Runs a policy on a scenario in the simulated world, audited; raises Refused where it breaks the law."""
+    check_fit(spec, scenario)
+    begin = perf_counter()
+    values = settle_params(spec.name, spec.params, params or {})
+    random = np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(1,)))
+    policy = spec.factory(scenario.setup, values, random)
+    journal = Journal()
+    audit = Audit(scenario)
+    world = SimulatedWorld(scenario, slots="slot" in spec.triggers)
+    loop = Loop(world, Ledger(scenario.setup), audit, journal, policy, spec)
+    loop.run(progress)
+    run = Run(
+        scenario_hash=scenario_hash(scenario),
+        scenario_name=scenario.name,
+        policy=spec.name,
+        params=values,
+        seed=seed,
+        version=__version__,
+        objective=scenario.setup.objective,
+        metrics={},
+        violations=(),
+        tables=journal.tables,
+        certificates=tuple(
+            {"at_us": at, "name": c.name, "value": c.value, "sense": c.sense, "data": dict(c.data)}
+            for at, c in journal.certificates
+        ),
+    )
+    run = settle(scenario, run)
+    report = audit.close()
+    if found := report.violations + compare(report.metrics, run.metrics):
+        raise Refused(found)
+    return _timed(run, perf_counter() - begin, loop.decide_s)
+
+
+def _timed(run: Run, total_s: float, decide_s: list[float]) -> Run:
+    p50, p99 = (float(q) for q in np.quantile(decide_s, [0.5, 0.99])) if decide_s else (0.0, 0.0)
+    return replace(run, timings=Timings(total=total_s, decide_p50=p50, decide_p99=p99))
