@@ -1,0 +1,277 @@
+"""Plans of every job side by side, and how jobs choose among them at given unit prices.
+
+A plan is a server site and workers at a few sites. Its rent depends on the pooled volume; everything else (data,
+traffic, deployment) is its own and is kept as one number.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tradewind.maths.broker_job import Task, cost_with_server, solve
+from tradewind.maths.broker_prices import bill, marginal
+from tradewind.maths.broker_slot import Bools, Floats, Ints, Slot
+
+Shorts = NDArray[np.int32]
+WIDTH = 16  # most worker sites of a plan that is kept; a wider one is not pooled
+FREE = np.int64(1) << 40  # "no limit" on workers
+
+
+class Terms(NamedTuple):
+    """A slot as the kernels want it. I jobs, R sites, K resources, L tiers; units as in :class:`Slot`.
+
+    charge (I, R): USD that deploying counts for in the decision, 0 where deployed; most (I, R): workers that a job
+    may have at a site; need (I,) [N]; total (I,): workers that it may have in all.
+    """
+
+    worker: Floats
+    server: Floats
+    chunk: Floats
+    traffic: Floats
+    charge: Floats
+    data: Floats
+    move: Floats
+    talk: Floats
+    most: Ints
+    server_ok: Bools
+    need: Ints
+    total: Ints
+    usd: Floats
+    intercept: Floats
+
+
+class Pool(NamedTuple):
+    """Plans: count (I,); server (I, A); sites, workers (I, A, W), padded; width (I, A); own (I, A) USD but rent."""
+
+    count: Ints
+    server: Shorts
+    sites: Shorts
+    workers: Shorts
+    width: Shorts
+    own: Floats
+
+
+def terms(slot: Slot, deploy_weight: float) -> Terms:
+    """Kernel arrays of a slot; ``deploy_weight``: the part of the deployment cost that counts in the decision."""
+    need = slot.needed
+    most = np.where(slot.worker_ok, need[:, None], 0)
+    limited = np.isfinite(slot.capacity).any()
+    if limited:
+        most = np.minimum(most, workers_that_fit(slot.worker, slot.capacity))
+    server_ok = slot.server_ok
+    if limited:
+        fits = (slot.server[:, None, :] <= slot.capacity[None] + 1e-9).all(axis=2)
+        server_ok = server_ok & fits
+    return Terms(
+        worker=slot.worker,
+        server=slot.server,
+        chunk=slot.chunk_gb,
+        traffic=slot.traffic_gb,
+        charge=np.where(slot.deployed, 0.0, deploy_weight * slot.deploy_usd[:, None]),
+        data=slot.data_gb,
+        move=slot.move_usd,
+        talk=slot.talk_usd,
+        most=np.ascontiguousarray(most, dtype=np.int64),
+        server_ok=np.ascontiguousarray(server_ok),
+        need=need,
+        total=np.where(slot.most_workers < 0, FREE, slot.most_workers),
+        usd=slot.tiers.usd,
+        intercept=slot.tiers.intercept,
+    )
+
+
+def workers_that_fit(worker: Floats, room: Floats) -> Ints:
+    """(I, R): whole workers (I, K) that fit into room (R, K); FREE where nothing limits them."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(worker[:, None, :] > 0.0, room[None] / worker[:, None, :], np.inf).min(axis=2)
+    return np.minimum(np.floor(np.maximum(each, 0.0) + 1e-9), float(FREE)).astype(np.int64)
+
+
+@njit(cache=True)
+def task(terms: Terms, i: int, price: Floats) -> Task:
+    """Job i of a slot at unit prices (R, K)."""
+    sites, kinds = price.shape
+    sources = 0
+    for r in range(sites):
+        sources += terms.data[i, r] > 0.0
+    move = np.empty((sources, sites))
+    supply = np.empty(sources)
+    wage = np.zeros(sites)
+    serve = np.zeros(sites)
+    s = 0
+    for r in range(sites):
+        if terms.data[i, r] > 0.0:
+            supply[s] = terms.data[i, r]
+            move[s] = terms.move[r]
+            s += 1
+        for k in range(kinds):
+            wage[r] += terms.worker[i, k] * price[r, k]
+            serve[r] += terms.server[i, k] * price[r, k]
+    return Task(
+        move,
+        supply,
+        terms.chunk[i],
+        terms.talk * terms.traffic[i],
+        wage,
+        serve,
+        terms.charge[i],
+        terms.most[i],
+        terms.server_ok[i],
+        terms.need[i],
+        terms.total[i],
+    )
+
+
+def empty_pool(jobs: int, plans: int) -> Pool:
+    """Room for that many plans per job."""
+    return Pool(
+        np.zeros(jobs, dtype=np.int64),
+        np.zeros((jobs, plans), dtype=np.int32),
+        np.zeros((jobs, plans, WIDTH), dtype=np.int32),
+        np.zeros((jobs, plans, WIDTH), dtype=np.int32),
+        np.zeros((jobs, plans), dtype=np.int32),
+        np.zeros((jobs, plans)),
+    )
+
+
+@njit(cache=True)
+def add(pool: Pool, i: int, p: int, y: Ints, own: float) -> int:
+    """Keep a plan of job i; its index, also when it was there already; -1 when it does not fit the pool."""
+    width = 0
+    for r in range(len(y)):
+        width += y[r] > 0
+    if width > WIDTH or not own < np.inf:
+        return -1
+    for a in range(pool.count[i]):
+        if pool.server[i, a] != p or pool.width[i, a] != width:
+            continue
+        same = True
+        for z in range(width):
+            if y[pool.sites[i, a, z]] != pool.workers[i, a, z]:
+                same = False
+        if same:
+            return a
+    a = pool.count[i]
+    if a >= pool.server.shape[1]:
+        return -1
+    pool.server[i, a] = p
+    pool.width[i, a] = width
+    pool.own[i, a] = own
+    z = 0
+    for r in range(len(y)):
+        if y[r] > 0:
+            pool.sites[i, a, z] = r
+            pool.workers[i, a, z] = y[r]
+            z += 1
+    pool.count[i] = a + 1
+    return a
+
+
+@njit(cache=True)
+def own_cost(terms: Terms, i: int, p: int, y: Ints) -> float:
+    """What plan (p, y) of job i costs beside rent, USD; infinite when the data does not fit."""
+    nothing = np.zeros(terms.usd.shape[:2])
+    return cost_with_server(task(terms, i, nothing), p, y)
+
+
+@njit(cache=True)
+def add_single_sites(terms: Terms, pool: Pool) -> None:
+    """For every job and site: all workers and the server there, where both may be."""
+    sites = terms.data.shape[1]
+    nothing = np.zeros(terms.usd.shape[:2])
+    y = np.zeros(sites, dtype=np.int64)
+    for i in range(terms.data.shape[0]):
+        job = task(terms, i, nothing)
+        for r in range(sites):
+            if job.server_ok[r] and job.most[r] >= job.need and job.need <= job.total:
+                y[r] = job.need
+                own = job.fresh[r] + (job.supply * job.move[:, r]).sum()
+                add(pool, i, r, y, own)
+                y[r] = 0
+
+
+@njit(cache=True)
+def add_responses(terms: Terms, pool: Pool, price: Floats, servers: int, choice: Ints) -> None:
+    """For every job: its cheapest plan at unit prices (R, K); ``choice`` (I,) is set where one was kept."""
+    nothing = np.zeros(terms.usd.shape[:2])
+    for i in range(terms.data.shape[0]):
+        _, p, y = solve(task(terms, i, price), servers)
+        if p >= 0:
+            a = add(pool, i, p, y, cost_with_server(task(terms, i, nothing), p, y))
+            if a >= 0:
+                choice[i] = a
+
+
+@njit(cache=True)
+def respond(terms: Terms, pool: Pool, price: Floats, choice: Ints) -> None:
+    """Every job takes its cheapest pooled plan at unit prices (R, K); the earliest of equals."""
+    sites, kinds = price.shape
+    wage = np.empty(sites)
+    serve = np.empty(sites)
+    for i in range(len(choice)):
+        for r in range(sites):
+            w = 0.0
+            m = 0.0
+            for k in range(kinds):
+                w += terms.worker[i, k] * price[r, k]
+                m += terms.server[i, k] * price[r, k]
+            wage[r] = w
+            serve[r] = m
+        best = np.inf
+        for a in range(pool.count[i]):
+            cost = pool.own[i, a] + serve[pool.server[i, a]]
+            for z in range(pool.width[i, a]):
+                cost += pool.workers[i, a, z] * wage[pool.sites[i, a, z]]
+            if cost < best:
+                best = cost
+                choice[i] = a
+
+
+@njit(cache=True)
+def use(terms: Terms, pool: Pool, i: int, a: int, sign: float, usage: Floats) -> None:
+    """Add (or with sign -1 remove) what plan a of job i uses to ``usage`` (R, K)."""
+    for k in range(usage.shape[1]):
+        usage[pool.server[i, a], k] += sign * terms.server[i, k]
+        for z in range(pool.width[i, a]):
+            usage[pool.sites[i, a, z], k] += sign * pool.workers[i, a, z] * terms.worker[i, k]
+
+
+@njit(cache=True)
+def tally(terms: Terms, pool: Pool, choice: Ints, usage: Floats) -> float:
+    """Fill ``usage`` (R, K) and return the full cost of the chosen plans, rent at pooled prices."""
+    usage[:, :] = 0.0
+    own = 0.0
+    for i in range(len(choice)):
+        use(terms, pool, i, choice[i], 1.0, usage)
+        own += pool.own[i, choice[i]]
+    return own + bill(usage, terms.usd, terms.intercept)
+
+
+@njit(cache=True)
+def descend(terms: Terms, pool: Pool, price: Floats, choice: Ints) -> float:
+    """From start prices: jobs respond, prices follow the volume reached, until the cost stops falling.
+
+    ``choice`` and ``price`` hold the end state; returns its cost. Each round can only lower the cost, because the
+    tier reached gives the least of the linear pieces.
+    """
+    usage = np.empty(price.shape)
+    trial = np.empty(len(choice), dtype=np.int64)
+    best = np.inf
+    while True:
+        respond(terms, pool, price, trial)
+        cost = tally(terms, pool, trial, usage)
+        if not cost < best - 1e-12 * abs(best):
+            marginal_of(terms, pool, choice, usage, price)
+            return best
+        best = cost
+        choice[:] = trial
+        marginal(usage, terms.usd, terms.intercept, price)
+
+
+@njit(cache=True)
+def marginal_of(terms: Terms, pool: Pool, choice: Ints, usage: Floats, price: Floats) -> None:
+    """Fill ``usage`` and the marginal ``price`` (both (R, K)) of the chosen plans."""
+    tally(terms, pool, choice, usage)
+    marginal(usage, terms.usd, terms.intercept, price)

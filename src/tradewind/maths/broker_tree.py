@@ -1,0 +1,151 @@
+"""Proof of optimality for one job at linear prices: branch and bound over the workers per site.
+
+The relaxation of a node (least <= y <= most) is a transport problem: capacity P least_r is paid for, more capacity
+costs W_r / P per GB, and a dummy source of N P - sum D makes sum y >= N part of it. It is solved exactly by shortest
+augmenting paths, so every node's value is a true lower bound.
+"""
+
+import numpy as np
+from numba import njit
+
+from tradewind.maths.broker_job import TOLERANCE, Task, cost_with_server, floors, solve
+from tradewind.maths.broker_slot import Floats, Ints
+from tradewind.maths.transport import ship
+
+WHOLE = 1e-7  # a worker count this close to an integer is one
+
+
+@njit(cache=True)
+def relaxed(task: Task, p: int, least: Ints, most: Ints, y: Floats) -> float:
+    """Value of the relaxation of a node with the server at p; fills y (R,) with its fractional workers."""
+    sites = len(least)
+    sources = len(task.supply)
+    supply = np.empty(sources + 1)
+    supply[:sources] = task.supply
+    supply[sources] = max(task.need * task.chunk - task.supply.sum(), 0.0)
+    cost = np.full((sources + 1, 2 * sites), np.inf)
+    room = np.zeros(2 * sites)
+    bill = task.serve[p] + task.fresh[p]
+    for r in range(sites):
+        if most[r] == 0:
+            continue
+        extra = task.wage[r] + task.talk[r, p]
+        if least[r] > 0:
+            bill += least[r] * extra
+            if r != p:
+                bill += task.fresh[r]
+        elif r != p:
+            extra += task.fresh[r] / most[r]
+        room[r] = least[r] * task.chunk
+        room[sites + r] = (most[r] - least[r]) * task.chunk
+        for s in range(sources):
+            cost[s, r] = task.move[s, r]
+            cost[s, sites + r] = task.move[s, r] + extra / task.chunk
+        cost[sources, r] = 0.0
+        cost[sources, sites + r] = extra / task.chunk
+    flow = np.empty(cost.shape)
+    bill += ship(cost, supply, room, flow)
+    for r in range(sites):
+        y[r] = least[r] + flow[:, sites + r].sum() / task.chunk
+    return bill
+
+
+@njit(cache=True)
+def _split(task: Task, y: Floats, least: Ints, most: Ints) -> tuple[int, int]:
+    """Site and count at which to branch: y_r <= count or y_r > count; (-1, 0) when the node is a plan."""
+    at = -1
+    far = WHOLE
+    workers = 0.0
+    for r in range(len(y)):
+        workers += y[r]
+        off = abs(y[r] - np.round(y[r]))
+        if off > far:
+            far = off
+            at = r
+    if at >= 0:
+        return at, int(np.floor(y[at]))
+    if workers > task.total + WHOLE:  # whole but too many: halve the widest range
+        for r in range(len(y)):
+            if most[r] > least[r] and (at < 0 or most[r] - least[r] > most[at] - least[at]):
+                at = r
+        if at >= 0:
+            return at, (least[at] + most[at]) // 2
+        return -2, 0
+    return -1, 0
+
+
+@njit(cache=True)
+def _tree(task: Task, p: int, best: float, plan: Ints, nodes: int) -> tuple[float, float, int]:
+    """Search all plans with the server at p: (proven lower bound, best cost, nodes used); fills ``plan`` if improved."""
+    sites = len(plan)
+    depth = nodes + 2
+    lows = np.zeros((depth, sites), dtype=np.int64)
+    highs = np.zeros((depth, sites), dtype=np.int64)
+    bounds = np.empty(depth)
+    for r in range(sites):
+        highs[0, r] = min(task.most[r], task.need)
+    bounds[0] = -np.inf
+    top = 1
+    used = 0
+    y = np.empty(sites)
+    trial = np.empty(sites, dtype=np.int64)
+    while top > 0 and used < nodes:
+        top -= 1
+        if not bounds[top] < best * (1.0 - TOLERANCE):
+            continue
+        least = lows[top].copy()
+        most = highs[top].copy()
+        used += 1
+        value = relaxed(task, p, least, most, y)
+        if not value < best * (1.0 - TOLERANCE) or least.sum() > task.total:
+            continue
+        at, count = _split(task, y, least, most)
+        for r in range(sites):
+            trial[r] = int(np.ceil(y[r] - WHOLE))
+        cost = cost_with_server(task, p, trial)
+        if cost < best:
+            best = cost
+            plan[:] = trial
+        if at < 0:
+            continue
+        for side in range(2):  # the side nearer to the relaxation is searched first: pushed last
+            up = (side == 1) == (y[at] - count > 0.5)
+            lows[top] = least
+            highs[top] = most
+            if up:
+                lows[top, at] = count + 1
+            else:
+                highs[top, at] = count
+            bounds[top] = value
+            top += 1
+    lower = best
+    for j in range(top):
+        lower = min(lower, bounds[j])
+    return lower, best, used
+
+
+@njit(cache=True)
+def prove(task: Task, servers: int, nodes: int) -> tuple[float, float, int, Ints]:
+    """(proven lower bound, cost, server site, workers per site) of the best plan found.
+
+    The lower bound equals the cost (up to 1e-9) unless ``nodes`` relaxations were not enough.
+    """
+    cost, p, y = solve(task, servers)
+    if task.need == 0:
+        return cost, cost, p, y
+    low = floors(task)
+    order = np.argsort(low, kind="mergesort")
+    lower = np.inf
+    left = nodes
+    plan = y.copy()
+    for j in range(len(order)):
+        q = order[j]
+        if not low[q] < cost * (1.0 - TOLERANCE):
+            break
+        proven, value, used = _tree(task, q, cost, plan, left)
+        left -= used
+        lower = min(lower, max(proven, low[q]))
+        if value < cost:
+            cost, p = value, q
+            y[:] = plan
+    return min(lower, cost), cost, p, y
