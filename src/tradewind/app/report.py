@@ -1,0 +1,201 @@
+"""The report: one HTML file that needs nothing else, for one run or for many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from tradewind.app import atomic, report_charts
+from tradewind.app.report_html import Cell, folded, full, section, stylesheet, table, template
+from tradewind.model.errors import InputError
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.studies import figures, quantities
+from tradewind.studies.figures_theme import style
+from tradewind.studies.figures_time import Drawn
+from tradewind.studies.summary import Estimate, Group, estimate
+from tradewind.studies.verdict import explain
+
+MOST_DETAILED = 8
+"""Policies whose own charts are in the folded part."""
+
+
+def write(path: str | Path, scenario: Scenario, runs: Sequence[Run], title: str = "") -> Path:
+    """Writes the report of these runs of the scenario to `path` and returns it."""
+    path = Path(path)
+    atomic.write_text(path, html(scenario, runs, title))
+    return path
+
+
+def html(scenario: Scenario, runs: Sequence[Run], title: str = "") -> str:
+    """The report as text; the same runs give the same text, byte for byte."""
+    if not runs:
+        raise InputError("there is no run to report; run at least one policy first")
+    drawn = figures.draw(scenario, runs)
+    with style():
+        body = "".join(_sections(drawn))
+    return template("report.html").substitute(
+        title=escape(title or _title(drawn, scenario)),
+        kind="comparison" if len(drawn) > 1 else "run",
+        version=escape(runs[0].version),
+        facts=_facts(scenario, drawn),
+        css=stylesheet(),
+        body=body,
+        footer=_footer(runs),
+    )
+
+
+def _sections(drawn: Sequence[Drawn]) -> list[str]:
+    best = drawn[0]
+    place, jobs = report_charts.place(best), report_charts.jobs(best)
+    return [
+        _verdict(drawn),
+        _cover([d.group for d in drawn]),
+        section("Results", report_charts.grid(report_charts.numbers(drawn)), note=_which(drawn)),
+        section("Where", full(place.whole()) if place else ""),
+        section("Jobs", full(jobs.whole()) if jobs else ""),
+        section("Every run", *[_policy(d, d is not best and i < MOST_DETAILED) for i, d in enumerate(drawn)]),
+    ]
+
+
+def _title(drawn: Sequence[Drawn], scenario: Scenario) -> str:
+    return f"{scenario.name}: {drawn[0].group.label}" if len(drawn) == 1 else scenario.name
+
+
+def _facts(scenario: Scenario, drawn: Sequence[Drawn]) -> str:
+    setup = scenario.setup
+    seeds = max(len(d.group.runs) for d in drawn)
+    parts = [
+        _count(len(scenario.jobs), "job"),
+        _count(len(setup.hosts), "node"),
+        _count(len(setup.links), "link") if setup.links else "",
+        f"{_count(len(drawn), 'policy', 'policies')}",
+        _count(seeds, "seed"),
+        f"objective: {quantities.name(setup.objective)}, the {quantities.better(setup.objective)} is best",
+    ]
+    return escape(" · ".join(p for p in parts if p))
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{quantities.number(number)} {one if number == 1 else many or one + 's'}"
+
+
+def _which(drawn: Sequence[Drawn]) -> str:
+    """Says which seed the curves are of, where there are several."""
+    if max(len(d.group.runs) for d in drawn) == 1:
+        return ""
+    return f"Bars are means over all seeds; curves, maps and charts of jobs show seed {drawn[0].group.first.seed}."
+
+
+def _verdict(drawn: Sequence[Drawn]) -> str:
+    first, *rest = explain(drawn)
+    label = escape(drawn[0].group.label)
+    lead = escape(first)
+    if lead.startswith(label):
+        lead = f"<strong>{label}</strong>{lead[len(label) :]}"
+    return f'<div class="verdict"><p>{lead}</p><p>{escape(" ".join(rest))}</p></div>'
+
+
+def _with_interval(metric: str, value: Estimate) -> Cell:
+    text = quantities.measure(metric, value.mean)
+    if math.isfinite(value.half) and value.half > 0:
+        return f"{text} <small>± {quantities.measure(metric, value.half, value.mean)}</small>"
+    return text
+
+
+def _cover(groups: Sequence[Group]) -> str:
+    """The table of the first page; columns without any number are left out."""
+    metric = groups[0].objective
+    heads = ["Policy", quantities.name(metric), "to the best", "to the bound"]
+    heads += ["jobs accepted", "jobs completed", "audit", "decision, median", "decision, 99%"]
+    rows = [[_name(g), *_cells(g, groups[0])] for g in groups]
+    kept = [i for i in range(len(heads)) if any(row[i] for row in rows)]
+    best = groups[0].value.mean
+    body = [
+        ("best" if len(groups) > 1 and g.sound and g.value.mean == best else "", [row[i] or quantities.DASH for i in kept])
+        for g, row in zip(groups, rows, strict=True)
+    ]  # fmt: skip
+    return table([heads[i] for i in kept], body, "Results by policy", "panel cover")
+
+
+def _name(g: Group) -> Cell:
+    return f'<i style="background: {report_charts.colour(g.number)}"></i>{escape(g.label)}'
+
+
+def _cells(g: Group, best: Group) -> list[Cell]:
+    metric, value, top = g.objective, g.value, best.value.mean
+    apart = (value.mean - top) / abs(top) if top else math.nan
+    decide = [
+        [getattr(r.timings, q) for r in g.runs if r.timings is not None] for q in ("decide_p50", "decide_p99")
+    ]
+    ratio = g.ratio
+    broken = sum(len(r.violations) for r in g.runs)
+    return [
+        _with_interval(metric, value),
+        _signed(apart) if math.isfinite(apart) else "",
+        f"{ratio.mean:.3f}" if math.isfinite(ratio.mean) else "",
+        _tally(g, "jobs_accepted"),
+        _tally(g, "jobs_completed"),
+        f'<span class="broken">{_count(broken, "violation")}</span>' if broken else '<span class="ok">passed</span>',
+        *[quantities.duration(estimate(seconds).mean) if seconds else "" for seconds in decide],
+    ]  # fmt: skip
+
+
+def _signed(share: float) -> str:
+    return "" if abs(share) < 5e-10 else ("+" if share > 0 else "") + quantities.percent(share)
+
+
+def _tally(g: Group, metric: str) -> Cell:
+    mean = g.metric(metric).mean
+    if not math.isfinite(mean):
+        return ""
+    arrived = len(g.first.tables.get("outcomes", {}).get("job", ()))
+    return quantities.number(mean, 4) + (
+        f" <small>of {quantities.number(arrived)}</small>" if arrived else ""
+    )
+
+
+def _policy(d: Drawn, charted: bool) -> str:
+    """The folded part of one policy: its charts and the metrics of each seed."""
+    charts = (
+        [c.whole().html() for c in (report_charts.place(d), report_charts.jobs(d)) if c] if charted else []
+    )
+    runs = d.group.runs
+    names = sorted({m for r in runs for m in r.metrics})
+    rows = [
+        ("", [escape(quantities.name(m)), *[quantities.measure(m, r.metrics.get(m, math.nan)) for r in runs]])
+        for m in names
+    ]
+    heads = ["Metric", *[f"seed {r.seed}" for r in runs]]
+    aside = (
+        f"{quantities.name(d.group.objective)} {quantities.measure(d.group.objective, d.group.value.mean)}"
+    )
+    return folded(
+        d.group.label, aside, *charts, table(heads, rows, f"Metrics of {d.group.label}"), _remarks(d.group)
+    )
+
+
+def _remarks(g: Group) -> str:
+    """Parameters, certificates and what the audit found."""
+    said = []
+    if g.first.params:
+        params = ", ".join(f"{k}={v}" for k, v in sorted(g.first.params.items()))
+        said.append(f"Parameters: <code>{escape(params)}</code>")
+    if bound := g.first.bound:
+        value = quantities.measure(g.objective, bound.value)
+        said.append(f"Offline bound ({bound.kind}): {value}")
+    if certificates := sum(len(r.certificates) for r in g.runs):
+        said.append(f"{_count(certificates, 'certificate')} in the run files")
+    for run in g.runs:
+        said.extend(
+            f'<span class="broken">Seed {run.seed}: {escape(str(v))}</span>' for v in run.violations[:10]
+        )
+    return f'<p class="note">{"<br>".join(said)}</p>' if said else ""
+
+
+def _footer(runs: Sequence[Run]) -> str:
+    hashes = sorted({run.scenario_hash for run in runs})
+    named = ", ".join(f"<code>{escape(h)}</code>" for h in hashes[:3])
+    return f"Tradewind {escape(runs[0].version)} · scenario {named}"

@@ -1,0 +1,102 @@
+"""The door to all drawings: themes, charts, and the picture of a comparison as files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.studies import figures_bars, figures_time, quantities
+from tradewind.studies.figures_data import Facts, Land
+from tradewind.studies.figures_theme import (
+    DARK,
+    LIGHT,
+    THEMED,
+    Theme,
+    canvas,
+    dress,
+    save,
+    style,
+    svg,
+    variables,
+)
+from tradewind.studies.figures_time import Drawn
+from tradewind.studies.summary import group, ranked
+
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "THEMED",
+    "Drawn",
+    "Theme",
+    "canvas",
+    "draw",
+    "dress",
+    "picture",
+    "save",
+    "style",
+    "svg",
+    "variables",
+]
+
+
+def draw(scenario: Scenario, runs: Sequence[Run]) -> list[Drawn]:
+    """The groups of the runs, best first, each with the facts of its first run."""
+    land = Land(scenario)
+    return [Drawn(group=g, facts=Facts(land, g.first)) for g in ranked(group(runs))]
+
+
+def picture(
+    stem: str | Path, scenario: Scenario, runs: Sequence[Run], theme: Theme = LIGHT
+) -> tuple[Path, Path]:
+    """Writes stem.svg and stem.png: the objective of each policy, and how soon its jobs were completed.
+
+    Where no job finished, the right half shows the queue instead. Returns both paths.
+    """
+    drawn = draw(scenario, runs)
+    with style():
+        figure = _compose(drawn, theme)
+        return save(figure, Path(stem), _label(drawn))
+
+
+def _label(drawn: Sequence[Drawn]) -> str:
+    metric = drawn[0].group.objective
+    values = ", ".join(f"{d.group.label} {quantities.measure(metric, d.group.value.mean)}" for d in drawn)
+    return f"{quantities.name(metric)} by policy: {values}".replace("\u202f", " ")
+
+
+def _compose(drawn: Sequence[Drawn], theme: Theme) -> Any:
+    """Two charts side by side on the theme's surface, a legend below the right one."""
+    groups = [d.group for d in drawn]
+    width, height = 960.0, max(300.0, figures_bars.height_of(groups) + 74)
+    figure = canvas(width, height)
+    figure.set_facecolor(theme.panel)
+    left = 14 + figures_bars.room_for(groups)
+    bars = figure.add_axes((left / width, 48 / height, (400 - left) / width, 1 - 104 / height))
+    figures_bars.draw_objective(bars, groups, theme)
+    right = figure.add_axes((540 / width, 48 / height, 396 / width, 1 - 104 / height))
+    if figures_time.finished(drawn):
+        figures_time.draw_completion(right, drawn, theme)
+    else:
+        figures_time.draw_queue(right, drawn, theme)
+    right.set_title("")
+    metric = groups[0].objective
+    heads = (
+        quantities.name(metric),
+        "share of jobs completed" if figures_time.finished(drawn) else "jobs waiting",
+    )
+    for x, text in ((16, heads[0]), (508, heads[1])):
+        figure.text(
+            x / width,
+            1 - 32 / height,
+            text[0].upper() + text[1:],
+            color=theme.ink,
+            fontsize=13,
+            weight="bold",
+        )
+    for d in drawn:
+        right.plot([], [], color=theme.policy(d.number), label=figures_bars.shorten(d.group.label, 18))
+    right.legend(loc="lower right", frameon=False, labelcolor=theme.ink, fontsize=9.5, handlelength=1.2)
+    return figure

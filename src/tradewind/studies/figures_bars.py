@@ -1,0 +1,124 @@
+"""Bars: the objective of each policy with its interval, and what its cost is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tradewind.studies import quantities
+from tradewind.studies.figures_theme import Theme, canvas, dress, ticks
+from tradewind.studies.summary import Group
+
+ROW = 30
+"""Height of a bar with its gap, CSS pixels."""
+
+
+def _names(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
+    axes.set_yticks(range(len(groups)), [shorten(g.label, 20) for g in groups])
+    axes.set_ylim(len(groups) - 0.45, -0.55)
+    axes.tick_params(axis="y", labelcolor=theme.ink, labelsize=11)
+
+
+def shorten(text: str, length: int) -> str:
+    """The text, or its beginning with an ellipsis."""
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def room_for(groups: Sequence[Group]) -> float:
+    """Room for the longest label, CSS pixels."""
+    return 14 + 6.6 * max(len(shorten(g.label, 20)) for g in groups)
+
+
+def height_of(groups: Sequence[Group]) -> float:
+    """Height of a chart with one bar per group."""
+    return max(246.0, ROW * len(groups) + 46)
+
+
+def _thickness(groups: Sequence[Group]) -> float:
+    """Height of a bar as a share of its row."""
+    return min(0.6, 26 * len(groups) / (height_of(groups) - 46))
+
+
+def objective(groups: Sequence[Group], theme: Theme, width: float) -> Any:
+    """Horizontal bars of the objective in the order given, 95% intervals, single seeds as dots, the bound as a line."""
+    height = height_of(groups)
+    figure = canvas(width, height)
+    axes = figure.add_axes(
+        (room_for(groups) / width, 40 / height, 1 - (room_for(groups) + 84) / width, 1 - 46 / height)
+    )
+    draw_objective(axes, groups, theme)
+    return figure
+
+
+def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
+    """Fills axes with the bars."""
+    metric = groups[0].objective
+    values = [g.value for g in groups]
+    bounds = [b.value for g in groups for b in [g.first.bound] if b is not None and math.isfinite(b.value)]
+    finite = [abs(v.mean) for v in values if math.isfinite(v.mean)] + [abs(b) for b in bounds]
+    scale = quantities.axis(metric, max(finite, default=1.0))
+    for row, (g, v) in enumerate(zip(groups, values, strict=True)):
+        if not math.isfinite(v.mean):
+            axes.text(0, row, " no value", va="center", color=theme.muted, fontsize=10)
+            continue
+        axes.barh(
+            row, v.mean / scale.size, height=_thickness(groups), color=theme.policy(g.number), linewidth=0
+        )
+        half = v.half / scale.size if math.isfinite(v.half) else 0.0
+        if half > 0:
+            axes.plot(
+                [v.mean / scale.size - half, v.mean / scale.size + half], [row, row],
+                color=theme.ink, linewidth=1.4, marker="|", markersize=8, solid_capstyle="butt",
+            )  # fmt: skip
+        end = max(0.0, v.mean / scale.size + half)
+        axes.annotate(
+            quantities.measure(metric, v.mean), (end, row), xytext=(6, 0), textcoords="offset points",
+            va="center", color=theme.ink, fontsize=10.5, annotation_clip=False,
+        )  # fmt: skip
+    if bounds:
+        axes.axvline(np.mean(bounds) / scale.size, color=theme.ink, linewidth=1.1, linestyle=(0, (4, 3)))
+    dress(axes, theme, grid="x")
+    axes.axvline(0, color=theme.muted, linewidth=0.8)
+    _names(axes, groups, theme)
+    axes.xaxis.set_major_locator(ticks(5))
+    axes.set_xlabel(scale.unit)
+
+
+def costs(groups: Sequence[Group], theme: Theme, width: float) -> Any:
+    """Stacked bars: rent, data transfer, training traffic, deployment in USD, mean over seeds."""
+    height = height_of(groups)
+    figure = canvas(width, height)
+    axes = figure.add_axes(
+        (room_for(groups) / width, 40 / height, 1 - (room_for(groups) + 84) / width, 1 - 46 / height)
+    )
+    base = np.zeros(len(groups))
+    for colour, book in zip(theme.books, quantities.COSTS, strict=True):
+        amount = np.nan_to_num(np.array([g.metric(book).mean for g in groups]))
+        axes.barh(
+            range(len(groups)),
+            amount,
+            left=base,
+            height=_thickness(groups),
+            color=colour,
+            linewidth=1,
+            edgecolor=theme.panel,
+        )
+        base += amount
+    for row, total in enumerate(base):
+        axes.annotate(
+            quantities.measure("cost_usd", float(total)), (total, row), xytext=(6, 0),
+            textcoords="offset points", va="center", color=theme.ink, fontsize=10.5, annotation_clip=False,
+        )  # fmt: skip
+    dress(axes, theme, grid="x")
+    _names(axes, groups, theme)
+    axes.xaxis.set_major_locator(ticks(5))
+    axes.set_xlabel("USD")
+    return figure
+
+
+def has_costs(groups: Sequence[Group]) -> bool:
+    """Whether any run paid anything."""
+    return any(run.metrics.get(book, 0.0) > 0 for g in groups for run in g.runs for book in quantities.COSTS)

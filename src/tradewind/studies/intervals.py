@@ -1,0 +1,173 @@
+"""What jobs really had, and when: plans cut where something ended or replaced them.
+
+A run's tables hold what was decided. A step comes true from `from_us` until the first of: its own `until_us`, the
+next plan of its job, the event that ended it (finished, left, released, voided, refused), the end of the run. The
+plan of an offer counts only where the customer took that offer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tradewind.model.result import Run
+from tradewind.model.setup import Setup
+from tradewind.model.units import OPEN
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+ENDINGS = ("finished", "left", "released", "voided", "refused")
+GONE = ("finished", "left", "refused", "declined")
+
+
+def ints(run: Run, table: str, column: str) -> Ints:
+    """A column of whole numbers, shape (rows,); empty where the run lacks the table."""
+    return np.asarray(run.tables.get(table, {}).get(column, []), dtype=np.int64)
+
+
+def floats(run: Run, table: str, column: str) -> Floats:
+    """A column of numbers, shape (rows,)."""
+    return np.asarray(run.tables.get(table, {}).get(column, []), dtype=np.float64)
+
+
+def texts(run: Run, table: str, column: str) -> NDArray[np.str_]:
+    """A column of words, shape (rows,)."""
+    values: Sequence[Any] = run.tables.get(table, {}).get(column, [])
+    return np.asarray(values, dtype=np.str_) if len(values) else np.zeros(0, dtype="<U1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervals:
+    """Steps that came true: row of steps, job, and [from_us, until_us), each of shape (K,); none is empty."""
+
+    step: Ints
+    job: Ints
+    from_us: Ints
+    until_us: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Places that came true: one row per node of an interval, each of shape (P,)."""
+
+    interval: Ints
+    job: Ints
+    node: Ints
+    workers: Ints
+    servers: Ints
+    from_us: Ints
+    until_us: Ints
+
+
+def end_us(run: Run, setup: Setup) -> int:
+    """When the run was over: its last event, or the horizon where jobs were left unfinished."""
+    at = ints(run, "events", "at_us")
+    if not len(at) or "unfinished" in run.tables.get("outcomes", {}).get("state", []):
+        return setup.horizon_us
+    return max(1, min(setup.horizon_us, int(at.max())))
+
+
+def effective(run: Run, end: int) -> Intervals:
+    """The steps that came true until `end` (microseconds), in the order of the table."""
+    plan = ints(run, "steps", "plan")
+    start = np.maximum(ints(run, "steps", "from_us"), ints(run, "plans", "at_us")[plan])
+    until = ints(run, "steps", "until_us")
+    until = np.where(until < 0, OPEN, until)
+    until = np.minimum(np.minimum(until, _plan_ends(run)[plan]), end)
+    kept = np.flatnonzero(until > start)
+    job = ints(run, "plans", "job")[plan]
+    return Intervals(step=kept, job=job[kept], from_us=start[kept], until_us=until[kept])
+
+
+def usage(run: Run, intervals: Intervals) -> Usage:
+    """Joins the places of a run with the intervals of their steps."""
+    number = np.full(len(ints(run, "steps", "plan")), -1, dtype=np.int64)
+    number[intervals.step] = np.arange(len(intervals.step))
+    at = number[ints(run, "places", "step")]
+    rows = np.flatnonzero(at >= 0)
+    at = at[rows]
+    return Usage(
+        interval=at,
+        job=intervals.job[at],
+        node=ints(run, "places", "node")[rows],
+        workers=ints(run, "places", "workers")[rows],
+        servers=ints(run, "places", "servers")[rows],
+        from_us=intervals.from_us[at],
+        until_us=intervals.until_us[at],
+    )
+
+
+def taken_offers(run: Run) -> NDArray[np.bool_]:
+    """Whether the customer took each offer, shape (offers,)."""
+    offers, answers = run.tables.get("offers", {}), run.tables.get("answers", {})
+    if not offers or not answers:
+        return np.zeros(len(offers.get("job", ())), dtype=bool)
+    said = set(zip(answers["job"], answers["at_us"], answers["taken"], strict=True))
+    rows = zip(offers["job"], offers["at_us"], offers["number"], strict=True)
+    return np.fromiter((row in said for row in rows), dtype=bool, count=len(offers["job"]))
+
+
+def _taken(run: Run) -> NDArray[np.bool_]:
+    """Which plans were carried out, shape (plans,): all but those of offers that nobody took."""
+    live = ints(run, "plans", "decision") >= 0
+    live[ints(run, "offers", "plan")[taken_offers(run)]] = True
+    return live
+
+
+def _plan_ends(run: Run) -> Ints:
+    """The instant at which each plan stopped to hold, shape (plans,); its own start where it never held."""
+    at, job = ints(run, "plans", "at_us"), ints(run, "plans", "job")
+    live = np.flatnonzero(_taken(run))
+    ends = at.copy()
+    order = live[np.lexsort((live, at[live], job[live]))]
+    follow = np.full(len(order), OPEN, dtype=np.int64)
+    same = job[order[1:]] == job[order[:-1]]
+    follow[:-1][same] = at[order[1:]][same]
+    ends[order] = np.minimum(follow, _first_ending(run, at[order], job[order]))
+    return ends
+
+
+def _first_ending(run: Run, at: Ints, job: Ints) -> Ints:
+    """The first event that ends `job` after `at` (an event of the same instant came before the plan), shape as at."""
+    rows = np.flatnonzero(np.isin(texts(run, "events", "kind"), ENDINGS))
+    if not len(rows) or not len(at):
+        return np.full(len(at), OPEN, dtype=np.int64)
+    when, who = ints(run, "events", "at_us")[rows], ints(run, "events", "job")[rows]
+    times = np.sort(np.concatenate((when, at)))
+    width = len(times) + 1
+    key = np.sort(who * width + np.searchsorted(times, when))
+    place = np.searchsorted(key, job * width + np.searchsorted(times, at), side="right")
+    found = key[np.minimum(place, len(key) - 1)]
+    hit = (place < len(key)) & (found // width == job)
+    return np.where(hit, times[np.where(hit, found % width, 0)], OPEN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pieces:
+    """A sum of step functions: piece k adds weight[k] to row[k] during [from_us[k], until_us[k]); each (K,)."""
+
+    from_us: Ints
+    until_us: Ints
+    weight: Floats
+    row: Ints | None = None
+    rows: int = 1
+
+    def mean_per_bin(self, edges: Floats) -> Floats:
+        """Exact time average in each bin between the edges (B+1,), in microseconds. Returns (rows, B)."""
+        bins, shape = len(edges) - 1, (self.rows, len(edges))
+        row = np.zeros(len(self.from_us), dtype=np.int64) if self.row is None else self.row
+        level, moment = np.zeros(shape), np.zeros(shape)
+        for instant, sign in ((self.from_us, 1.0), (self.until_us, -1.0)):
+            t = np.clip(instant.astype(np.float64), edges[0], edges[-1]) - edges[0]
+            # the integral at edge e grows by weight * (e - t) from the first edge at or after t on
+            at = row * (bins + 1) + np.searchsorted(edges - edges[0], t)
+            level += sign * np.bincount(at, self.weight, level.size).reshape(shape)
+            moment += sign * np.bincount(at, self.weight * t, level.size).reshape(shape)
+        integral = np.cumsum(level, axis=1) * (edges - edges[0]) - np.cumsum(moment, axis=1)
+        mean: Floats = np.diff(integral, axis=1) / np.diff(edges)
+        mean[np.abs(mean) < 1e-9 * float(np.abs(mean).max(initial=0.0))] = 0.0
+        return mean

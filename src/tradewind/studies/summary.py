@@ -1,0 +1,110 @@
+"""Runs put together: one group per policy and parameters, its mean over seeds and the 95% interval of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtrit
+
+from tradewind.model.result import Run
+from tradewind.model.setup import SENSE, Objective
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """Mean of n values and half the width of its 95% t-interval; half is nan for a single value."""
+
+    mean: float
+    half: float
+    n: int
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Mean +- t(0.975, n-1) * s / sqrt(n) of the finite values."""
+    found = np.asarray([v for v in values if math.isfinite(v)], dtype=np.float64)
+    n = len(found)
+    if n == 0:
+        return Estimate(mean=math.nan, half=math.nan, n=0)
+    mean = float(found.mean())
+    if n == 1:
+        return Estimate(mean=mean, half=math.nan, n=1)
+    same = np.ptp(found) <= 1e-12 * np.abs(found).max()
+    half = 0.0 if same else float(stdtrit(n - 1, 0.975) * found.std(ddof=1) / math.sqrt(n))
+    return Estimate(mean=mean, half=half, n=n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The runs of one policy with one set of parameters, by seed; number is its place in the order given."""
+
+    label: str
+    number: int
+    runs: tuple[Run, ...]
+
+    @property
+    def first(self) -> Run:
+        """The run that stands for the group where a picture shows a single one: the lowest seed."""
+        return self.runs[0]
+
+    @property
+    def objective(self) -> Objective:
+        return self.first.objective
+
+    def metric(self, name: str) -> Estimate:
+        """A metric over the seeds."""
+        return estimate([run.metrics.get(name, math.nan) for run in self.runs])
+
+    @property
+    def value(self) -> Estimate:
+        """The objective over the seeds."""
+        return self.metric(self.objective)
+
+    @property
+    def ratio(self) -> Estimate:
+        """Objective / bound over the seeds that have a bound."""
+        return estimate([run.bound.ratio for run in self.runs if run.bound is not None])
+
+    @property
+    def sound(self) -> bool:
+        """Whether the audit found nothing."""
+        return not any(run.violations for run in self.runs)
+
+
+def group(runs: Sequence[Run]) -> list[Group]:
+    """One group per policy and parameters, in the order of first appearance."""
+    found: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        found.setdefault((run.policy, repr(sorted(run.params.items()))), []).append(run)
+    groups = []
+    for number, ((policy, _), members) in enumerate(found.items()):
+        rivals = [m[0] for (p, _), m in found.items() if p == policy]
+        label = policy + _differing(members[0], rivals)
+        groups.append(Group(label=label, number=number, runs=tuple(sorted(members, key=lambda r: r.seed))))
+    return groups
+
+
+def _differing(run: Run, rivals: Sequence[Run]) -> str:
+    """The parameters that tell a run from others of the same policy, in brackets."""
+    names = sorted({name for rival in rivals for name in rival.params})
+    told = [n for n in names if len({repr(rival.params.get(n)) for rival in rivals}) > 1]
+    return f" ({', '.join(f'{n}={run.params[n]}' for n in told if n in run.params)})" if told else ""
+
+
+def ranked(groups: Sequence[Group]) -> list[Group]:
+    """Best first; those that broke a rule or have no number come last."""
+
+    def key(g: Group) -> tuple[bool, float, int]:
+        mean = g.value.mean
+        worth = mean if SENSE[g.objective] == "min" else -mean
+        return (not g.sound or math.isnan(mean), worth if math.isfinite(worth) else math.inf, g.number)
+
+    return sorted(groups, key=key)
+
+
+def paired(a: Group, b: Group) -> Estimate:
+    """Difference a - b of the objective over the seeds that both have."""
+    other = {run.seed: run.value for run in b.runs}
+    return estimate([run.value - other[run.seed] for run in a.runs if run.seed in other])
