@@ -243,8 +243,6 @@ def _law(kind: MarketKind) -> Floats:
 
 def _budgets(rng: np.random.Generator, log_value: Floats, law: Floats) -> Floats:
     """Budgets (N,) from the law; a job's budget depends on the stream's position of that job only."""
-    group = np.minimum(
-        np.searchsorted(np.cumsum(law[:, 0]), rng.random(len(log_value))), len(law) - 1
-    )
+    group = np.minimum(np.searchsorted(np.cumsum(law[:, 0]), rng.random(len(log_value))), len(law) - 1)
     noise = law[group, 1] + law[group, 2] * rng.standard_normal(len(log_value))
     return np.asarray(np.exp(log_value + noise))
