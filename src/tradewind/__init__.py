@@ -1,0 +1,49 @@
+"""Tradewind places, scales, routes and prices distributed machine-learning training.
+
+    import tradewind as tw
+
+    scenario = tw.generate("cluster", jobs=500, seed=1)
+    run = tw.run(scenario, policy="las", seed=1)
+    print(run.metrics["jct_mean_s"])
+
+Names are imported when they are first used, so that `import tradewind` stays quick.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tradewind.version import __version__
+
+if TYPE_CHECKING:
+    from tradewind.app.api import (
+        Comparison,
+        audit,
+        bound,
+        compare,
+        dump,
+        generate,
+        load,
+        load_run,
+        replay,
+        run,
+        save,
+    )
+    from tradewind.model.result import Run
+    from tradewind.model.scenario import Scenario
+
+__all__ = [
+    "Comparison", "Run", "Scenario", "__version__", "audit", "bound", "compare", "dump", "generate", "load", "load_run",
+    "replay", "run", "save",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'tradewind' has no attribute {name!r}; it has {', '.join(__all__)}")
+    from importlib import import_module
+
+    where = {"Run": "tradewind.model.result", "Scenario": "tradewind.model.scenario"}
+    value = getattr(import_module(where.get(name, "tradewind.app.api")), name)
+    globals()[name] = value
+    return value

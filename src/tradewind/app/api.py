@@ -1,0 +1,166 @@
+"""The Python door: `import tradewind as tw`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tradewind import optimum, policies, workloads
+from tradewind.app.run_file import load_run, save
+from tradewind.app.scenario_file import dump, load
+from tradewind.audit import Audit
+from tradewind.audit import compare as compare_books
+from tradewind.control.accounts import settle
+from tradewind.control.cycle import Progress
+from tradewind.control.journal import instants
+from tradewind.control.ledger import Ledger
+from tradewind.model.decision import Decision
+from tradewind.model.errors import InputError, RunFileError
+from tradewind.model.hash import scenario_hash
+from tradewind.model.result import Bound, Run, Violation
+from tradewind.model.scenario import Scenario
+from tradewind.studies.simulate import simulate
+
+__all__ = [
+    "Comparison",
+    "audit",
+    "bound",
+    "compare",
+    "dump",
+    "generate",
+    "load",
+    "load_run",
+    "replay",
+    "run",
+    "save",
+]
+
+
+def generate(workload: str, *, seed: int = 0, **params: Any) -> Scenario:
+    """A scenario from the catalogue of workloads: `tw.generate("cluster", jobs=500, seed=1)`."""
+    return workloads.generate(workload, params, seed)
+
+
+def run(
+    scenario: Scenario | str | Path,
+    policy: str,
+    *,
+    seed: int = 0,
+    params: Mapping[str, Any] | None = None,
+    bound: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Runs a policy on a scenario (or a scenario file) in the simulated world, audited."""
+    data = scenario if isinstance(scenario, Scenario) else load(Path(scenario))
+    result = simulate(data, policies.find(policy), params, seed=seed, progress=progress)
+    return with_bound(result, _bound(data)) if bound else result
+
+
+def bound(scenario: Scenario) -> Bound | None:
+    """The offline bound of a scenario for its objective; None where none is known."""
+    return optimum.bound(scenario)
+
+
+_bound = bound
+
+
+def with_bound(result: Run, found: Bound | None) -> Run:
+    """A run with its bound: ratio = objective / bound."""
+    if found is None:
+        return result
+    ratio = (
+        result.value / found.value if found.value else (1.0 if result.value == found.value else float("inf"))
+    )
+    return replace(result, bound=replace(found, ratio=ratio))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Several policies on the same data: one run per policy and seed, and the scenarios behind them."""
+
+    scenarios: tuple[Scenario, ...]
+    runs: tuple[Run, ...]
+
+
+def compare(
+    scenario: Scenario | Sequence[Scenario],
+    policy_names: Sequence[str],
+    *,
+    seeds: Sequence[int] = (0,),
+    params: Mapping[str, Mapping[str, Any]] | None = None,
+    bound: bool = False,
+    progress: Callable[[str, int], Progress | None] | None = None,
+) -> Comparison:
+    """Runs every policy on every scenario (one, or one per seed) with every seed."""
+    data = (scenario,) * len(seeds) if isinstance(scenario, Scenario) else tuple(scenario)
+    specs = [policies.find(name) for name in policy_names]
+    bounds = {id(s): _bound(s) if bound else None for s in data}
+    runs = []
+    for spec in specs:
+        for seed, each in zip(seeds, data, strict=True):
+            told = progress(spec.name, seed) if progress else None
+            own = (params or {}).get(spec.name)
+            runs.append(with_bound(simulate(each, spec, own, seed=seed, progress=told), bounds[id(each)]))
+    return Comparison(scenarios=data, runs=tuple(runs))
+
+
+def audit(scenario: Scenario, result: Run) -> tuple[Violation, ...]:
+    """Re-checks a run from scratch: every event, offer, answer and decision, and every metric."""
+    if result.scenario_hash != scenario_hash(scenario):
+        raise RunFileError(
+            f"this run belongs to the scenario with hash {result.scenario_hash[:12]}…, "
+            f"the scenario given has {scenario_hash(scenario)[:12]}…; give the scenario that was run"
+        )
+    law = Audit(scenario)
+    for instant in instants(scenario, result.tables):
+        found = law.take(instant.events)
+        answers = list(instant.after)
+        for quote, taken in instant.quotes:
+            found += law.check_quote(instant.at_us, quote)
+            if taken >= 0 and not found:
+                found += law.accept(instant.at_us, quote, taken)
+            mine = [event for event in answers if event.job == quote.job]
+            answers = [event for event in answers if event.job != quote.job]
+            found += law.take(mine)
+        if instant.decision is not None and not found:
+            found += law.check(instant.at_us, instant.decision)
+        found += law.take(answers)
+        if found:
+            return found
+    report = law.close()
+    return report.violations + compare_books(report.metrics, result.metrics)
+
+
+def scenario_beside(path: Path, result: Run) -> Scenario:
+    """The scenario file with the run's hash, looked for where the run file is and in the current folder."""
+    for folder in dict.fromkeys((path.resolve().parent, Path.cwd())):
+        for each in sorted(folder.iterdir()):
+            if each.suffix in (".json", ".yaml", ".yml") and each != path.resolve() and each.is_file():
+                try:
+                    scenario = load(each)
+                except InputError:
+                    continue  # another kind of file
+                if scenario_hash(scenario) == result.scenario_hash:
+                    return scenario
+    raise RunFileError(
+        f"no scenario file with hash {result.scenario_hash[:12]}… beside it or in the current folder; "
+        "name it with --scenario",
+        where=str(path),
+    )
+
+
+def replay(scenario: Scenario, result: Run) -> tuple[Ledger, Run]:
+    """Rebuilds the final state and the books from the journal in a run file."""
+    ledger = Ledger(scenario.setup)
+    for instant in instants(scenario, result.tables):
+        ledger.take(instant.events)
+        for quote, taken in instant.quotes:
+            if taken >= 0:
+                ledger.commit(Decision(plans=(quote.offers[taken].plan,)))
+        if instant.decision is not None:
+            ledger.commit(instant.decision)
+        ledger.take(instant.after)
+        ledger.seen()
+    return ledger, settle(scenario, result)

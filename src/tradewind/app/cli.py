@@ -1,0 +1,260 @@
+"""The command line: results on stdout, progress on stderr, exit code 2 on a user's mistake, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tradewind.model.errors import InputError, LookupFailed, Refused, TradewindError
+
+if TYPE_CHECKING:
+    from tradewind.model.scenario import Scenario
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Places, scales, routes and prices distributed machine-learning training.",
+)
+
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter; may be repeated.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on stdout.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**53, help="Seed of every random stream.")]
+Bounded = Annotated[bool, typer.Option("--bound", help="Also compute the offline bound of the scenario.")]
+ScenarioArg = Annotated[
+    str, typer.Argument(metavar="SCENARIO", help="A scenario file, or the name of a workload.")
+]
+Out = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the result.")]
+
+
+def pairs(items: list[str] | None) -> dict[str, str]:
+    """`["a=1", "b=x"]` -> {"a": "1", "b": "x"}."""
+    found: dict[str, str] = {}
+    for item in items or ():
+        key, sign, value = item.partition("=")
+        if not sign or not key:
+            raise InputError(f"--set {item!r}: write KEY=VALUE, for example --set jobs=500")
+        if key in found:
+            raise InputError(f"--set {key} is given twice; keep one")
+        found[key] = value
+    return found
+
+
+def scenario_from(name: str, seed: int, given: dict[str, str] | None = None) -> Scenario:
+    """A scenario from a file, or from a workload of that name."""
+    from tradewind import workloads
+    from tradewind.app.scenario_file import load
+
+    if name in workloads.names():
+        return workloads.generate(name, given or {}, seed)
+    path = Path(name)
+    if not path.exists() and path.suffix not in (".json", ".yaml", ".yml"):
+        raise LookupFailed("scenario file or workload", name, workloads.names())
+    return load(path)
+
+
+@app.command()
+def policies(as_json: Json = False) -> None:
+    """Lists the policies: what they decide, what they can run, their parameters."""
+    from tradewind import policies as catalogue
+    from tradewind.app import show
+
+    show.policies([catalogue.find(name) for name in catalogue.names()], as_json=as_json)
+
+
+@app.command()
+def workloads(as_json: Json = False) -> None:
+    """Lists the workloads that `generate` can make, with their parameters."""
+    from tradewind import workloads as catalogue
+    from tradewind.app import show
+
+    show.workloads([catalogue.find(name) for name in catalogue.names()], as_json=as_json)
+
+
+@app.command()
+def generate(
+    workload: Annotated[str, typer.Argument(help="Name of a workload; see `tradewind workloads`.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Scenario file to write (.json or .yaml).")],
+    seed: Seed = 0,
+    settings: Set = None,
+) -> None:
+    """Makes a scenario file."""
+    from tradewind import workloads as catalogue
+    from tradewind.app.scenario_file import dump
+
+    scenario = catalogue.generate(workload, pairs(settings), seed)
+    dump(scenario, output)
+    setup = scenario.setup
+    print(
+        f"{output}: {len(scenario.jobs)} jobs, {len(setup.nodes)} nodes, {len(setup.links)} links, {setup.objective}"
+    )
+
+
+@app.command()
+def run(
+    scenario: ScenarioArg,
+    policy: Annotated[str, typer.Option("--policy", help="Name of a policy; see `tradewind policies`.")],
+    seed: Seed = 0,
+    settings: Set = None,
+    bound: Bounded = False,
+    output: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Runs a policy on a scenario in the simulated world, audited."""
+    from tradewind import policies as catalogue
+    from tradewind.app import api, show
+    from tradewind.app.progress import bar
+
+    spec = catalogue.find(policy)
+    data = scenario_from(scenario, seed)
+    with bar(f"{policy} on {data.name}", len(data.jobs)) as tell:
+        result = api.run(data, spec.name, seed=seed, params=pairs(settings), progress=tell)
+    if bound:
+        result = api.with_bound(result, api.bound(data))
+    if output is not None:
+        api.save(result, output)
+    show.run(result, data, as_json=as_json, saved=output)
+
+
+@app.command()
+def audit(
+    scenario: ScenarioArg,
+    run_file: Annotated[Path, typer.Argument(metavar="RUN", help="A run file.")],
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Checks a run file again from scratch; exit code 1 on a violation."""
+    from tradewind.app import api, show
+
+    found = api.audit(scenario_from(scenario, seed), api.load_run(run_file))
+    show.audit(found, as_json=as_json)
+    if found:
+        raise typer.Exit(1)
+
+
+@app.command()
+def compare(
+    scenario: ScenarioArg,
+    policies: Annotated[str, typer.Option("--policies", help="Names, separated by commas.")],
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="How many seeds (0, 1, …).")] = 1,
+    settings: Set = None,
+    bound: Bounded = False,
+    output: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Runs several policies side by side; a workload's name makes a new scenario for every seed."""
+    from tradewind import policies as catalogue
+    from tradewind import workloads as generators
+    from tradewind.app import api, report, show
+    from tradewind.app.progress import bar
+
+    names = [name.strip() for name in policies.split(",") if name.strip()]
+    if not names:
+        raise InputError("--policies is empty; name at least one, for example --policies fifo,las")
+    for name in names:
+        catalogue.find(name)
+    if output is not None and output.suffix not in (".html", ".htm"):
+        raise InputError(f"-o {output}: the report is an HTML file; end its name in .html")
+    given = pairs(settings)
+    made = scenario in generators.names()
+    if given and not made:
+        raise InputError("--set goes with a workload's name here; a scenario file has its parameters in it")
+    data = [scenario_from(scenario, seed, given) for seed in range(seeds if made else 1)]
+    scenarios = data if made else data * seeds
+    with bar("comparing", len(names) * seeds, unit="runs") as tell:
+        done = 0
+
+        def one_more(_policy: str, _seed: int) -> None:
+            nonlocal done
+            if tell is not None:
+                tell(0, done)
+            done += 1
+
+        result = api.compare(scenarios, names, seeds=range(seeds), bound=bound, progress=one_more)
+    if output is not None:
+        report.write(output, data[0], result.runs)
+    show.comparison(result, as_json=as_json, saved=output)
+
+
+@app.command()
+def replay(
+    run_file: Annotated[Path, typer.Argument(metavar="RUN", help="A run file.")],
+    scenario: Annotated[
+        str, typer.Option("--scenario", help="Its scenario file or workload; default: the file beside RUN with its hash.")
+    ] = "",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Rebuilds the final state from the journal in a run file and compares the books."""
+    from tradewind.app import api, show
+
+    result = api.load_run(run_file)
+    data = scenario_from(scenario, seed) if scenario else api.scenario_beside(run_file, result)
+    ledger, again = api.replay(data, result)
+    show.replay(result, again, sorted(data.jobs[j].id for j in ledger.active), as_json=as_json)
+    if dict(again.metrics) != dict(result.metrics):
+        raise typer.Exit(1)
+
+
+@app.command()
+def schema(which: Annotated[str, typer.Argument(help="scenario or run")]) -> None:
+    """Prints the JSON Schema of a file format."""
+    from tradewind.app.schemas import schema as make
+
+    print(json.dumps(make(which), indent=2))
+
+
+@app.command(name="version")
+def version_command() -> None:
+    """Prints the version."""
+    from tradewind.version import __version__
+
+    print(__version__)
+
+
+def guarded(call: Callable[[], Any]) -> int:
+    """Runs a command; every mistake becomes a line on stderr and an exit code."""
+    try:
+        call()
+    except InputError as error:
+        print(f"tradewind: {error}", file=sys.stderr)
+        return 2
+    except Refused as error:
+        print("tradewind: the audit refused a decision; nothing of it was applied", file=sys.stderr)
+        for violation in error.violations[:10]:
+            print(f"  {violation}", file=sys.stderr)
+        return 1
+    except TradewindError as error:
+        print(f"tradewind: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("tradewind: stopped; nothing half-written was left", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        print("tradewind: out of memory; try a smaller scenario", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"tradewind: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def main() -> None:
+    """The `tradewind` command; wrong usage is explained by typer itself (exit code 2)."""
+    sys.exit(guarded(app))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""What the commands print: a table for people, or one JSON object for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from tradewind.model.result import Run, Violation
+from tradewind.model.scenario import Scenario
+from tradewind.model.setup import SENSE
+from tradewind.model.spec import Param, Spec
+from tradewind.studies.summary import Estimate, Group, group
+
+if TYPE_CHECKING:
+    from tradewind.app.api import Comparison
+    from tradewind.workloads import Workload
+
+FIRST = (
+    "cost_usd",
+    "profit_usd",
+    "welfare_usd",
+    "utility",
+    "epoch_s",
+    "jct_mean_s",
+    "makespan_s",
+    "jobs_completed",
+)
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=140)
+
+
+def _json(value: Any) -> None:
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def _table(title: str, *columns: str) -> RichTable:
+    table = RichTable(title=title or None, title_justify="left", title_style="bold")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 else "right")
+    return table
+
+
+def number(value: float) -> str:
+    """A number for people."""
+    if not math.isfinite(value):
+        return "–"
+    if value == int(value) and abs(value) < 1e9:
+        return f"{int(value):,}"
+    return f"{value:,.2f}" if abs(value) >= 100 else f"{value:.4g}"
+
+
+def as_object(run: Run) -> dict[str, Any]:
+    """The documented --json object of a run (docs/formats.md)."""
+    bound, timings = run.bound, run.timings
+    return {
+        "policy": run.policy,
+        "params": dict(run.params),
+        "seed": run.seed,
+        "scenario": {"name": run.scenario_name, "hash": run.scenario_hash},
+        "objective": {"name": run.objective, "value": run.value},
+        "metrics": dict(run.metrics),
+        "audit": {"ok": not run.violations, "violations": [v._asdict() for v in run.violations]},
+        "bound": None
+        if bound is None
+        else {
+            "value": bound.value,
+            "sense": bound.sense,
+            "ratio": bound.ratio if math.isfinite(bound.ratio) else None,
+            "kind": bound.kind,
+        },
+        "seconds": None
+        if timings is None
+        else {"total": timings.total, "decide_p50": timings.decide_p50, "decide_p99": timings.decide_p99},
+    }
+
+
+def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None) -> None:
+    """One run."""
+    if as_json:
+        _json(as_object(result))
+        return
+    console = _console()
+    table = _table(f"{result.policy} on {scenario.name}", "metric", "value")
+    objective = result.objective
+    table.add_row(f"{objective} ({SENSE[objective]})", f"[bold]{number(result.value)}[/bold]")
+    if result.bound is not None:
+        b = result.bound
+        table.add_row(f"bound ({b.kind})", number(b.value))
+        table.add_row("ratio to the bound", f"{b.ratio:.4f}")
+    for name, value in result.metrics.items():
+        if name != objective and value:
+            table.add_row(name, number(value))
+    console.print(table)
+    _costs_by_tenant(console, result)
+    seconds = result.timings
+    if seconds is not None:
+        pace = result.metrics["jobs"] / seconds.total if seconds.total else 0.0
+        console.print(
+            f"audit: ok · {seconds.total:.2f} s, {pace:,.0f} jobs/s, decide p99 {seconds.decide_p99 * 1e3:.2f} ms"
+        )
+    if saved is not None:
+        console.print(f"run file: {saved}")
+
+
+def _costs_by_tenant(console: Console, result: Run) -> None:
+    bills = result.tables.get("bills", {})
+    if not bills.get("tenant"):
+        return
+    table = _table("bills by tenant", "tenant", "kind", "USD")
+    for tenant, kind, usd in zip(bills["tenant"], bills["kind"], bills["usd"], strict=True):
+        table.add_row(str(tenant) or "(none)", str(kind), number(cast(float, usd)))
+    console.print(table)
+
+
+def audit(found: Sequence[Violation], *, as_json: bool) -> None:
+    """What the audit of a file found."""
+    if as_json:
+        _json({"ok": not found, "violations": [v._asdict() for v in found]})
+    elif not found:
+        print("audit: ok, every event, decision and metric checked")
+    else:
+        print(f"audit: {len(found)} violation{'s' if len(found) > 1 else ''}")
+        for violation in found:
+            print(f"  {violation}")
+
+
+def _interval(value: Estimate) -> str:
+    return number(value.mean) + (f" ± {number(value.half)}" if value.n > 1 else "")
+
+
+def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None:
+    """Several policies side by side."""
+    groups = group(result.runs)
+    if as_json:
+        _json({"runs": [as_object(r) for r in result.runs], "summary": [_summary(g) for g in groups]})
+        return
+    objective = groups[0].objective
+    shown = [m for m in FIRST if m != objective and any(run.metrics.get(m) for run in result.runs)]
+    has_bound = any(run.bound is not None for run in result.runs)
+    head = [
+        "policy",
+        f"{objective} ({SENSE[objective]})",
+        *(["ratio to bound"] if has_bound else []),
+        *shown,
+        "s",
+    ]
+    table = _table(result.scenarios[0].name, *head)
+    best = (min if SENSE[objective] == "min" else max)(groups, key=lambda g: g.value.mean)
+    for g in groups:
+        cells = [_interval(g.value), *([_interval(g.ratio)] if has_bound else [])]
+        cells += [_interval(g.metric(m)) for m in shown]
+        seconds = [r.timings.total for r in g.runs if r.timings]
+        cells.append(f"{sum(seconds) / max(1, len(seconds)):.2f}")
+        table.add_row(g.label, *cells, style="bold" if g is best else None)
+    _console().print(table)
+    if saved is not None:
+        print(f"report: {saved}")
+
+
+def _summary(g: Group) -> dict[str, Any]:
+    names: list[str] = list(g.first.metrics)
+    values: Mapping[str, Estimate] = {name: g.metric(name) for name in names}
+    return {
+        "policy": g.label,
+        "seeds": [r.seed for r in g.runs],
+        "objective": {"name": g.objective, **_estimate(g.value)},
+        "ratio": _estimate(g.ratio) if g.ratio.n else None,
+        "metrics": {name: _estimate(value) for name, value in values.items()},
+    }
+
+
+def _estimate(value: Estimate) -> dict[str, float | None]:
+    half = value.half if math.isfinite(value.half) else None
+    return {
+        "mean": value.mean,
+        "low95": None if half is None else value.mean - half,
+        "high95": None if half is None else value.mean + half,
+    }
+
+
+def replay(result: Run, again: Run, still_there: Sequence[str], *, as_json: bool) -> None:
+    """A replayed journal beside the books of its run file."""
+    same = dict(again.metrics) == dict(result.metrics)
+    if as_json:
+        _json({"same": same, "metrics": dict(again.metrics), "jobs_left": list(still_there)})
+        return
+    count = len(result.tables["events"]["at_us"])
+    print(
+        f"replayed {count} events; {len(still_there)} jobs left; the books are {'the same' if same else 'DIFFERENT'}"
+    )
+    for name in again.metrics:
+        if again.metrics[name] != result.metrics.get(name):
+            print(f"  {name}: {result.metrics.get(name)} in the file, {again.metrics[name]} by the journal")
+
+
+def _params(params: Mapping[str, Param]) -> dict[str, Any]:
+    return {
+        name: {
+            "default": param.default,
+            "doc": param.doc,
+            **({"choices": list(param.choices)} if param.choices else {}),
+        }
+        for name, param in params.items()
+    }
+
+
+def policies(specs: Sequence[Spec], *, as_json: bool) -> None:
+    """The catalogue of policies."""
+    if as_json:
+        _json(
+            [
+                {
+                    "name": s.name,
+                    "summary": s.summary,
+                    "works": sorted(s.works),
+                    "architectures": sorted(s.architectures),
+                    "objectives": sorted(s.objectives),
+                    "needs": sorted(s.needs),
+                    "pricer": s.pricer,
+                    "online": s.online,
+                    "params": _params(s.params),
+                }
+                for s in specs
+            ]
+        )
+        return
+    table = RichTable("policy", "what it does", "works on", "needs", "parameters")
+    for s in specs:
+        knobs = "\n".join(f"{name}={param.default}" for name, param in s.params.items())
+        extra = [*sorted(s.needs), *([] if s.online else ["hindsight"]), *(["market"] if s.pricer else [])]
+        table.add_row(s.name, s.summary.splitlines()[0], ", ".join(sorted(s.works)), ", ".join(extra), knobs)
+    _console().print(table)
+
+
+def workloads(lines: Sequence[Workload], *, as_json: bool) -> None:
+    """The catalogue of workloads."""
+    if as_json:
+        _json([{"name": w.name, "summary": w.summary, "params": _params(w.params)} for w in lines])
+        return
+    table = RichTable("workload", "what it makes", "parameters (--set)")
+    for w in lines:
+        knobs = "\n".join(f"{name}={param.default}  {param.doc}" for name, param in w.params.items())
+        table.add_row(w.name, w.summary, knobs)
+    _console().print(table)
