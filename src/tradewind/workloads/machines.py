@@ -1,0 +1,155 @@
+"""A cluster of equal servers, and scenarios of fixed jobs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tradewind.model.errors import InputError
+from tradewind.model.job import Customer, Demand, Fixed, Job
+from tradewind.model.scenario import Scenario
+from tradewind.model.setup import Setup
+from tradewind.model.site import Node
+from tradewind.model.units import LARGEST, MILLI, UNLIMITED, US_PER_S
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machines:
+    """Equal servers in racks of a site.
+
+    racks   0: servers stand directly in the site
+    extra   further resources: name -> units per server (0: unlimited)
+    """
+
+    servers: int
+    gpus: int
+    racks: int = 0
+    extra: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("servers", self.servers, 1),
+            ("gpus_per_server", self.gpus, 1),
+            ("racks", self.racks, 0),
+        ):
+            if not least <= value <= 1_000_000:
+                raise InputError(f"found {value}; allowed is {least} to 1000000", where=name)
+        for name, units in self.extra.items():
+            if not 0 <= units <= 1e9:
+                raise InputError(f"found {units}; allowed is 0 (unlimited) or more", where=name)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """gpu first."""
+        return ("gpu", *self.extra)
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The site, its racks, its servers, in this order; only servers have limits."""
+        open_ended = (UNLIMITED,) * len(self.resources)
+        capacity = (
+            self.gpus * MILLI,
+            *(round(u * MILLI) if u else UNLIMITED for u in self.extra.values()),
+        )
+        racks = min(self.racks, self.servers)
+        digits = len(str(self.servers - 1))
+        nodes = [Node(name="cluster", kind="site", capacity_milli=open_ended)]
+        nodes += [
+            Node(name=f"rack-{r}", kind="rack", parent=0, capacity_milli=open_ended) for r in range(racks)
+        ]
+        for s in range(self.servers):
+            parent = 1 + s * racks // self.servers if racks else 0
+            nodes.append(
+                Node(name=f"server-{s:0{digits}d}", kind="server", parent=parent, capacity_milli=capacity)
+            )
+        return tuple(nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Fixed jobs as columns of equal length, in order of arrival.
+
+    workers      workers of each job, all needed at once
+    demand       what one worker of each job needs (a single entry: the same for all)
+    """
+
+    ids: list[str]
+    arrive_us: Ints
+    runtime_us: Ints
+    workers: Ints
+    tenants: list[str]
+    demand: list[Demand]
+
+
+def horizon_us(rows: Rows, machines: Machines, slot_us: int) -> int:
+    """A time by which every job that fits can have finished, and twice that again after the last arrival.
+
+    While a job waits that fits into the empty cluster of C GPUs, fewer GPUs are free than the largest job needs, so
+    waiting ends at most work / (C - largest + 1) after the last arrival. Never later than all jobs one by one, which
+    is taken by itself where jobs need more than GPUs.
+    """
+    gpus = rows.workers * _gpus_of(rows)
+    total = machines.servers * machines.gpus * float(MILLI)
+    fits = gpus <= total
+    if not fits.any():
+        return int(rows.arrive_us[-1]) + slot_us
+    runtime = rows.runtime_us[fits].astype(float)
+    busy = total - float(gpus[fits].max()) + 1.0
+    crowd = 2.0 * (float((runtime * gpus[fits]).sum()) / busy + float(runtime.max()))
+    after = float(runtime.sum()) if len(rows.demand) > 1 else min(crowd, float(runtime.sum()))
+    slots = -(-(int(rows.arrive_us[-1]) + int(after) + 1) // slot_us) + 1
+    return min(slots * slot_us, LARGEST)
+
+
+def _gpus_of(rows: Rows) -> Ints:
+    """GPUs of one worker in thousandths, one per job or one for all."""
+    return np.array([dict(demand).get(0, 0) for demand in rows.demand], np.int64)
+
+
+def scenario_of(
+    name: str, rows: Rows, machines: Machines, *, slot_s: float, public: bool, origin: Mapping[str, object]
+) -> Scenario:
+    """Fixed jobs on equal servers; the objective is the mean completion time."""
+    if not 0 < slot_s <= 1e9:
+        raise InputError(f"found {slot_s}; allowed is a positive number of seconds", where="slot_s")
+    slot_us = max(1, round(slot_s * US_PER_S))
+    demands = rows.demand if len(rows.demand) > 1 else rows.demand * len(rows.ids)
+    columns = (
+        rows.ids,
+        rows.arrive_us.tolist(),
+        rows.runtime_us.tolist(),
+        rows.workers.tolist(),
+        rows.tenants,
+        demands,
+    )
+    unknown = Fixed()
+    jobs = tuple(
+        Job(
+            index=i,
+            id=id,
+            arrive_us=arrive,
+            work=Fixed(runtime_us=runtime) if public else unknown,
+            worker=demand,
+            tenant=tenant,
+            workers_min=workers,
+            workers_max=workers,
+        )
+        for i, (id, arrive, runtime, workers, tenant, demand) in enumerate(zip(*columns, strict=True))
+    )
+    return Scenario(
+        name=name,
+        setup=Setup(
+            resources=machines.resources,
+            nodes=machines.nodes(),
+            slot_us=slot_us,
+            horizon_us=horizon_us(rows, machines, slot_us),
+            objective="jct_mean_s",
+        ),
+        jobs=jobs,
+        customers=() if public else tuple(Customer(runtime_us=runtime) for runtime in columns[2]),
+        origin=origin,
+    )
