@@ -18,10 +18,10 @@ from tradewind.app.atomic import replacing, write_text
 from tradewind.app.explain import sentence, shown
 from tradewind.app.row_tables import Columns, beside, check_columns, flatten, read_columns, rows_from_columns
 from tradewind.app.scenario_build import build
-from tradewind.app.scenario_hash import scenario_hash
 from tradewind.app.scenario_write import document
 from tradewind.app.schemas_scenario import VERSION, ScenarioFile
 from tradewind.model.errors import InputError, ScenarioError
+from tradewind.model.hash import scenario_hash
 from tradewind.model.scenario import Scenario
 
 __all__ = ["dump", "load", "parse", "scenario_hash"]

@@ -34,8 +34,8 @@ ChangeKind = Literal[
     "capacity", "bandwidth", "price", "egress", "node_down", "node_up", "link_down", "link_up"
 ]
 Direction = Literal["ab", "ba", "both"]
-Amounts = Annotated[dict[Name, Milli], Field()]
-Names = Annotated[list[Name], FailFast()]
+Amounts = dict[Name, Milli]
+Names = list[Name]
 
 
 class Strict(BaseModel):
@@ -51,7 +51,7 @@ class TariffFile(Strict):
         description="price within each tier: USD per unit-hour (rent) or USD per GB (egress); never rising"
     )
     starts: list[Number] = Field(
-        default=[0.0],
+        default_factory=lambda: [0.0],
         description="where each tier begins: units (rent) or GB of a slot (egress); the first is 0",
     )
     rule: Rule = Field(
@@ -78,11 +78,11 @@ class NodeFile(Strict):
         default=None, description="name of the site or rack that holds it; what it uses counts there too"
     )
     capacity: Amounts = Field(
-        default={},
+        default_factory=dict,
         description="resource -> natural units (at most three decimals); unlimited where left out",
     )
     rent: dict[Name, AnyTariff] = Field(
-        default={},
+        default_factory=dict,
         description="resource -> tariff in USD per unit-hour, by the mean units of a slot; free where left out",
     )
 
@@ -173,7 +173,7 @@ class RoundsWork(Strict):
         default=False, description="true: the runtime is rounded up to whole slots (no unit)"
     )
     pinned: dict[Name, Some] = Field(
-        default={}, description="node -> workers that must run there; empty: placement is free"
+        default_factory=dict, description="node -> workers that must run there; empty: placement is free"
     )
 
 
@@ -225,7 +225,7 @@ class JobFile(Strict):
     )
     architecture: Architecture = Field(default="ring", description="ps (parameter servers) or ring")
     server: Amounts = Field(
-        default={}, description="resource -> natural units that one parameter server needs"
+        default_factory=dict, description="resource -> natural units that one parameter server needs"
     )
     servers: Count = Field(default=0, description="parameter servers in a step with workers (a number)")
     utility: UtilityFile | None = Field(default=None, description="the public bid in USD or utility units")
@@ -253,8 +253,12 @@ class JobFile(Strict):
         default="until",
         description="until: resources are free at the instant of completion; through: one microsecond later",
     )
-    caps: Amounts = Field(default={}, description="resource -> unit-slots that the job may use in all")
-    command: list[Text] = Field(default=[], description="program of a live job and its arguments (text)")
+    caps: Amounts = Field(
+        default_factory=dict, description="resource -> unit-slots that the job may use in all"
+    )
+    command: list[Text] = Field(
+        default_factory=list, description="program of a live job and its arguments (text)"
+    )
     private: PrivateFile | None = Field(default=None, description="what no policy sees")
 
 
@@ -298,15 +302,17 @@ class VolumesFile(Strict):
     """Data of stream jobs, one list per column; row i is the i-th entry of each."""
 
     job: Annotated[list[Any], _items("string", "integer")] = Field(
-        default=[], description="id of the job, or its number from 0"
+        default_factory=list, description="id of the job, or its number from 0"
     )
     slot: Annotated[list[Any], _items("integer")] = Field(
-        default=[], description="number of the slot, from 0"
+        default_factory=list, description="number of the slot, from 0"
     )
     node: Annotated[list[Any], _items("string", "integer")] = Field(
-        default=[], description="name of the node where the data lies, or its number from 0"
+        default_factory=list, description="name of the node where the data lies, or its number from 0"
     )
-    bytes: Annotated[list[Any], _items("integer")] = Field(default=[], description="bytes that arrive there")
+    bytes: Annotated[list[Any], _items("integer")] = Field(
+        default_factory=list, description="bytes that arrive there"
+    )
 
 
 class ScenarioFile(Strict):
@@ -325,10 +331,10 @@ class ScenarioFile(Strict):
         description="the nodes; their order numbers them from 0"
     )
     links: Annotated[list[LinkFile], FailFast()] = Field(
-        default=[], description="the links; their order numbers them from 0"
+        default_factory=list, description="the links; their order numbers them from 0"
     )
     egress: Annotated[list[EgressFile], FailFast()] = Field(
-        default=[], description="price of data between sites; free where left out"
+        default_factory=list, description="price of data between sites; free where left out"
     )
     transfer_bytes_per_slot: Bytes | None = Field(
         default=None, description="bytes that all jobs together may move in a slot; left out: unlimited"
@@ -338,17 +344,17 @@ class ScenarioFile(Strict):
         description="weight w(h) of a path of h hops: store-and-forward (h), cut-through (1), chunks:K (1 + (h-1)/K)",
     )
     forecast: dict[Name, Number] = Field(
-        default={},
+        default_factory=dict,
         description="public expectations that a policy may use; the policy's page gives their units",
     )
     jobs: Annotated[list[JobFile], FailFast()] = Field(
-        default=[], description="the jobs in order of arrival; their order numbers them from 0"
+        default_factory=list, description="the jobs in order of arrival; their order numbers them from 0"
     )
     jobs_file: Name | None = Field(
         default=None, description="name of a .csv or .parquet file beside this one with the jobs instead"
     )
     changes: Annotated[list[ChangeFile], FailFast()] = Field(
-        default=[], description="changes of the surroundings in order of time"
+        default_factory=list, description="changes of the surroundings in order of time"
     )
     changes_file: Name | None = Field(
         default=None, description="name of a .csv or .parquet file beside this one with the changes instead"
@@ -360,6 +366,6 @@ class ScenarioFile(Strict):
         default=None, description="name of a .csv or .parquet file beside this one with the volumes instead"
     )
     origin: PlainObject = Field(
-        default={},
+        default_factory=dict,
         description="what made the scenario (workload, parameters, seed), for people; not in the hash",
     )

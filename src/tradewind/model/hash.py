@@ -6,7 +6,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from typing import Any
+from operator import attrgetter
+from types import NoneType
+from typing import Any, Final
 
 from tradewind.model.job import Customer, Job
 from tradewind.model.scenario import Scenario
@@ -14,6 +16,9 @@ from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
 
 _ENCODE = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
+
+_READY: Final = {int, str, NoneType}
+"""Types whose equal values have equal JSON."""
 
 
 def scenario_hash(scenario: Scenario) -> str:
@@ -63,13 +68,16 @@ def _parts(scenario: Scenario) -> Iterable[Any]:
 
 def _columns(items: Sequence[Any], kind: type, skip: tuple[str, ...] = ()) -> Iterable[list[Any]]:
     for field in fields(kind):
-        column = [getattr(item, field.name) for item in items]
-        if field.name not in skip and any(value != field.default for value in column):
+        column = list(map(attrgetter(field.name), items))
+        if field.name in skip or column.count(field.default) == len(column):
+            continue
+        if not set(map(type, column)) <= _READY:
             known: dict[Any, Any] = {}
             for value in column:
                 if value not in known:
                     known[value] = _plain(value)
-            yield [kind.__name__, field.name, [known[value] for value in column]]
+            column = [known[value] for value in column]
+        yield [kind.__name__, field.name, column]
 
 
 def _real(value: float) -> float:
