@@ -13,7 +13,7 @@ from tradewind.audit.record import Case, Record, Rule
 from tradewind.audit.results import results
 from tradewind.audit.work import WorkBook
 from tradewind.model.decision import Decision, Plan, Quote
-from tradewind.model.job import Dataset, Job, Rounds, Stream
+from tradewind.model.job import Dataset, Fixed, Job, Rounds, Stream
 from tradewind.model.result import Violation
 from tradewind.model.scenario import Scenario
 from tradewind.model.view import Change, Event
@@ -30,14 +30,29 @@ class Report:
     metrics: Mapping[str, float]
 
 
+_PLAIN: tuple[Rule, ...] = (
+    rules_form.form_is_sound,
+    rules_form.time_is_sound,
+    rules_form.workers_are_in_range,
+    rules_form.nodes_are_up,
+)
+
+
 def rules_for(job: Job) -> tuple[Rule, ...]:
     """The rules that apply to a job, fixed at its arrival."""
-    rules: list[Rule] = [rules_form.form_is_sound, rules_form.time_is_sound, rules_form.workers_are_in_range]
+    if (
+        type(job.work) is Fixed
+        and not job.server
+        and job.architecture == "ring"
+        and job.nodes is None
+        and not job.caps
+    ):
+        return _PLAIN
+    rules: list[Rule] = list(_PLAIN)
     if job.servers or job.architecture == "ps" or job.server:
         rules.append(rules_form.servers_are_in_number)
     if job.nodes is not None or job.data_nodes is not None:
         rules.append(rules_form.places_are_allowed)
-    rules.append(rules_form.nodes_are_up)
     match job.work:
         case Stream():
             rules += [rules_data.stream_is_processed, rules_data.workers_keep_up_with_the_stream]
@@ -72,7 +87,7 @@ class Audit:
         self._quote: Quote | None = None
         self._now = 0
         self._streams: set[int] = set()
-        self._rules: dict[tuple[object, ...], tuple[Rule, ...]] = {}
+        self._case = Case(scenario.setup, self._books.down_nodes, self._books.down_links)
 
     # ------------------------------------------------------------------ events
     def take(self, events: Sequence[Event]) -> tuple[Violation, ...]:
@@ -230,7 +245,7 @@ class Audit:
         for record in self._records.values():
             if record.holds and not record.is_over:
                 plan = Plan(record.job.index, tuple(s for s in record.steps if s.until_us > self._now))
-                if (v := rules_form.nodes_are_up(self._case(record, plan, self._now))) is not None:
+                if (v := rules_form.nodes_are_up(self._case.of(record, plan, self._now))) is not None:
                     found.append(v)
 
     # ------------------------------------------------------------------ decisions
@@ -264,14 +279,11 @@ class Audit:
         return self._commit(decision.plans, now_us)
 
     def _judge(self, record: Record, plan: Plan, now_us: int, found: list[Violation]) -> None:
-        case = self._case(record, plan, now_us)
+        case = self._case.of(record, plan, now_us)
         for rule in record.rules:
             if (broken := rule(case)) is not None:
                 found.append(broken)
                 return
-
-    def _case(self, record: Record, plan: Plan, now_us: int) -> Case:
-        return Case(self._setup, record, plan, now_us, self._books.down_nodes, self._books.down_links)
 
     def _commit(self, plans: Sequence[Plan], now_us: int) -> tuple[Violation, ...]:
         """Replaces claims all at once; rolls back when a limit breaks."""
@@ -281,8 +293,10 @@ class Audit:
                 books.remove(holds)
         fresh: list[list[Claim]] = []
         for plan in plans:
+            claims: list[Claim] = []
             job = records[plan.job].job
-            claims = [claim for step in plan.steps for claim in books.claims(job, step)]
+            for step in plan.steps:
+                claims += books.claims(job, step)
             books.add(claims)
             fresh.append(claims)
         for plan, claims in zip(plans, fresh, strict=True):

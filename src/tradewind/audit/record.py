@@ -53,21 +53,21 @@ class Record:
 
 
 class Case:
-    """A plan before the court."""
+    """A plan before the court; one object is used again for every case."""
 
     __slots__ = ("down_links", "down_nodes", "now_us", "plan", "record", "setup")
 
-    def __init__(
-        self,
-        setup: Setup,
-        record: Record,
-        plan: Plan,
-        now_us: int,
-        down_nodes: set[int],
-        down_links: set[int],
-    ) -> None:
-        self.setup, self.record, self.plan, self.now_us = setup, record, plan, now_us
-        self.down_nodes, self.down_links = down_nodes, down_links
+    record: Record
+    plan: Plan
+    now_us: int
+
+    def __init__(self, setup: Setup, down_nodes: set[int], down_links: set[int]) -> None:
+        self.setup, self.down_nodes, self.down_links = setup, down_nodes, down_links
+
+    def of(self, record: Record, plan: Plan, now_us: int) -> Case:
+        """The case of a record's new plan."""
+        self.record, self.plan, self.now_us = record, plan, now_us
+        return self
 
     def broken(
         self, rule: str, detail: str, *, node: int = -1, at_us: int = -1, amount: float = 0.0

@@ -65,6 +65,9 @@ class WorkBook:
     def accrue(self, record: Record, until_us: int) -> None:
         """Adds the work of the committed steps from record.since_us to until_us."""
         job, work = record.job, record.job.work
+        if type(work) is Fixed and len(record.steps) == 1 and not job.restart_us and not job.caps:
+            self._accrue_fixed(record, record.steps[0], until_us)
+            return
         for step in record.steps:
             if step.until_us <= record.since_us or step.from_us >= until_us:
                 continue
@@ -89,6 +92,17 @@ class WorkBook:
             for resource, milli in job.worker if job.caps else ():
                 used = milli * sum(step.workers) * (end - begin)
                 record.cap_used[resource] = record.cap_used.get(resource, 0) + used
+        record.since_us = max(record.since_us, until_us)
+
+    @staticmethod
+    def _accrue_fixed(record: Record, step: Step, until_us: int) -> None:
+        """The same for the plainest case: a fixed job with one step."""
+        begin, end = max(step.from_us, record.since_us), min(step.until_us, until_us)
+        if begin < end:
+            if record.start_us < 0:
+                record.start_us = begin
+            if sum(step.workers) >= record.job.workers_min:
+                record.done += end - begin
         record.since_us = max(record.since_us, until_us)
 
     def finish_us(self, record: Record) -> int | None:

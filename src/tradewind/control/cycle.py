@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import perf_counter
-from typing import Protocol, TypeVar, cast
+from typing import Protocol, cast
 
 from tradewind.audit import Audit
 from tradewind.control.journal import Journal
 from tradewind.control.ledger import Ledger
 from tradewind.model.decision import NOTHING, Decision, Quote, Verdict
 from tradewind.model.errors import PolicyError, Refused, TradewindError
+from tradewind.model.job import Job
 from tradewind.model.spec import Spec
 from tradewind.model.view import Event, Policy, Pricer, World
-
-T = TypeVar("T")
 
 WAKES = {
     "arrived": "arrival",
@@ -82,11 +81,7 @@ class Loop:
     def _trade(self, now: int, index: int) -> None:
         """Quote, audit the offers, ask the customer, commit what was taken."""
         job = self.ledger.job(index)
-        quote = self._timed(lambda: cast(Pricer, self.policy).quote(self.ledger, job))
-        if not isinstance(quote, Quote):
-            raise PolicyError(
-                f"{self.spec.name} answered job {job.id} with {type(quote).__name__}; it must be a Quote"
-            )
+        quote = self._quote(job)
         if found := self.audit.check_quote(now, quote):
             raise Refused(found)
         taken = self.world.ask(quote) if quote.offers else -1
@@ -106,24 +101,38 @@ class Loop:
         self._learn((answer,))
 
     def _decide(self) -> Decision:
-        decision = self._timed(lambda: self.policy.decide(self.ledger))
+        begin = perf_counter()
+        try:
+            decision = self.policy.decide(self.ledger)
+        except TradewindError:
+            raise
+        except Exception as error:
+            raise self._blame(error) from error
+        self.decide_s.append(perf_counter() - begin)
         self.ledger.seen()
         if not isinstance(decision, Decision):
             raise PolicyError(f"{self.spec.name} decided {type(decision).__name__}; it must be a Decision")
         return decision
 
-    def _timed(self, call: Callable[[], T]) -> T:
-        """Runs the policy; whatever it raises becomes a PolicyError that names it."""
+    def _quote(self, job: Job) -> Quote:
         begin = perf_counter()
         try:
-            return call()
+            quote = cast(Pricer, self.policy).quote(self.ledger, job)
         except TradewindError:
             raise
         except Exception as error:
-            at = f"{self.ledger.now_us} us (slot {self.ledger.slot})"
-            raise PolicyError(f"{self.spec.name} failed at {at}: {type(error).__name__}: {error}") from error
-        finally:
-            self.decide_s.append(perf_counter() - begin)
+            raise self._blame(error) from error
+        self.decide_s.append(perf_counter() - begin)
+        if not isinstance(quote, Quote):
+            raise PolicyError(
+                f"{self.spec.name} answered job {job.id} with {type(quote).__name__}; it must be a Quote"
+            )
+        return quote
+
+    def _blame(self, error: Exception) -> PolicyError:
+        """Whatever a policy raises becomes an error that names it and the instant."""
+        at = f"{self.ledger.now_us} us (slot {self.ledger.slot})"
+        return PolicyError(f"{self.spec.name} failed at {at}: {type(error).__name__}: {error}")
 
     def _carry_out(self, now: int, decision: Decision) -> None:
         if found := self.audit.check(now, decision):

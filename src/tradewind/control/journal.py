@@ -23,11 +23,9 @@ class Journal:
         }
         self.certificates: list[tuple[int, Certificate]] = []
         self._paths: dict[tuple[int, ...], int] = {}
-        events, plans, steps, places = (self.tables[n] for n in ("events", "plans", "steps", "places"))
-        self._events = tuple(events.values())
-        self._plans = tuple(plans.values())
-        self._steps = tuple(steps.values())
-        self._places = tuple(places.values())
+        self._events, self._decisions, self._plans, self._steps, self._places = (
+            tuple(self.tables[name].values()) for name in ("events", "decisions", "plans", "steps", "places")
+        )
 
     def events(self, events: Sequence[Event]) -> None:
         """What happened."""

@@ -109,22 +109,18 @@ class SimulatedWorld:
             if live is not None and live.stamp == heap[0][2]:
                 break
             heappop(heap)
-        times = []
-        if heap:
-            times.append(heap[0][0])
+        now = heap[0][0] if heap else OPEN
         more = self._next_job < len(jobs)
-        if more:
-            times.append(jobs[self._next_job].arrive_us)
+        if more and jobs[self._next_job].arrive_us < now:
+            now = jobs[self._next_job].arrive_us
         if self._live or more:
             if self._next_change < len(self._scenario.changes):
-                times.append(self._scenario.changes[self._next_change].at_us)
+                now = min(now, self._scenario.changes[self._next_change].at_us)
             if self._slots and self._next_slot < self._setup.slots:
-                times.append(self._next_slot * self._setup.slot_us)
-            if self._timer is not None:
-                times.append(self._timer)
-        if not times or (now := min(times)) > self._setup.horizon_us:
-            return None
-        return now
+                now = min(now, self._next_slot * self._setup.slot_us)
+            if self._timer is not None and self._timer < now:
+                now = self._timer
+        return None if now > self._setup.horizon_us else now
 
     def _end(self) -> Sequence[Event]:
         """At the horizon everybody who is still there goes home; after that there is nothing."""
