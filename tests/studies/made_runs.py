@@ -89,9 +89,7 @@ def cluster(count: int = 60, servers: int = 4, seed: int = 1) -> Scenario:
     """Jobs of 1 to 8 gpus and log-normal runtimes on servers of 8, crowded."""
     rng = np.random.default_rng(seed)
     at = np.sort(rng.integers(0, 20 * HOUR, count))
-    runtime = np.clip(
-        rng.lognormal(np.log(1.3 * 80 * servers / count), 1.3, count) * HOUR, 20 * S, 40 * HOUR
-    )
+    runtime = np.clip(rng.lognormal(np.log(1.3 * 80 * servers / count), 1.3, count) * HOUR, 20 * S, 40 * HOUR)
     gpus = rng.choice((1, 1, 2, 4, 8), count)
     jobs = tuple(job(i, int(at[i]), int(runtime[i]), int(gpus[i])) for i in range(count))
     return Scenario(name="crowded cluster", setup=setup(servers, horizon_us=400 * HOUR), jobs=jobs)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tradewind.app import atomic, report_charts
 from tradewind.app.report_html import Cell, folded, full, section, stylesheet, table, template
-from tradewind.model.errors import InputError
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.studies import figures, quantities
+from tradewind.studies.figures import Scenarios
 from tradewind.studies.figures_theme import style
 from tradewind.studies.figures_time import Drawn
 from tradewind.studies.summary import Estimate, Group, estimate
@@ -22,25 +22,24 @@ MOST_DETAILED = 8
 """Policies whose own charts are in the folded part."""
 
 
-def write(path: str | Path, scenario: Scenario, runs: Sequence[Run], title: str = "") -> Path:
-    """Writes the report of these runs of the scenario to `path` and returns it."""
+def write(path: str | Path, scenario: Scenarios, runs: Sequence[Run], title: str = "") -> Path:
+    """Writes the report of these runs of the scenario (or of several, one per seed) to `path` and returns it."""
     path = Path(path)
     atomic.write_text(path, html(scenario, runs, title))
     return path
 
 
-def html(scenario: Scenario, runs: Sequence[Run], title: str = "") -> str:
+def html(scenario: Scenarios, runs: Sequence[Run], title: str = "") -> str:
     """The report as text; the same runs give the same text, byte for byte."""
-    if not runs:
-        raise InputError("there is no run to report; run at least one policy first")
     drawn = figures.draw(scenario, runs)
+    first = drawn[0].facts.land.scenario
     with style():
         body = "".join(_sections(drawn))
     return template("report.html").substitute(
-        title=escape(title or _title(drawn, scenario)),
+        title=escape(title or _title(drawn, first)),
         kind="comparison" if len(drawn) > 1 else "run",
         version=escape(runs[0].version),
-        facts=_facts(scenario, drawn),
+        facts=_facts(first, drawn),
         css=stylesheet(),
         body=body,
         footer=_footer(runs),
@@ -109,9 +108,10 @@ def _cover(groups: Sequence[Group]) -> str:
     """The table of the first page; columns without any number are left out."""
     metric = groups[0].objective
     heads = ["Policy", quantities.name(metric), "to the best", "to the bound"]
-    heads += ["jobs accepted", "jobs completed", "audit", "decision, median", "decision, 99%"]
-    rows = [[_name(g), *_cells(g, groups[0])] for g in groups]
-    kept = [i for i in range(len(heads)) if any(row[i] for row in rows)]
+    heads += ["jobs accepted", "jobs completed", "audit", "decision"]
+    some = any(_turned_away(g) for g in groups)
+    rows = [[_name(g), *_cells(g, groups[0], some)] for g in groups]
+    kept = [i for i, head in enumerate(heads) if any(row[i] for row in rows)]
     best = groups[0].value.mean
     body = [
         ("best" if len(groups) > 1 and g.sound and g.value.mean == best else "", [row[i] or quantities.DASH for i in kept])
@@ -124,23 +124,37 @@ def _name(g: Group) -> Cell:
     return f'<i style="background: {report_charts.colour(g.number)}"></i>{escape(g.label)}'
 
 
-def _cells(g: Group, best: Group) -> list[Cell]:
+def _cells(g: Group, best: Group, turned_away: bool) -> list[Cell]:
     metric, value, top = g.objective, g.value, best.value.mean
     apart = (value.mean - top) / abs(top) if top else math.nan
-    decide = [
-        [getattr(r.timings, q) for r in g.runs if r.timings is not None] for q in ("decide_p50", "decide_p99")
-    ]
     ratio = g.ratio
     broken = sum(len(r.violations) for r in g.runs)
     return [
         _with_interval(metric, value),
         _signed(apart) if math.isfinite(apart) else "",
         f"{ratio.mean:.3f}" if math.isfinite(ratio.mean) else "",
-        _tally(g, "jobs_accepted"),
+        _tally(g, "jobs_accepted") if turned_away else "",
         _tally(g, "jobs_completed"),
         f'<span class="broken">{_count(broken, "violation")}</span>' if broken else '<span class="ok">passed</span>',
-        *[quantities.duration(estimate(seconds).mean) if seconds else "" for seconds in decide],
+        _decide(g),
     ]  # fmt: skip
+
+
+def _decide(g: Group) -> Cell:
+    """Median and 99th percentile of the time that a decision took, mean over seeds."""
+    timed = [r.timings for r in g.runs if r.timings is not None]
+    if not timed:
+        return ""
+    half, slow = estimate([t.decide_p50 for t in timed]).mean, estimate([t.decide_p99 for t in timed]).mean
+    return f"{quantities.duration(half)} <small>99%: {quantities.duration(slow)}</small>"
+
+
+def _turned_away(g: Group) -> bool:
+    """Whether any run accepted fewer jobs than arrived."""
+    return any(
+        r.metrics.get("jobs_accepted", math.inf) < len(r.tables.get("outcomes", {}).get("job", ()))
+        for r in g.runs
+    )
 
 
 def _signed(share: float) -> str:
@@ -151,9 +165,9 @@ def _tally(g: Group, metric: str) -> Cell:
     mean = g.metric(metric).mean
     if not math.isfinite(mean):
         return ""
-    arrived = len(g.first.tables.get("outcomes", {}).get("job", ()))
+    arrived = estimate([len(r.tables.get("outcomes", {}).get("job", ())) for r in g.runs]).mean
     return quantities.number(mean, 4) + (
-        f" <small>of {quantities.number(arrived)}</small>" if arrived else ""
+        f" <small>of {quantities.number(arrived, 4)}</small>" if arrived else ""
     )
 
 
@@ -184,7 +198,7 @@ def _remarks(g: Group) -> str:
         params = ", ".join(f"{k}={v}" for k, v in sorted(g.first.params.items()))
         said.append(f"Parameters: <code>{escape(params)}</code>")
     if bound := g.first.bound:
-        value = quantities.measure(g.objective, bound.value)
+        value = quantities.measure(g.objective, g.bound.mean)
         said.append(f"Offline bound ({bound.kind}): {value}")
     if certificates := sum(len(r.certificates) for r in g.runs):
         said.append(f"{_count(certificates, 'certificate')} in the run files")

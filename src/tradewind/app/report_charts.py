@@ -118,7 +118,7 @@ def _use(drawn: Sequence[Drawn]) -> Sketch | None:
         label="Curves of the share of each resource in use over time, one per policy",
         draw=lambda width: figures_time.utilisation(drawn, THEMED, width),
         entries=_policies(drawn),
-        caption="All nodes together.",
+        caption=f"All nodes together. {figures_time.cut_note(drawn)}".strip(),
     )
 
 
@@ -131,7 +131,7 @@ def _queue(drawn: Sequence[Drawn]) -> Sketch | None:
         label="Curves of the number of waiting jobs over time, one per policy",
         draw=lambda width: figures_time.queue(drawn, THEMED, width),
         entries=_policies(drawn),
-        caption="Jobs that have arrived and have no workers.",
+        caption=f"Jobs that have arrived and have no workers. {figures_time.cut_note(drawn)}".strip(),
     )
 
 
@@ -173,7 +173,7 @@ def jobs(d: Drawn) -> Sketch | None:
         label=f"Gantt chart of {len(chart.jobs)} jobs under {d.group.label}, coloured by {chart.by}",
         draw=lambda width: figures_gantt.draw(chart, d.facts, THEMED, width),
         entries=_places(chart),
-        caption=_gantt_caption(chart),
+        caption=f"{_gantt_caption(chart)} {figures_time.cut_note([d])}".strip(),
     )
 
 
@@ -238,6 +238,7 @@ def _heat(d: Drawn) -> Sketch | None:
     caption = f"Share of {h.kind} in use over time: the stronger the colour, the fuller."
     if h.per_row > 1:
         caption += f" A row is {h.per_row} servers."
+    caption = f"{caption} {figures_time.cut_note([d])}".strip()
     return Sketch(
         name=f"heat{d.number}",
         heading=f"Servers under {d.group.label}",

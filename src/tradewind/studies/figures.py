@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tradewind.model.errors import InputError
+from tradewind.model.hash import scenario_hash
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.studies import figures_bars, figures_time, quantities
@@ -30,6 +32,7 @@ __all__ = [
     "LIGHT",
     "THEMED",
     "Drawn",
+    "Scenarios",
     "Theme",
     "canvas",
     "draw",
@@ -42,14 +45,36 @@ __all__ = [
 ]
 
 
-def draw(scenario: Scenario, runs: Sequence[Run]) -> list[Drawn]:
+Scenarios = Scenario | Sequence[Scenario]
+"""What the runs are of: one scenario, or several (one per seed), told apart by their hash."""
+
+
+def draw(scenario: Scenarios, runs: Sequence[Run]) -> list[Drawn]:
     """The groups of the runs, best first, each with the facts of its first run."""
-    land = Land(scenario)
-    return [Drawn(group=g, facts=Facts(land, g.first)) for g in ranked(group(runs))]
+    groups = ranked(group(runs))
+    if not groups:
+        raise InputError("there is no run to show; run at least one policy first")
+    lands = _lands(scenario, [g.first for g in groups])
+    return [Drawn(group=g, facts=Facts(land, g.first)) for g, land in zip(groups, lands, strict=True)]
+
+
+def _lands(scenario: Scenarios, runs: Sequence[Run]) -> list[Land]:
+    """The scenario of each run; runs of the same scenario share what is computed from it."""
+    several = [scenario] if isinstance(scenario, Scenario) else list({id(s): s for s in scenario}.values())
+    if len(several) == 1:
+        return [Land(several[0])] * len(runs)
+    known = {scenario_hash(s): Land(s) for s in several}
+    for run in runs:
+        if run.scenario_hash not in known:
+            raise InputError(
+                f"the run of {run.policy} with seed {run.seed} belongs to a scenario with hash "
+                f"{run.scenario_hash[:12]}…, which is not among those given; give the scenario that was run"
+            )
+    return [known[run.scenario_hash] for run in runs]
 
 
 def picture(
-    stem: str | Path, scenario: Scenario, runs: Sequence[Run], theme: Theme = LIGHT
+    stem: str | Path, scenario: Scenarios, runs: Sequence[Run], theme: Theme = LIGHT
 ) -> tuple[Path, Path]:
     """Writes stem.svg and stem.png: the objective of each policy, and how soon its jobs were completed.
 

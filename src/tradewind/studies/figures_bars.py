@@ -57,7 +57,7 @@ def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
     """Fills axes with the bars."""
     metric = groups[0].objective
     values = [g.value for g in groups]
-    bounds = [b.value for g in groups for b in [g.first.bound] if b is not None and math.isfinite(b.value)]
+    bounds = [g.bound.mean for g in groups if g.bound.n]
     finite = [abs(v.mean) for v in values if math.isfinite(v.mean)] + [abs(b) for b in bounds]
     scale = quantities.axis(metric, max(finite, default=1.0))
     for row, (g, v) in enumerate(zip(groups, values, strict=True)):

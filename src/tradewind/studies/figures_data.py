@@ -160,6 +160,21 @@ class Facts:
         return end_us(self.run, self.land.setup)
 
     @cached_property
+    def shown_us(self) -> int:
+        """Where a drawing over time may end: a long tail with hardly anything in it is cut.
+
+        Cut where use and queue stay below 5% of their peaks from then on, if that more than halves the time.
+        """
+        edges = bins(self.end_us, 1000)
+        used = self.used(edges)
+        alive = np.zeros(len(edges) - 1, dtype=bool)
+        for curve in (*used, self.queue(edges)):
+            alive |= curve > 0.05 * max(float(curve.max()), 1e-12)
+        last = int(np.flatnonzero(alive)[-1]) + 1 if alive.any() else len(alive)
+        cut = int(1.04 * edges[min(last, len(edges) - 1)])
+        return cut if 2 * cut < self.end_us else self.end_us
+
+    @cached_property
     def intervals(self) -> Intervals:
         return effective(self.run, self.end_us)
 

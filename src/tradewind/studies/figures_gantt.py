@@ -59,7 +59,7 @@ def gantt(facts: Facts) -> Gantt:
     gap = 0
     keep = _joined(row, start, until, colour, gap)
     while int(keep.sum()) > MOST_BARS:
-        gap = max(facts.end_us // 2000, 2 * gap)
+        gap = max(facts.shown_us // 2000, 2 * gap)
         keep = _joined(row, start, until, colour, gap)
     first = np.flatnonzero(keep)
     return Gantt(
@@ -96,7 +96,7 @@ def _colours(facts: Facts) -> tuple[Ints, tuple[str, ...], str]:
     node = usage.node[rows]
     for by, place in (("node", node), ("rack", parent[node]), ("site", np.asarray(setup.site_of)[node])):
         names = np.flatnonzero(np.bincount(place, minlength=1))
-        if 0 < len(names) <= 8:
+        if 1 < len(names) <= 8 or (by == "node" and len(names) == 1):
             code = np.searchsorted(names, place)
             low, high = np.full(count, 99, dtype=np.int64), np.full(count, -1, dtype=np.int64)
             np.minimum.at(low, at, code)
@@ -119,7 +119,7 @@ def draw(chart: Gantt, facts: Facts, theme: Theme, width: float) -> Any:
     left = 14 + 6.4 * max(len(i) for i in ids) if labelled else 16.0
     figure = canvas(width, height)
     axes = figure.add_axes((left / width, 40 / height, 1 - (left + 14) / width, 1 - 46 / height))
-    scale = quantities.time_scale(facts.end_us / US_PER_S)
+    scale = quantities.time_scale(facts.shown_us / US_PER_S)
     per_unit = scale.size * US_PER_S
     arrive, gone = facts.land.arrive_us[chart.jobs] / per_unit, facts.gone_us[chart.jobs] / per_unit
     middle = np.arange(rows, dtype=np.float64) + 0.5
@@ -129,9 +129,9 @@ def draw(chart: Gantt, facts: Facts, theme: Theme, width: float) -> Any:
         if mine.any():
             colour = theme.muted if code == SEVERAL else theme.policy(code)
             x0, x1 = chart.from_us[mine] / per_unit, chart.until_us[mine] / per_unit
-            x1 = np.maximum(x1, x0 + 1.2 * facts.end_us / per_unit / width)  # at least about a pixel
+            x1 = np.maximum(x1, x0 + 1.2 * facts.shown_us / per_unit / width)  # at least about a pixel
             axes.add_patch(_boxes(x0, x1, middle[chart.row[mine]], 0.36, colour, 1.0))
-    axes.set_xlim(0, facts.end_us / per_unit)
+    axes.set_xlim(0, facts.shown_us / per_unit)
     axes.set_ylim(rows, 0)
     dress(axes, theme, grid="x")
     if labelled:

@@ -109,10 +109,10 @@ def _radial(network: Any) -> dict[int, Floats]:
         n, begin, end = pending.pop()
         angle = (begin + end) / 2
         found[n] = depth[n] * np.array([math.cos(angle), math.sin(angle)])
+        share = (end - begin) / leaves[n]
         for c in children[n]:
-            width = (end - begin) * leaves[c] / max(1, leaves[n])
-            pending.append((c, begin, begin + width))
-            begin += width
+            pending.append((c, begin, begin + share * leaves[c]))
+            begin += share * leaves[c]
     return found
 
 
@@ -221,7 +221,7 @@ def heat(facts: Facts) -> Heat | None:
         return None
     order = np.lexsort((hosts, np.array([setup.nodes[int(h)].parent for h in hosts])))
     hosts, capacity = hosts[order], capacity[order]
-    edges = bins(facts.end_us, HEAT_COLUMNS)
+    edges = bins(facts.shown_us, HEAT_COLUMNS)
     used = facts.used_by_node(kind, edges)[hosts]
     per_row = -(-len(hosts) // MOST_HEAT_ROWS)
     first = np.arange(0, len(hosts), per_row)

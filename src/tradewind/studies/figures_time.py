@@ -39,8 +39,16 @@ class Drawn:
 
 
 def span_us(drawn: Sequence[Drawn]) -> int:
-    """The end of the longest run."""
-    return max(d.facts.end_us for d in drawn)
+    """How far curves over time go: to the end of the longest run, or to the begin of its thin tail."""
+    return max(d.facts.shown_us for d in drawn)
+
+
+def cut_note(drawn: Sequence[Drawn]) -> str:
+    """Says where curves are cut; empty where they are not."""
+    last = max(d.facts.end_us for d in drawn)
+    if span_us(drawn) >= last:
+        return ""
+    return f"Cut where only a few long jobs are left; the last one ends after {quantities.duration(last / US_PER_S)}."
 
 
 def time_axis(axes: Any, end: int) -> float:

@@ -23,6 +23,7 @@ NAMES: dict[str, str] = {
     "jobs_completed": "jobs completed",
 }
 COSTS = ("cost_rent_usd", "cost_transfer_usd", "cost_traffic_usd", "cost_deploy_usd")
+LONG = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds"}
 DASH = "–"
 
 
@@ -119,7 +120,8 @@ def measure(metric: str, value: float, like: float | None = None) -> str:
 def axis(metric: str, largest: float) -> Scale:
     """The unit of an axis that shows a metric up to `largest`."""
     if metric.endswith("_s"):
-        return time_scale(largest)
+        scale = _clock(largest)
+        return Scale(scale.size, LONG.get(scale.unit, scale.unit))
     return Scale(1.0, "USD" if metric.endswith("_usd") else "")
 
 

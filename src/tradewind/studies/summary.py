@@ -68,6 +68,11 @@ class Group:
         return estimate([run.bound.ratio for run in self.runs if run.bound is not None])
 
     @property
+    def bound(self) -> Estimate:
+        """The offline bound over the seeds that have one."""
+        return estimate([run.bound.value for run in self.runs if run.bound is not None])
+
+    @property
     def sound(self) -> bool:
         """Whether the audit found nothing."""
         return not any(run.violations for run in self.runs)

@@ -97,15 +97,12 @@ def _bound(best: Group) -> str:
     kind = "certified" if bound.kind == "certified" else "expected"
     if abs(ratio.mean - 1) < 1e-6:
         return f"It meets the {kind} offline bound: nothing better exists."
+    value = measure(best.objective, best.bound.mean)
     if SENSE[best.objective] == "min":
-        return (
-            f"It lies {percent(ratio.mean - 1)} above the {kind} offline bound of {measure(best.objective, bound.value)}, "
-            "which knows the whole future."
-        )
-    return (
-        f"It reaches {percent(ratio.mean)} of the {kind} offline bound of {measure(best.objective, bound.value)}, "
-        "which knows the whole future."
-    )
+        where = f"It lies {percent(ratio.mean - 1)} above"
+    else:
+        where = f"It reaches {percent(ratio.mean)} of"
+    return f"{where} the {kind} offline bound of {value}, which knows the whole future."
 
 
 def _reasons(best: Drawn, rival: Drawn) -> list[str]:
@@ -124,7 +121,7 @@ def _alone(d: Drawn) -> list[str]:
     if arrived:
         said.append(f"{number(done)} of {number(arrived)} jobs are completed.")
     if d.facts.wait_mean_s > 1e-6:
-        said.append(f"A job waits {duration(d.facts.wait_mean_s)} on average.")
+        said.append(f"A job is without workers for {duration(d.facts.wait_mean_s)} on average.")
     if done >= 20:
         half, slow = np.quantile(d.facts.completion_s, (0.5, 0.99))
         said.append(
@@ -140,7 +137,9 @@ def _waiting(best: Drawn, rival: Drawn) -> str:
     a, b = best.facts.wait_mean_s, rival.facts.wait_mean_s
     if max(a, b) < 1e-6:
         return ""
-    return f"A job waits {duration(a)} on average, under {rival.group.label} {duration(b)}."
+    return (
+        f"A job is without workers for {duration(a)} on average, under {rival.group.label} for {duration(b)}."
+    )
 
 
 def _spread(best: Drawn, rival: Drawn) -> str:
