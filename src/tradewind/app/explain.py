@@ -15,14 +15,12 @@ from tradewind.model.errors import ScenarioError
 def shown(value: Any) -> str:
     """A value as it may stand in a message: at most 60 characters."""
     try:
-        text = (
-            {True: "true", False: "false", None: "null"}[value]
-            if value in (True, False, None)
-            else repr(value)
-        )
-    except (TypeError, ValueError):
-        text = repr(value) if not isinstance(value, int) else "a number of thousands of digits"
-    if isinstance(value, dict):
+        text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
+    except ValueError:
+        text = "a number of thousands of digits"
+    if value is None:
+        text = "null"
+    elif isinstance(value, dict):
         text = "an object"
     elif isinstance(value, list):
         text = f"a list of {len(value)}"

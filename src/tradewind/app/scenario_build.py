@@ -61,7 +61,8 @@ def build_setup(file: ScenarioFile) -> Setup:
     for i, node in enumerate(file.nodes):
         if node.name == EVERY:
             raise ScenarioError(f"nodes[{i}].name is '*'; that stands for every site. Choose another name.")
-        nodes.setdefault(node.name, i)
+        if nodes.setdefault(node.name, i) != i:
+            raise ScenarioError(f"nodes has {node.name!r} twice; names must differ. Rename one.")
     return Setup(
         resources=resources,
         nodes=tuple(_node(node, index, nodes) for node in file.nodes),

@@ -70,10 +70,10 @@ class _Builder:
         match event:
             case yaml.ScalarEvent():
                 self._tagless(event)
-                value = scalar(event.value) if event.implicit[0] and event.style is None else event.value
+                value = scalar(event.value) if event.implicit[0] and not event.style else event.value
                 if event.anchor:
                     self.anchors[event.anchor] = (value, 1)
-                self._add(value, 1, event, quoted=event.style is not None)
+                self._add(value, 1, event, quoted=bool(event.style))
             case yaml.SequenceStartEvent() | yaml.MappingStartEvent():
                 self._tagless(event)
                 if len(self.stack) >= DEEPEST:
