@@ -32,7 +32,7 @@ check: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(ONLY)
 
 docs-pictures: $(STAMP)
 	$(BIN)/python -m tradewind.app.tour -o out --pictures docs/pictures

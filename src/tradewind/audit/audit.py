@@ -81,6 +81,7 @@ class Audit:
             Bills(scenario.setup),
             WorkBook(scenario.setup),
         )
+        self._has_bills = not self._bills.is_idle or any(job.deploy_usd for job in scenario.jobs)
         self._records: dict[int, Record] = {}
         self._next_arrival = 0
         self._decisions = 0
@@ -280,6 +281,8 @@ class Audit:
 
     def _judge(self, record: Record, plan: Plan, now_us: int, found: list[Violation]) -> None:
         case = self._case.of(record, plan, now_us)
+        if record.rules is _PLAIN and rules_form.is_plainly_sound(case):
+            return
         for rule in record.rules:
             if (broken := rule(case)) is not None:
                 found.append(broken)
@@ -294,19 +297,16 @@ class Audit:
         fresh: list[list[Claim]] = []
         for plan in plans:
             claims: list[Claim] = []
+            fresh.append(claims)
             job = records[plan.job].job
             for step in plan.steps:
-                claims += books.claims(job, step)
-            books.add(claims)
-            fresh.append(claims)
-        for plan, claims in zip(plans, fresh, strict=True):
-            over = books.exceeded(claims)
-            if over is not None:
-                for undo in fresh:
-                    books.remove(undo)
-                for old in plans:
-                    books.add(records[old.job].holds)
-                return (books.describe(over, records[plan.job].job.id),)
+                over = books.enter(job, step, claims)
+                if over is not None:
+                    for undo in fresh:
+                        books.remove(undo)
+                    for old in plans:
+                        books.add(records[old.job].holds)
+                    return (books.describe(over, job.id),)
         for plan, claims in zip(plans, fresh, strict=True):
             record = records[plan.job]
             self._settle(record, now_us)
@@ -322,7 +322,8 @@ class Audit:
         """Books work and bills of the plan so far."""
         if record.steps:
             self._work.accrue(record, now_us)
-            self._bills.post(record, now_us)
+            if self._has_bills:
+                self._bills.post(record, now_us)
 
     def _let_go(self, record: Record) -> None:
         self._books.remove(record.holds)
@@ -345,12 +346,12 @@ class Audit:
                 break
             if (broken := rules_market.promise(self._setup, self._work, record, offer, now_us)) is not None:
                 found.append(broken)
-            claims = [claim for step in offer.plan.steps for claim in self._books.claims(record.job, step)]
-            self._books.add(claims)
-            over = self._books.exceeded(claims)
+            claims: list[Claim] = []
+            for step in offer.plan.steps:
+                if (over := self._books.enter(record.job, step, claims)) is not None:
+                    found.append(self._books.describe(over, record.job.id))
+                    break
             self._books.remove(claims)
-            if over is not None:
-                found.append(self._books.describe(over, record.job.id))
         return tuple(found)
 
     def accept(self, now_us: int, quote: Quote, taken: int) -> tuple[Violation, ...]:

@@ -83,6 +83,27 @@ class Books:
         away = sum(w for w, s in zip(step.workers, step.servers, strict=True) if s == 0)
         return data + away * job.traffic_bytes_per_worker_slot
 
+    def enter(self, job: Job, step: Step, entered: list[Claim]) -> tuple[int, int, int] | None:
+        """Enters the claims of a step one by one and appends them to `entered`; stops at the first broken limit.
+
+        Amounts only grow here, so a limit that holds after the last entry held after each.
+        """
+        if step.until_us != OPEN or step.routes or step.servers or self.limit[-1] != UNLIMITED or self.booked:
+            claims = self.claims(job, step)
+            self.add(claims)
+            entered += claims
+            return self.exceeded(claims)
+        in_use, limit, lineage, width = self.open, self.limit, self.setup.lineage, self._width
+        for node, workers in zip(step.nodes, step.workers, strict=True):
+            for above in lineage[node]:
+                for resource, milli in job.worker:
+                    row = above * width + resource
+                    in_use[row] += milli * workers
+                    entered.append((row, FOREVER, milli * workers))
+                    if in_use[row] > limit[row]:
+                        return row, self.now_slot, in_use[row] - limit[row]
+        return None
+
     def add(self, claims: Iterable[Claim]) -> None:
         """Enters claims without asking."""
         for row, slot, amount in claims:

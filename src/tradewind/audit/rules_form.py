@@ -11,6 +11,28 @@ def _is_int(value: object) -> bool:
     return type(value) is int
 
 
+def is_plainly_sound(case: Case) -> bool:
+    """True where a glance shows that the rules of form, time, range and up hold: at most one open-ended step from now.
+
+    False says nothing: the rules then look one by one and name what is wrong.
+    """
+    steps = case.plan.steps
+    if not steps:
+        return True
+    if len(steps) > 1 or case.down_nodes or case.down_links:
+        return False
+    begin, until, nodes, workers, servers, flows, routes, _ = steps[0]
+    if begin != case.now_us or until != OPEN or servers or flows or routes or len(nodes) != len(workers):
+        return False
+    hosts, total = case.setup.host_set, 0
+    for node, count in zip(nodes, workers, strict=True):
+        if type(node) is not int or type(count) is not int or count < 0 or node not in hosts:
+            return False
+        total += count
+    job = case.record.job
+    return job.workers_min <= total <= job.workers_max and (len(nodes) == 1 or len(set(nodes)) == len(nodes))
+
+
 def form_is_sound(case: Case) -> Violation | None:
     """Counts are whole and not negative, lists are of one length, every node is a host and appears once.
 

@@ -110,6 +110,10 @@ class WorkBook:
         if record.total is None:
             return None
         job, done = record.job, record.done
+        if type(job.work) is Fixed and len(record.steps) == 1 and not job.restart_us:
+            step = record.steps[0]
+            ready = max(step.from_us, record.since_us) + max(0, record.total - done)
+            return ready if sum(step.workers) >= job.workers_min and ready <= step.until_us else None
         if isinstance(job.work, Dataset):
             for step in record.steps:
                 if step.until_us > record.since_us:

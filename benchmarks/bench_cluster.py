@@ -1,0 +1,88 @@
+"""Throughput of the whole audited loop on traces, beside a bare simulator without audit or records.
+
+The Philly trace is read from TRADEWIND_TRACES (a folder with philly.csv) or ../shared/data/traces; where it is not there, a
+generated trace of the same size stands in and the row says so.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from heapq import heappop, heappush
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from tradewind import policies
+from tradewind.app import api
+from tradewind.model.job import Fixed
+from tradewind.model.scenario import Scenario
+from tradewind.studies.simulate import simulate
+
+JOBS = 82_247
+TARGETS = {"fifo": (10_000, 40_000), "las": (1_000, 3_000), "srtf": (1_000, 3_000)}
+
+
+def scenario(servers: int) -> tuple[Scenario, str]:
+    """The Philly trace on a cluster, or a stand-in of the same size."""
+    folder = Path(os.environ.get("TRADEWIND_TRACES", "../shared/data/traces"))
+    if (folder / "philly.csv").exists():
+        made = api.generate(
+            "trace", file=str(folder / "philly.csv"), format="philly", servers=servers, gpus_per_server=8
+        )
+        return made, ""
+    load = 0.5 if servers > 100 else 1.1
+    return api.generate(
+        "cluster", jobs=JOBS, servers=servers, load=load
+    ), "generated stand-in, no Philly trace here"
+
+
+def bare_fifo(data: Scenario) -> float:
+    """Mean completion time of fifo by count, in seconds: what a user would write in twenty lines, without any check."""
+    free = sum(data.setup.nodes[h].capacity_milli[0] for h in data.setup.hosts) // 1000
+    running: list[tuple[int, int]] = []
+    now, total = 0, 0
+    for job in data.jobs:
+        now = max(now, job.arrive_us)
+        while running and running[0][0] <= now:
+            free += heappop(running)[1]
+        while free < job.workers_max:
+            now, gpus = heappop(running)
+            free += gpus
+        assert isinstance(job.work, Fixed)
+        assert job.work.runtime_us is not None
+        free -= job.workers_max
+        heappush(running, (now + job.work.runtime_us, job.workers_max))
+        total += now + job.work.runtime_us - job.arrive_us
+    return total / len(data.jobs) / 1e6
+
+
+def rows() -> list[dict[str, Any]]:
+    """Jobs per second and memory, idle (312 servers) and crowded (52)."""
+    found: list[dict[str, Any]] = []
+    for servers in (312, 52):
+        data, note = scenario(servers)
+        begin = perf_counter()
+        bare = bare_fifo(data)
+        bare_pace = len(data.jobs) / (perf_counter() - begin)
+        for name, (target, goal) in TARGETS.items():
+            spec = policies.find(name)
+            simulate(api.generate("cluster", jobs=30), spec)
+            begin = perf_counter()
+            run = simulate(data, spec)
+            pace = len(data.jobs) / (perf_counter() - begin)
+            row = {
+                "name": f"{name}, {servers} servers",
+                "measured": pace,
+                "unit": "jobs/s",
+                "better": "higher",
+                "note": note,
+            }
+            found.append(row | {"target": target, "goal": goal})
+            if name == "fifo":
+                same = abs(run.metrics["jct_mean_s"] - bare) < 5e-4
+                extra = f"a bare loop without audit does {bare_pace:,.0f}/s; mean JCT {'equal' if same else 'DIFFERENT'}"
+                found[-1]["note"] = "; ".join(filter(None, (note, extra)))
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    found.append({"name": "peak memory", "measured": memory, "unit": "GB", "target": 1.0, "better": "lower"})
+    return found
