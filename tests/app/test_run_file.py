@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import struct
 from collections.abc import Callable
 from hashlib import sha256
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from tests.app.generated import a_run
-from tradewind.app import atomic, run_tables
+from tradewind.app import run_tables
 from tradewind.app.run_file import load_run, save
 from tradewind.app.schemas import schema
 from tradewind.model.errors import InputError, RunFileError
@@ -196,7 +197,7 @@ def test_a_parquet_file_that_was_changed_is_refused(tmp_path: Path) -> None:
     save(a_run(MANY), path)
     file = tmp_path / "run.d" / "events.parquet"
     data = bytearray(file.read_bytes())
-    other = {"at_us": [1], "kind": ["arrived"], "job": [0], "value": [0]}
+    other: dict[str, Any] = {"at_us": [1], "kind": ["arrived"], "job": [0], "value": [0]}
     for broken in (b"", bytes(data[:-20]), b"PAR1" + bytes(data[4:]) + b"x"):
         file.write_bytes(broken)
         with pytest.raises(RunFileError):
@@ -215,12 +216,12 @@ def test_an_interrupted_save_leaves_no_new_run(tmp_path: Path, monkeypatch: pyte
 
     path = tmp_path / "run.json"
     with monkeypatch.context() as patch:
-        patch.setattr(atomic.os, "replace", interrupted)
+        patch.setattr(os, "replace", interrupted)
         with pytest.raises(KeyboardInterrupt):
             save(a_run(MANY), path)
     assert not path.exists()
     with monkeypatch.context() as patch:
-        patch.setattr(atomic.os, "rename", interrupted)
+        patch.setattr(os, "rename", interrupted)
         with pytest.raises(KeyboardInterrupt):
             save(a_run(MANY), path)
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]

@@ -15,7 +15,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 
 from tests.app.generated import scenarios
-from tradewind.app import atomic, row_tables
+from tradewind.app import row_tables
 from tradewind.app.scenario_file import dump, load, parse, scenario_hash
 from tradewind.app.schemas import schema
 from tradewind.app.schemas_scenario import Strict
@@ -341,7 +341,7 @@ def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: p
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(atomic.os, "replace", interrupted)
+    monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
         dump(parse(small(name="new")), path)
     assert path.read_bytes() == before

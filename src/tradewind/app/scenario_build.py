@@ -86,6 +86,8 @@ def build_setup(file: ScenarioFile) -> Setup:
 
 def _resources(file: ScenarioFile) -> tuple[str, ...]:
     if file.resources is not None:
+        if len(set(file.resources)) != len(file.resources):
+            raise ScenarioError("resources names one twice; names must differ. Drop one.")
         return tuple(file.resources)
     found = dict.fromkeys(name for node in file.nodes for name in (*node.capacity, *node.rent))
     if not found:
