@@ -63,11 +63,18 @@ class Master:
         steps = slot.tiers.usd.shape[2] - 1
         self.steps = steps
         # Only where the pooled demand can reach the second tier at all does the price bend.
-        reach = most.sum(axis=0)[None, :] > slot.tiers.start[:, :, 1] if steps else np.zeros((sites, kinds), bool)
+        reach = (
+            most.sum(axis=0)[None, :] > slot.tiers.start[:, :, 1] if steps else np.zeros((sites, kinds), bool)
+        )
         self.bends = np.argwhere(reach)
         self.most = most
         self.model = highspy.Highs()
-        for name, value in (("output_flag", False), ("threads", 1), ("random_seed", 1), ("solver", "simplex")):
+        for name, value in (
+            ("output_flag", False),
+            ("threads", 1),
+            ("random_seed", 1),
+            ("solver", "simplex"),
+        ):
             self.model.setOptionValue(name, value)
         self._rows()
 

@@ -62,7 +62,7 @@ def cost_with_server(task: Task, p: int, y: Ints) -> float:
             room[j] = y[r] * task.chunk
             move[:, j] = task.move[:, r]
             j += 1
-    return bill + ship(move, task.supply, room, np.empty(move.shape))
+    return float(bill + ship(move, task.supply, room, np.empty(move.shape)))
 
 
 @njit(cache=True)
@@ -85,7 +85,7 @@ def hope(task: Task, p: int, y: Ints) -> float:
             if y[r] > 0 and task.move[s, r] < near:
                 near = task.move[s, r]
         bill += task.supply[s] * near
-    return bill
+    return float(bill)
 
 
 @njit(cache=True)
@@ -102,7 +102,7 @@ def floor_with_server(task: Task, p: int) -> float:
             least = min(least, task.wage[r] + task.talk[r, p])
     bill = task.serve[p] + task.fresh[p]
     if task.need == 0:
-        return bill
+        return float(bill)
     if least == np.inf:
         return np.inf
     bill += task.need * least
@@ -112,7 +112,7 @@ def floor_with_server(task: Task, p: int) -> float:
             if task.most[r] > 0:
                 best = min(best, task.move[s, r] + (task.wage[r] + task.talk[r, p] - least) / task.chunk)
         bill += task.supply[s] * best
-    return bill
+    return float(bill)
 
 
 @njit(cache=True)
@@ -325,4 +325,4 @@ def best_given_server(task: Task, p: int, y: Ints) -> float:
     if at < 0:
         return np.inf
     y[at] = task.need
-    return best + task.serve[p] + task.fresh[p]
+    return float(best + task.serve[p] + task.fresh[p])

@@ -43,9 +43,9 @@ class Terms(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Plans: count (I,); server (I, A); sites, workers (I, A, W), padded; width (I, A); own (I, A) USD but rent."""
+    """Plans: how many (I,); server (I, A); sites, workers (I, A, W), padded; width (I, A); own (I, A) USD but rent."""
 
-    count: Ints
+    plans: Ints
     server: Shorts
     sites: Shorts
     workers: Shorts
@@ -67,10 +67,10 @@ def terms(slot: Slot, deploy_weight: float) -> Terms:
     return Terms(
         worker=slot.worker,
         server=slot.server,
-        chunk=slot.chunk_gb,
-        traffic=slot.traffic_gb,
+        chunk=slot.chunk,
+        traffic=slot.traffic,
         charge=np.where(slot.deployed, 0.0, deploy_weight * slot.deploy_usd[:, None]),
-        data=slot.data_gb,
+        data=slot.data,
         move=slot.move_usd,
         talk=slot.talk_usd,
         most=np.ascontiguousarray(most, dtype=np.int64),
@@ -86,7 +86,8 @@ def workers_that_fit(worker: Floats, room: Floats) -> Ints:
     """(I, R): whole workers (I, K) that fit into room (R, K); FREE where nothing limits them."""
     with np.errstate(divide="ignore", invalid="ignore"):
         each = np.where(worker[:, None, :] > 0.0, room[None] / worker[:, None, :], np.inf).min(axis=2)
-    return np.minimum(np.floor(np.maximum(each, 0.0) + 1e-9), float(FREE)).astype(np.int64)
+    whole: Ints = np.minimum(np.floor(np.maximum(each, 0.0) + 1e-9), float(FREE)).astype(np.int64)
+    return whole
 
 
 @njit(cache=True)
@@ -144,7 +145,7 @@ def add(pool: Pool, i: int, p: int, y: Ints, own: float) -> int:
         width += y[r] > 0
     if width > WIDTH or not own < np.inf:
         return -1
-    for a in range(pool.count[i]):
+    for a in range(pool.plans[i]):
         if pool.server[i, a] != p or pool.width[i, a] != width:
             continue
         same = True
@@ -153,7 +154,7 @@ def add(pool: Pool, i: int, p: int, y: Ints, own: float) -> int:
                 same = False
         if same:
             return a
-    a = pool.count[i]
+    a = pool.plans[i]
     if a >= pool.server.shape[1]:
         return -1
     pool.server[i, a] = p
@@ -165,15 +166,15 @@ def add(pool: Pool, i: int, p: int, y: Ints, own: float) -> int:
             pool.sites[i, a, z] = r
             pool.workers[i, a, z] = y[r]
             z += 1
-    pool.count[i] = a + 1
-    return a
+    pool.plans[i] = a + 1
+    return int(a)
 
 
 @njit(cache=True)
 def own_cost(terms: Terms, i: int, p: int, y: Ints) -> float:
     """What plan (p, y) of job i costs beside rent, USD; infinite when the data does not fit."""
     nothing = np.zeros(terms.usd.shape[:2])
-    return cost_with_server(task(terms, i, nothing), p, y)
+    return float(cost_with_server(task(terms, i, nothing), p, y))
 
 
 @njit(cache=True)
@@ -220,7 +221,7 @@ def respond(terms: Terms, pool: Pool, price: Floats, choice: Ints) -> None:
             wage[r] = w
             serve[r] = m
         best = np.inf
-        for a in range(pool.count[i]):
+        for a in range(pool.plans[i]):
             cost = pool.own[i, a] + serve[pool.server[i, a]]
             for z in range(pool.width[i, a]):
                 cost += pool.workers[i, a, z] * wage[pool.sites[i, a, z]]
@@ -246,7 +247,7 @@ def tally(terms: Terms, pool: Pool, choice: Ints, usage: Floats) -> float:
     for i in range(len(choice)):
         use(terms, pool, i, choice[i], 1.0, usage)
         own += pool.own[i, choice[i]]
-    return own + bill(usage, terms.usd, terms.intercept)
+    return float(own + bill(usage, terms.usd, terms.intercept))
 
 
 @njit(cache=True)
@@ -262,7 +263,7 @@ def descend(terms: Terms, pool: Pool, price: Floats, choice: Ints) -> float:
     while True:
         respond(terms, pool, price, trial)
         cost = tally(terms, pool, trial, usage)
-        if not cost < best - 1e-12 * abs(best):
+        if best < np.inf and not cost < best - 1e-12 * abs(best):
             marginal_of(terms, pool, choice, usage, price)
             return best
         best = cost

@@ -59,7 +59,7 @@ def _rise(terms: Terms, usage: Floats, r: int, amounts: Floats, times: float) ->
             more -= usd[j] * old + intercept[j]
             j = piece(usd, intercept, new)
             more += usd[j] * new + intercept[j]
-    return more
+    return float(more)
 
 
 @njit(cache=True)
@@ -80,7 +80,7 @@ def _added(terms: Terms, pool: Pool, i: int, a: int, usage: Floats) -> float:
             cost += _rise(terms, usage, r, terms.worker[i], float(pool.workers[i, a, z]))
     if alone:
         cost += _rise(terms, usage, p, terms.server[i], 1.0)
-    return cost
+    return float(cost)
 
 
 @njit(cache=True)
@@ -97,7 +97,7 @@ def polish(terms: Terms, pool: Pool, choice: Ints) -> float:
             use(terms, pool, i, choice[i], -1.0, usage)
             now = _added(terms, pool, i, choice[i], usage)
             best = choice[i]
-            for a in range(pool.count[i]):
+            for a in range(pool.plans[i]):
                 cost = _added(terms, pool, i, a, usage)
                 if cost < now - 1e-10 * abs(now):
                     now = cost
@@ -106,7 +106,7 @@ def polish(terms: Terms, pool: Pool, choice: Ints) -> float:
                 moved = True
                 choice[i] = best
             use(terms, pool, i, best, 1.0, usage)
-    return tally(terms, pool, choice, usage)
+    return float(tally(terms, pool, choice, usage))
 
 
 @njit(cache=True)

@@ -43,39 +43,45 @@ def tiers(start: Floats, usd: Floats) -> Tiers:
 class Slot:
     """What is decided on in one slot.
 
-    worker [n], server [m] (I, K) units; chunk_gb [P], traffic_gb [B] (I,) GB per worker and slot; deploy_usd [c]
-    (I,); data_gb [D] (I, R); move_usd, talk_usd [d, twice: weights may differ] (R, R) USD per GB for training data
-    and for parameters; deployed [v of the slot before] (I, R); worker_ok, server_ok (I, R) where a job may go;
-    most_workers (I,), -1 for no limit; capacity (R, K) units, infinite where a site has no limit.
+    worker [n], server [m] (I, K) units; chunk [P], traffic [B] (I,) data per worker and slot; deploy_usd [c] (I,);
+    data [D] (I, R); move_usd, talk_usd [d, twice: weights may differ] (R, R) USD per unit of data for training data
+    and for parameters. Data is in any one unit (GB; bytes where flows must be whole). deployed [v of the slot
+    before] (I, R); worker_ok, server_ok (I, R) where a job may go;
+    least_workers, most_workers (I,), -1 for no upper limit; capacity (R, K) units, infinite where a site has no limit.
     """
 
     worker: Floats
     server: Floats
-    chunk_gb: Floats
-    traffic_gb: Floats
+    chunk: Floats
+    traffic: Floats
     deploy_usd: Floats
-    data_gb: Floats
+    data: Floats
     move_usd: Floats
     talk_usd: Floats
     deployed: Bools
     tiers: Tiers
     worker_ok: Bools
     server_ok: Bools
+    least_workers: Ints
     most_workers: Ints
     capacity: Floats
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """(I, R, K)."""
-        return (self.worker.shape[0], self.data_gb.shape[1], self.worker.shape[1])
+        return (self.worker.shape[0], self.data.shape[1], self.worker.shape[1])
 
     @property
     def needed(self) -> Ints:
-        """[N] (I,): workers that the whole data of a job needs, ceil(sum D / P); 0 without data.
+        """[N] (I,): workers that a job needs, ceil(sum D / P) and at least ``least_workers``; 0 without data.
 
-        A quotient within 1e-9 of an integer counts as that integer: 3 x 0.1 GB need three workers of 0.1 GB.
+        The last bits of floating point do not count: 0.1 + 0.2 GB are three chunks of 0.1 GB.
         """
-        return np.ceil(self.data_gb.sum(axis=1) / self.chunk_gb - 1e-9).astype(np.int64)
+        total = self.data.sum(axis=1)
+        count = np.ceil(total / self.chunk)
+        count -= (count - 1.0) * self.chunk >= total * (1.0 - 8.0 * np.finfo(float).eps)
+        needed: Ints = np.where(total > 0.0, np.maximum(count, self.least_workers), 0).astype(np.int64)
+        return needed
 
     def only(self, jobs: Ints) -> "Slot":
         """The same slot with these jobs alone."""
@@ -83,13 +89,14 @@ class Slot:
             self,
             worker=self.worker[jobs],
             server=self.server[jobs],
-            chunk_gb=self.chunk_gb[jobs],
-            traffic_gb=self.traffic_gb[jobs],
+            chunk=self.chunk[jobs],
+            traffic=self.traffic[jobs],
             deploy_usd=self.deploy_usd[jobs],
-            data_gb=self.data_gb[jobs],
+            data=self.data[jobs],
             deployed=self.deployed[jobs],
             worker_ok=self.worker_ok[jobs],
             server_ok=self.server_ok[jobs],
+            least_workers=self.least_workers[jobs],
             most_workers=self.most_workers[jobs],
         )
 
@@ -98,29 +105,30 @@ def slot(
     *,
     worker: Floats,
     server: Floats,
-    chunk_gb: Floats,
-    traffic_gb: Floats,
+    chunk: Floats,
+    traffic: Floats,
     deploy_usd: Floats,
-    data_gb: Floats,
+    data: Floats,
     transfer_usd: Floats,
     price: Tiers,
     deployed: Bools | None = None,
 ) -> Slot:
     """A slot without limits and with the same price per GB for data and parameters."""
-    jobs, sites = data_gb.shape
+    jobs, sites = data.shape
     return Slot(
         worker=np.ascontiguousarray(worker, dtype=np.float64),
         server=np.ascontiguousarray(server, dtype=np.float64),
-        chunk_gb=np.ascontiguousarray(chunk_gb, dtype=np.float64),
-        traffic_gb=np.ascontiguousarray(traffic_gb, dtype=np.float64),
+        chunk=np.ascontiguousarray(chunk, dtype=np.float64),
+        traffic=np.ascontiguousarray(traffic, dtype=np.float64),
         deploy_usd=np.ascontiguousarray(deploy_usd, dtype=np.float64),
-        data_gb=np.ascontiguousarray(data_gb, dtype=np.float64),
+        data=np.ascontiguousarray(data, dtype=np.float64),
         move_usd=np.ascontiguousarray(transfer_usd, dtype=np.float64),
         talk_usd=np.ascontiguousarray(transfer_usd, dtype=np.float64),
         deployed=np.zeros((jobs, sites), dtype=np.bool_) if deployed is None else deployed,
         tiers=price,
         worker_ok=np.ones((jobs, sites), dtype=np.bool_),
         server_ok=np.ones((jobs, sites), dtype=np.bool_),
+        least_workers=np.ones(jobs, dtype=np.int64),
         most_workers=np.full(jobs, -1, dtype=np.int64),
         capacity=np.full((sites, worker.shape[1]), np.inf),
     )

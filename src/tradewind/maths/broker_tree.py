@@ -47,11 +47,11 @@ def relaxed(task: Task, p: int, least: Ints, most: Ints, y: Floats) -> float:
     bill += ship(cost, supply, room, flow)
     for r in range(sites):
         y[r] = least[r] + flow[:, sites + r].sum() / task.chunk
-    return bill
+    return float(bill)
 
 
 @njit(cache=True)
-def _split(task: Task, y: Floats, least: Ints, most: Ints) -> tuple[int, int]:
+def _split(task: Task, p: int, y: Floats, least: Ints, most: Ints) -> tuple[int, int]:
     """Site and count at which to branch: y_r <= count or y_r > count; (-1, 0) when the node is a plan."""
     at = -1
     far = WHOLE
@@ -71,6 +71,9 @@ def _split(task: Task, y: Floats, least: Ints, most: Ints) -> tuple[int, int]:
         if at >= 0:
             return at, (least[at] + most[at]) // 2
         return -2, 0
+    for r in range(len(y)):  # whole, but a site's deployment is still spread over the workers it might have
+        if y[r] > WHOLE and least[r] == 0 and r != p and task.fresh[r] > 0.0:
+            return r, 0
     return -1, 0
 
 
@@ -84,9 +87,10 @@ def _tree(task: Task, p: int, best: float, plan: Ints, nodes: int) -> tuple[floa
     bounds = np.empty(depth)
     for r in range(sites):
         highs[0, r] = min(task.most[r], task.need)
-    bounds[0] = -np.inf
+    bounds[0] = -np.inf  # the caller's bound holds for the root
     top = 1
     used = 0
+    missed = np.inf
     y = np.empty(sites)
     trial = np.empty(sites, dtype=np.int64)
     while top > 0 and used < nodes:
@@ -99,7 +103,7 @@ def _tree(task: Task, p: int, best: float, plan: Ints, nodes: int) -> tuple[floa
         value = relaxed(task, p, least, most, y)
         if not value < best * (1.0 - TOLERANCE) or least.sum() > task.total:
             continue
-        at, count = _split(task, y, least, most)
+        at, count = _split(task, p, y, least, most)
         for r in range(sites):
             trial[r] = int(np.ceil(y[r] - WHOLE))
         cost = cost_with_server(task, p, trial)
@@ -107,6 +111,10 @@ def _tree(task: Task, p: int, best: float, plan: Ints, nodes: int) -> tuple[floa
             best = cost
             plan[:] = trial
         if at < 0:
+            if at == -1 and cost > value * (1.0 + TOLERANCE):
+                missed = min(
+                    missed, value
+                )  # whole but for the last bits: its value still bounds what it stood for
             continue
         for side in range(2):  # the side nearer to the relaxation is searched first: pushed last
             up = (side == 1) == (y[at] - count > 0.5)
@@ -118,7 +126,7 @@ def _tree(task: Task, p: int, best: float, plan: Ints, nodes: int) -> tuple[floa
                 highs[top, at] = count
             bounds[top] = value
             top += 1
-    lower = best
+    lower = min(best, missed)
     for j in range(top):
         lower = min(lower, bounds[j])
     return lower, best, used

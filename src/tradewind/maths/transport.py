@@ -75,12 +75,12 @@ def ship(cost: Floats, supply: Floats, capacity: Floats, flow: Floats) -> float:
     """Fill ``flow`` (S, R) with a cheapest shipment; return its cost, or infinity when it does not fit.
 
     cost (S, R) >= 0 per unit, infinite where forbidden; supply (S,); capacity (R,). Every augmentation follows a
-    shortest residual path, so what is shipped is always shipped at least cost. Amounts below 1e-12 of the total
-    supply count as zero.
+    shortest residual path, so what is shipped is always shipped at least cost. Amounts below 1e-14 of the total
+    supply count as zero; whole supplies and capacities give whole flows.
     """
     sources, sinks = cost.shape
     flow[:, :] = 0.0
-    tiny = 1e-12 * supply.sum()
+    tiny = 1e-14 * supply.sum()
     room = capacity.copy()
     to_sink = np.empty(sinks)
     via = np.empty(sinks, dtype=np.int64)

@@ -1,0 +1,207 @@
+"""The exact mixed-integer program of the brokerage, over one slot or a whole horizon, for small instances.
+
+Problem (8) of the mlBroker paper in corrected form: (8c)-(8e) by tiers, each with its own smallest M; v >= s and
+v >= y / N instead of (8g); v <= y + s, so that a site that is left is no longer deployed; every worker pays its
+traffic to the server, g_rr' >= y_r - N (1 - s_r') instead of (8i)-(8j).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import highspy
+import numpy as np
+
+from tradewind.maths.broker_slot import Bools, Floats, Ints, Slot
+from tradewind.maths.transport import transport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof:
+    """Result: optimal or not, cost and dual bound in USD; workers and servers per slot, (I, R) and (I,)."""
+
+    optimal: bool
+    cost: float
+    bound: float
+    workers: tuple[Ints, ...]
+    servers: tuple[Ints, ...]
+
+
+@dataclass(slots=True)
+class _Columns:
+    """Columns and rows of a program as they are written down."""
+
+    cost: list[float] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    whole: list[bool] = field(default_factory=list)
+    row_low: list[float] = field(default_factory=list)
+    row_high: list[float] = field(default_factory=list)
+    starts: list[int] = field(default_factory=lambda: [0])
+    index: list[int] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+
+    def new(self, cost: float, high: float, whole: bool = False) -> int:
+        """A column in [0, high]; its number."""
+        self.cost.append(cost)
+        self.low.append(0.0)
+        self.high.append(high)
+        self.whole.append(whole)
+        return len(self.cost) - 1
+
+    def row(self, low: float, high: float, entries: Sequence[tuple[int, float]]) -> None:
+        """low <= sum value * column <= high."""
+        self.row_low.append(low)
+        self.row_high.append(high)
+        self.index += [column for column, _ in entries]
+        self.value += [value for _, value in entries]
+        self.starts.append(len(self.index))
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Columns of one job in one slot: workers y, server s, presence v, each (R,)."""
+
+    y: Ints
+    s: Ints
+    v: Ints
+
+
+def _job(out: _Columns, slot: Slot, i: int) -> _Job:
+    """Columns and rows of job i alone: (8a), (8b), (8f), (8g) tightened, traffic to the server."""
+    inf = float("inf")
+    need = int(slot.needed[i])
+    sites = slot.shape[1]
+    ok = slot.worker_ok[i]
+    y = np.array([out.new(0.0, need if ok[r] else 0, True) for r in range(sites)])
+    s = np.array([out.new(0.0, 1.0 if slot.server_ok[i, r] else 0.0, True) for r in range(sites)])
+    v = np.array([out.new(0.0, 1.0, True) for _ in range(sites)])
+    out.row(1.0, 1.0, [(c, 1.0) for c in s])
+    most = float(slot.most_workers[i]) if slot.most_workers[i] >= 0 else inf
+    out.row(float(need), most, [(c, 1.0) for c in y])
+    into: list[list[tuple[int, float]]] = [[] for _ in range(sites)]
+    for r in np.flatnonzero(slot.data[i] > 0.0).tolist():
+        amount = float(slot.data[i, r])
+        flow = [out.new(float(slot.move_usd[r, q]), amount if ok[q] else 0.0) for q in range(sites)]
+        out.row(amount, amount, [(c, 1.0) for c in flow])
+        for q in range(sites):
+            into[q].append((flow[q], -1.0))
+    for r in range(sites):
+        if into[r]:
+            out.row(0.0, inf, [(int(y[r]), float(slot.chunk[i])), *into[r]])
+        out.row(0.0, inf, [(int(v[r]), 1.0), (int(s[r]), -1.0)])
+        out.row(0.0, inf, [(int(v[r]), float(max(need, 1))), (int(y[r]), -1.0)])
+        out.row(-inf, 0.0, [(int(v[r]), 1.0), (int(y[r]), -1.0), (int(s[r]), -1.0)])
+    _traffic(out, slot, i, y, s)
+    return _Job(y, s, v)
+
+
+def _traffic(out: _Columns, slot: Slot, i: int, y: Ints, s: Ints) -> None:
+    """g_rr' >= 0 connections with sum over r' = y_r and g_rr' <= N s_r': every worker talks to the one server."""
+    need = float(slot.needed[i])
+    sites = slot.shape[1]
+    if need == 0:
+        return
+    for r in range(sites):
+        g = [out.new(float(slot.traffic[i] * slot.talk_usd[r, q]), need) for q in range(sites)]
+        out.row(0.0, 0.0, [(int(y[r]), -1.0), *((c, 1.0) for c in g)])
+        for q in range(sites):
+            out.row(-float("inf"), 0.0, [(g[q], 1.0), (int(s[q]), -need)])
+
+
+def _rent(out: _Columns, slot: Slot, jobs: Sequence[_Job]) -> None:
+    """Pooled usage split over tiers, one of which is reached: u_t whole, usage in tier t at most H u_t."""
+    inf = float("inf")
+    _, sites, kinds = slot.shape
+    price = slot.tiers
+    total = slot.worker * slot.needed[:, None] + slot.server
+    for r in range(sites):
+        for k in range(kinds):
+            most = min(float(total[:, k].sum()), float(slot.capacity[r, k]))
+            used = [(int(job.y[r]), -float(slot.worker[i, k])) for i, job in enumerate(jobs)]
+            used += [(int(job.s[r]), -float(slot.server[i, k])) for i, job in enumerate(jobs)]
+            used = [(c, a) for c, a in used if a != 0.0]
+            if not used:
+                continue
+            tiers = [t for t in range(price.usd.shape[2]) if t == 0 or price.start[r, k, t] < most]
+            part = [out.new(float(price.usd[r, k, t]), inf) for t in tiers]
+            out.row(0.0, 0.0, [(c, 1.0) for c in part] + used)
+            reached = [out.new(float(price.intercept[r, k, t]), 1.0, len(tiers) > 1) for t in tiers]
+            out.row(-inf, 1.0, [(c, 1.0) for c in reached])
+            for c, u in zip(part, reached, strict=True):
+                out.row(-inf, 0.0, [(c, 1.0), (u, -most)])
+
+
+def solve_exactly(
+    slots: Sequence[Slot], follows: Sequence[Ints] | None = None, nodes: int = 200_000, gap: float = 1e-6
+) -> Proof:
+    """Minimise the cost of all slots together; ``nodes`` of branch and bound at most.
+
+    ``follows[t]`` (I_t,): the index of each job of slot t in slot t - 1, or -1 when it is new; a new job starts
+    from ``slots[t].deployed``, and so do the jobs of the first slot.
+    """
+    out = _Columns()
+    inf = float("inf")
+    jobs: list[list[_Job]] = []
+    for t, slot in enumerate(slots):
+        mine = [_job(out, slot, i) for i in range(slot.shape[0])]
+        _rent(out, slot, mine)
+        for i, job in enumerate(mine):
+            last = int(follows[t][i]) if follows is not None and t > 0 else -1
+            for r in range(slot.shape[1]):
+                if last < 0:
+                    out.cost[job.v[r]] = 0.0 if slot.deployed[i, r] else float(slot.deploy_usd[i])
+                else:
+                    z = out.new(float(slot.deploy_usd[i]), 1.0)
+                    out.row(0.0, inf, [(z, 1.0), (int(job.v[r]), -1.0), (int(jobs[t - 1][last].v[r]), 1.0)])
+        jobs.append(mine)
+    return _run(out, jobs, nodes, gap)
+
+
+def _run(out: _Columns, jobs: Sequence[Sequence[_Job]], nodes: int, gap: float) -> Proof:
+    """Hand the program to HiGHS and read the plan back."""
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(out.cost), len(out.row_low)
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = np.array(out.cost), np.array(out.low), np.array(out.high)
+    lp.row_lower_, lp.row_upper_ = np.array(out.row_low), np.array(out.row_high)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.array(out.starts, dtype=np.int32)
+    lp.a_matrix_.index_ = np.array(out.index, dtype=np.int32)
+    lp.a_matrix_.value_ = np.array(out.value)
+    kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+    lp.integrality_ = [kinds[whole] for whole in out.whole]
+    model = highspy.Highs()
+    for name, value in (("output_flag", False), ("threads", 1), ("random_seed", 1), ("mip_max_nodes", nodes)):
+        model.setOptionValue(name, value)
+    model.setOptionValue("mip_rel_gap", gap)
+    model.passModel(lp)
+    model.run()
+    info, x = model.getInfo(), np.array(model.getSolution().col_value)
+    done = model.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    if not model.getSolution().value_valid:
+        return Proof(
+            optimal=False, cost=float("inf"), bound=float(info.mip_dual_bound), workers=(), servers=()
+        )
+    return Proof(
+        optimal=done,
+        cost=float(info.objective_function_value),
+        bound=float(info.mip_dual_bound),
+        workers=tuple(np.array([np.rint(x[job.y]) for job in mine]).astype(np.int64) for mine in jobs),
+        servers=tuple(np.array([int(np.argmax(x[job.s])) for job in mine]) for mine in jobs),
+    )
+
+
+def books(slot: Slot, workers: Ints, server: Ints) -> tuple[float, float, float, float]:
+    """(C1, C2, C3, C4) of Eqs. (1), (3), (5), (6) in USD for a decision; C1 infinite when the data does not fit."""
+    jobs, sites, kinds = slot.shape
+    usage = np.zeros((sites, kinds))
+    moved = talked = deployed = 0.0
+    for i in range(jobs):
+        usage += workers[i][:, None] * slot.worker[i][None, :]
+        usage[server[i]] += slot.server[i]
+        moved += transport(slot.move_usd, slot.data[i], workers[i] * slot.chunk[i])[1]
+        talked += float(slot.traffic[i] * (workers[i] * slot.talk_usd[:, server[i]]).sum())
+        present: Bools = workers[i] > 0
+        present[server[i]] = True
+        deployed += float(slot.deploy_usd[i]) * int((present & ~slot.deployed[i]).sum())
+    least: Floats = (slot.tiers.usd * usage[..., None] + slot.tiers.intercept).min(axis=2)
+    return moved, float(least.sum()), deployed, talked
