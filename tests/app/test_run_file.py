@@ -171,8 +171,8 @@ def test_a_changed_header_is_refused(
     [
         ("steps", "plan", 1, "tables.steps.plan[0] is 1; it must be a row of plans, 0 to 0"),
         ("plans", "decision", -2, "row of decisions, -1 to 0"),
-        ("routes", "path", 3, "names a path that is not in paths"),
-        ("paths", "path", 2, "must count 0, 0"),
+        ("routes", "path", -1, "tables.routes.path[0] is -1, which is not in paths"),
+        ("paths", "path", -2, "must count upwards from 0"),
         ("outcomes", "state", "lost", "tables.outcomes.state holds 'lost'"),
     ],
 )
@@ -184,6 +184,15 @@ def test_rows_must_be_linked(tmp_path: Path, table: str, column: str, value: Any
         save(a_run(tables=tables), tmp_path / "run.json")
     assert part in str(found.value)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_route_without_links_stays_at_its_node(tmp_path: Path) -> None:
+    tables: dict[str, Any] = {name: dict(content) for name, content in a_run().tables.items()}
+    tables["routes"]["path"] = [7]
+    save(a_run(tables=tables), tmp_path / "run.json")
+    tables["routes"]["dst"] = [1]
+    with pytest.raises(RunFileError, match="from a node to itself"):
+        save(a_run(tables=tables), tmp_path / "run.json")
 
 
 def test_the_words_of_a_column_are_those_of_its_description() -> None:

@@ -155,13 +155,22 @@ def check_links(tables: Mapping[str, Table]) -> None:
             raise RunFileError(
                 f"tables.{table}.{column} holds {shown(min(wrong))}; allowed are {', '.join(sorted(words))}"
             )
-    numbers: list[Any] = list(tables.get("paths", {}).get("path", []))
-    if numbers and (numbers[0] != 0 or any(b - a not in (0, 1) for a, b in pairwise(numbers))):
-        raise RunFileError("tables.paths.path must count 0, 0, …, 1, 1, … without gaps")
-    used: list[Any] = list(tables.get("routes", {}).get("path", []))
-    count = numbers[-1] + 1 if numbers else 0
-    if used and not (min(used) >= 0 and max(used) < count):
-        raise RunFileError(f"tables.routes.path names a path that is not in paths (0 to {count - 1})")
+    _check_paths(tables.get("paths", {}), tables.get("routes", {}))
+
+
+def _check_paths(paths: Table, routes: Table) -> None:
+    """Paths are numbered upwards; a number without links is the empty path, from a node to itself."""
+    numbers: Any = paths.get("path", [])
+    if numbers and (numbers[0] < 0 or any(b < a for a, b in pairwise(numbers))):
+        raise RunFileError("tables.paths.path must count upwards from 0")
+    known = set(numbers)
+    ends = zip(*(routes.get(name, []) for name in ("path", "src", "dst")), strict=True)
+    for row, (path, src, dst) in enumerate(ends):
+        if path not in known and (src != dst or int(path) < 0):
+            raise RunFileError(
+                f"tables.routes.path[{row}] is {path}, which is not in paths; "
+                "only a route from a node to itself has no links"
+            )
 
 
 def rows(table: Table) -> int:
