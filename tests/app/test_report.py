@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tradewind as tw
 from tests.studies.made_runs import (
     HOUR,
     S,
@@ -30,6 +31,7 @@ from tradewind.app import report
 from tradewind.model.errors import InputError
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
+from tradewind.studies.figures_data import Facts, Land
 
 VOID = {"meta", "link", "br", "img", "hr"}
 
@@ -149,6 +151,38 @@ def test_sections_come_only_with_their_data(text: str) -> None:
 def _market() -> tuple[Scenario, list[Run]]:
     scenario, result = market()
     return scenario, [result]
+
+
+def test_metrics_that_are_zero_throughout_are_left_out(text: str) -> None:
+    assert "<small>makespan_s</small>" in text
+    assert "<small>cost_usd</small>" not in text
+    assert text.index("<small>jct_mean_s</small>") < text.index("<small>makespan_s</small>")
+
+
+def test_far_behind_is_told_as_a_multiple() -> None:
+    scenario = cluster(10)
+    fast = scheduled(scenario, "fifo")
+    slow = replace(fast, policy="slow", metrics={"jct_mean_s": 7.5 * fast.value})
+    assert "7.50 times" in report.html(scenario, [fast, slow])
+
+
+@pytest.mark.parametrize("policy", ["fifo", "las", "srtf"])
+def test_what_is_drawn_agrees_with_the_audited_metrics(policy: str) -> None:
+    scenario = tw.generate("cluster", jobs=80, seed=3)
+    result = tw.run(scenario, policy, seed=3)
+    facts = Facts(Land(scenario), result)
+    assert facts.load == pytest.approx(result.metrics["utilisation_gpu"], rel=1e-9)
+    assert facts.completion_s.mean() == pytest.approx(result.metrics["jct_mean_s"], rel=1e-9)
+    assert facts.end_us >= result.metrics["makespan_s"] * S
+
+
+def test_one_scenario_per_seed_makes_one_report() -> None:
+    found = tw.compare(
+        [tw.generate("cluster", jobs=30, seed=s) for s in (1, 2)], ["fifo", "srtf"], seeds=(1, 2)
+    )
+    page = report.html(found.scenarios, found.runs)
+    Page(page)
+    assert "2 seeds" in page
 
 
 def test_a_broken_rule_is_shown_and_not_ranked() -> None:

@@ -158,7 +158,11 @@ def _turned_away(g: Group) -> bool:
 
 
 def _signed(share: float) -> str:
-    return "" if abs(share) < 5e-10 else ("+" if share > 0 else "") + quantities.percent(share)
+    if abs(share) < 5e-10:
+        return ""
+    if share > 2:
+        return f"{quantities.number(1 + share)} times"
+    return ("+" if share > 0 else "") + quantities.percent(share)
 
 
 def _tally(g: Group, metric: str) -> Cell:
@@ -177,18 +181,30 @@ def _policy(d: Drawn, charted: bool) -> str:
         [c.whole().html() for c in (report_charts.place(d), report_charts.jobs(d)) if c] if charted else []
     )
     runs = d.group.runs
-    names = sorted({m for r in runs for m in r.metrics})
-    rows = [
-        ("", [escape(quantities.name(m)), *[quantities.measure(m, r.metrics.get(m, math.nan)) for r in runs]])
-        for m in names
-    ]
     heads = ["Metric", *[f"seed {r.seed}" for r in runs]]
     aside = (
         f"{quantities.name(d.group.objective)} {quantities.measure(d.group.objective, d.group.value.mean)}"
     )
     return folded(
-        d.group.label, aside, *charts, table(heads, rows, f"Metrics of {d.group.label}"), _remarks(d.group)
+        d.group.label,
+        aside,
+        *charts,
+        table(heads, _metrics(runs), f"Metrics of {d.group.label}"),
+        _remarks(d.group),
     )
+
+
+def _metrics(runs: Sequence[Run]) -> list[tuple[str, list[Cell]]]:
+    """One row per metric, the objective first; those that are zero throughout are left out."""
+    objective = runs[0].objective
+    names = dict.fromkeys((objective, *[m for r in runs for m in r.metrics]))
+    rows = []
+    for metric in names:
+        values = [r.metrics.get(metric, math.nan) for r in runs]
+        if metric == objective or any(values):
+            title = f"{escape(quantities.name(metric))} <small>{escape(metric)}</small>"
+            rows.append(("", [title, *[quantities.measure(metric, v) for v in values]]))
+    return rows
 
 
 def _remarks(g: Group) -> str:
@@ -211,5 +227,5 @@ def _remarks(g: Group) -> str:
 
 def _footer(runs: Sequence[Run]) -> str:
     hashes = sorted({run.scenario_hash for run in runs})
-    named = ", ".join(f"<code>{escape(h)}</code>" for h in hashes[:3])
+    named = ", ".join(f'<code title="{escape(h)}">{escape(h[:16])}</code>' for h in hashes[:3])
     return f"Tradewind {escape(runs[0].version)} · scenario {named}"

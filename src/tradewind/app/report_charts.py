@@ -236,12 +236,14 @@ def _heat(d: Drawn) -> Sketch | None:
     if h is None:
         return None
     caption = f"Share of {h.kind} in use over time: the stronger the colour, the fuller."
+    if h.full < 1:
+        caption += f" The full colour is {quantities.percent(h.full)}."
     if h.per_row > 1:
-        caption += f" A row is {h.per_row} servers."
+        caption += f" A row is {h.per_row} {h.hosts.lower()}."
     caption = f"{caption} {figures_time.cut_note([d])}".strip()
     return Sketch(
         name=f"heat{d.number}",
-        heading=f"Servers under {d.group.label}",
+        heading=f"{h.hosts} under {d.group.label}",
         label=f"Heat map of {h.kind} in use by server and time under {d.group.label}",
         draw=lambda width: figures_map.draw_heat(h, THEMED, HEAT, width),
         caption=caption,

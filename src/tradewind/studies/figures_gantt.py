@@ -131,7 +131,8 @@ def draw(chart: Gantt, facts: Facts, theme: Theme, width: float) -> Any:
             x0, x1 = chart.from_us[mine] / per_unit, chart.until_us[mine] / per_unit
             x1 = np.maximum(x1, x0 + 1.2 * facts.shown_us / per_unit / width)  # at least about a pixel
             axes.add_patch(_boxes(x0, x1, middle[chart.row[mine]], 0.36, colour, 1.0))
-    axes.set_xlim(0, facts.shown_us / per_unit)
+    first, last = float(arrive.min()), float(min(gone.max(), facts.shown_us / per_unit))
+    axes.set_xlim(first if first > 0.25 * last else 0.0, last)
     axes.set_ylim(rows, 0)
     dress(axes, theme, grid="x")
     if labelled:

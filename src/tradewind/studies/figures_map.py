@@ -8,6 +8,8 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import shortest_path
 
 from tradewind.studies.figures_bars import shorten
 from tradewind.studies.figures_data import Facts, bins, link_bps, moved_bytes
@@ -16,6 +18,8 @@ from tradewind.studies.figures_time import time_axis
 from tradewind.studies.intervals import Floats, Ints
 
 MOST_ARCS = 60
+MANY = 300
+"""Nodes from which on names are left out and only the largest flows are drawn."""
 MOST_HEAT_ROWS = 160
 HEAT_COLUMNS = 240
 
@@ -53,7 +57,8 @@ def graph(facts: Facts) -> Graph:
     busy = facts.used_by_node(kind, whole)[:, 0]
     src, dst, size = moved_bytes(facts)
     links = np.array([(link.a, link.b) for link in setup.links], dtype=np.int64).reshape(-1, 2)
-    arcs = np.stack((src, dst), axis=1)[:MOST_ARCS]
+    most = MOST_ARCS if len(setup.nodes) < MANY else MOST_ARCS // 3
+    arcs = np.stack((src, dst), axis=1)[:most]
     shown = np.unique(np.concatenate((links.ravel(), arcs.ravel(), np.flatnonzero(busy > 0), _roots(facts))))
     place = np.full(len(setup.nodes), -1, dtype=np.int64)
     place[shown] = np.arange(len(shown))
@@ -63,7 +68,7 @@ def graph(facts: Facts) -> Graph:
     return Graph(
         xy=layout(len(shown), place[links]), names=tuple(setup.nodes[int(n)].name for n in shown),
         busy=busy[shown], share=share, links=place[links], link_bps=link_bps(facts),
-        arcs=place[arcs], arc_bytes=size[:MOST_ARCS], arcs_left=max(0, len(size) - MOST_ARCS),
+        arcs=place[arcs], arc_bytes=size[:most], arcs_left=max(0, len(size) - most),
     )  # fmt: skip
 
 
@@ -74,7 +79,11 @@ def _roots(facts: Facts) -> Ints:
 
 
 def layout(count: int, links: Ints) -> Floats:
-    """Positions within [-1, 1], the same each time: rings of a tree, springs of a network, a circle without links."""
+    """Positions within [-1, 1], the same each time.
+
+    A circle without links, rings around the centre of a tree, springs for a network of up to 80 nodes, and
+    distances to some of its nodes where it is larger.
+    """
     network: Any = nx.Graph()
     network.add_nodes_from(range(count))
     network.add_edges_from((int(a), int(b)) for a, b in links)
@@ -85,11 +94,39 @@ def layout(count: int, links: Ints) -> Floats:
     elif count <= 80 and nx.is_connected(network):
         found = nx.kamada_kawai_layout(network, pos=nx.circular_layout(network))
     else:
-        found = nx.spring_layout(network, seed=1, iterations=60 if count <= 300 else 25)
+        found = dict(enumerate(_by_distance(count, links)))
     xy = np.array([found[n] for n in range(count)], dtype=np.float64).reshape(-1, 2)
     low, high = xy.min(axis=0), xy.max(axis=0)
     spread = np.where(high > low, high - low, 1.0)
     return np.where(high > low, 2 * (xy - low) / spread - 1, 0.0)
+
+
+def _by_distance(count: int, links: Ints, pivots: int = 50) -> Floats:
+    """Plane in which distances to some pivots, each far from those before, are kept best (pivot scaling), (N, 2)."""
+    ones = np.ones(2 * len(links))
+    ends = (np.concatenate((links[:, 0], links[:, 1])), np.concatenate((links[:, 1], links[:, 0])))
+    graph = csr_array((ones, ends), shape=(count, count))
+    pivot, nearest, columns = 0, np.full(count, np.inf), []
+    for _ in range(min(pivots, count)):
+        hops = np.asarray(shortest_path(graph, unweighted=True, indices=pivot), dtype=np.float64)
+        hops[np.isinf(hops)] = 1.5 * max(1.0, float(hops[np.isfinite(hops)].max()))  # another island
+        columns.append(hops)
+        nearest = np.minimum(nearest, hops)
+        pivot = int(nearest.argmax())
+    square = np.stack(columns, axis=1) ** 2
+    square = square - square.mean(axis=0) - square.mean(axis=1, keepdims=True) + square.mean()
+    left, size, _ = np.linalg.svd(square, full_matrices=False)
+    xy = np.zeros((count, 2))
+    width = min(2, len(size))
+    xy[:, :width] = left[:, :width] * size[:width]
+    xy *= np.where(
+        xy[np.abs(xy).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0
+    )  # an axis may come out either way round
+    # nodes that only hang on the same neighbour have the same distances: a small, fixed offset parts them
+    turn = np.arange(count) * 2.399963
+    offset = 0.012 * float(np.abs(xy).max()) * np.sqrt(np.arange(count) % 17)
+    moved: Floats = xy + offset[:, None] * np.stack((np.cos(turn), np.sin(turn)), axis=1)
+    return moved
 
 
 def _radial(network: Any) -> dict[int, Floats]:
@@ -187,7 +224,11 @@ def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, width: float) -> 
                 xy[mine, 0], xy[mine, 1], s=size[mine] ** 2, color=theme.heat, alpha=0.15 + 0.85 * level,
                 linewidths=0, zorder=5,
             )  # fmt: skip
-    named = range(count) if count <= (40 if width > 600 else 16) else np.argsort(-g.busy, kind="stable")[:8]
+    named = (
+        range(count)
+        if count <= (40 if width > 600 else 16)
+        else np.argsort(-g.busy, kind="stable")[: 8 if count < MANY else 0]
+    )
     for n in named:
         below = xy[n, 1] < 0 or count > 12
         axes.annotate(
@@ -199,13 +240,25 @@ def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, width: float) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heat:
-    """Share in use: rows of servers (or of several, where there are many) by time, (S, B), and its edges."""
+    """Share in use: rows of servers (or of several, where there are many) by time, (S, B), and its edges.
+
+    count  how many servers there are;  per_row  how many of them are a row;  names  of the first of each row (S,)
+    kind   which resource;  hosts  what the servers are called
+    """
 
     share: Floats
+    count: int
     per_row: int
     names: tuple[str, ...]
     edges: Floats
     kind: str
+    hosts: str
+
+    @property
+    def full(self) -> float:
+        """The share that the full colour stands for: all, or less where the servers are mostly idle."""
+        most = float(self.share.max(initial=0.0))
+        return most if 0 < most < 0.5 else 1.0
 
 
 def heat(facts: Facts) -> Heat | None:
@@ -227,11 +280,20 @@ def heat(facts: Facts) -> Heat | None:
     first = np.arange(0, len(hosts), per_row)
     share = np.add.reduceat(used, first, axis=0) / np.add.reduceat(capacity, first)[:, None]
     names = tuple(setup.nodes[int(h)].name for h in hosts[first])
-    return Heat(share=share, per_row=per_row, names=names, edges=edges, kind=facts.land.kinds.names[kind])
+    return Heat(
+        share=share, count=len(hosts), per_row=per_row, names=names, edges=edges,
+        kind=facts.land.kinds.names[kind], hosts=_hosts(facts),
+    )  # fmt: skip
+
+
+def _hosts(facts: Facts) -> str:
+    """What the hosts are called: Servers, Sites, …, or Nodes where they are of several kinds."""
+    found = {facts.land.setup.nodes[n].kind for n in facts.land.setup.hosts}
+    return f"{found.pop().capitalize()}s" if len(found) == 1 else "Nodes"
 
 
 def draw_heat(h: Heat, theme: Theme, colour: tuple[float, float, float], width: float) -> Any:
-    """One picture: opacity is the share in use, so that it suits a light and a dark page."""
+    """One picture: opacity is the share in use of `full`, so that it suits a light and a dark page."""
     rows = len(h.share)
     row = max(2.6, min(26.0, 420 / rows))
     height = rows * row + 48
@@ -244,7 +306,7 @@ def draw_heat(h: Heat, theme: Theme, colour: tuple[float, float, float], width: 
     per_unit = time_axis(axes, end)
     pixels = np.zeros((*h.share.shape, 4), dtype=np.uint8)
     pixels[..., :3] = np.round(255 * np.asarray(colour))
-    pixels[..., 3] = np.round(255 * np.clip(h.share, 0.0, 1.0))
+    pixels[..., 3] = np.round(255 * np.clip(h.share / h.full, 0.0, 1.0))
     axes.imshow(pixels, aspect="auto", interpolation="none", extent=(0, end / per_unit, rows, 0))
     dress(axes, theme, grid="")
     axes.spines["bottom"].set_visible(False)
@@ -252,5 +314,5 @@ def draw_heat(h: Heat, theme: Theme, colour: tuple[float, float, float], width: 
         axes.set_yticks(np.arange(rows) + 0.5, names, fontsize=10)
     else:
         axes.set_yticks([])
-        axes.set_ylabel(f"{rows * h.per_row if h.per_row > 1 else rows} servers", fontsize=10)
+        axes.set_ylabel(f"{h.count} {h.hosts.lower()}", fontsize=10)
     return figure

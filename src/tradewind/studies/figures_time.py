@@ -93,11 +93,11 @@ def utilisation(drawn: Sequence[Drawn], theme: Theme, width: float) -> Any:
         for d, u in zip(drawn, used, strict=True):
             share = np.divide(u[kind], cap, out=np.zeros_like(cap), where=cap > 0) if bounded else u[kind]
             _stairs(axes, edges / per_unit, 100 * share if bounded else share, theme.policy(d.number))
-        top = 100.0 if bounded else max(float(u[kind].max()) for u in used)
-        axes.set_ylim(0, top * 1.04)
+        top = max(float(line.get_ydata().max()) for line in axes.lines)
+        axes.set_ylim(0, 104.0 if bounded and top > 40 else 1.1 * top)
         axes.yaxis.set_major_locator(ticks(3))
         if bounded:
-            axes.set_yticks([0, 50, 100], ["0", "50%", "100%"])
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}%" if value else "0")
         dress(axes, theme)
         head(axes, land.kinds.names[kind] + ("" if bounded else ", units in use"), theme)
         if axes is not panels[-1]:
@@ -125,6 +125,7 @@ def draw_queue(axes: Any, drawn: Sequence[Drawn], theme: Theme) -> None:
     axes.margins(y=0.05)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(ticks(5, whole=True))
+    axes.yaxis.set_major_formatter(lambda value, _: quantities.number(value))
     dress(axes, theme)
     head(axes, "jobs waiting", theme)
 
