@@ -18,8 +18,8 @@ from tradewind.version import __version__
 if TYPE_CHECKING:
     from tradewind.app.api import (
         Comparison,
-        audit,
         bound,
+        check,
         compare,
         dump,
         generate,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tradewind.model.scenario import Scenario
 
 __all__ = [
-    "Comparison", "Run", "Scenario", "__version__", "audit", "bound", "compare", "dump", "generate", "load", "load_run",
+    "Comparison", "Run", "Scenario", "__version__", "bound", "check", "compare", "dump", "generate", "load", "load_run",
     "replay", "run", "save",
 ]  # fmt: skip
 

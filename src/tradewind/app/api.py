@@ -25,8 +25,8 @@ from tradewind.studies.simulate import simulate
 
 __all__ = [
     "Comparison",
-    "audit",
     "bound",
+    "check",
     "compare",
     "dump",
     "generate",
@@ -106,7 +106,7 @@ def compare(
     return Comparison(scenarios=data, runs=tuple(runs))
 
 
-def audit(scenario: Scenario, result: Run) -> tuple[Violation, ...]:
+def check(scenario: Scenario, result: Run) -> tuple[Violation, ...]:
     """Re-checks a run from scratch: every event, offer, answer and decision, and every metric."""
     if result.scenario_hash != scenario_hash(scenario):
         raise RunFileError(

@@ -135,7 +135,7 @@ def audit(
     """Checks a run file again from scratch; exit code 1 on a violation."""
     from tradewind.app import api, show
 
-    found = api.audit(scenario_from(scenario, seed), api.load_run(run_file))
+    found = api.check(scenario_from(scenario, seed), api.load_run(run_file))
     show.audit(found, as_json=as_json)
     if found:
         raise typer.Exit(1)
@@ -181,7 +181,7 @@ def compare(
 
         result = api.compare(scenarios, names, seeds=range(seeds), bound=bound, progress=one_more)
     if output is not None:
-        report.write(output, data[0], result.runs)
+        report.write(output, data, result.runs)
     show.comparison(result, as_json=as_json, saved=output)
 
 
@@ -189,7 +189,10 @@ def compare(
 def replay(
     run_file: Annotated[Path, typer.Argument(metavar="RUN", help="A run file.")],
     scenario: Annotated[
-        str, typer.Option("--scenario", help="Its scenario file or workload; default: the file beside RUN with its hash.")
+        str,
+        typer.Option(
+            "--scenario", help="Its scenario file or workload; default: the file beside RUN with its hash."
+        ),
     ] = "",
     seed: Seed = 0,
     as_json: Json = False,

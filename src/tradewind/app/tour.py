@@ -33,10 +33,10 @@ def tour(out: Path, pictures: Path | None) -> None:
         result = api.compare(scenarios, POLICIES, seeds=range(SEEDS), bound=True, progress=next_run)
     show.comparison(result, as_json=False, saved=None)
     out.mkdir(parents=True, exist_ok=True)
-    page = report.write(out / "report.html", scenarios[0], result.runs, title="Six schedulers, one cluster")
+    page = report.write(out / "report.html", scenarios, result.runs, title="Six schedulers, one cluster")
     if pictures is not None:
         pictures.mkdir(parents=True, exist_ok=True)
-        for path in figures.picture(pictures / "compare", scenarios[0], result.runs):
+        for path in figures.picture(pictures / "compare", scenarios, result.runs):
             print(f"picture: {path}")
     print(
         f"\nEvery decision passed the audit. Done in {perf_counter() - begin:.0f} s.\nOpen the report: {page}"
