@@ -1,0 +1,230 @@
+"""Which sink, and which path for every source: near exact, with a certificate for every sink.
+
+1. Sinks are taken in the order of their degree bound. Against the incumbent's time a sink is refuted by its degree, by
+   the prices that refuted an earlier sink, or by column generation; otherwise it is searched.
+2. Sinks that survive are worked on from the lowest bound up: integer room raises the bound; draws, rerouting,
+   the restricted master as a MILP and branch and price lower the incumbent or raise the bound further.
+The work stops when the ratio of time to bound is small enough, or by counts of moves and nodes, never by time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from tradewind.maths.columns import Pool, Stop, best_of_pool, relax
+from tradewind.maths.paths import Floats, Ints, simple_paths
+from tradewind.maths.wan_bound import (
+    SURE,
+    Bound,
+    decide,
+    degree_levels,
+    degree_prices,
+    integer_level,
+    leaf_of,
+    refutes,
+    relaxed_level,
+    sharpen,
+)
+from tradewind.maths.wan_problem import (
+    Gather,
+    Routing,
+    room_below,
+    room_within,
+    sinks_that_reach_all,
+    time_of,
+)
+from tradewind.maths.wan_search import Effort, best_draw, repair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How far to go: stop at time <= (1 + gap) * bound; counts of draws, moves and nodes limit the work.
+
+    Networks of up to tree_size nodes are settled by branch and price, at most tree_nodes nodes a time; on
+    larger ones the restricted MILP runs `rounds` times with at most mip_nodes nodes.
+    """
+
+    gap: Fraction = Fraction(0)
+    seed: int = 1
+    quick: Effort = field(default_factory=lambda: Effort(draws=64, moves=300))
+    long: Effort = field(default_factory=lambda: Effort(draws=256, moves=4000))
+    rounds: int = 3
+    mip_nodes: int = 100
+    tree_size: int = 30
+    tree_nodes: int = 2000
+    prices_kept: int = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The best sink and routing found, its time, a bound that holds for every sink, and the bounds' proofs.
+
+    best: per sink the least time found for it (None if never routed); bounds: one per sink that all sources reach.
+    """
+
+    sink: int
+    routing: Routing
+    time: Fraction
+    bound: Fraction
+    bounds: dict[int, Bound]
+    best: dict[int, Fraction]
+
+    @property
+    def ratio(self) -> float:
+        return float(self.time / self.bound)
+
+
+@dataclass(slots=True)
+class _Work:
+    """State of one solve: incumbent, bounds, path pools and prices that refuted before."""
+
+    problem: Gather
+    hops: Ints
+    settings: Settings
+    sink: int = -1
+    routing: Routing = ()
+    time: Fraction | None = None
+    bounds: dict[int, Bound] = field(default_factory=dict)
+    best: dict[int, Fraction] = field(default_factory=dict)
+    routes: dict[int, Routing] = field(default_factory=dict)
+    pools: dict[int, Pool] = field(default_factory=dict)
+    prices: list[Floats] = field(default_factory=list)
+
+    def offer(self, sink: int, routing: Routing) -> None:
+        """A routing was found: remember the sink's best and the incumbent."""
+        time = time_of(self.problem, routing)
+        if sink not in self.best or time < self.best[sink]:
+            self.best[sink], self.routes[sink] = time, routing
+        if self.time is None or time < self.time:
+            self.sink, self.routing, self.time = sink, routing, time
+
+    def done(self, level: Fraction) -> bool:
+        return self.time is not None and self.time <= level * (1 + self.settings.gap)
+
+    def keep(self, price: Floats) -> None:
+        self.prices.insert(0, price)
+        del self.prices[self.settings.prices_kept :]
+
+
+def solve(problem: Gather, settings: Settings, sinks: Ints | None = None) -> Answer:
+    """Best sink and routing; `sinks` restricts where the sink may be."""
+    hops, reach = sinks_that_reach_all(problem)
+    allowed = reach if sinks is None else np.intersect1d(reach, sinks)
+    if allowed.size == 0:
+        raise ValueError("no allowed sink can be reached by every source")
+    levels = degree_levels(problem, hops)
+    order = allowed[np.argsort(levels[allowed], kind="stable")].tolist()
+    work = _Work(problem, hops, settings)
+    for sink in order:
+        _first_look(work, int(sink), float(levels[sink]))
+    open_sinks = sorted((b.level, v) for v, b in work.bounds.items() if not work.done(b.level))
+    for _, sink in open_sinks:
+        if not work.done(work.bounds[sink].level):
+            _work_on(work, sink)
+    assert work.time is not None
+    bound = min(work.time, *(b.level for b in work.bounds.values()))
+    return Answer(
+        sink=work.sink, routing=work.routing, time=work.time, bound=bound, bounds=work.bounds, best=work.best
+    )
+
+
+def _first_look(work: _Work, sink: int, degree_level: float) -> None:
+    """Refute the sink against the incumbent, or bound it by its LP and search quickly."""
+    problem, settings = work.problem, work.settings
+    if work.time is not None:
+        around = degree_prices(problem, sink)
+        prices = [around, *work.prices] if degree_level >= float(work.time) * (1 - 1e-9) else work.prices
+        for price in prices:
+            if refutes(problem, sink, work.time, price):
+                work.bounds[sink] = Bound(sink, work.time, leaf_of(price))
+                return
+    pool = work.pools.setdefault(sink, Pool())
+    if work.time is not None:
+        relaxed = relax(problem, sink, room_below(problem, work.time), pool, Stop(fits=1.0, exceeds=SURE))
+        if relaxed.bound > SURE:
+            work.bounds[sink] = Bound(sink, work.time, leaf_of(relaxed.price))
+            work.keep(relaxed.price)
+            return
+    relaxed, level = relaxed_level(problem, sink, pool)
+    level = sharpen(problem, sink, relaxed.price, level, 2.0 * float(level))
+    work.bounds[sink] = Bound(sink, level, leaf_of(relaxed.price))
+    work.keep(relaxed.price)
+    _search(work, sink, relaxed.share, level, settings.quick, settings.seed)
+
+
+def _search(
+    work: _Work, sink: int, share: list[tuple[int, float]], level: Fraction, effort: Effort, seed: int
+) -> None:
+    """Draw, then reroute towards ever tighter targets between the level and the sink's best time."""
+    problem, pool, hops = work.problem, work.pools[sink], work.hops[sink]
+    routing = best_draw(problem, pool, share, room_within(problem, level), effort, seed)
+    work.offer(sink, routing)
+    reach = Fraction(1)
+    for attempt in range(4):
+        best = work.best[sink]
+        if best <= level:
+            return
+        target = level + (best - level) * (1 - reach / 2)
+        room = np.minimum(room_below(problem, best), room_within(problem, target))
+        left, found = repair(problem, sink, hops, room, work.routes[sink], effort, seed + attempt)
+        if left > 0.0:
+            reach /= 2
+        work.offer(sink, found)
+
+
+def _work_on(work: _Work, sink: int) -> None:
+    """Raise the sink's bound and lower the incumbent until they meet within the gap or the work is spent."""
+    problem, settings = work.problem, work.settings
+    pool = work.pools.setdefault(sink, Pool())
+    bound, relaxed = integer_level(problem, sink, pool, work.bounds[sink], work.time)
+    work.bounds[sink] = bound
+    if work.done(bound.level) or relaxed is None:
+        return
+    if problem.graph.nodes <= settings.tree_size and _by_tree(work, sink):
+        return
+    _search(work, sink, relaxed.share, bound.level, settings.long, settings.seed + 17)
+    for turn in range(settings.rounds):
+        if work.done(bound.level):
+            return
+        if turn > 0:
+            _enrich(work, sink, turn)
+        _restricted(work, sink)
+
+
+def _by_tree(work: _Work, sink: int) -> bool:
+    """Branch and price against the incumbent; True when the sink is settled within the gap."""
+    problem, settings = work.problem, work.settings
+    while work.time is not None:
+        target = work.time / (1 + settings.gap)
+        if target <= work.bounds[sink].level:
+            return True
+        verdict = decide(problem, sink, room_below(problem, target), work.pools[sink], settings.tree_nodes)
+        if verdict.proof is not None:
+            work.bounds[sink] = Bound(sink, target, verdict.proof)
+            return True
+        if verdict.routing is None:
+            return False
+        work.offer(sink, verdict.routing)
+    return False
+
+
+def _enrich(work: _Work, sink: int, turn: int) -> None:
+    """Add short paths and the cheapest paths at a looser room to the pool."""
+    problem, pool = work.problem, work.pools[sink]
+    for u in np.flatnonzero(problem.data > 0).tolist():
+        for arcs in simple_paths(problem.graph, u, sink, limit=4 * turn):
+            pool.add(u, arcs)
+    level = (work.bounds[sink].level + work.best[sink]) / 2
+    relax(problem, sink, room_within(problem, level), pool, Stop())
+
+
+def _restricted(work: _Work, sink: int) -> None:
+    """The restricted master as a MILP over the sink's pool of paths."""
+    best = work.best[sink]
+    room = room_within(work.problem, best)
+    found = best_of_pool(work.problem, room, work.pools[sink], float(best), work.settings.mip_nodes)
+    if found is not None:
+        work.offer(sink, found)
