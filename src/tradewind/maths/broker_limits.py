@@ -154,15 +154,8 @@ def decide(
         return answer, np.zeros(0, dtype=np.int64)
     jobs, sites, kinds = slot.shape
     data = terms(slot, deploy_weight)
-    table = _Table(
-        slot,
-        data,
-        effort.servers,
-        np.zeros((jobs, sites), dtype=np.int64),
-        np.full(jobs, -1, dtype=np.int64),
-        np.zeros((sites, kinds)),
-    )
-    _insert(table, answer)
+    table = _empty(slot, data, effort.servers)
+    _insert(table, answer.workers, answer.server)
     for _ in range(SWEEPS):
         if not _replan(table):
             break
@@ -176,18 +169,36 @@ def decide(
     return found, np.flatnonzero(table.server < 0).astype(np.int64)
 
 
-def _insert(table: _Table, wish: Answer) -> None:
-    """In order: each job gets what the unlimited answer gave it where that still fits, else its best in the rest."""
+def fitted(slot: Slot, workers: Ints, server: Ints) -> tuple[Ints, Ints]:
+    """A decision made to fit: jobs without a server (-1), or beyond the capacity, are planned in what is left."""
+    if (server >= 0).all() and (usage_of(slot, workers, server) <= slot.capacity + 1e-9).all():
+        return workers, server
+    table = _empty(slot, terms(slot, 1.0), Effort().servers)
+    _insert(table, workers, server)
+    return table.workers, table.server
+
+
+def _empty(slot: Slot, data: Terms, servers: int) -> _Table:
+    """No job placed yet."""
+    jobs, sites, kinds = slot.shape
+    workers, server = np.zeros((jobs, sites), dtype=np.int64), np.full(jobs, -1, dtype=np.int64)
+    return _Table(slot, data, servers, workers, server, np.zeros((sites, kinds)))
+
+
+def _insert(table: _Table, workers: Ints, server: Ints) -> None:
+    """In order: each job gets what was wished for where that still fits, else its best in the rest."""
     slot = table.slot
     for i in range(slot.shape[0]):
-        table.workers[i], table.server[i] = wish.workers[i], wish.server[i]
+        if server[i] < 0:
+            continue
+        table.workers[i], table.server[i] = workers[i], server[i]
         table.take(i, 1.0)
         if (table.usage > slot.capacity + 1e-9).any():
             table.take(i, -1.0)
             table.workers[i], table.server[i] = 0, -1
-    for i in np.flatnonzero(table.server < 0):
-        table.server[i], table.workers[i] = table.best(int(i))
-        table.take(int(i), 1.0)
+    for i in np.flatnonzero(table.server < 0).tolist():
+        table.server[i], table.workers[i] = table.best(i)
+        table.take(i, 1.0)
 
 
 def _replan(table: _Table) -> bool:

@@ -1,0 +1,60 @@
+"""OASiS as the mlBroker paper uses it (Sec. 6.3): each job takes the cheapest resources at current unit prices.
+
+It looks at the rent alone and is blind to data transfer, deployment and parameter traffic. "Current" are the marginal
+prices that the slot before reached; list prices at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tradewind.maths.broker_limits import usage_of
+from tradewind.maths.broker_prices import marginal
+from tradewind.maths.broker_rivals import cheapest_rent
+from tradewind.maths.broker_slot import Floats, Ints, Slot
+from tradewind.model.job import Job
+from tradewind.model.setup import Setup
+from tradewind.model.spec import Spec
+from tradewind.policies.mlbroker_limits import within_limits
+from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WORKS, Broker, Weights
+
+
+class Oasis:
+    """State: the unit prices (R, K) that the slot before reached."""
+
+    def __init__(self) -> None:
+        self._price: Floats | None = None
+
+    def choose(self, slot: Slot, jobs: Sequence[Job]) -> tuple[Ints, Ints]:
+        del jobs
+        price = slot.tiers.usd[:, :, 0] if self._price is None else self._price
+        workers, server = within_limits(slot, *cheapest_rent(slot, price))
+        self._price = np.empty(price.shape)
+        marginal(usage_of(slot, workers, server), slot.tiers.usd, slot.tiers.intercept, self._price)
+        return workers, server
+
+    def state(self) -> Any:
+        return None if self._price is None else self._price.tolist()
+
+    def resume(self, state: Any) -> None:
+        self._price = None if state is None else np.array(state)
+
+
+def _oasis(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Broker:
+    return Broker(setup, Oasis(), Weights())
+
+
+OASIS = Spec(
+    name="oasis",
+    summary="Each job takes the cheapest resources at current unit prices, blind to data and traffic",
+    factory=_oasis,
+    works=WORKS,
+    architectures=ARCHITECTURES,
+    objectives=frozenset(("cost_usd",)),
+    triggers=TRIGGERS,
+    needs=NEEDS,
+    system="mlbroker",
+)
