@@ -106,13 +106,17 @@ def test_completion_times_equal_the_reference_to_the_second(name: str, seed: int
     assert run.metrics["jct_mean_s"] == pytest.approx(mean, abs=0.0005)
 
 
+def with_vcpus(setup: Setup) -> Setup:
+    """A second resource that is never short, so that the books of several resources are kept."""
+    wide = tuple(replace(node, capacity_milli=(*node.capacity_milli, UNLIMITED)) for node in setup.nodes)
+    return replace(setup, resources=("gpu", "vcpu"), nodes=wide)
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ALL)
 def test_books_of_several_resources_agree_with_the_reference_where_one_decides(name: str, seed: int) -> None:
     servers, gpus, trace = draw(100 + seed)
-    setup = cluster(servers, gpus)
-    wide = tuple(replace(node, capacity_milli=(*node.capacity_milli, UNLIMITED)) for node in setup.nodes)
-    setup = replace(setup, resources=("gpu", "vcpu"), nodes=wide)
+    setup = with_vcpus(cluster(servers, gpus))
     run = simulate(scenario(setup, jobs_of(trace, ((0, 1000), (1, 4000)))), policies.find(name))
     assert finish_s(run) == reference(trace, servers * gpus, name)
 
@@ -355,6 +359,23 @@ def test_time_spent_on_restarting_is_no_progress() -> None:
     jobs = [restarting, fixed(1, 100, 200, 2), fixed(2, 150, 350, 1), fixed(3, 400, 330, 1)]
     run = simulate(scenario(cluster(2, 1), jobs), policies.find("srtf"))
     assert finish_s(run) == {1: 300.0, 2: 650.0, 3: 730.0, 0: 1070.0}
+
+
+def test_what_a_job_attained_survives_a_failure() -> None:
+    # Job 0 loses its work at 200 s, but after 100 s more on the other server it had its 300 GPU-seconds.
+    changes = (Change(200 * US_PER_S, "node_down", 0, 0, 0),)
+    jobs = [fixed(0, 0, 1000, 1), fixed(1, 250, 50, 1)]
+    run = simulate(scenario(cluster(2, 1), jobs, changes=changes), policies.find("las"), {"limits": "300"})
+    assert finish_s(run) == {1: 350.0, 0: 1250.0}
+
+
+def test_a_job_in_whose_place_nobody_moves_is_left_alone() -> None:
+    # Job 4 needs a whole server: job 0, last but one, must go; job 2, the last of all, need not.
+    needs = [(0, 1000, 4), (0, 900, 3), (0, 2000, 1), (0, 800, 3), (10, 10, 4), (10, 1500, 1)]
+    jobs = [fixed(i, at, time, gpus, worker=((0, 1000), (1, 1))) for i, (at, time, gpus) in enumerate(needs)]
+    run = simulate(scenario(with_vcpus(cluster(3, 4)), jobs), policies.find("srtf"))
+    assert [job for at, job, where in places(run) if not where] == [0]
+    assert finish_s(run)[2] == 2000.0
 
 
 @pytest.mark.parametrize("name", ["fifo", "fifo-backfill", "las", "drf"])
