@@ -115,13 +115,11 @@ def _by_distance(count: int, links: Ints, pivots: int = 50) -> Floats:
         pivot = int(nearest.argmax())
     square = np.stack(columns, axis=1) ** 2
     square = square - square.mean(axis=0) - square.mean(axis=1, keepdims=True) + square.mean()
-    left, size, _ = np.linalg.svd(square, full_matrices=False)
+    _, vectors = np.linalg.eigh(square.T @ square)
     xy = np.zeros((count, 2))
-    width = min(2, len(size))
-    xy[:, :width] = left[:, :width] * size[:width]
-    xy *= np.where(
-        xy[np.abs(xy).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0
-    )  # an axis may come out either way round
+    xy[:, : min(2, len(vectors))] = square @ vectors[:, ::-1][:, :2]
+    farthest = xy[np.abs(xy).argmax(axis=0), [0, 1]]
+    xy *= np.where(farthest < 0, -1.0, 1.0)  # an axis may come out either way round
     # nodes that only hang on the same neighbour have the same distances: a small, fixed offset parts them
     turn = np.arange(count) * 2.399963
     offset = 0.012 * float(np.abs(xy).max()) * np.sqrt(np.arange(count) % 17)
