@@ -26,7 +26,7 @@ from tradewind.model.units import UNLIMITED, US_PER_S
 from tradewind.model.view import Change, Policy, View
 from tradewind.studies.simulate import simulate
 
-ALL = policies.names()
+ALL = ("drf", "fifo", "fifo-backfill", "las", "srsf", "srtf")
 GPU: Demand = ((0, 1000),)
 HOUR = 3600 * US_PER_S
 
@@ -400,7 +400,7 @@ def test_an_unknown_policy_is_answered_with_the_nearest() -> None:
 def test_the_catalogue_is_read_without_loading_a_compiler() -> None:
     code = (
         "import sys, tradewind.policies as p, tradewind.workloads as w\n"
-        "[p.find(n) for n in p.names() if 'baselines' in p.CATALOGUE[n]]; w.find('trace'); w.find('cluster')\n"
+        f"[p.find(name) for name in {ALL}]; w.find('trace'); w.find('cluster')\n"
         "assert 'numba' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -5,8 +5,8 @@ around it. Arrays, with N bins in all, H of them open for items, D the longest c
 
 room   (N, R) int64  what is free in each bin
 chain  (H, D) int64  a bin and the bins around it, padded with -1; chain[h, 0] is the bin itself
-big    (R,)   int64  size of one big item (a job's worker)
-small  (R,)   int64  size of one small item (a job's parameter server)
+big    (R,)   int64  size of one big item
+small  (R,)   int64  size of one small item
 """
 
 from __future__ import annotations
