@@ -6,9 +6,13 @@ import copy
 import json
 import os
 import struct
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import jsonschema
@@ -234,6 +238,38 @@ def test_an_interrupted_save_leaves_no_new_run(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(KeyboardInterrupt):
             save(a_run(MANY), path)
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
+
+
+SAVE_FOREVER = """
+import sys
+from tests.app.generated import a_run
+from tradewind.app.run_file import save
+print("ready", flush=True)
+while True:
+    for factor in (1, 15000, 2, 15001):
+        save(a_run(factor), sys.argv[1])
+"""
+
+
+def test_a_killed_process_leaves_a_whole_run_or_none(tmp_path: Path) -> None:
+    path, dice = tmp_path / "run.json", Random(1)
+    root = Path(__file__).parents[2]
+    for _ in range(4):
+        with subprocess.Popen(
+            [sys.executable, "-c", SAVE_FOREVER, str(path)], cwd=root, stdout=subprocess.PIPE
+        ) as writer:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == b"ready\n"
+            time.sleep(0.1 + 0.4 * dice.random())
+            writer.kill()
+        if path.exists():
+            assert load_run(path).policy == "fifo"
+
+
+def test_an_unknown_table_is_refused_when_saving(tmp_path: Path) -> None:
+    tables: dict[str, Any] = dict(a_run().tables) | {"evnets": {"at_us": []}}
+    with pytest.raises(RunFileError, match="Did you mean 'events'"):
+        save(a_run(tables=tables), tmp_path / "run.json")
 
 
 def test_a_smaller_run_takes_the_tables_of_a_larger_one_away(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
@@ -257,6 +259,29 @@ def test_a_csv_written_by_hand_is_read(tmp_path: Path) -> None:
     assert (one.id, one.worker, one.workers_max, one.nodes) == ("001", ((0, 1000),), 2, frozenset([1]))
     assert (two.id, two.arrive_us, two.worker) == ("2", 1000, ((0, 500), (1, 2000)))
     assert two.utility is not None
+
+
+def test_volumes_go_by_name_or_by_number(tmp_path: Path) -> None:
+    stream = {"worker": {"gpu": 1}, "work": {"kind": "stream", "bytes_per_worker_slot": "1 GB"}}
+    raw = small(jobs=[stream | {"id": "s", "private": {"runtime_us": "1 h"}}])
+    by_name = {"job": ["s", "s"], "slot": [0, 1], "node": ["us-east", "eu-west"], "bytes": [5, 6]}
+    by_number = {"job": [0, 0], "slot": [0, 1], "node": [1, 0], "bytes": [5, 6]}
+    rows = [dict(zip(by_name, row, strict=True)) for row in zip(*by_name.values(), strict=True)]
+    (tmp_path / "v.csv").write_text("job,slot,node,bytes\ns,0,1,5\n0,1,eu-west,6\n")
+    expected = parse(raw | {"volumes": by_name}).volumes
+    assert expected.node.tolist() == [1, 0]
+    for form in ({"volumes": by_number}, {"volumes": rows}, {"volumes_file": "v.csv"}):
+        assert parse(raw | form, folder=tmp_path).volumes == expected
+
+
+def test_whole_numbers_in_the_id_column_of_a_parquet_file_are_names(tmp_path: Path) -> None:
+    table = pa.table({"id": [12, 7], "worker.gpu": [1.0, 0.5], "work.runtime_us": [5, None], "workers": [2, None],
+                      "private.runtime_us": [None, 9]})  # fmt: skip
+    pq.write_table(table, tmp_path / "jobs.parquet")
+    raw = small(jobs_file="jobs.parquet")
+    del raw["jobs"]
+    one, two = parse(raw, folder=tmp_path).jobs
+    assert (one.id, one.workers_max, two.id, two.worker) == ("12", 2, "7", ((0, 500),))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from tradewind.model.errors import InputError
 JSON: Final = (".json",)
 YAML: Final = (".yaml", ".yml")
 LARGEST_FILE: Final = 2 * 10**9
-LARGEST_YAML: Final = 50 * 10**6
+LARGEST_YAML: Final = 20 * 10**6
 
 
 def read(path: Path) -> Any:

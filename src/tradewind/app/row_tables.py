@@ -19,6 +19,9 @@ from tradewind.model.errors import InputError, ScenarioError
 
 Columns = dict[str, list[Any]]
 LONGEST_CELL: Final = 10**7
+MOST_ROWS: Final = 50_000_000
+LABELS: Final = ("id", "tenant")
+"""Columns whose numbers in a Parquet file are names."""
 TEXT: Final = frozenset(
     (
         "id", "tenant", "architecture", "hold", "work.kind", "work.unit", "work.comm", "utility.of", "utility.shape",
@@ -109,6 +112,8 @@ def read_parquet(path: Path) -> Columns:
     import pyarrow.parquet as pq
 
     try:
+        if pq.read_metadata(path).num_rows > MOST_ROWS:
+            raise InputError(f"it has more than {MOST_ROWS:,} rows", where=str(path))
         table = pq.read_table(path, memory_map=False, use_threads=False)
         if len(set(table.column_names)) != len(table.column_names):
             raise InputError("two columns have the same name; rename one", where=str(path))
@@ -157,7 +162,7 @@ def _cells(name: str, cells: Iterable[Any]) -> list[Any]:
     result: list[Any] = []
     for cell in cells:
         if type(cell) is not str:
-            result.append(cell)
+            result.append(str(cell) if type(cell) is int and name in LABELS else cell)
             continue
         if cell not in known:
             try:

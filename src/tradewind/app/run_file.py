@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -38,9 +38,7 @@ def save(run: Run, path: str | Path) -> None:
     """
     path = Path(path)
     documents.check_suffix(path)
-    tables = {name: normal(name, run.tables[name]) for name in TABLES if name in run.tables}
-    for name in run.tables:
-        normal(name, run.tables[name]) if name not in TABLES else None
+    tables = {name: normal(name, run.tables[name]) for name in _in_order(run.tables)}
     check_links(tables)
     folder, clock = path.with_name(f"{path.stem}.d"), timings_path(path)
     inline = sum(map(rows, tables.values())) <= INLINE_ROWS
@@ -54,11 +52,18 @@ def save(run: Run, path: str | Path) -> None:
         with replacing_directory(folder) as temporary:
             for name, table in tables.items():
                 write_parquet(name, table, temporary / f"{name}.parquet")
+            remove(path)  # an older header must not be found beside newer tables
     documents.write(path, text)
     if inline and folder.is_dir():
         remove(folder)
     if run.timings is not None:
         documents.write(clock, documents.json_text(_timings(run.timings)))
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    """Known tables in the order of model.tables, then the unknown ones, which are refused."""
+    order = list(TABLES)
+    return sorted(names, key=lambda name: (order.index(name) if name in TABLES else len(order), name))
 
 
 def timings_path(path: Path) -> Path:
@@ -160,7 +165,7 @@ def _table(path: Path, name: str, file: TableFile) -> dict[str, Any]:
         raise RunFileError(f"tables.{name}: give either data or file")
     raw: Mapping[str, Any] = file.data or {}
     if file.file is not None:
-        raw = read_parquet(name, _beside(path, name, file.file))
+        raw = read_parquet(name, _beside(path, name, file.file), file.rows)
     table = normal(name, raw)
     if dict(file.columns) != columns_of(name):
         raise RunFileError(f"tables.{name}.columns must be {columns_of(name)}")

@@ -200,12 +200,14 @@ def write_parquet(table: str, content: Table, path: Path) -> None:
     )
 
 
-def read_parquet(table: str, path: Path) -> dict[str, Any]:
-    """The columns of a table's file."""
+def read_parquet(table: str, path: Path, expected: int) -> dict[str, Any]:
+    """The columns of a table's file, which must have `expected` rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
+        if pq.read_metadata(path).num_rows != expected:
+            raise RunFileError(f"tables.{table}.rows is {expected}; {path.name} has another number of rows")
         content = pq.read_table(path, memory_map=False, use_threads=False)
         return {name: content.column(name).to_pylist() for name in content.column_names}
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,8 @@ from tradewind.model.tariff import Tariff
 from tradewind.model.units import UNLIMITED
 from tradewind.model.utility import Utility
 
-EVERY = "*"
+EVERY: Final = "*"
+MOST_PAIRS: Final = 5_000_000
 
 
 def build(file: ScenarioFile, name: str) -> Scenario:
@@ -149,6 +150,10 @@ def _egress(file: ScenarioFile, nodes: Mapping[str, int]) -> dict[tuple[int, int
         tariff = _tariff(line.tariff, where)
         stars = (line.src == EVERY) + (line.dst == EVERY)
         ends = [sites if end == EVERY else [find(nodes, end, "node", where)] for end in (line.src, line.dst)]
+        if len(ends[0]) * len(ends[1]) > MOST_PAIRS:
+            raise ScenarioError(
+                f"{where} stands for more than {MOST_PAIRS:,} pairs of sites; name the pairs in use"
+            )
         for src in ends[0]:
             for dst in ends[1]:
                 pair = (src, dst)
@@ -319,5 +324,7 @@ def _whole_column(values: list[Any], name: str, index: Mapping[str, int]) -> NDA
 
 def _named(value: Any, row: int, name: str, index: Mapping[str, int]) -> int:
     if type(value) is str and name in ("job", "node"):
+        if value not in index and value.isdecimal() and len(value) < 16:
+            return int(value)  # a CSV file has text only
         return find(index, value[:200], name, f"volumes.{name}[{row}]")
     raise ScenarioError(f"volumes.{name}[{row}] is {shown(value)}; it must be a whole number")

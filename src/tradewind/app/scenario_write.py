@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tradewind.app.quantities import natural
-from tradewind.app.scenario_build import EVERY
+from tradewind.app.scenario_build import EVERY, MOST_PAIRS
 from tradewind.app.scenario_changes import write_changes
 from tradewind.app.schemas_scenario import VERSION
 from tradewind.model.job import Customer, Dataset, Demand, Fixed, Job, Rounds, Stream
@@ -123,10 +123,11 @@ def _egress(setup: Setup) -> list[dict[str, Any]]:
     """One line with * where every ordered pair of sites has a price, then the pairs that differ from it."""
     names = [node.name for node in setup.nodes]
     sites = [i for i, node in enumerate(setup.nodes) if node.parent < 0 and node.kind == "site"]
-    every = [(a, b) for a in sites for b in sites if a != b]
+    full = 1 < len(sites) * (len(sites) - 1) <= min(len(setup.egress), MOST_PAIRS // 2)
+    every = [(a, b) for a in sites for b in sites if a != b] if full else []
     lines: list[dict[str, Any]] = []
     common: Tariff | None = None
-    if len(every) > 1 and all(pair in setup.egress for pair in every):
+    if every and all(pair in setup.egress for pair in every):
         common = Counter(setup.egress[pair] for pair in every).most_common(1)[0][0]
         lines.append({"src": EVERY, "dst": EVERY, "tariff": _tariff(common)})
     covered = set(every) if common is not None else set()
