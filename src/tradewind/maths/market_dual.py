@@ -31,7 +31,10 @@ def fill_response(law: Floats, response: Floats) -> None:
 
 @njit(cache=True)
 def respond(f: float, cost: float, log_cap: float, law: Floats, response: Floats) -> tuple[float, float]:
-    """Nearly `best_offer` with no uncertainty about f, from the table: log price - f and Pr(yes)."""
+    """Nearly `best_offer` with no uncertainty about f, from the table: log price - f and Pr(sale).
+
+    Where no admissible price covers the cost, nothing is sold.
+    """
     place = 0.0
     if cost > 0.0:
         place = (math.log(cost) - f - _LOW) / (_HIGH - _LOW) * (CELLS - 1)
@@ -43,6 +46,8 @@ def respond(f: float, cost: float, log_cap: float, law: Floats, response: Floats
     # Where the best offer jumps from one peak to the other, a point in between would be wrong.
     x = low + part * (high - low) if high - low < 0.3 else (low if part < 0.5 else high)
     x = min(x, log_cap - f)
+    if f + x < math.log(max(cost, 1e-300)):
+        return x, 0.0
     return x, accept_chance(x, 0.0, law)
 
 

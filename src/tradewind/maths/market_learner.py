@@ -24,7 +24,7 @@ from tradewind.maths.market_demand import (
     variance,
 )
 from tradewind.maths.market_dual import fill_response, nudge, respond
-from tradewind.maths.market_law import fit_law
+from tradewind.maths.market_law import fit_law, tally
 from tradewind.maths.market_mind import (
     NEXT_LAW,
     NEXT_STUDY,
@@ -59,7 +59,10 @@ class Arrival(NamedTuple):
 
 
 class Offered(NamedTuple):
-    """A quote with its reasons: payment, expected acceptance, capacity cost, and the value the model expects."""
+    """A quote with its reasons: payment, expected acceptance, capacity cost, and the value the model expects.
+
+    A payment of zero is no offer: the capacity is worth more to those to come than any price up to 1 per item.
+    """
 
     payment: float
     chance: float
@@ -69,7 +72,7 @@ class Offered(NamedTuple):
 
 @njit(cache=True)
 def quote(mind: Mind, tuning: Tuning, market: Market, prior: Prior, it: Arrival) -> Offered:
-    """The payment to ask, at most 1 per item; remembers the offer until `hear`."""
+    """The payment to ask, at most 1 per item; remembers the offer until `hear` (a payment of 0 has no answer)."""
     row = _remember(mind, tuning, market, prior, it)
     where, weight = np.empty(6, dtype=np.int64), np.empty(6)
     buyer = _buyer(mind, row)
@@ -77,11 +80,17 @@ def quote(mind: Mind, tuning: Tuning, market: Market, prior: Prior, it: Arrival)
     spread = variance(mind.cov, where, weight)
     cost = capacity_cost(mind, tuning, market, it)
     log_cap = math.log(it.d_k + it.d_m)
+    if cost > it.d_k + it.d_m:
+        return Offered(0.0, 0.0, cost, math.exp(f))
     sampled = f + tuning.thompson * math.sqrt(spread) * _normal(mind.state)
     left = (1.0 - tuning.thompson**2) * spread
-    gap, _ = best_offer(sampled, left, cost, log_cap, mind.law)
-    fade = 1.0 / (1.0 + mind.count[PRICED] / tuning.explore_half)
-    x = min(log_cap, sampled + gap + tuning.explore * fade * _normal(mind.state))
+    # Thompson again: the rival law is believed as often as it is probable, which is also what tests it.
+    doubtful = next_uniform(mind.state) < mind.doubt[0]
+    gap, _ = best_offer(sampled, left, cost, log_cap, mind.rival if doubtful else mind.law)
+    probe = max(tuning.probe_floor, (1.0 + mind.count[PRICED] / tuning.probe_half) ** -1.5)
+    if next_uniform(mind.state) < probe:
+        gap = tuning.probe_reach * (2.0 * next_uniform(mind.state) - 1.0)
+    x = min(log_cap, sampled + gap)
     mind.offer[row, 0], mind.offer[row, 1], mind.offer[row, 2] = x, x - f, spread
     mind.count[PENDING] = row
     return Offered(math.exp(x), accept_chance(x - f, spread, mind.law), cost, math.exp(f))
@@ -261,19 +270,11 @@ def replay(mind: Mind, market: Market, prior: Prior) -> float:
 
 @njit(cache=True)
 def _refit_law(mind: Mind, tuning: Tuning) -> None:
-    """Fit the noise to the latest prequential gaps."""
-    ring, seen = mind.hold.shape[0], mind.count[SEEN]
-    gap, spread = np.empty(tuning.law_memory), np.empty(tuning.law_memory)
-    yes = np.empty(tuning.law_memory, dtype=np.bool_)
-    n = 0
-    for back in range(min(seen, ring)):
-        row = (seen - 1 - back) % ring
-        if mind.answer[row] != NO_PRICE and n < tuning.law_memory:
-            gap[n], spread[n] = mind.offer[row, 1], mind.offer[row, 2]
-            yes[n] = mind.answer[row] == YES
-            n += 1
-    law, _ = fit_law(mind.law, gap[:n], spread[:n], yes[:n], tuning.penalty)
-    mind.law[:] = law
+    """Fit the noise to the prequential gaps of the whole history."""
+    seen = min(mind.count[SEEN], mind.hold.shape[0])
+    asked = np.flatnonzero(mind.answer[:seen] != NO_PRICE)
+    gap, spread, answers = tally(mind.offer[asked, 1], mind.offer[asked, 2], mind.answer[asked] == YES)
+    mind.law[:], mind.rival[:], mind.doubt[0] = fit_law(mind.law, gap, spread, answers, tuning.penalty)
     fill_response(mind.law, mind.response)
 
 

@@ -21,15 +21,16 @@ class Tuning(NamedTuple):
     """How the learner behaves; chosen on markets that are not reported."""
 
     thompson: float = 0.5
-    explore: float = 0.35
-    """Standard deviation of the log price's extra jitter at the start; it halves after `explore_half` priced offers."""
-    explore_half: float = 60.0
+    probe_half: float = 60.0
+    """Offers are probes, drawn at random around the expected value, with a chance (1 + offers so far / this)^-1.5."""
+    probe_floor: float = 0.005
+    probe_reach: float = 0.8
+    """Half the width of the probes' range, in logs."""
     sd: float = 0.5
     """Noise assumed before the first fit."""
     first_study: int = 60
     law_every: int = 250
-    law_memory: int = 2500
-    penalty: float = 8.0
+    penalty: float = 4.0
     pair: float = 0.35
     wander: float = 3e-5
     window: int = 3000
@@ -60,6 +61,9 @@ class Mind(NamedTuple):
     mean: Floats
     cov: Floats
     law: Floats
+    rival: Floats
+    """(2, 3) the other hypothesis about the noise, and in `doubt` (1,) its probability."""
+    doubt: Floats
     response: Floats
     price: Floats
     """(K + M,) price of one item for one slot."""
@@ -92,6 +96,8 @@ def new_mind(market: Market, tuning: Tuning, prior: Prior, seed: int, history: i
         mean=mean,
         cov=cov,
         law=one_group(tuning.sd),
+        rival=one_group(tuning.sd),
+        doubt=np.zeros(1),
         response=np.zeros(CELLS),
         price=np.full(kinds_k + kinds_m, CHEAPEST),
         centre=np.zeros(2),

@@ -56,6 +56,9 @@ def _trade(
             pass_by(mind, tuning, market, prior, it)
             continue
         asked[i] = quote(mind, tuning, market, prior, it).payment
+        if asked[i] <= 0.0:
+            answer[i] = REFUSED_CAPACITY
+            continue
         yes = asked[i] <= budget[i]
         if yes:
             commit(books, stream, i, count, tau)
