@@ -236,6 +236,13 @@ def test_pictures_are_the_same_each_time_and_need_nothing_else(tmp_path: Path) -
     ET.fromstring(first[0])
 
 
+def test_a_picture_names_the_bound_and_the_seeds(tmp_path: Path) -> None:
+    scenario = wan()
+    vector, _ = figures.picture(tmp_path / "x", scenario, [moved(scenario, "nearest", s) for s in (1, 2)])
+    assert "offline bound" in vector.read_text()
+    assert "mean of 2 seeds with 95% interval" in vector.read_text()
+
+
 def test_a_picture_without_finished_jobs_shows_the_queue(tmp_path: Path) -> None:
     scenario = Scenario(name="none", setup=setup(), jobs=(job(0),))
     t = Tables()

@@ -100,7 +100,12 @@ def _compose(drawn: Sequence[Drawn], theme: Theme) -> Any:
     figure.set_facecolor(theme.panel)
     left = 14 + figures_bars.room_for(groups)
     bars = figure.add_axes((left / width, 48 / height, (400 - left) / width, 1 - 104 / height))
-    figures_bars.draw_objective(bars, groups, theme)
+    bound = figures_bars.draw_objective(bars, groups, theme)
+    seeds = max(len(g.runs) for g in groups)
+    if seeds > 1:
+        bars.set_xlabel(f"{bars.get_xlabel()}, mean of {seeds} seeds with 95% interval".lstrip(", "))
+    if bound is not None:
+        _name_bound(bars, bound, theme)
     right = figure.add_axes((540 / width, 48 / height, 396 / width, 1 - 104 / height))
     if figures_time.finished(drawn):
         figures_time.draw_completion(right, drawn, theme)
@@ -125,3 +130,11 @@ def _compose(drawn: Sequence[Drawn], theme: Theme) -> Any:
         right.plot([], [], color=theme.policy(d.number), label=figures_bars.shorten(d.group.label, 18))
     right.legend(loc="lower right", frameon=False, labelcolor=theme.ink, fontsize=9.5, handlelength=1.2)
     return figure
+
+
+def _name_bound(bars: Any, x: float, theme: Theme) -> None:
+    """Writes above the dashed line what it is."""
+    bars.annotate(
+        "offline bound", (x, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
+        ha="center", va="bottom", fontsize=9.5, color=theme.muted,
+    )  # fmt: skip

@@ -53,8 +53,8 @@ def objective(groups: Sequence[Group], theme: Theme, width: float) -> Any:
     return figure
 
 
-def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
-    """Fills axes with the bars."""
+def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | None:
+    """Fills axes with the bars; returns where the bound is on the x axis, if there is one."""
     metric = groups[0].objective
     values = [g.value for g in groups]
     bounds = [g.bound.mean for g in groups if g.bound.n]
@@ -78,13 +78,15 @@ def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
             quantities.measure(metric, v.mean), (end, row), xytext=(6, 0), textcoords="offset points",
             va="center", color=theme.ink, fontsize=10.5, annotation_clip=False,
         )  # fmt: skip
-    if bounds:
-        axes.axvline(np.mean(bounds) / scale.size, color=theme.ink, linewidth=1.1, linestyle=(0, (4, 3)))
+    bound = float(np.mean(bounds)) / scale.size if bounds else None
+    if bound is not None:
+        axes.axvline(bound, color=theme.ink, linewidth=1.1, linestyle=(0, (4, 3)))
     dress(axes, theme, grid="x")
     axes.axvline(0, color=theme.muted, linewidth=0.8)
     _names(axes, groups, theme)
     axes.xaxis.set_major_locator(ticks(5))
     axes.set_xlabel(scale.unit)
+    return bound
 
 
 def costs(groups: Sequence[Group], theme: Theme, width: float) -> Any:
