@@ -128,7 +128,7 @@ def _compose(drawn: Sequence[Drawn], theme: Theme) -> Any:
         )
     for d in drawn:
         right.plot([], [], color=theme.policy(d.number), label=figures_bars.shorten(d.group.label, 18))
-    right.legend(loc="lower right", frameon=False, labelcolor=theme.ink, fontsize=9.5, handlelength=1.2)
+    right.legend(loc="best", frameon=False, labelcolor=theme.ink, fontsize=9.5, handlelength=1.2)
     return figure
 
 
