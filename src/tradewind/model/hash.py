@@ -27,6 +27,9 @@ def scenario_hash(scenario: Scenario) -> str:
     Equal scenarios have equal hashes whatever file format they came from. Columns that hold nothing but a
     field's default are left out, so that a field added later keeps old hashes.
     """
+    known: str | None = scenario.__dict__.get("_hash")
+    if known is not None:
+        return known
     digest = hashlib.sha256()
     for part in _parts(scenario):
         digest.update(_ENCODE(part).encode())
@@ -34,6 +37,7 @@ def scenario_hash(scenario: Scenario) -> str:
     volumes = scenario.volumes
     for column in (volumes.job, volumes.slot, volumes.node, volumes.bytes):
         digest.update(column.astype("<i8").tobytes())
+    object.__setattr__(scenario, "_hash", digest.hexdigest())  # a scenario is frozen: its hash never changes
     return digest.hexdigest()
 
 
