@@ -237,6 +237,12 @@ def test_a_missing_field_is_described() -> None:
     assert "slot_us is missing; add it (microseconds of a slot" in refused(raw)
 
 
+def test_a_misspelt_field_is_named_rather_than_the_one_that_is_missing() -> None:
+    raw = small()
+    raw["objektive"] = raw.pop("objective")
+    assert "objektive is no known field. Did you mean 'objective'?" in refused(raw)
+
+
 def test_files_beside_stay_in_the_folder(tmp_path: Path) -> None:
     for name in ("/etc/passwd.csv", "../jobs.csv", "jobs.txt", "", 5, "nothing.csv"):
         raw = small(jobs_file=name)

@@ -109,8 +109,9 @@ def _fields(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str
 
 
 def sentence(error: ValidationError, model: type[BaseModel], raw: Any) -> str:
-    """The first error of a validation as a sentence."""
-    first = error.errors(include_url=False)[0]
+    """The first error of a validation as a sentence; an unknown field before a missing one, which it may be."""
+    errors = error.errors(include_url=False)
+    first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
     location, kind = first["loc"], first["type"]
     where = place(location, raw) or "the file"
     found = shown(first.get("input"))

@@ -43,9 +43,7 @@ def save(run: Run, path: str | Path) -> None:
     folder, clock = path.with_name(f"{path.stem}.d"), timings_path(path)
     inline = sum(map(rows, tables.values())) <= INLINE_ROWS
     header = _header(run)
-    header["tables"] = {
-        name: _entry(name, table, "" if inline else folder.name) for name, table in tables.items()
-    }
+    header["tables"] = {name: _entry(name, table, inline) for name, table in tables.items()}
     text = documents.text_for(path, header)
     remove(clock)  # of a run that was here before
     if not inline:
@@ -71,11 +69,12 @@ def timings_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.timings.json")
 
 
-def _entry(name: str, table: Table, folder: str) -> dict[str, Any]:
+def _entry(name: str, table: Table, inline: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "rows": rows(table), "columns": columns_of(name), "sha256": checksum(name, table),
     }  # fmt: skip
-    return entry | ({"file": f"{folder}/{name}.parquet"} if folder else {"data": dict(table)})
+    # the name alone, without the folder: a run has the same bytes whatever its file is called
+    return entry | ({"data": dict(table)} if inline else {"file": f"{name}.parquet"})
 
 
 def _measure(value: float) -> float | str | None:
@@ -183,7 +182,7 @@ def _beside(path: Path, table: str, name: str) -> Path:
     pure = PurePosixPath(name)
     if pure.is_absolute() or ".." in pure.parts or "\\" in name:
         raise RunFileError(f"tables.{table}.file is {name!r}; it must lie in the run's own folder")
-    file = path.parent / pure
+    file = path.with_name(f"{path.stem}.d") / pure
     documents.check_file(file)
     return file
 

@@ -83,7 +83,7 @@ class TableFile(Strict):
     )
     file: Name | None = Field(
         default=None,
-        description="name of the Parquet file, relative to the header's folder; left out where inline",
+        description="name of the Parquet file in the folder <stem>.d beside the header; left out where inline",
     )
 
 
