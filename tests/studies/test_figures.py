@@ -127,6 +127,7 @@ def test_short_pauses_are_joined_until_the_bars_are_few() -> None:
     t = Tables()
     for j in range(4):
         t.plan(0, j, *[(k * 10 * S, (k * 10 + 5) * S, [(0, 1)]) for k in range(2000)])
+        t.event(scenario.setup.horizon_us, "ended", j)
     chart = figures_gantt.gantt(facts(scenario, t))
     assert len(chart.row) <= figures_gantt.MOST_BARS
     assert chart.gap_us > 0

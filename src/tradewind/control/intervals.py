@@ -133,7 +133,7 @@ def _first_ending(run: Run, at: Ints, job: Ints) -> Ints:
     if not len(rows) or not len(at):
         return np.full(len(at), OPEN, dtype=np.int64)
     when, who = ints(run, "events", "at_us")[rows], ints(run, "events", "job")[rows]
-    times = np.unique(np.concatenate((when, at)))
+    times = np.sort(np.concatenate((when, at)))
     width = len(times) + 1
     key = np.sort(who * width + np.searchsorted(times, when))
     place = np.searchsorted(key, job * width + np.searchsorted(times, at), side="right")

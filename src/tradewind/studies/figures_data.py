@@ -10,11 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tradewind.model.job import Demand
-from tradewind.model.result import Run
-from tradewind.model.scenario import Scenario
-from tradewind.model.units import MILLI, UNLIMITED, US_PER_S
-from tradewind.studies.intervals import (
+from tradewind.control.intervals import (
     GONE,
     Floats,
     Intervals,
@@ -28,6 +24,10 @@ from tradewind.studies.intervals import (
     texts,
     usage,
 )
+from tradewind.model.job import Demand
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.model.units import MILLI, UNLIMITED, US_PER_S
 
 MOST_KINDS = 6
 """Panels of resources that a figure shows at most."""
@@ -157,7 +157,7 @@ class Facts:
 
     @cached_property
     def end_us(self) -> int:
-        return end_us(self.run, self.land.setup)
+        return end_us(self.run)
 
     @cached_property
     def shown_us(self) -> int:

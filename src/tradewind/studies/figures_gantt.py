@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.control.intervals import Floats, Ints
 from tradewind.model.units import US_PER_S
 from tradewind.studies import quantities
 from tradewind.studies.figures_bars import shorten
 from tradewind.studies.figures_data import Facts
 from tradewind.studies.figures_theme import Theme, canvas, dress
-from tradewind.studies.intervals import Floats, Ints
 
 MOST_ROWS = 120
 MOST_BARS = 3000

@@ -11,11 +11,11 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
+from tradewind.control.intervals import Floats, Ints
 from tradewind.studies.figures_bars import shorten
 from tradewind.studies.figures_data import Facts, bins, link_bps, moved_bytes
 from tradewind.studies.figures_theme import Theme, canvas, dress
 from tradewind.studies.figures_time import time_axis
-from tradewind.studies.intervals import Floats, Ints
 
 MOST_ARCS = 60
 MANY = 300

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.control.intervals import Floats, Ints, floats, ints, taken_offers
 from tradewind.model.units import US_PER_S
 from tradewind.studies import quantities
 from tradewind.studies.figures_data import Facts, bins
 from tradewind.studies.figures_theme import Theme, canvas, dress, head, ticks
-from tradewind.studies.intervals import Floats, Ints, floats, ints, taken_offers
 from tradewind.studies.summary import Group
 
 POINTS = 360

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tradewind.control.intervals import texts
 from tradewind.model.setup import SENSE
 from tradewind.studies.figures_time import Drawn
-from tradewind.studies.intervals import texts
 from tradewind.studies.quantities import COSTS, better, duration, measure, name, number, percent
 from tradewind.studies.summary import Group, paired
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.studies.made_runs import HOUR, Tables, cluster, job, market, run, scheduled, setup
+from tradewind.control.intervals import Intervals, Pieces, effective, end_us, usage
 from tradewind.model.scenario import Scenario
-from tradewind.studies.intervals import Intervals, Pieces, effective, end_us, usage
 
 ONE = Scenario(name="one", setup=setup(), jobs=(job(0), job(1)))
 
@@ -78,8 +78,8 @@ def test_a_plan_made_at_the_instant_of_a_void_survives_it() -> None:
 
 
 def test_offers_count_only_where_they_were_taken() -> None:
-    scenario, result = market()
-    found = effective(result, end_us(result, scenario.setup))
+    _, result = market()
+    found = effective(result, end_us(result))
     takers = [
         j
         for j, n in zip(result.tables["answers"]["job"], result.tables["answers"]["taken"], strict=True)
@@ -104,18 +104,18 @@ def test_a_run_without_tables_has_no_intervals() -> None:
     assert len(effective(run(ONE, tables=None), HOUR).step) == 0
 
 
-def test_a_run_ends_at_its_last_event_or_at_the_horizon_with_jobs_left() -> None:
+def test_a_run_ends_at_its_last_event() -> None:
     t = Tables()
     t.event(HOUR, "finished", 0)
-    assert end_us(run(ONE, t), ONE.setup) == HOUR
-    t.outcome(1, "unfinished")
-    assert end_us(run(ONE, t), ONE.setup) == ONE.setup.horizon_us
+    assert end_us(run(ONE, t)) == HOUR
+    t.event(ONE.setup.horizon_us, "ended", 1)
+    assert end_us(run(ONE, t)) == ONE.setup.horizon_us
 
 
 def test_no_server_holds_more_than_it_has() -> None:
     scenario = cluster(80)
     result = scheduled(scenario, "sjf")
-    used = usage(result, effective(result, end_us(result, scenario.setup)))
+    used = usage(result, effective(result, end_us(result)))
     for node in range(4):
         mine = used.node == node
         for at in used.from_us[mine]:
@@ -144,6 +144,6 @@ def test_intervals_are_never_empty() -> None:
     scenario = cluster(50)
     for policy in ("fifo", "sjf"):
         result = scheduled(scenario, policy)
-        found: Intervals = effective(result, end_us(result, scenario.setup))
+        found: Intervals = effective(result, end_us(result))
         assert (found.until_us > found.from_us).all()
         assert len(found.step) == 50
