@@ -29,7 +29,10 @@ def clashes(slot: Slot) -> list[Clash]:
     """Jobs that cannot be placed even if they were alone."""
     data = terms(slot, 1.0)
     out = []
-    for i in range(slot.shape[0]):
+    enough = np.minimum(data.most, data.need[:, None]).sum(axis=1) >= data.need
+    fine = slot.server_ok.any(axis=1) & enough & (data.need <= data.total)
+    doubtful = range(slot.shape[0]) if np.isfinite(slot.capacity).any() else np.flatnonzero(~fine).tolist()
+    for i in doubtful:
         limits = _clash(slot, data, i)
         if limits:
             out.append(Clash(job=i, limits=limits))
@@ -49,7 +52,8 @@ def _clash(slot: Slot, data: Terms, i: int) -> str:
         return f"its data needs {need} workers, at most {int(data.total[i])} are allowed"
     if not slot.worker_ok[i].any():
         return f"its data needs {need} workers, and they may go to no site"
-    if _room_with_server(slot, data, i) < need:
+    limited = bool(np.isfinite(slot.capacity).any())
+    if limited and _room_with_server(slot, data, i) < need:
         sites = int(slot.worker_ok[i].sum())
         return f"its data needs {need} workers; the capacity of the {sites} sites where they may go is less"
     return ""

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 import highspy
 import numpy as np
 
-from tradewind.maths.broker_slot import Bools, Floats, Ints, Slot
-from tradewind.maths.transport import transport
+from tradewind.maths.broker_slot import Ints, Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,20 +187,3 @@ def _run(out: _Columns, jobs: Sequence[Sequence[_Job]], nodes: int, gap: float) 
         workers=tuple(np.array([np.rint(x[job.y]) for job in mine]).astype(np.int64) for mine in jobs),
         servers=tuple(np.array([int(np.argmax(x[job.s])) for job in mine]) for mine in jobs),
     )
-
-
-def books(slot: Slot, workers: Ints, server: Ints) -> tuple[float, float, float, float]:
-    """(C1, C2, C3, C4) of Eqs. (1), (3), (5), (6) in USD for a decision; C1 infinite when the data does not fit."""
-    jobs, sites, kinds = slot.shape
-    usage = np.zeros((sites, kinds))
-    moved = talked = deployed = 0.0
-    for i in range(jobs):
-        usage += workers[i][:, None] * slot.worker[i][None, :]
-        usage[server[i]] += slot.server[i]
-        moved += transport(slot.move_usd, slot.data[i], workers[i] * slot.chunk[i])[1]
-        talked += float(slot.traffic[i] * (workers[i] * slot.talk_usd[:, server[i]]).sum())
-        present: Bools = workers[i] > 0
-        present[server[i]] = True
-        deployed += float(slot.deploy_usd[i]) * int((present & ~slot.deployed[i]).sum())
-    least: Floats = (slot.tiers.usd * usage[..., None] + slot.tiers.intercept).min(axis=2)
-    return moved, float(least.sum()), deployed, talked

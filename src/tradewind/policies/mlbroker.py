@@ -12,15 +12,16 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.maths.broker_books import books
 from tradewind.maths.broker_limits import decide
-from tradewind.maths.broker_milp import books
 from tradewind.maths.broker_rivals import central, selfish
 from tradewind.maths.broker_search import Effort
+from tradewind.maths.broker_sites import Weights
 from tradewind.maths.broker_slot import Floats, Ints, Slot
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param, Spec
-from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WEIGHTS, WORKS, Broker, Weights
+from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WEIGHTS, WORKS, Broker
 
 
 class TierSearch:

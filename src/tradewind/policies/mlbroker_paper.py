@@ -13,12 +13,13 @@ import numpy as np
 
 from tradewind.maths.broker_fractional import fractional_step
 from tradewind.maths.broker_rounding import dependent, dependent_light, greedy, independent
+from tradewind.maths.broker_sites import Weights
 from tradewind.maths.broker_slot import Floats, Ints, Slot
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param, Spec
 from tradewind.policies.mlbroker_limits import within_limits
-from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WEIGHTS, WORKS, Broker, Weights
+from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WEIGHTS, WORKS, Broker
 
 Rounding = Callable[[Slot, Floats, Floats, np.random.Generator], tuple[Ints, Ints]]
 ROUNDINGS: dict[str, Rounding] = {

@@ -7,21 +7,21 @@ resources in units; prices in USD per unit and slot.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from tradewind.maths.broker_limits import clashes
-from tradewind.maths.broker_slot import Floats, Ints, Slot, Tiers, tiers
+from tradewind.maths.broker_sites import Prices, Sites, Weights, make_slot, read_sites, scaled
+from tradewind.maths.broker_slot import Floats, Ints, Slot, Tiers
 from tradewind.maths.transport import transport
 from tradewind.model.decision import NOTHING, Decision, Flow, Plan, Step, Verdict
-from tradewind.model.errors import Unsupported
 from tradewind.model.job import Job, Stream
 from tradewind.model.setup import Setup
 from tradewind.model.spec import EVERY_SLOT, Need, Param, Trigger
-from tradewind.model.units import GB, MILLI, UNLIMITED, US_PER_HOUR
+from tradewind.model.units import MILLI, UNLIMITED
 from tradewind.model.view import View
 
 WORKS = frozenset(("stream",))
@@ -35,71 +35,6 @@ WEIGHTS = {
     "weight_deploy": Param(default=1.0, doc="weight of the deployment cost C3"),
     "weight_traffic": Param(default=1.0, doc="weight of the parameter traffic cost C4"),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Weights:
-    """Weights of the four costs of Eq. (8) in the decision; the books are never weighted."""
-
-    transfer: float = 1.0
-    rent: float = 1.0
-    deploy: float = 1.0
-    traffic: float = 1.0
-
-    @classmethod
-    def read(cls, params: Mapping[str, Any]) -> Weights:
-        """From a policy's parameters."""
-        return cls(**{name.removeprefix("weight_"): float(params[name]) for name in WEIGHTS})
-
-
-@dataclass(frozen=True, slots=True)
-class Sites:
-    """The sites of a setup: host nodes in order, their tiers before price factors, egress prices (R, R) per byte."""
-
-    hosts: tuple[int, ...]
-    tiers: Tiers
-    egress_usd: Floats
-
-
-def read_sites(setup: Setup) -> Sites:
-    """Tariffs and egress prices as arrays; missing ones cost nothing. Tiers are padded with copies of the last."""
-    hosts = setup.hosts
-    for node in hosts:
-        top = setup.site_of[node]
-        if top != node and any((top, k) in setup.rent for k in range(len(setup.resources))):
-            raise Unsupported(
-                f"{setup.nodes[top].name!r} sells by the site but holds several nodes; "
-                "the brokerage policies need one node per site, or rent at the node itself"
-            )
-    count = max((len(t.usd) for t in setup.rent.values()), default=1)
-    hours = setup.slot_us / US_PER_HOUR
-    shape = (len(hosts), len(setup.resources), count)
-    start = np.zeros(shape)
-    usd = np.zeros(shape)
-    for r, node in enumerate(hosts):
-        for k in range(shape[1]):
-            tariff = setup.rent.get((node, k))
-            for t in range(count):
-                known = tariff is not None and t < len(tariff.usd)
-                start[r, k, t] = (
-                    tariff.starts[t] if tariff and known else (start[r, k, t - 1] + 1.0 if t else 0.0)
-                )
-                usd[r, k, t] = tariff.usd[t] * hours if tariff and known else (usd[r, k, t - 1] if t else 0.0)
-    egress = np.zeros((len(hosts), len(hosts)))
-    for r, a in enumerate(hosts):
-        for q, b in enumerate(hosts):
-            tariff = setup.egress.get((setup.site_of[a], setup.site_of[b]))
-            # A tiered egress price counts at its first tier in the decision; the books bill it in full.
-            egress[r, q] = tariff.usd[0] / GB if tariff is not None and r != q else 0.0
-    return Sites(hosts, tiers(start, usd), egress)
-
-
-def units(demand: Sequence[tuple[int, int]], kinds: int, times: int = 1) -> Floats:
-    """A demand in units of each resource (K,)."""
-    out = np.zeros(kinds)
-    for resource, milli in demand:
-        out[resource] = milli * times / MILLI
-    return out
 
 
 @dataclass(slots=True)
@@ -116,55 +51,18 @@ class Present:
 
 def read_slot(view: View, sites: Sites, jobs: Sequence[Job], present: Present, weights: Weights) -> Slot:
     """The jobs of this slot as arrays, with the prices and the capacity of now."""
-    setup = view.setup
-    count, kinds = len(sites.hosts), len(setup.resources)
-    place = {node: r for r, node in enumerate(sites.hosts)}
-    data = np.zeros((len(jobs), count))
-    deployed = np.zeros((len(jobs), count), dtype=np.bool_)
-    worker_ok = np.ones((len(jobs), count), dtype=np.bool_)
-    server_ok = np.ones((len(jobs), count), dtype=np.bool_)
-    chunk = np.ones(len(jobs))
-    for i, job in enumerate(jobs):
-        assert isinstance(job.work, Stream)
-        chunk[i] = job.work.bytes_per_worker_slot
-        for node, size in view.data(job.index):
-            data[i, place[node]] += size
-        deployed[i, list(present.sites(job.index, view.slot))] = True
-        if job.nodes is not None:
-            server_ok[i] = [node in job.nodes for node in sites.hosts]
-            worker_ok[i] = server_ok[i]
-        if job.data_nodes is not None:
-            worker_ok[i] &= [node in job.data_nodes for node in sites.hosts]
-    return Slot(
-        worker=np.array([units(job.worker, kinds) for job in jobs]),
-        server=np.array([units(job.server, kinds, job.servers) for job in jobs]),
-        chunk=chunk,
-        traffic=np.array([float(job.traffic_bytes_per_worker_slot) for job in jobs]),
-        deploy_usd=weights.deploy * np.array([job.deploy_usd for job in jobs]),
-        data=data,
-        move_usd=weights.transfer * _egress_now(view, sites),
-        talk_usd=weights.traffic * _egress_now(view, sites),
-        deployed=deployed,
-        tiers=_tiers_now(view, sites, weights.rent),
-        worker_ok=worker_ok,
-        server_ok=server_ok,
-        least_workers=np.array([job.workers_min for job in jobs], dtype=np.int64),
-        most_workers=np.array([job.workers_max for job in jobs], dtype=np.int64),
-        capacity=_room(view, sites),
-    )
+    now = Prices(tiers=_tiers_now(view, sites), egress_usd=_egress_now(view, sites), room=_room(view, sites))
+    data = [view.data(job.index) for job in jobs]
+    before = [present.sites(job.index, view.slot) for job in jobs]
+    return make_slot(sites, now, jobs, data, before, weights)
 
 
-def _tiers_now(view: View, sites: Sites, weight: float) -> Tiers:
+def _tiers_now(view: View, sites: Sites) -> Tiers:
     """Tiers at the price factors of now."""
     factor = np.array(
         [[view.price_factor(node, k) for k in range(len(view.setup.resources))] for node in sites.hosts]
     )
-    scale = weight * factor[..., None]
-    return Tiers(
-        start=sites.tiers.start,
-        usd=np.ascontiguousarray(sites.tiers.usd * scale),
-        intercept=np.ascontiguousarray(sites.tiers.intercept * scale),
-    )
+    return scaled(sites.tiers, factor)
 
 
 def _egress_now(view: View, sites: Sites) -> Floats:
@@ -190,17 +88,22 @@ def _room(view: View, sites: Sites) -> Floats:
 def plan_of(view: View, sites: Sites, slot: Slot, i: int, job: Job, workers: Ints, server: int) -> Plan:
     """One job's decision as a plan over this slot, its data moved at least cost in whole bytes."""
     start = view.slot * view.setup.slot_us
-    flow, _ = transport(slot.move_usd, slot.data[i], workers * slot.chunk[i])
-    used = [r for r in range(len(workers)) if workers[r] or r == server]
+    here = workers > 0
+    here[server] = True
+    used = np.flatnonzero(here)
+    sources = np.flatnonzero(slot.data[i])
+    flow, _ = transport(
+        slot.move_usd[np.ix_(sources, used)], slot.data[i, sources], workers[used] * slot.chunk[i]
+    )
     step = Step(
         from_us=start,
         until_us=start + view.setup.slot_us,
-        nodes=tuple(sites.hosts[r] for r in used),
-        workers=tuple(int(workers[r]) for r in used),
-        servers=tuple(job.servers if r == server else 0 for r in used),
+        nodes=tuple(sites.hosts[r] for r in used.tolist()),
+        workers=tuple(workers[used].tolist()),
+        servers=tuple(job.servers if r == server else 0 for r in used.tolist()),
         flows=tuple(
-            Flow(sites.hosts[r], sites.hosts[q], round(float(flow[r, q])))
-            for r, q in zip(*np.nonzero(flow), strict=True)
+            Flow(sites.hosts[sources[s]], sites.hosts[used[q]], round(float(flow[s, q])))
+            for s, q in zip(*np.nonzero(flow), strict=True)
         ),
     )
     return Plan(job.index, (step,))

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from tradewind.maths.broker_rivals import local
+from tradewind.maths.broker_sites import Weights
 from tradewind.maths.broker_slot import Ints, Slot
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 from tradewind.policies.mlbroker_limits import within_limits
-from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WORKS, Broker, Weights
+from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WORKS, Broker
 
 
 class Local:

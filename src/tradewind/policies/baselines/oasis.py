@@ -14,12 +14,13 @@ import numpy as np
 from tradewind.maths.broker_limits import usage_of
 from tradewind.maths.broker_prices import marginal
 from tradewind.maths.broker_rivals import cheapest_rent
+from tradewind.maths.broker_sites import Weights
 from tradewind.maths.broker_slot import Floats, Ints, Slot
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 from tradewind.policies.mlbroker_limits import within_limits
-from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WORKS, Broker, Weights
+from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WORKS, Broker
 
 
 class Oasis:

@@ -1,0 +1,123 @@
+"""Offline yardsticks of the brokerage: a certified bound of the whole horizon, and the exact optimum of small ones.
+
+The bound charges deployment once, in a job's first slot, where every site it uses is new; then the slots separate and
+each is bounded by prices per job that the pooled tariff can never undercut (chord, then column generation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tradewind.maths.broker_bound import lower_bound
+from tradewind.maths.broker_milp import Proof, solve_exactly
+from tradewind.maths.broker_sites import Prices, Sites, Weights, make_slot, read_sites, scaled
+from tradewind.maths.broker_slot import Ints, Slot
+from tradewind.model.job import Job, Stream
+from tradewind.model.result import Bound
+from tradewind.model.scenario import Scenario
+from tradewind.model.units import MILLI, UNLIMITED
+
+ROUNDS, NODES = 30, 400
+
+
+def bound(scenario: Scenario) -> Bound | None:
+    """Lower bound on the cost of processing every job; None where jobs could be refused or prices are not covered."""
+    if not covered(scenario):
+        return None
+    value = sum(lower_bound(slot, ROUNDS, NODES).lower for slot, _, _ in slots_of(scenario))
+    return Bound(value=value, sense="min", kind="certified")
+
+
+def chord_bound(scenario: Scenario) -> float:
+    """The weaker bound at chord prices alone: cheap, any size."""
+    return sum(lower_bound(slot, 0, NODES).lower for slot, _, _ in slots_of(scenario))
+
+
+def covered(scenario: Scenario) -> bool:
+    """Whether the bound holds: stream jobs with one server site, concave rent, linear egress, no failures.
+
+    Limits (capacity, residency, most workers) only raise the optimum. A job that the limits make impossible would be
+    refused and cost nothing, so scenarios with finite capacity or limited workers are not covered.
+    """
+    setup = scenario.setup
+    if setup.objective != "cost_usd" or not scenario.jobs:
+        return False
+    if any(not isinstance(job.work, Stream) or job.servers < 1 for job in scenario.jobs):
+        return False
+    if any(not tariff.is_concave for tariff in setup.rent.values()):
+        return False
+    if any(len(tariff.usd) > 1 for tariff in setup.egress.values()):
+        return False
+    if any(change.kind not in ("price", "egress") for change in scenario.changes):
+        return False
+    return all(amount >= UNLIMITED for node in setup.nodes for amount in node.capacity_milli)
+
+
+def slots_of(scenario: Scenario, *, first_only: bool = True) -> Iterator[tuple[Slot, tuple[Job, ...], int]]:
+    """(slot arrays, jobs, number) of every slot with jobs.
+
+    ``first_only``: a job counts as deployed everywhere after its first slot, so that deployment is charged once.
+    """
+    setup, sites = scenario.setup, read_sites(scenario.setup)
+    volumes = scenario.volumes
+    rows: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for job, slot, node, size in zip(volumes.job, volumes.slot, volumes.node, volumes.bytes, strict=True):
+        rows.setdefault((int(slot), int(job)), []).append((int(node), int(size)))
+    everywhere = tuple(range(len(sites.hosts)))
+    for number in range(setup.slots):
+        start = number * setup.slot_us
+        jobs = tuple(job for job in scenario.jobs if _present(scenario, job, start))
+        if not jobs:
+            continue
+        new = [job.arrive_us > start - setup.slot_us for job in jobs]
+        before = [() if fresh or not first_only else everywhere for fresh in new]
+        data = [rows.get((number, job.index), []) for job in jobs]
+        yield make_slot(sites, _prices(scenario, sites, start), jobs, data, before, Weights()), jobs, number
+
+
+def _present(scenario: Scenario, job: Job, start: int) -> bool:
+    """Whether a stream job is there at the start of a slot."""
+    stay = scenario.customers[job.index].runtime_us
+    return job.arrive_us <= start and (stay is None or start < job.arrive_us + stay)
+
+
+def _prices(scenario: Scenario, sites: Sites, start: int) -> Prices:
+    """Prices of a slot with the factors in force, and the capacity that sites begin with."""
+    setup = scenario.setup
+    shape = sites.tiers.usd.shape[:2]
+    rent, egress = np.ones(shape), np.ones(sites.egress_usd.shape)
+    place = {node: r for r, node in enumerate(sites.hosts)}
+    for change in scenario.changes:
+        if change.at_us > start:
+            break
+        if change.kind == "price" and change.a in place:
+            rent[place[change.a], change.b] = change.value / 1000
+        elif change.kind == "egress" and change.a in place and change.b in place:
+            egress[place[change.a], place[change.b]] = change.value / 1000
+    room = np.full(shape, np.inf)
+    for r, node in enumerate(sites.hosts):
+        for k, amount in enumerate(setup.nodes[node].capacity_milli):
+            if amount < UNLIMITED:
+                room[r, k] = amount / MILLI
+    return Prices(tiers=scaled(sites.tiers, rent), egress_usd=sites.egress_usd * egress, room=room)
+
+
+def exact(scenario: Scenario, nodes: int = 200_000) -> Proof:
+    """The offline optimum of a small scenario by mixed-integer programming over all slots."""
+    slots: list[Slot] = []
+    follows: list[Ints] = []
+    last: dict[int, int] = {}
+    last_number = -2
+    for slot, jobs, number in slots_of(scenario, first_only=False):
+        known = last if number == last_number + 1 else {}
+        follows.append(np.array([known.get(job.index, -1) for job in jobs], dtype=np.int64))
+        slots.append(slot)
+        last, last_number = {job.index: i for i, job in enumerate(jobs)}, number
+    return solve_exactly(slots, follows, nodes)
+
+
+def exact_slots(scenario: Scenario, nodes: int = 200_000) -> float:
+    """Sum of the exact optima of the slots, deployment charged in first slots only: a bound between both."""
+    return sum(solve_exactly([slot], None, nodes).bound for slot, _, _ in slots_of(scenario))
