@@ -204,3 +204,47 @@ def next_jump(lines: Ints, sizes: Ints, got: Ints, rate: Ints, limit: Ints, stat
                 if best < 0 or wait < best:
                     best = wait
     return int(best)
+
+
+@njit(cache=True)
+def turn_sorted(
+    order: Ints,
+    sizes: tuple[int, int, int],
+    now: int,
+    running: int,
+    room: int,
+    since: Ints,
+    left: Ints,
+    weight: Floats,
+    key: Floats,
+    need: Ints,
+    state: Marks,
+    out: Ints,
+) -> tuple[int, int, int]:
+    """`resort`, then `serve`, in one call: returns (new size, starts, stops)."""
+    size = resort(order, sizes, now, since, left, weight, key, state)
+    starts, stops, _, _, _ = serve(order, size, running, room, need, state, out)
+    return size, starts, stops
+
+
+@njit(cache=True)
+def turn_lines(
+    lines: Ints,
+    sizes: Ints,
+    now: int,
+    tick: int,
+    running: int,
+    room: int,
+    since: Ints,
+    got: Ints,
+    rate: Ints,
+    limit: Ints,
+    level: Ints,
+    need: Ints,
+    state: Marks,
+    out: Ints,
+) -> tuple[int, int, int]:
+    """`demote`, `serve_lines` and `next_jump` in one call: returns (starts, stops, time until the next jump)."""
+    demote(lines, sizes, now, since, got, rate, limit, state, level)
+    starts, stops = serve_lines(lines, sizes, running, room, need, state, out)
+    return starts, stops, next_jump(lines, sizes, got, rate, limit, state, tick)

@@ -204,21 +204,21 @@ class Shortest(Preemptive):
     def decide(self, view: View) -> Decision:
         verdicts = self.hear(view)
         t, now = self._tables, view.now_us
-        self._size = queues.resort(
-            self._order, (self._size, self._fresh, self._running + self._gone), now,
-            t["since"], t["left"], t["weight"], t["key"], t["state"],
-        )  # fmt: skip
+        sizes = (self._size, self._fresh, self._running + self._gone)
         self._fresh = self._gone = 0
         cluster = self.cluster
+        plans: list[Plan] = []
         if cluster.plain:
-            starts, stops, *_ = queues.serve(
-                self._order, self._size, self._running, cluster.free_units + self._in_use,
-                t["need"], t["state"], self._out,
+            self._size, starts, stops = queues.turn_sorted(
+                self._order, sizes, now, self._running, cluster.free_units + self._in_use,
+                t["since"], t["left"], t["weight"], t["key"], t["need"], t["state"], self._out,
             )  # fmt: skip
-            plans = []
             if starts or stops:
                 plans = self._carry_out(now, self._out[0, :starts].tolist(), self._out[1, :stops].tolist())
         else:
+            self._size = queues.resort(
+                self._order, sizes, now, t["since"], t["left"], t["weight"], t["key"], t["state"]
+            )
             plans = self._reseat(now, self._order[: self._size].tolist())
         return Decision(tuple(plans), tuple(verdicts)) if plans or verdicts else NOTHING
 
