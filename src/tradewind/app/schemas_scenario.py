@@ -173,7 +173,8 @@ class RoundsWork(Strict):
         default=False, description="true: the runtime is rounded up to whole slots (no unit)"
     )
     pinned: dict[Name, Some] = Field(
-        default_factory=dict, description="node -> number of workers that must run there; empty: placement is free"
+        default_factory=dict,
+        description="node -> number of workers that must run there; empty: placement is free",
     )
 
 
