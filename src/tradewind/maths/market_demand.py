@@ -54,7 +54,6 @@ def prior_moments(prior: Prior, kinds_k: int, kinds_m: int) -> tuple[Floats, Flo
     """Mean (D,) and covariance (D, D) of theta, D = 3 + K + M + K M."""
     size = HEAD + kinds_k + kinds_m + kinds_k * kinds_m
     mean, sd = np.zeros(size), np.zeros(size)
-    reset_moments(mean, np.zeros((size, size)), prior, kinds_k, kinds_m)
     mean[0] = prior.level
     sd[:HEAD] = prior.g, prior.gamma, prior.zeta
     sd[HEAD : HEAD + kinds_k] = prior.kind_k
@@ -159,7 +158,10 @@ def absorb(mean: Floats, cov: Floats, size: int, where: Ints, weight: Floats, d1
 
 @njit(cache=True)
 def best_offer(f: float, spread: float, cost: float, log_cap: float, law: Floats) -> tuple[float, float]:
-    """argmax over x <= log_cap of (e^x - cost) Pr(yes at x): x - f and Pr(yes). Grid first, because there may be two peaks."""
+    """argmax over x <= log_cap of (e^x - cost) Pr(yes at x): x - f and Pr(yes).
+
+    A grid comes first, because there may be two peaks.
+    """
     low, high, steps = -2.2, 2.2, 22
     width = (high - low) / steps
     top = log_cap - f

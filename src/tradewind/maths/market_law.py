@@ -127,13 +127,14 @@ def _law_at(point: Floats) -> Floats:
     apart = min(max(point[1], 0.0), 2.0)
     sd_low = math.exp(min(max(point[2], -2.5), 0.4))
     sd_high = math.exp(min(max(point[3], -2.5), 0.4))
-    return two_groups(share, apart, sd_low, sd_high)
+    law: Floats = two_groups(share, apart, sd_low, sd_high)
+    return law
 
 
 @njit(cache=True)
 def _polish(point: Floats, gap: Floats, spread: Floats, answers: Floats) -> float:
     """Pattern search from `point` (4,), overwritten."""
-    best = log_likelihood(_law_at(point), gap, spread, answers)
+    best: float = log_likelihood(_law_at(point), gap, spread, answers)
     step = 0.4
     for _ in range(5):
         for c in range(4):

@@ -87,19 +87,19 @@ def quote(mind: Mind, tuning: Tuning, market: Market, prior: Prior, it: Arrival)
     # Thompson again: the rival law is believed as often as it is probable, which is also what tests it.
     doubtful = next_uniform(mind.state) < mind.doubt[0]
     gap, _ = best_offer(sampled, left, cost, log_cap, mind.rival if doubtful else mind.law)
-    probe = max(tuning.probe_floor, (1.0 + mind.count[PRICED] / tuning.probe_half) ** -1.5)
+    probe = max(tuning.probe_floor, (1.0 + mind.counts[PRICED] / tuning.probe_half) ** -1.5)
     if next_uniform(mind.state) < probe:
         gap = tuning.probe_reach * (2.0 * next_uniform(mind.state) - 1.0)
     x = min(log_cap, sampled + gap)
     mind.offer[row, 0], mind.offer[row, 1], mind.offer[row, 2] = x, x - f, spread
-    mind.count[PENDING] = row
+    mind.counts[PENDING] = row
     return Offered(math.exp(x), accept_chance(x - f, spread, mind.law), cost, math.exp(f))
 
 
 @njit(cache=True)
 def reprice(mind: Mind, payment: float) -> None:
     """Another payment was asked than the one quoted (a floor, a cap, a contract): learn from what was really asked."""
-    row = mind.count[PENDING]
+    row = mind.counts[PENDING]
     f = mind.offer[row, 0] - mind.offer[row, 1]
     mind.offer[row, 0] = math.log(max(payment, 1e-12))
     mind.offer[row, 1] = mind.offer[row, 0] - f
@@ -108,17 +108,17 @@ def reprice(mind: Mind, payment: float) -> None:
 @njit(cache=True)
 def hear(mind: Mind, tuning: Tuning, market: Market, prior: Prior, yes: bool) -> None:
     """The answer to the pending offer."""
-    row = mind.count[PENDING]
-    mind.count[PENDING] = -1
+    row = mind.counts[PENDING]
+    mind.counts[PENDING] = -1
     mind.answer[row] = YES if yes else NO
-    mind.count[PRICED] += 1
+    mind.counts[PRICED] += 1
     _learn(mind, market, row)
-    if mind.count[PRICED] >= mind.count[NEXT_STUDY]:
-        mind.count[NEXT_STUDY] *= 2
-        mind.count[NEXT_LAW] = mind.count[PRICED] + tuning.law_every
+    if mind.counts[PRICED] >= mind.counts[NEXT_STUDY]:
+        mind.counts[NEXT_STUDY] *= 2
+        mind.counts[NEXT_LAW] = mind.counts[PRICED] + tuning.law_every
         study(mind, tuning, market, prior)
-    elif mind.count[PRICED] >= mind.count[NEXT_LAW]:
-        mind.count[NEXT_LAW] += tuning.law_every
+    elif mind.counts[PRICED] >= mind.counts[NEXT_LAW]:
+        mind.counts[NEXT_LAW] += tuning.law_every
         _refit_law(mind, tuning)
 
 
@@ -131,7 +131,7 @@ def pass_by(mind: Mind, tuning: Tuning, market: Market, prior: Prior, it: Arriva
 @njit(cache=True)
 def capacity_cost(mind: Mind, tuning: Tuning, market: Market, it: Arrival) -> float:
     """What the bundle's items could earn elsewhere while it holds them; nothing is worth anything after the horizon."""
-    hold = max(1.0, min(it.runtime + 1.0, market.slots - it.slot + 1.0))
+    hold = max(1.0, min(it.runtime + 1.0, market.slots - it.slot))
     near = tuning.relax * (1.0 - math.exp(-hold / tuning.relax))
     cap_k, cap_m = market.cap_k[it.k], market.cap_m[it.m]
     crowd_k = _crowding(tuning, (it.idle_k - 0.5 * it.d_k) / cap_k)
@@ -151,18 +151,18 @@ def _crowding(tuning: Tuning, free: float) -> float:
 @njit(cache=True)
 def _remember(mind: Mind, tuning: Tuning, market: Market, prior: Prior, it: Arrival) -> int:
     """Enter an arrival into the history; now and then adjust the capacity prices."""
-    row = mind.count[SEEN] % mind.hold.shape[0]
+    row = mind.counts[SEEN] % mind.hold.shape[0]
     mind.kinds[row, 0], mind.kinds[row, 1] = it.k, it.m
     mind.demand[row, 0], mind.demand[row, 1] = it.d_k, it.d_m
     mind.logs[row, 0], mind.logs[row, 1] = math.log(max(1, it.spread)), math.log(it.d_k)
     mind.hold[row] = it.runtime + 1.0
     mind.answer[row] = NO_PRICE
-    if mind.count[SEEN] == 0:
+    if mind.counts[SEEN] == 0:
         mind.centre[:] = mind.logs[row]
         fill_response(mind.law, mind.response)
-    mind.count[SEEN] += 1
+    mind.counts[SEEN] += 1
     mind.cov[0, 0] += mind.hyper[1]
-    if mind.count[SEEN] % tuning.sweep_every == 0:
+    if mind.counts[SEEN] % tuning.sweep_every == 0:
         sweep(mind, tuning, market)
     return int(row)
 
@@ -182,7 +182,8 @@ def _buyer(mind: Mind, row: int) -> Buyer:
 @njit(cache=True)
 def _active(mind: Mind, market: Market) -> int:
     """How many entries of theta can move: without pair effects, only the first."""
-    return mind.mean.shape[0] if mind.hyper[0] > 0.0 else HEAD + market.cap_k.shape[0] + market.cap_m.shape[0]
+    few = HEAD + market.cap_k.shape[0] + market.cap_m.shape[0]
+    return int(mind.mean.shape[0] if mind.hyper[0] > 0.0 else few)
 
 
 @njit(cache=True)
@@ -195,19 +196,19 @@ def _learn(mind: Mind, market: Market, row: int) -> float:
     mind.offer[row, 1], mind.offer[row, 2] = gap, spread
     log_z, d1, d2 = tilt(gap, spread, mind.law, mind.answer[row] == YES)
     absorb(mind.mean, mind.cov, _active(mind, market), where, weight, d1, d2)
-    return log_z
+    return float(log_z)
 
 
 @njit(cache=True)
 def sweep(mind: Mind, tuning: Tuning, market: Market) -> None:
     """One tatonnement step of the capacity prices over the window of recent arrivals."""
     ring = mind.hold.shape[0]
-    span = min(mind.count[SEEN], tuning.window, ring)
+    span = min(mind.counts[SEEN], tuning.window, ring)
     kinds_k, kinds_m = market.cap_k.shape[0], market.cap_m.shape[0]
     use, room = np.zeros(kinds_k + kinds_m), np.zeros(kinds_k + kinds_m)
     where, weight = np.empty(6, dtype=np.int64), np.empty(6)
     for back in range(span):
-        row = (mind.count[SEEN] - 1 - back) % ring
+        row = (mind.counts[SEEN] - 1 - back) % ring
         k, m = mind.kinds[row, 0], mind.kinds[row, 1]
         d_k, d_m = mind.demand[row, 0], mind.demand[row, 1]
         f = locate(mind.mean, _buyer(mind, row), kinds_k, kinds_m, where, weight)
@@ -224,7 +225,7 @@ def sweep(mind: Mind, tuning: Tuning, market: Market) -> None:
 @njit(cache=True)
 def study(mind: Mind, tuning: Tuning, market: Market, prior: Prior) -> None:
     """Go over the whole history again: refit the noise, choose between hypotheses by their evidence, settle prices."""
-    seen = min(mind.count[SEEN], mind.hold.shape[0])
+    seen = min(mind.counts[SEEN], mind.hold.shape[0])
     mind.centre[0], mind.centre[1] = mind.logs[:seen, 0].mean(), mind.logs[:seen, 1].mean()
     for _ in range(2):
         replay(mind, market, prior)
@@ -247,7 +248,7 @@ def study(mind: Mind, tuning: Tuning, market: Market, prior: Prior) -> None:
 @njit(cache=True)
 def replay(mind: Mind, market: Market, prior: Prior) -> float:
     """Start from the prior and hear every answer again, in order; the log evidence of the hypothesis in `hyper`."""
-    ring, seen = mind.hold.shape[0], mind.count[SEEN]
+    ring, seen = mind.hold.shape[0], mind.counts[SEEN]
     hypothesis = Prior(
         prior.level,
         prior.g,
@@ -271,7 +272,7 @@ def replay(mind: Mind, market: Market, prior: Prior) -> float:
 @njit(cache=True)
 def _refit_law(mind: Mind, tuning: Tuning) -> None:
     """Fit the noise to the prequential gaps of the whole history."""
-    seen = min(mind.count[SEEN], mind.hold.shape[0])
+    seen = min(mind.counts[SEEN], mind.hold.shape[0])
     asked = np.flatnonzero(mind.answer[:seen] != NO_PRICE)
     gap, spread, answers = tally(mind.offer[asked, 1], mind.offer[asked, 2], mind.answer[asked] == YES)
     mind.law[:], mind.rival[:], mind.doubt[0] = fit_law(mind.law, gap, spread, answers, tuning.penalty)

@@ -1,4 +1,4 @@
-"""The memory of a price learner as plain arrays, and its settings: nothing hidden, so it can be saved and restored exactly."""
+"""The memory of a price learner as plain arrays, and its settings: it can be saved and restored exactly."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from tradewind.maths.market_law import one_group
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# Entries of Mind.count
+# Entries of Mind.counts
 SEEN, PRICED, NEXT_STUDY, NEXT_LAW, PENDING = 0, 1, 2, 3, 4
 NO_PRICE, NO, YES = -1, 0, 1
 
@@ -71,7 +71,7 @@ class Mind(NamedTuple):
     """(2,) logs of the runtime and the demand at which their effects are zero."""
     hyper: Floats
     """(2,) prior standard deviation of pair effects, wander of the level."""
-    count: Ints
+    counts: Ints
     kinds: Ints
     """(H, 2)"""
     demand: Floats
@@ -102,7 +102,7 @@ def new_mind(market: Market, tuning: Tuning, prior: Prior, seed: int, history: i
         price=np.full(kinds_k + kinds_m, CHEAPEST),
         centre=np.zeros(2),
         hyper=np.array([prior.pair, prior.wander]),
-        count=count,
+        counts=count,
         kinds=np.zeros((history, 2), dtype=np.int64),
         demand=np.zeros((history, 2)),
         logs=np.zeros((history, 2)),

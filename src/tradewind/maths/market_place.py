@@ -23,8 +23,8 @@ RANDOM = 2
 LARGEST = 2**20 - 1
 """Bins of a cluster, and items on a bin, at most (three of these are packed into one sort key)."""
 
-_BIN_MASK = np.int64(LARGEST)
-_NOTHING = np.int64(2**63 - 1)
+_BIN_MASK = LARGEST
+_NOTHING = 2**63 - 1
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_A = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_B = np.uint64(0x94D049BB133111EB)
@@ -63,24 +63,26 @@ def next_uniform(state: NDArray[np.uint64]) -> float:
 @njit(cache=True)
 def place(rule: int, x: Ints, z: Ints, d_k: int, d_m: int, room: Scratch) -> tuple[int, bool]:
     """Split one bundle by `rule`; see the module for what is written."""
+    found: tuple[int, bool]
     if rule == RANDOM:
         _shuffle(room)
-        return _along(room.order, x, z, d_k, d_m, room)
+        found = _along(room.order, x, z, d_k, d_m, room)
+        return found
     home = _worst_home(x, z, d_k, d_m) if rule == WORST_FIT else _best_home(x, z, d_k, d_m)
     if home >= 0:
         room.bins[0] = home
         room.take_k[0] = d_k
         room.take_m[0] = d_m
         return 1, True
-    if rule == WORST_FIT:
-        return _spread_worst(x, z, d_k, d_m, room)
-    return _spread_best(x, z, d_k, d_m, room)
+    worst = rule == WORST_FIT
+    found = _spread_worst(x, z, d_k, d_m, room) if worst else _spread_best(x, z, d_k, d_m, room)
+    return found
 
 
 @njit(cache=True)
 def _worst_home(x: Ints, z: Ints, d_k: int, d_m: int) -> int:
     """Algorithm 2, lines 1-10: the first bin in descending (x, z) that takes all, or -1; ties go to the lower index."""
-    best = np.int64(-1)
+    best = -1
     for s in range(x.shape[0]):
         key = _pack(x[s], z[s], _BIN_MASK - s)
         best = max(best, key if (x[s] >= d_k and z[s] >= d_m) else -1)
@@ -156,7 +158,7 @@ def _pack(high: int, low: int, s: int) -> int:
 @njit(cache=True)
 def _pop_largest(keys: Ints) -> int:
     """The bin of the largest key, which is then struck out (the bin is stored as mask - bin)."""
-    best = np.int64(-1)
+    best = -1
     for s in range(keys.shape[0]):
         best = max(best, keys[s])
     s = _BIN_MASK - (best & _BIN_MASK)

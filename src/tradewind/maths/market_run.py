@@ -4,7 +4,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tradewind.maths.market_books import Books, Cluster, Stream, commit, fits, open_books, plan, release_before
+from tradewind.maths.market_books import (
+    Books,
+    Cluster,
+    Stream,
+    commit,
+    fits,
+    open_books,
+    plan,
+    release_before,
+)
 from tradewind.maths.market_demand import Prior
 from tradewind.maths.market_fixed import ACCEPTED, REFUSED_CAPACITY, Outcome
 from tradewind.maths.market_learner import Arrival, hear, pass_by, quote

@@ -1,6 +1,7 @@
-"""The nine markets of DPS (Zhang et al., Section V) as plain arrays: a cluster, a stream of jobs, and private budgets.
+"""The nine markets of DPS (Zhang et al., Section V) as plain arrays: bins, a stream of bundles, and private budgets.
 
-Units: slots of 300 s, Gbit and Gbit/s, money in the paper's normalised units (a unit price lies in [0, 1]).
+Units: slots of 300 s, microseconds, bytes, bit/s; money in the paper's normalised units (a unit price lies in [0, 1]).
+Runtimes are computed in whole numbers, so whoever recomputes them by (1) gets the same slots.
 Symbols: S servers, K worker types, M parameter-server types, N jobs, T slots.
 """
 
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-SLOT_SECONDS = 300.0
+SLOT_US = 300_000_000
+_US = 1_000_000
 SLOTS_PER_DAY = 288
 
 
@@ -76,19 +78,22 @@ class MarketDraw:
     """(S, K) workers of each type that each server holds when empty."""
     idle_m: Ints
     """(S, M) parameter servers of each type that each server holds when empty."""
-    gbps_k: Floats
+    bps_k: Ints
     """(K,) bandwidth h_k that one worker reserves."""
-    gbps_m: Floats
+    bps_m: Ints
     """(M,) bandwidth H_m that one parameter server reserves."""
+    expected_k: Floats
+    """(K,) jobs expected for each worker type: the public forecast n_k of Algorithm 1, not the count that came true."""
+    expected_m: Floats
     arrive: Ints
-    """(N,) slot of arrival, ascending, in [1, T]."""
+    """(N,) slot of arrival, ascending, in [0, T)."""
     k: Ints
     m: Ints
     d_k: Ints
     d_m: Ints
     epochs: Ints
-    epoch_seconds: Floats
-    gradient_gbit: Floats
+    epoch_us: Ints
+    gradient_bytes: Ints
     spread: Ints
     """(N,) runtime tau of (1) in slots with q = 0."""
     together: Ints
@@ -107,35 +112,41 @@ def draw_market(kind: MarketKind, seed: int, size: MarketSize | None = None) -> 
     cluster, clock, work, money, noise = np.random.default_rng(seed).spawn(5)
     idle_k = cluster.integers(0, size.workers_per_server + 1, (size.servers, size.worker_types))
     idle_m = cluster.integers(0, size.servers_per_server + 1, (size.servers, size.server_types))
-    gbps_k = np.exp(cluster.uniform(np.log(0.1), np.log(5.0), size.worker_types))
-    gbps_m = cluster.uniform(5.0, 20.0, size.server_types)
+    bps_k = np.rint(1e9 * np.exp(cluster.uniform(np.log(0.1), np.log(5.0), size.worker_types))).astype(
+        np.int64
+    )
+    bps_m = np.rint(1e9 * cluster.uniform(5.0, 20.0, size.server_types)).astype(np.int64)
     arrive = _arrivals(clock, size)
-    k, m, d_k, d_m = _demands(work, kind, size)
-    epoch_seconds = _lognormal(work, 60.0, 0.5, size.jobs)
-    gradient = _lognormal(work, 8.0, 0.7, size.jobs)
-    bandwidth = np.minimum(gbps_k[k], gbps_m[m] / d_k)
-    spread_seconds = epoch_seconds + 2.0 * gradient / bandwidth
+    share_k = work.dirichlet(np.full(size.worker_types, 4.0))
+    share_km = share_k[:, None] * work.dirichlet(np.full(size.server_types, 2.0), size.worker_types)
+    k, m, d_k, d_m = _demands(work, kind, share_km, size.jobs)
+    epoch_us = np.rint(_US * _lognormal(work, 60.0, 0.5, size.jobs)).astype(np.int64)
+    gradient = np.rint(1e9 / 8 * _lognormal(work, 8.0, 0.7, size.jobs)).astype(np.int64)
+    round_us = epoch_us + exchange_us(gradient, bps_k[k], bps_m[m], d_k)
     shape = _lognormal(work, 1.0, 0.8, size.jobs)
-    epochs = _epochs(shape, spread_seconds, d_k, kind.load * float(idle_k.sum()) * size.slots, size.slots)
-    spread = runtime_slots(epochs, spread_seconds, size.slots)
-    log_value = _log_value(money, kind, size, arrive, k, m, d_k, d_m, spread)
+    epochs = _epochs(shape, round_us, d_k, kind.load * float(idle_k.sum()) * size.slots, size.slots)
+    spread = runtime_slots(epochs, round_us)
+    asks = (k, m, d_k, d_m, spread)
+    log_value = _log_value(money, kind, size, arrive, asks)
     law = _law(kind)
     return MarketDraw(
         slots=size.slots,
         idle_k=idle_k,
         idle_m=idle_m,
-        gbps_k=gbps_k,
-        gbps_m=gbps_m,
+        bps_k=bps_k,
+        bps_m=bps_m,
+        expected_k=size.jobs * share_km.sum(axis=1),
+        expected_m=size.jobs * share_km.sum(axis=0),
         arrive=arrive,
         k=k,
         m=m,
         d_k=d_k,
         d_m=d_m,
         epochs=epochs,
-        epoch_seconds=epoch_seconds,
-        gradient_gbit=gradient,
+        epoch_us=epoch_us,
+        gradient_bytes=gradient,
         spread=spread,
-        together=runtime_slots(epochs, epoch_seconds, size.slots),
+        together=runtime_slots(epochs, epoch_us),
         log_value=log_value,
         law=law,
         budget=_budgets(noise, log_value, law),
@@ -159,10 +170,18 @@ def first_jobs(market: MarketDraw, count: int) -> MarketDraw:
     return replace(market, **cut)
 
 
-def runtime_slots(epochs: Ints, seconds_per_epoch: Floats, horizon: int) -> Ints:
-    """tau of (1) rounded up to slots, and never more than a quarter of the horizon."""
-    slots = np.ceil(epochs * seconds_per_epoch / SLOT_SECONDS).astype(np.int64)
-    return np.clip(slots, 1, max(1, horizon // 4))
+def runtime_slots(epochs: Ints, round_us: Ints) -> Ints:
+    """tau of (1) in whole slots, rounded up."""
+    return np.asarray(-(-epochs * round_us // SLOT_US))
+
+
+def exchange_us(gradient_bytes: Ints, bps_k: Ints, bps_m: Ints, d_k: Ints) -> Ints:
+    """2 w / b of (1), b = min(h_k, H_m / d_k), rounded up to a microsecond."""
+    bits = 2 * 8 * gradient_bytes
+    whole, rest = np.divmod(bits * d_k, np.minimum(bps_k * d_k, bps_m))
+    # bits d_k 10^6 would not fit into 64 bits: whole seconds first, then the rest, which is below 2^40.
+    below = np.minimum(bps_k * d_k, bps_m)
+    return np.asarray(whole * _US + -(-rest * _US // below))
 
 
 def _lognormal(rng: np.random.Generator, median: float, sigma: float, count: int) -> Floats:
@@ -176,7 +195,7 @@ def _arrivals(rng: np.random.Generator, size: MarketSize) -> Ints:
     rate = rate * np.where((t // SLOTS_PER_DAY) % 7 >= 5, 0.6, 1.0)
     rate = rate * np.where(_bursts(rng, size.slots), 3.0, 1.0)
     slots = rng.choice(size.slots, size=size.jobs, p=rate / rate.sum())
-    return np.sort(slots).astype(np.int64) + 1
+    return np.sort(slots).astype(np.int64)
 
 
 def _bursts(rng: np.random.Generator, slots: int) -> NDArray[np.bool_]:
@@ -191,27 +210,33 @@ def _bursts(rng: np.random.Generator, slots: int) -> NDArray[np.bool_]:
     return on
 
 
-def _demands(rng: np.random.Generator, kind: MarketKind, size: MarketSize) -> tuple[Ints, Ints, Ints, Ints]:
+def _demands(
+    rng: np.random.Generator, kind: MarketKind, share_km: Floats, jobs: int
+) -> tuple[Ints, Ints, Ints, Ints]:
     """Types and numbers of workers and parameter servers of each job, all (N,)."""
-    share_k = rng.dirichlet(np.full(size.worker_types, 4.0))
-    share_m = rng.dirichlet(np.full(size.server_types, 2.0), size.worker_types)
-    k = rng.choice(size.worker_types, size=size.jobs, p=share_k)
-    ladder = np.cumsum(share_m, axis=1)
-    m = np.minimum((rng.random(size.jobs)[:, None] > ladder[k]).sum(axis=1), size.server_types - 1)
-    d_k = np.clip(np.rint(_lognormal(rng, kind.workers_median, 0.9, size.jobs)), 1, 150).astype(np.int64)
-    d_m = np.maximum(1, np.rint(d_k * rng.uniform(0.15, 0.6, size.jobs))).astype(np.int64)
+    pair = rng.choice(share_km.size, size=jobs, p=share_km.ravel())
+    k, m = np.divmod(pair, share_km.shape[1])
+    d_k = np.clip(np.rint(_lognormal(rng, kind.workers_median, 0.9, jobs)), 1, 150).astype(np.int64)
+    d_m = np.maximum(1, np.rint(d_k * rng.uniform(0.15, 0.6, jobs))).astype(np.int64)
     return k, m, d_k, d_m
 
 
-def _epochs(shape: Floats, seconds: Floats, d_k: Ints, worker_slots: float, horizon: int) -> Ints:
-    """Epochs (N,) with the drawn shape whose spread runtimes offer `worker_slots` in total (by bisection)."""
+def _epochs(shape: Floats, round_us: Ints, d_k: Ints, worker_slots: float, horizon: int) -> Ints:
+    """Epochs (N,) with the drawn shape whose spread runtimes offer `worker_slots` in total (by bisection).
+
+    No job has more epochs than fit into a quarter of the horizon when it is spread.
+    """
+    most = np.maximum(1, max(1, horizon // 4) * SLOT_US // round_us)
+
+    def scaled(scale: float) -> Ints:
+        return np.asarray(np.clip(np.rint(scale * shape).astype(np.int64), 1, most))
+
     low, high = 0.0, 1e7
     for _ in range(60):
         scale = (low + high) / 2
-        epochs = np.maximum(1, np.rint(scale * shape)).astype(np.int64)
-        offered = float((d_k * runtime_slots(epochs, seconds, horizon)).sum())
+        offered = float((d_k * runtime_slots(scaled(scale), round_us)).sum())
         low, high = (scale, high) if offered < worker_slots else (low, scale)
-    return np.maximum(1, np.rint(low * shape)).astype(np.int64)
+    return scaled(low)
 
 
 def _log_value(
@@ -219,13 +244,10 @@ def _log_value(
     kind: MarketKind,
     size: MarketSize,
     arrive: Ints,
-    k: Ints,
-    m: Ints,
-    d_k: Ints,
-    d_m: Ints,
-    spread: Ints,
+    asks: tuple[Ints, Ints, Ints, Ints, Ints],
 ) -> Floats:
-    """log of (w_k d_k + w_m d_m) x location x xi_km x (tau / median)^g x drift, (N,)."""
+    """log of (w_k d_k + w_m d_m) x location x xi_km x (tau / median)^g x drift, (N,); asks = k, m, d_k, d_m, spread tau."""
+    k, m, d_k, d_m, spread = asks
     w_k = rng.uniform(0.15, 0.7, size.worker_types)
     w_m = rng.uniform(0.15, 0.7, size.server_types)
     xi = np.exp(kind.pair_spread * rng.standard_normal((size.worker_types, size.server_types)))
