@@ -32,7 +32,7 @@ class Link:
         if self.a == self.b:
             raise ScenarioError(f"{where} joins a node to itself; drop it")
         for name in ("ab_bps", "ba_bps", "latency_us"):
-            if getattr(self, name) < 0:
+            if not 0 <= getattr(self, name) < math.inf:  # so that NaN is refused too
                 raise ScenarioError(f"{where}.{name} is {getattr(self, name)}; it must be 0 or more")
         if self.shared and self.ab_bps != self.ba_bps:
             raise ScenarioError(

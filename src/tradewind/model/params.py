@@ -34,7 +34,7 @@ def _read(where: str, param: Param, value: Any) -> Any:
                 raise ValueError
         else:
             read = kind(value) if isinstance(value, str | int | float | kind) else value
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         nouns = {bool: "true or false", int: "a whole number", float: "a number"}
         raise InputError(f"found {value!r}; allowed is {nouns.get(kind, 'text')}", where=where) from None
     if param.choices and read not in param.choices:

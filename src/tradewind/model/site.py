@@ -33,7 +33,7 @@ class Node:
                 f"nodes[{self.name}].kind is {self.kind!r}; allowed are {', '.join(NODE_KINDS)}"
             )
         for amount in self.capacity_milli:
-            if amount < 0 or amount > UNLIMITED:
+            if not 0 <= amount <= UNLIMITED:  # so that NaN is refused too
                 raise ScenarioError(
                     f"nodes[{self.name}].capacity is {amount / 1000:g}; it must be 0 or more. "
                     "Leave the resource out where it is unlimited."
