@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tradewind.model.decision import Route, Step
 from tradewind.model.job import Dataset, Fixed, Job, Rounds, Stream
-from tradewind.model.setup import Setup, transport_weight
+from tradewind.model.setup import Setup, transport_fraction
 from tradewind.model.units import MICRO, US_PER_S
 
 
@@ -12,12 +12,18 @@ def _ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
+def _round_div(a: int, b: int) -> int:
+    """a / b to the nearest whole number, halves to the even one: exact, where floats would depend on their size."""
+    whole, rest = divmod(a, b)
+    return whole + (2 * rest > b or (2 * rest == b and whole % 2 == 1))
+
+
 def route_us(setup: Setup, job: Job, route: Route) -> int:
     """Push and pull of the whole model over one route: 2 * (w(hops) * 8 D / bps + latency), in microseconds."""
     hops = len(route.path)
     latency = sum(setup.links[link].latency_us for link in route.path)
-    seconds = transport_weight(setup.transport, hops) * 8 * job.model_bytes / route.bps
-    return 2 * (round(seconds * US_PER_S) + latency)
+    weight, whole = transport_fraction(setup.transport, hops)
+    return 2 * (_round_div(weight * 8 * job.model_bytes * US_PER_S, whole * route.bps) + latency)
 
 
 def comm_us(setup: Setup, job: Job, step: Step) -> int:
@@ -29,12 +35,10 @@ def comm_us(setup: Setup, job: Job, step: Step) -> int:
         case "none":
             return 0
         case "colocated":
-            if len(step.nodes) == 1 or bits == 0:
+            if len(step.nodes) == 1 or bits == 0 or workers == 0:
                 return 0
             # b = min(h_k, H_m / d_k): kept as a fraction so that the rounding is exact
-            return _ceil_div(
-                2 * bits * US_PER_S * max(workers, 1), min(job.worker_bps * workers, job.server_bps)
-            )
+            return _ceil_div(2 * bits * US_PER_S * workers, min(job.worker_bps * workers, job.server_bps))
         case "flows":
             return max((route_us(setup, job, route) for route in step.routes if route.path), default=0)
         case "ring":
@@ -53,6 +57,8 @@ def rate(setup: Setup, job: Job, step: Step) -> tuple[int, int]:
             return (1, 1) if sum(step.workers) >= job.workers_min else (0, 1)
         case Rounds() if work.unit == "worker-slot":
             return sum(step.workers) * MICRO, setup.slot_us
+        case Rounds() if sum(step.workers) == 0:  # a parameter server alone trains nothing
+            return 0, 1
         case Rounds():
             return MICRO, max(1, work.compute_us + comm_us(setup, job, step))
         case Stream() | Dataset():

@@ -30,13 +30,20 @@ SENSE: dict[Objective, Literal["min", "max"]] = {
 }
 
 
-def transport_weight(transport: str, hops: int) -> float:
-    """w(h) of a path of h hops: store-and-forward h, cut-through 1, chunks:K 1 + (h-1)/K."""
+def transport_fraction(transport: str, hops: int) -> tuple[int, int]:
+    """w(h) of a path of h hops as (numerator, denominator): store-and-forward h, cut-through 1, chunks:K 1 + (h-1)/K."""
     if transport == "store-and-forward":
-        return float(hops)
+        return hops, 1
     if transport == "cut-through":
-        return 1.0
-    return 1.0 + (hops - 1) / int(transport.partition(":")[2])
+        return 1, 1
+    pieces = int(transport.partition(":")[2])
+    return pieces + hops - 1, pieces
+
+
+def transport_weight(transport: str, hops: int) -> float:
+    """w(h) as a number."""
+    numerator, denominator = transport_fraction(transport, hops)
+    return numerator / denominator
 
 
 def _check_transport(transport: str) -> None:
@@ -78,7 +85,7 @@ class Setup:
     def __post_init__(self) -> None:
         for name in ("rent", "egress", "forecast"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
-        if self.slot_us <= 0 or self.horizon_us <= 0 or self.horizon_us > LARGEST:
+        if not (0 < self.slot_us <= LARGEST and 0 < self.horizon_us <= LARGEST):
             raise ScenarioError(
                 f"slot_us is {self.slot_us} and horizon_us {self.horizon_us}; both must be positive (at most {LARGEST})"
             )
@@ -97,6 +104,11 @@ class Setup:
             for a, b in getattr(self, name):
                 if not (0 <= a < len(self.nodes) and 0 <= b < second):
                     raise ScenarioError(f"{name}[{a}, {b}] prices something that the scenario does not have")
+        limit = self.transfer_bytes_per_slot
+        if limit is not None and not 0 <= limit <= UNLIMITED:
+            raise ScenarioError(
+                f"transfer_bytes_per_slot is {limit}; it must be 0 or more. Leave it out where it is unlimited."
+            )
         for key, value in self.forecast.items():
             if not math.isfinite(value):
                 raise ScenarioError(f"forecast[{key}] is {value}; it must be a finite number")
