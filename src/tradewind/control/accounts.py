@@ -67,7 +67,7 @@ def _outcomes(scenario: Scenario, run: Run, began_job: Ints, began_us: Ints) -> 
         state[jobs[rows]] = kind
         if kind in ("finished", "left"):
             finish[jobs[rows]] = times[rows]
-    ended = kinds == "ended"
+    ended = (kinds == "ended") | (kinds == "refused")
     work[jobs[ended]] = ints(run, "events", "value")[ended]
     for job in jobs[kinds == "finished"].tolist():
         total = scenario.jobs[job].work.total

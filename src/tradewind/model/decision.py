@@ -102,7 +102,7 @@ class Certificate(NamedTuple):
 class Decision(NamedTuple):
     """An atomic delta: jobs that it does not name go on as they are.
 
-    wake_us  call `decide` again at this time at the latest (None: no timer); replaces the timer set before
+    wake_us  call `decide` again at this time at the latest; replaces the timer set before (None: leaves it)
     why      one line for people
     """
 

@@ -20,7 +20,7 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "job": ("int", "the job concerned, or -1"),
         "value": (
             "int",
-            "voided, ended: work done; changed: row of the scenario's changes; data, slot: slot; accepted: offer",
+            "voided, refused, ended: work done; changed: row of the scenario's changes; data, slot: slot; accepted: offer",
         ),
     },
     "decisions": {

@@ -21,7 +21,7 @@ EventKind = Literal[
     "timer",  # the policy's own wake_us
     "accepted",  # the customer took an offer; value = number of the offer
     "declined",  # the customer refused the price
-    "refused",  # the policy turned the job away
+    "refused",  # the policy turned the job away; value = work done
     "ended",  # the run is over and the job was still there; value = work done
 ]
 

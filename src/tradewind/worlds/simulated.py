@@ -23,36 +23,34 @@ class _Live:
     """A job between arrival and end, as the world knows it."""
 
     __slots__ = (
-        "at",
-        "done",
-        "job",
-        "last_places",
-        "num_den",
-        "number",
-        "since_us",
-        "stamp",
-        "start_us",
-        "steps",
-        "total",
-    )
+        "at", "been_places", "done", "entered_us", "job", "last_places", "mark_done", "mark_us", "next", "num_den",
+        "number", "since_us", "stamp", "start_us", "steps", "total",
+    )  # fmt: skip
 
     def __init__(self, job: Job, total: int | None) -> None:
         self.job = job
         self.total = total
         self.steps: tuple[Step, ...] = ()
-        self.at = -1  # current step, -1: idle
+        self.at = -1  # current step, -1: idle or waiting for the next one
+        self.next = 0  # the step after it
         self.done = 0
         self.since_us = 0
         self.num_den = (0, 1)
         self.stamp = 0
         self.number = -1
         self.start_us = -1
-        self.last_places: frozenset[tuple[int, int]] = frozenset()
+        self.mark_us = -1  # start of a slot, and the work that was done then
+        self.mark_done = 0
+        self.entered_us = -1
+        self.last_places: frozenset[tuple[int, int]] = frozenset()  # of the current step
+        self.been_places: frozenset[tuple[int, int]] = frozenset()  # where it last spent any time before
 
     def progress(self, now_us: int) -> int:
         """Work done by now."""
         num, den = self.num_den
-        return self.done + max(0, now_us - self.since_us) * num // den
+        done = self.done + max(0, now_us - self.since_us) * num // den
+        # a job that waits for the end of a whole slot has done all there is
+        return done if self.total is None or done <= self.total else self.total
 
 
 class SimulatedWorld:
@@ -63,6 +61,7 @@ class SimulatedWorld:
         self._setup = scenario.setup
         self._slots = slots or len(scenario.volumes) > 0
         self._around = Surroundings(scenario.setup)
+        self._failures = any(change.kind in ("node_down", "link_down") for change in scenario.changes)
         self._now = -1
         self._next_job = 0
         self._next_change = 0
@@ -164,7 +163,7 @@ class SimulatedWorld:
             if live.total is not None and isinstance(live.job.work, Dataset) and live.done >= live.total:
                 what = "finished"
             else:
-                self._enter(live, live.at + 1, now)
+                self._enter(live, live.next, now)
                 return
         if what == "released":
             events.append(Event(now, "released", index))
@@ -175,7 +174,7 @@ class SimulatedWorld:
         else:
             events.append(Event(now, "finished", index))
             if live.job.hold == "through":
-                live.num_den, live.at = (0, 1), -1
+                live.num_den, live.at, live.steps = (0, 1), -1, ()  # no failure can cancel what is done
                 live.stamp += 1
                 heappush(self._heap, (now + 1, index, live.stamp, "released"))
             else:
@@ -183,6 +182,8 @@ class SimulatedWorld:
 
     def _credit(self, live: _Live, now: int) -> None:
         """Books the work of the current step up to now; a dataset's chunks count when their step is over."""
+        if self._failures:
+            self._mark(live, now)
         live.done = live.progress(now)
         live.since_us = max(live.since_us, now)
         work = live.job.work
@@ -191,29 +192,33 @@ class SimulatedWorld:
             if now >= step.until_us:
                 live.done += sum(flow.bytes for flow in step.flows) // work.chunk_bytes
 
+    def _mark(self, live: _Live, now: int) -> None:
+        """Remembers the work done when the current slot began: what a failure returns the job to."""
+        boundary = now - now % self._setup.slot_us
+        if live.mark_us < boundary:
+            live.mark_us, live.mark_done = boundary, live.progress(boundary)
+
     def _enter(self, live: _Live, at: int, now: int) -> None:
         """Makes step `at` the current one, waits for it, or idles when there is none."""
         if isinstance(live.job.work, Stream):  # its only appointment is the day it leaves
             return
         live.stamp += 1
-        live.num_den, live.at = (0, 1), -1
+        live.num_den, live.at, live.next = (0, 1), -1, at
         if at >= len(live.steps):
             return
         step = live.steps[at]
         if step.from_us > now:
-            live.at = at - 1
-            live.num_den = (0, 1)
             heappush(self._heap, (step.from_us, live.job.index, live.stamp, "next"))
             return
-        live.at = at
+        live.at, live.next = at, at + 1
         live.num_den = num, den = rate(self._setup, live.job, step)
-        restart = self._restart(live, step) if live.job.restart_us else 0
+        restart = self._restart(live, step, now) if live.job.restart_us else 0
         if live.start_us < 0:
             live.start_us = now
         live.since_us = now + restart
         if num and live.total is not None:
             left = live.total - live.done
-            ripe = live.since_us + max(0, -(-left * den // num))
+            ripe = live.since_us + max(1, -(-left * den // num))  # no step is over at the instant it begins
             work = live.job.work
             if isinstance(work, Rounds) and work.whole_slots:
                 slot = self._setup.slot_us
@@ -225,26 +230,30 @@ class SimulatedWorld:
             heappush(self._heap, (step.until_us, live.job.index, live.stamp, "next"))
 
     @staticmethod
-    def _restart(live: _Live, step: Step) -> int:
-        """Microseconds lost because workers or servers are not where they were."""
-        places = frozenset(zip(step.nodes, step.servers or (0,) * len(step.nodes), strict=True))
-        moved = bool(live.last_places) and places != live.last_places
-        live.last_places = places
+    def _restart(live: _Live, step: Step, now: int) -> int:
+        """Microseconds lost because workers or servers are not where they last spent any time."""
+        live.been_places, live.entered_us = live.last_places, now
+        live.last_places = frozenset(zip(step.nodes, step.servers or (0,) * len(step.nodes), strict=True))
+        moved = bool(live.been_places) and live.last_places != live.been_places
         return live.job.restart_us if moved else 0
 
     # ------------------------------------------------------------------ changes
     def _take_changes(self, now: int, events: list[Event]) -> None:
-        changes, first = self._scenario.changes, self._next_change
+        changes, limits = self._scenario.changes, False
         while self._next_change < len(changes) and changes[self._next_change].at_us <= now:
-            self._around.take(changes[self._next_change])
-            events.append(Event(now, "changed", -1, self._next_change, changes[self._next_change]))
+            change = changes[self._next_change]
+            self._around.take(change)
+            limits = limits or change.kind not in ("price", "egress")
+            events.append(Event(now, "changed", -1, self._next_change, change))
             self._next_change += 1
-        if self._next_change == first:
+        if not limits:
             return
         running = [(v.job, v.number, v.steps) for v in self._live.values() if v.steps]
         for job, failed in self._around.victims(now, running):
             live = self._live[job]
-            live.done = live.progress(now - now % self._setup.slot_us if failed else now)
+            self._credit(live, now)
+            if failed and not isinstance(live.job.work, Dataset):  # chunks count when their step is over
+                live.done = live.mark_done
             live.steps = ()
             live.since_us = now
             self._enter(live, 0, now)
@@ -282,14 +291,18 @@ class SimulatedWorld:
             self._timer = decision.wake_us
         events = []
         for verdict in decision.verdicts:
-            self._live.pop(verdict.job, None)
-            events.append(Event(now, "refused", verdict.job))
+            live = self._live.pop(verdict.job, None)
+            events.append(Event(now, "refused", verdict.job, live.progress(now) if live is not None else 0))
         return events
 
     def _replace(self, plan: Plan, number: int, now: int) -> None:
         live = self._live[plan.job]
         if live.at >= 0:
             self._credit(live, now)
+        if live.start_us == now:  # a step that is replaced at the instant it begins never was
+            live.start_us = -1
+        if live.entered_us == now:
+            live.last_places, live.entered_us = live.been_places, -1
         live.steps, live.number = plan.steps, number
         self._enter(live, 0, now)
 

@@ -7,7 +7,11 @@ from collections.abc import Iterable
 from tradewind.model.decision import Step
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
+from tradewind.model.units import OPEN
 from tradewind.model.view import Change
+
+_Row = tuple[int, int, int]
+"""(0, node, resource) or (1, link, direction)."""
 
 
 class Surroundings:
@@ -61,50 +65,53 @@ class Surroundings:
         newest plans go first (a higher number is newer, then a higher job index) until the rest fits.
         """
         gone: list[tuple[int, bool]] = []
-        used: dict[tuple[int, int, int, int], int] = {}
+        used: dict[_Row, dict[int, int]] = {}
         for job, _, steps in sorted(running, key=lambda entry: (entry[1], entry[0].index)):
             ahead = [step for step in steps if step.until_us > now]
             if any(self._is_dead(step) for step in ahead):
                 gone.append((job.index, True))
                 continue
             claims = [claim for step in ahead for claim in self._claims(now, job, step)]
-            for key, amount, _ in claims:
-                used[key] = used.get(key, 0) + amount
-            if any(used[key] > limit for key, _, limit in claims):
-                for key, amount, _ in claims:
-                    used[key] -= amount
+            for row, slot, amount in claims:
+                book = used.setdefault(row, {})
+                book[slot] = book.get(slot, 0) + amount
+            if any(self._is_over(row, slot, used[row]) for row, slot, _ in claims):
+                for row, slot, amount in claims:
+                    used[row][slot] -= amount
                 gone.append((job.index, False))
         return gone
+
+    def _is_over(self, row: _Row, slot: int, book: dict[int, int]) -> bool:
+        """Whether a row holds more than it has: what is open-ended (slot -1) counts in every booked slot."""
+        kind, number, which = row
+        limit = (self._bps if kind else self._capacity)[number][which]
+        opened = book.get(-1, 0)
+        if slot >= 0:
+            return opened + book[slot] > limit
+        return opened + max((n for at, n in book.items() if at >= 0), default=0) > limit
 
     def _is_dead(self, step: Step) -> bool:
         return any(self.node_is_down(node) for node in step.nodes) or any(
             self.link_is_down(link) for route in step.routes for link in route.path
         )
 
-    def _claims(self, now: int, job: Job, step: Step) -> list[tuple[tuple[int, int, int, int], int, int]]:
-        """((slot or -1, 0 node / 1 link, number, resource or direction), amount, limit) of a step.
-
-        Open-ended steps count in every slot; they are compared among themselves (slot -1), which is exact for
-        scenarios that do not mix them with bookings, and each booked slot is compared by itself.
-        """
+    def _claims(self, now: int, job: Job, step: Step) -> list[tuple[_Row, int, int]]:
+        """(row, slot or -1 for an open-ended step, amount) of everything that a step needs from now on."""
         slot_us, setup = self._setup.slot_us, self._setup
-        first = max(step.from_us, now) // slot_us
-        slots = range(first, -(-step.until_us // slot_us)) if step.until_us <= setup.horizon_us else (-1,)
-        found = []
+        amounts: list[tuple[_Row, int]] = []
         servers = step.servers or (0,) * len(step.nodes)
-        for slot in slots:
-            for node, workers, ps in zip(step.nodes, step.workers, servers, strict=True):
-                for demand, count in ((job.worker, workers), (job.server, ps)):
-                    for resource, milli in demand:
-                        for at in setup.lineage[node]:
-                            limit = self._capacity[at][resource]
-                            found.append(((slot, 0, at, resource), milli * count, limit))
-            for route in step.routes:
-                for link, direction in directions(
-                    setup, route.src, route.path, both=route.duplex == "push-pull"
-                ):
-                    found.append(((slot, 1, link, direction), route.bps, self._bps[link][direction]))
-        return found
+        for node, workers, ps in zip(step.nodes, step.workers, servers, strict=True):
+            for demand, count in ((job.worker, workers), (job.server, ps)):
+                for resource, milli in demand:
+                    amounts += [((0, at, resource), milli * count) for at in setup.lineage[node]]
+        for route in step.routes:
+            both = route.duplex == "push-pull"
+            for link, direction in directions(setup, route.src, route.path, both=both):
+                amounts.append(((1, link, direction), route.bps))
+        slots: Iterable[int] = (-1,)
+        if step.until_us < OPEN:
+            slots = range(max(step.from_us, now) // slot_us, -(-step.until_us // slot_us))
+        return [(row, slot, amount) for slot in slots for row, amount in amounts]
 
 
 def directions(setup: Setup, src: int, path: tuple[int, ...], *, both: bool) -> list[tuple[int, int]]:
