@@ -18,8 +18,9 @@ class Record:
     __slots__ = (
         "cap_used", "chunks_done", "comm_span_us", "comm_us",
         "committed_us", "customer", "data_slot", "done", "finish_us", "holds", "job",
-        "last_end_us", "last_nodes", "last_places", "paid", "promise_us", "rules", "since_us", "start_us", "state",
-        "steps", "total", "unbilled_us", "volumes",
+        "last_end_us", "last_nodes", "last_places",
+        "mark_done", "mark_us", "number", "paid", "promise_us", "rules", "since_us", "start_us", "state",
+        "steps", "steps_run", "total", "unbilled_us", "void_slot", "volumes",
     )  # fmt: skip
 
     def __init__(self, job: Job, customer: Customer, total: int | None, rules: tuple[Rule, ...]) -> None:
@@ -27,6 +28,11 @@ class Record:
         self.state = "waiting"
         self.steps: tuple[Step, ...] = ()
         self.committed_us = 0
+        self.number = -1  # of the decision that made the plan: the higher, the newer
+        self.void_slot = -1  # slot in which a plan of this job was last cancelled
+        self.mark_us = -1  # start of a slot, and the work that was done then
+        self.mark_done = 0
+        self.steps_run = 0  # steps that came true
         self.holds: list[tuple[int, int, int]] = []
         self.done = 0
         self.since_us = 0  # work before this instant is in `done`

@@ -8,6 +8,7 @@ from math import fsum
 from tradewind.audit.record import Record
 from tradewind.model.job import Rounds
 from tradewind.model.setup import Setup
+from tradewind.model.units import UNLIMITED
 
 
 def value_usd(setup: Setup, record: Record) -> tuple[float, bool]:
@@ -26,11 +27,33 @@ def value_usd(setup: Setup, record: Record) -> tuple[float, bool]:
     return worth.value((record.finish_us - 1) // setup.slot_us - job.arrive_us // setup.slot_us), False
 
 
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value below which a share lies, on a straight line between neighbours; 0 where there is none."""
+    if not values:
+        return 0.0
+    ordered, at = sorted(values), share * (len(values) - 1)
+    low = int(at)
+    high = min(low + 1, len(values) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
+
+
+def utilisation(setup: Setup, used: Sequence[int], end_us: int) -> dict[str, float]:
+    """Mean share in use of each resource that some host has a limit on; used: milli-unit-microseconds."""
+    found = {}
+    for r, name in enumerate(setup.resources):
+        limits = (setup.nodes[host].capacity_milli[r] for host in setup.hosts)
+        if total := sum(limit for limit in limits if limit != UNLIMITED):
+            found[f"utilisation_{name}"] = used[r] / (total * max(1, end_us))
+    return found
+
+
 def results(setup: Setup, records: Sequence[Record], costs: dict[str, float]) -> dict[str, float]:
     """The metrics that the audit vouches for."""
     over = [r for r in records if r.state in ("finished", "left")]
     finished = [r for r in records if r.state == "finished"]
-    waits = [(r.finish_us - r.job.arrive_us) / 1e6 for r in finished]
+    times = [(r.finish_us - r.job.arrive_us) / 1e6 for r in finished]
+    waits = [(r.start_us - r.job.arrive_us) / 1e6 for r in records if r.start_us >= 0]
+    ran = [r.steps_run for r in records if r.steps_run]
     first = min((r.job.arrive_us for r in records), default=0)
     last = max((r.finish_us for r in over), default=first)
     values = [value_usd(setup, r) for r in records]
@@ -44,11 +67,16 @@ def results(setup: Setup, records: Sequence[Record], costs: dict[str, float]) ->
         "welfare_usd": fsum(v for v, _ in values) - costs["cost_usd"],
         "utility": fsum(v for v, of_progress in values if of_progress),
         "epoch_s": sum(r.comm_us for r in records) / span / 1e6 if span else 0.0,
-        "jct_mean_s": fsum(waits) / len(waits) if waits else 0.0,
+        "jct_mean_s": fsum(times) / len(times) if times else 0.0,
+        "jct_p50_s": quantile(times, 0.5),
+        "jct_p99_s": quantile(times, 0.99),
+        "wait_mean_s": fsum(waits) / len(waits) if waits else 0.0,
         "makespan_s": (last - first) / 1e6,
         "jobs": float(len(records)),
         "jobs_accepted": float(sum(r.state not in ("refused", "declined") for r in records)),
         "jobs_completed": float(len(over)),
         "jobs_refused": float(sum(r.state == "refused" for r in records)),
         "jobs_declined": float(sum(r.state == "declined" for r in records)),
+        "jobs_unfinished": float(sum(r.state == "unfinished" for r in records)),
+        "steps_mean": sum(ran) / len(ran) if ran else 0.0,
     }

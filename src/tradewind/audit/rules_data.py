@@ -86,14 +86,15 @@ def chunks_exist(case: Case) -> Violation | None:
 
 
 def workers_keep_up_with_the_chunks(case: Case) -> Violation | None:
-    """P * g_r >= E * sum_r' h_r'r, so a ceiling per site (Eris (2b)); P in thousandths."""
-    work = case.record.job.work
+    """P * g_r >= E * sum_r' h_r'r, so a ceiling per site (Eris (2b)); P in thousandths, less in a part of a slot."""
+    work, slot_us = case.record.job.work, case.setup.slot_us
     assert isinstance(work, Dataset)
     for step in case.plan.steps:
         workers = dict(zip(step.nodes, step.workers, strict=True))
         for node, size in _sums(step)[1].items():
             need = 1000 * work.epochs * (size // work.chunk_bytes)
-            over = need - work.chunk_epochs_per_worker_slot_milli * workers.get(node, 0)
+            rate = work.chunk_epochs_per_worker_slot_milli * workers.get(node, 0)
+            over = need - rate * (step.until_us - step.from_us) / slot_us
             if over > 0:
                 return case.broken(
                     "data.workers", f"{size // work.chunk_bytes} chunks for {workers.get(node, 0)} workers", node=node,

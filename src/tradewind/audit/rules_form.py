@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from math import isfinite
+
 from tradewind.audit.record import Case
+from tradewind.audit.rules_network import walk
+from tradewind.model.decision import Step
+from tradewind.model.job import Dataset, Stream
 from tradewind.model.result import Violation
 from tradewind.model.units import OPEN
 
@@ -21,8 +26,10 @@ def is_plainly_sound(case: Case) -> bool:
         return True
     if len(steps) > 1 or case.down_nodes or case.down_links:
         return False
-    begin, until, nodes, workers, servers, flows, routes, _ = steps[0]
-    if begin != case.now_us or until != OPEN or servers or flows or routes or len(nodes) != len(workers):
+    begin, until, nodes, workers, servers, flows, routes, usd = steps[0]
+    if begin != case.now_us or type(begin) is not int or until != OPEN or len(nodes) != len(workers):
+        return False
+    if servers or flows or routes or usd:
         return False
     hosts, total = case.setup.host_set, 0
     for node, count in zip(nodes, workers, strict=True):
@@ -55,13 +62,25 @@ def form_is_sound(case: Case) -> Violation | None:
         for count in workers + servers:
             if not _is_int(count) or count < 0:
                 return case.broken("form.count", f"{count!r} is no whole number of workers or servers")
-        for flow in step.flows:
-            if (
-                not all(_is_int(v) and v >= 0 for v in flow)
-                or flow.src >= nodes_total
-                or flow.dst >= nodes_total
-            ):
-                return case.broken("form.flow", f"{flow} is no flow")
+        if (step.flows or step.routes or step.usd) and (broken := _extras_are_sound(case, step)) is not None:
+            return broken
+    return None
+
+
+def _extras_are_sound(case: Case, step: Step) -> Violation | None:
+    """Flows of jobs with data between nodes, routes that are paths, an amount of money."""
+    nodes_total = len(case.setup.nodes)
+    for flow in step.flows:
+        if not isinstance(case.record.job.work, Stream | Dataset):
+            return case.broken("form.flow", "a flow of data, but the job has no data", at_us=step.from_us)
+        fine = len(flow) == 3 and all(_is_int(v) and v >= 0 for v in flow)
+        if not fine or flow.src >= nodes_total or flow.dst >= nodes_total:
+            return case.broken("form.flow", f"{flow} is no flow", at_us=step.from_us)
+    for route in step.routes:
+        if (broken := walk(case, route)) is not None:
+            return broken
+    if not isfinite(step.usd):
+        return case.broken("form.usd", f"the step costs {step.usd} USD; it must be a finite number")
     return None
 
 
@@ -97,11 +116,19 @@ def workers_are_in_range(case: Case) -> Violation | None:
     job = case.record.job
     for step in case.plan.steps:
         total = sum(step.workers)
+        if step.servers and not job.servers and any(step.servers):
+            return case.broken(
+                "servers.number",
+                f"{sum(step.servers)} parameter servers; the job has none",
+                at_us=step.from_us,
+                amount=sum(step.servers),
+            )
         if total and not job.workers_min <= total <= job.workers_max:
             return case.broken(
                 "workers.range",
                 f"{total} workers; allowed are {job.workers_min} to {job.workers_max}",
                 at_us=step.from_us,
+                amount=total - job.workers_max if total > job.workers_max else total - job.workers_min,
             )
         if not total and not any(step.servers):
             return case.broken(
@@ -119,6 +146,7 @@ def servers_are_in_number(case: Case) -> Violation | None:
                 "servers.number",
                 f"{sum(step.servers)} parameter servers; needed are {job.servers}",
                 at_us=step.from_us,
+                amount=sum(step.servers) - job.servers,
             )
     return None
 
@@ -141,22 +169,30 @@ def places_are_allowed(case: Case) -> Violation | None:
 
 
 def nodes_are_up(case: Case) -> Violation | None:
-    """No step uses a node (or a node under it) or a link that is down."""
+    """No step uses a node that is down (or below one that is), or a link that is down or ends at such a node."""
     if not case.down_nodes and not case.down_links:
         return None
-    parents = [node.parent for node in case.setup.nodes]
     for step in case.plan.steps:
         for node in step.nodes:
-            at = node
-            while at >= 0:
-                if at in case.down_nodes:
-                    return case.broken("places.up", "the node is down", node=node)
-                at = parents[at]
+            if _is_down(case, node):
+                return case.broken("places.up", "the node is down", node=node, at_us=step.from_us)
         for route in step.routes:
-            for link in route.path:
-                if link in case.down_links:
-                    return case.broken("routes.up", f"link {link} is down")
+            for number in route.path:
+                link = case.setup.links[number]
+                if number in case.down_links or _is_down(case, link.a) or _is_down(case, link.b):
+                    return case.broken(
+                        "routes.up", f"link {number} is down", node=route.src, at_us=step.from_us
+                    )
     return None
+
+
+def _is_down(case: Case, node: int) -> bool:
+    """A node is down with every node above it."""
+    while node >= 0:
+        if node in case.down_nodes:
+            return True
+        node = case.setup.nodes[node].parent
+    return False
 
 
 def pinned_workers_stay(case: Case) -> Violation | None:

@@ -21,6 +21,12 @@ def offer_is_sound(setup: Setup, record: Record, offer: Offer) -> Violation | No
         return Violation(
             "market.plan", job.id, detail="an offer must carry the plan that would be carried out"
         )
+    if type(offer.finish_us) is not int or offer.finish_us <= job.arrive_us:
+        return Violation(
+            "market.promise",
+            job.id,
+            detail=f"promised for {offer.finish_us!r} us; it came at {job.arrive_us}",
+        )
     if offer.unit_usd:
         demand: dict[int, float] = {}
         for resource, milli in job.worker:
@@ -67,7 +73,7 @@ def choice(setup: Setup, record: Record, quote: Quote, taken: int) -> Violation 
                 "market.choice", record.job.id, amount=max(good), detail="declined an offer that was good"
             )
         return None
-    mine = gains[taken]
+    mine = gains[taken] if taken < len(gains) else None
     if mine is None:
         return Violation("market.choice", record.job.id, detail="took an offer beyond its means")
     if max(good) > mine:

@@ -1,14 +1,14 @@
-"""Rules of work: caps over a job's life, and what is left after a failure."""
+"""Rules of work: what may still be done, and caps over a job's life."""
 
 from __future__ import annotations
 
-from tradewind.audit.bills import Bills
-from tradewind.audit.record import Case, Record
-from tradewind.audit.work import WorkBook
+from math import ceil, floor
+
+from tradewind.audit.record import Case
+from tradewind.audit.work import speed
+from tradewind.model.decision import Step
 from tradewind.model.result import Violation
-from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN
-from tradewind.model.view import Event
 
 
 def worker_slots_are_left(case: Case) -> Violation | None:
@@ -41,9 +41,8 @@ def caps_are_kept(case: Case) -> Violation | None:
         for step in record.steps:
             begin, end = max(step.from_us, record.since_us), min(step.until_us, case.now_us)
             used += milli * sum(step.workers) * max(0, end - begin)
-        for step in case.plan.steps:
-            if step.until_us != OPEN:
-                used += milli * sum(step.workers) * (step.until_us - step.from_us)
+        for step, span in zip(case.plan.steps, _spans_us(case), strict=True):
+            used += milli * sum(step.workers) * span
             if used > cap * slot_us:
                 over = (used / slot_us - cap) / 1000
                 name = case.setup.resources[resource]
@@ -53,20 +52,22 @@ def caps_are_kept(case: Case) -> Violation | None:
     return None
 
 
-def settle_void(
-    setup: Setup, work: WorkBook, bills: Bills, record: Record, event: Event, found: list[Violation]
-) -> None:
-    """A cancelled plan keeps the work of the last slot boundary (failure) or all of it (capacity shrank)."""
-    boundary = event.at_us - event.at_us % setup.slot_us
-    if boundary > record.since_us:
-        work.accrue(record, boundary)
-    least = record.done
-    work.accrue(record, event.at_us)
-    bills.post(record, event.at_us)
-    if event.value != least and abs(event.value - record.done) > 1:
-        detail = (
-            f"work kept is {event.value}; the last checkpoint had {least}, until now {record.done} was done"
-        )
-        found.append(Violation("work.kept", record.job.id, detail=detail))
-    record.done = event.value
-    record.state = "voided"
+def _spans_us(case: Case) -> list[int]:
+    """How long each step of a plan will last: an open-ended one until the work is done."""
+    record, spans = case.record, []
+    done = record.done + sum(_done(case, s, record.since_us, case.now_us) for s in record.steps)
+    for step in case.plan.steps:
+        span = step.until_us - step.from_us
+        if step.until_us == OPEN:
+            pace = speed(case.setup, record.job, step)
+            left = (record.total or 0) - done
+            span = max(0, ceil(left / pace)) if pace else 0
+        done += _done(case, step, step.from_us, step.from_us + span)
+        spans.append(span)
+    return spans
+
+
+def _done(case: Case, step: Step, begin_us: int, end_us: int) -> int:
+    """Work that a step does between two instants."""
+    span = min(step.until_us, end_us) - max(step.from_us, begin_us)
+    return floor(max(0, span) * speed(case.setup, case.record.job, step))

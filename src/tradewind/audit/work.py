@@ -34,7 +34,7 @@ def comm_time_us(setup: Setup, job: Job, step: Step) -> int:
                 )
         return worst
     if work.comm == "colocated":
-        if len(step.nodes) <= 1 or not bits:
+        if len(step.nodes) <= 1 or not bits or not n:
             return 0
         return ceil(2 * bits * 10**6 / min(Fraction(job.worker_bps), Fraction(job.server_bps, n)))
     if n <= 1 or not bits:
@@ -52,6 +52,8 @@ def speed(setup: Setup, job: Job, step: Step) -> Fraction | int:
     if isinstance(work, Rounds):
         if work.unit == "worker-slot":
             return Fraction(sum(step.workers) * 10**6, setup.slot_us)
+        if not any(step.workers):
+            return 0
         return Fraction(10**6, max(1, work.compute_us + comm_time_us(setup, job, step)))
     return 0
 
@@ -61,11 +63,28 @@ class WorkBook:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
+        self.used = [0] * len(setup.resources)  # milli-unit-microseconds of each resource
+
+    def mark(self, record: Record, now_us: int) -> None:
+        """Writes down what was done when the current slot began: a failure returns the job to it."""
+        boundary = now_us - now_us % self._setup.slot_us
+        if record.mark_us >= boundary:
+            return
+        record.mark_us = boundary
+        kept = (record.done, record.since_us, record.start_us, record.last_places)
+        sums = (record.comm_us, record.comm_span_us, record.steps_run, dict(record.chunks_done))
+        used, caps = self.used[:], dict(record.cap_used)
+        if boundary > record.since_us:
+            self.accrue(record, boundary)
+        record.mark_done = record.done
+        record.done, record.since_us, record.start_us, record.last_places = kept
+        record.comm_us, record.comm_span_us, record.steps_run, record.chunks_done = sums
+        self.used, record.cap_used = used, caps
 
     def accrue(self, record: Record, until_us: int) -> None:
         """Adds the work of the committed steps from record.since_us to until_us."""
         job, work = record.job, record.job.work
-        if type(work) is Fixed and len(record.steps) == 1 and not job.restart_us and not job.caps:
+        if type(work) is Fixed and len(record.steps) == 1 and not (job.restart_us or job.caps or job.servers):
             self._accrue_fixed(record, record.steps[0], until_us)
             return
         for step in record.steps:
@@ -81,28 +100,41 @@ class WorkBook:
                         record.chunks_done[flow.src] = record.chunks_done.get(flow.src, 0) + n
                         record.done += n
             else:
-                begin += self._restart_us(record, step)
-                if begin < end:
-                    record.done += floor((end - begin) * speed(self._setup, job, step))
+                ready = begin + self._restart_us(record, step)
+                if ready < end:
+                    done = record.done + floor((end - ready) * speed(self._setup, job, step))
+                    record.done = done if record.total is None else min(done, record.total)
             if isinstance(work, Rounds) and work.comm != "none" and work.unit == "round":
-                record.comm_us += (end - max(step.from_us, record.since_us)) * comm_time_us(
-                    self._setup, job, step
-                )
-                record.comm_span_us += end - max(step.from_us, record.since_us)
-            for resource, milli in job.worker if job.caps else ():
-                used = milli * sum(step.workers) * (end - begin)
-                record.cap_used[resource] = record.cap_used.get(resource, 0) + used
+                record.comm_us += (end - begin) * comm_time_us(self._setup, job, step)
+                record.comm_span_us += end - begin
+            self._count(record, step, end - begin)
         record.since_us = max(record.since_us, until_us)
 
-    @staticmethod
-    def _accrue_fixed(record: Record, step: Step, until_us: int) -> None:
+    def _count(self, record: Record, step: Step, span_us: int) -> None:
+        """What the step used: for utilisation and for the job's caps."""
+        job = record.job
+        record.steps_run += 1
+        workers = sum(step.workers)
+        for resource, milli in job.worker:
+            self.used[resource] += milli * workers * span_us
+            if job.caps:
+                record.cap_used[resource] = record.cap_used.get(resource, 0) + milli * workers * span_us
+        if step.servers:
+            for resource, milli in job.server:
+                self.used[resource] += milli * sum(step.servers) * span_us
+
+    def _accrue_fixed(self, record: Record, step: Step, until_us: int) -> None:
         """The same for the plainest case: a fixed job with one step."""
         begin, end = max(step.from_us, record.since_us), min(step.until_us, until_us)
         if begin < end:
             if record.start_us < 0:
                 record.start_us = begin
-            if sum(step.workers) >= record.job.workers_min:
+            workers, job = sum(step.workers), record.job
+            if workers >= job.workers_min:
                 record.done += end - begin
+            record.steps_run += 1
+            for resource, milli in job.worker:
+                self.used[resource] += milli * workers * (end - begin)
         record.since_us = max(record.since_us, until_us)
 
     def finish_us(self, record: Record) -> int | None:
@@ -112,7 +144,7 @@ class WorkBook:
         job, done = record.job, record.done
         if type(job.work) is Fixed and len(record.steps) == 1 and not job.restart_us:
             step = record.steps[0]
-            ready = max(step.from_us, record.since_us) + max(0, record.total - done)
+            ready = max(step.from_us, record.since_us) + max(1, record.total - done)
             return ready if sum(step.workers) >= job.workers_min and ready <= step.until_us else None
         if isinstance(job.work, Dataset):
             for step in record.steps:
@@ -130,7 +162,7 @@ class WorkBook:
             begin += self._restart_us(record, step)
             pace = speed(self._setup, job, step)
             if pace:
-                ready = begin + max(0, ceil((record.total - done) / pace))
+                ready = begin + max(1, ceil((record.total - done) / pace))
                 if isinstance(job.work, Rounds) and job.work.whole_slots:
                     ready = (
                         start_us + ceil(Fraction(ready - start_us, self._setup.slot_us)) * self._setup.slot_us
@@ -138,7 +170,7 @@ class WorkBook:
                 if ready <= step.until_us:
                     record.last_places = places
                     return ready
-                done += floor(max(0, step.until_us - begin) * pace)
+                done = min(record.total, done + floor(max(0, step.until_us - begin) * pace))
         record.last_places = places
         return None
 
