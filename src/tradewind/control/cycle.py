@@ -82,7 +82,11 @@ class Loop:
         """Quote, audit the offers, ask the customer, commit what was taken."""
         job = self.ledger.job(index)
         quote = self._quote(job)
-        if found := self.audit.check_quote(now, quote):
+        try:
+            found = self.audit.check_quote(now, quote)
+        except (TypeError, AttributeError, ValueError) as error:
+            raise self._no_plan(error) from error
+        if found:
             raise Refused(found)
         taken = self.world.ask(quote) if quote.offers else -1
         self.journal.quote(now, quote, taken)
@@ -123,9 +127,9 @@ class Loop:
         except Exception as error:
             raise self._blame(error) from error
         self.decide_s.append(perf_counter() - begin)
-        if not isinstance(quote, Quote):
+        if not isinstance(quote, Quote) or quote.job != job.index:
             raise PolicyError(
-                f"{self.spec.name} answered job {job.id} with {type(quote).__name__}; it must be a Quote"
+                f"{self.spec.name} answered job {job.id} with {type(quote).__name__}; it must be a Quote for this job"
             )
         return quote
 
@@ -134,8 +138,16 @@ class Loop:
         at = f"{self.ledger.now_us} us (slot {self.ledger.slot})"
         return PolicyError(f"{self.spec.name} failed at {at}: {type(error).__name__}: {error}")
 
+    def _no_plan(self, error: Exception) -> PolicyError:
+        """What the audit cannot even read is no decision."""
+        return PolicyError(f"{self.spec.name} answered something that is no plan: {error}")
+
     def _carry_out(self, now: int, decision: Decision) -> None:
-        if found := self.audit.check(now, decision):
+        try:
+            found = self.audit.check(now, decision)
+        except (TypeError, AttributeError, ValueError) as error:
+            raise self._no_plan(error) from error
+        if found:
             raise Refused(found)
         self._number += 1
         after = self.world.apply(self._number, decision)
