@@ -148,18 +148,22 @@ class _Master:
 
     def add(self, pool: Pool, chosen: list[int]) -> None:
         problem, f = self.problem, len(self.flows)
+        resource, data, weight = (
+            problem.graph.resource.tolist(),
+            problem.data.tolist(),
+            problem.weight.tolist(),
+        )
         starts: list[int] = []
         index: list[int] = []
         value: list[float] = []
         for k in chosen:
             arcs = pool.arcs[k]
-            load = float(problem.data[pool.flow[k]] * problem.weight[len(arcs)])
+            load = float(data[pool.flow[k]] * weight[len(arcs)])
             starts.append(len(index))
             index.append(self.row_of[pool.flow[k]])
             value.append(1.0)
-            for r in problem.graph.resource[list(arcs)].tolist():
-                index.append(r + f)
-                value.append(load)
+            index.extend([resource[a] + f for a in arcs])
+            value.extend([load] * len(arcs))
         count = len(chosen)
         self.columns.extend(chosen)
         zeros = np.zeros(count)
@@ -193,10 +197,17 @@ class _Master:
         return [(k, v) for k, v in zip(self.columns, x, strict=True) if v > 1e-9]
 
 
-def admitted(problem: Gather, room: Ints, flow: int, arcs: tuple[int, ...]) -> bool:
-    """Does the room of every resource on the path hold this flow on its own?"""
-    need = problem.data[flow] * problem.weight[len(arcs)]
-    return bool((room[problem.graph.resource[list(arcs)]] >= need).all())
+def usable(problem: Gather, room: Ints, pool: Pool, bans: Bans = NO_BANS) -> list[int]:
+    """Pooled paths that their flow may use and whose every resource could hold the flow on its own."""
+    free = room[problem.graph.resource].tolist()
+    data, weight = problem.data.tolist(), problem.weight.tolist()
+    found: list[int] = []
+    for k, (flow, arcs) in enumerate(zip(pool.flow, pool.arcs, strict=True)):
+        need = data[flow] * weight[len(arcs)]
+        banned = bans.get(flow)
+        if all(free[a] >= need for a in arcs) and (banned is None or banned.isdisjoint(arcs)):
+            found.append(k)
+    return found
 
 
 def relax(problem: Gather, sink: int, room: Ints, pool: Pool, stop: Stop, bans: Bans = NO_BANS) -> Relaxed:
@@ -210,7 +221,7 @@ def relax(problem: Gather, sink: int, room: Ints, pool: Pool, stop: Stop, bans: 
     flows = master.flows.tolist()
     for f in flows:
         pool.add(f, found.path(f))
-    master.add(pool, [k for k in range(len(pool.flow)) if _usable(problem, room, pool, k, bans)])
+    master.add(pool, usable(problem, room, pool, bans))
     value, optimal = INFINITY, False
     for _ in range(stop.rounds):
         value, convex, dual = master.solve()
@@ -233,18 +244,13 @@ def relax(problem: Gather, sink: int, room: Ints, pool: Pool, stop: Stop, bans: 
     return Relaxed(value=value, bound=best, price=price, share=master.shares(), optimal=optimal)
 
 
-def _usable(problem: Gather, room: Ints, pool: Pool, k: int, bans: Bans) -> bool:
-    flow, arcs = pool.flow[k], pool.arcs[k]
-    return admitted(problem, room, flow, arcs) and bans.get(flow, frozenset()).isdisjoint(arcs)
-
-
 def best_of_pool(problem: Gather, room: Ints, pool: Pool, unit: float, nodes: int) -> Routing | None:
     """Restricted master as a MILP: one pooled path per flow, least time; None if nothing was found.
 
     room (R,) only says which paths are admitted; unit: a time near the answer's, for scaling. HiGHS stops after
     `nodes` branch-and-bound nodes. No start is handed over: its own dives end better than repairs of ours.
     """
-    columns = [k for k in range(len(pool.flow)) if _usable(problem, room, pool, k, NO_BANS)]
+    columns = usable(problem, room, pool)
     flows = sorted({pool.flow[k] for k in columns})
     row_of = {f: i for i, f in enumerate(flows)}
     h = highspy.Highs()

@@ -82,9 +82,11 @@ def degree_levels(problem: Gather, hops: Ints) -> Floats:
     return np.where(cut, np.inf, need / np.maximum(around, 1))
 
 
-def sharpen(problem: Gather, sink: int, price: Floats, low: Fraction, high: float) -> Fraction:
+def sharpen(
+    problem: Gather, sink: int, price: Floats, low: Fraction, high: float, steps: int = 24
+) -> Fraction:
     """The highest level below `high` that prices (R,) refute, by bisection; `low` must be refuted by them."""
-    for _ in range(24):
+    for _ in range(steps):
         if float(low) >= high * (1 - 1e-9):
             break
         middle = Fraction((float(low) + high) / 2).limit_denominator(1 << 20)
@@ -97,13 +99,21 @@ def sharpen(problem: Gather, sink: int, price: Floats, low: Fraction, high: floa
     return low
 
 
-def relaxed_level(problem: Gather, sink: int, pool: Pool) -> tuple[Relaxed, Fraction]:
-    """The LP over all paths (Problem 4): (relaxation in units of the capacities, a level it refutes)."""
-    relaxed = relax(problem, sink, problem.capacity, pool, Stop())
-    level = Fraction(relaxed.bound * (1 - 1e-9)).limit_denominator(1 << 30)
+def wide_room(problem: Gather) -> tuple[Ints, int]:
+    """Room (R,) proportional to capacity that admits every path, and the factor: time = λ * factor."""
+    largest = int(problem.data.max()) * int(problem.weight[-1])
+    factor = -(-largest // int(problem.capacity.min()))
+    return problem.capacity * factor, factor
+
+
+def relaxed_level(problem: Gather, sink: int, pool: Pool) -> tuple[Relaxed, float, Fraction]:
+    """The LP over all paths (Problem 4): (relaxation, its time, a level that its prices refute)."""
+    room, factor = wide_room(problem)
+    relaxed = relax(problem, sink, room, pool, Stop())
+    level = Fraction(relaxed.bound * factor * (1 - 1e-9)).limit_denominator(1 << 30)
     while not refutes(problem, sink, level, relaxed.price):
         level *= Fraction(999_999, 1_000_000)
-    return relaxed, level
+    return relaxed, relaxed.value * factor, level
 
 
 def integer_level(
@@ -138,16 +148,28 @@ class Verdict:
 def decide(problem: Gather, sink: int, room: Ints, pool: Pool, max_nodes: int) -> Verdict:
     """Branch and price: a routing with load <= room (R,), or the tree that refutes it."""
     left = [max_nodes]
-    routing, proof = _decide(problem, sink, room, pool, {}, left)
+    routing, proof = _decide(_Question(problem, sink, room, pool), {}, None, left)
     return Verdict(routing, proof, max_nodes - left[0])
 
 
+@dataclass(frozen=True, slots=True)
+class _Question:
+    problem: Gather
+    sink: int
+    room: Ints
+    pool: Pool
+
+
 def _decide(
-    problem: Gather, sink: int, room: Ints, pool: Pool, bans: dict[int, frozenset[int]], left: list[int]
+    ask: _Question, bans: dict[int, frozenset[int]], hint: Floats | None, left: list[int]
 ) -> tuple[Routing | None, Proof | None]:
+    """One node of the tree; hint: the prices of the node above, which may refute this one without an LP."""
+    problem, sink, room, pool = ask.problem, ask.sink, ask.room, ask.pool
     if left[0] <= 0:
         return None, None
     left[0] -= 1
+    if hint is not None and lagrangian(problem, sink, room, hint, bans).bound > SURE:
+        return None, leaf_of(hint)
     relaxed = relax(problem, sink, room, pool, Stop(fits=1.0, exceeds=SURE), bans)
     if relaxed.bound > SURE:
         return None, leaf_of(relaxed.price)
@@ -166,7 +188,7 @@ def _decide(
     for banned in (second, first):
         child = dict(bans)
         child[flow] = bans.get(flow, frozenset()) | frozenset(banned)
-        routing_below, proof = _decide(problem, sink, room, pool, child, left)
+        routing_below, proof = _decide(ask, child, relaxed.price, left)
         if routing_below is not None or proof is None:
             return routing_below, None
         proofs.append(proof)

@@ -27,6 +27,7 @@ from tradewind.maths.wan_bound import (
     refutes,
     relaxed_level,
     sharpen,
+    wide_room,
 )
 from tradewind.maths.wan_problem import (
     Gather,
@@ -37,6 +38,7 @@ from tradewind.maths.wan_problem import (
     time_of,
 )
 from tradewind.maths.wan_search import Effort, best_draw, repair
+from tradewind.maths.wan_squeeze import squeeze
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,9 @@ class Settings:
     """How far to go: stop at time <= (1 + gap) * bound; counts of draws, moves and nodes limit the work.
 
     Networks of up to tree_size nodes are settled by branch and price, at most tree_nodes nodes a time; on
-    larger ones the restricted MILP runs `rounds` times with at most mip_nodes nodes.
+    larger ones the restricted MILP runs `rounds` times with at most mip_nodes nodes. prices_kept and squeezes:
+    prices of earlier sinks, and rounds of multiplicative weights, that are tried before an LP. Up to presort_size
+    nodes the sinks are ordered by such quick bounds, beyond it by their degree bound.
     """
 
     gap: Fraction = Fraction(0)
@@ -56,6 +60,8 @@ class Settings:
     tree_size: int = 30
     tree_nodes: int = 2000
     prices_kept: int = 4
+    squeezes: int = 80
+    presort_size: int = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +122,8 @@ def solve(problem: Gather, settings: Settings, sinks: Ints | None = None) -> Ans
     if allowed.size == 0:
         raise ValueError("no allowed sink can be reached by every source")
     levels = degree_levels(problem, hops)
+    if problem.graph.nodes <= settings.presort_size:
+        levels = np.maximum(levels, _quick_levels(problem, allowed, settings.squeezes))
     order = allowed[np.argsort(levels[allowed], kind="stable")].tolist()
     work = _Work(problem, hops, settings)
     for sink in order:
@@ -131,6 +139,16 @@ def solve(problem: Gather, settings: Settings, sinks: Ints | None = None) -> Ans
     )
 
 
+def _quick_levels(problem: Gather, sinks: Ints, rounds: int) -> Floats:
+    """Bounds (n,) near the LP's from multiplicative weights, to begin with the most promising sink."""
+    room, factor = wide_room(problem)
+    levels = np.zeros(problem.graph.nodes)
+    for sink in sinks.tolist():
+        bound, _ = squeeze(problem, sink, room, degree_prices(problem, sink), rounds)
+        levels[sink] = bound * factor
+    return levels
+
+
 def _first_look(work: _Work, sink: int, degree_level: float) -> None:
     """Refute the sink against the incumbent, or bound it by its LP and search quickly."""
     problem, settings = work.problem, work.settings
@@ -141,6 +159,13 @@ def _first_look(work: _Work, sink: int, degree_level: float) -> None:
             if refutes(problem, sink, work.time, price):
                 work.bounds[sink] = Bound(sink, work.time, leaf_of(price))
                 return
+        room = room_below(problem, work.time)
+        for start in (around, *work.prices[:1]):
+            _, price = squeeze(problem, sink, room, start, settings.squeezes)
+            if refutes(problem, sink, work.time, price):
+                work.bounds[sink] = Bound(sink, work.time, leaf_of(price))
+                work.keep(price)
+                return
     pool = work.pools.setdefault(sink, Pool())
     if work.time is not None:
         relaxed = relax(problem, sink, room_below(problem, work.time), pool, Stop(fits=1.0, exceeds=SURE))
@@ -148,8 +173,9 @@ def _first_look(work: _Work, sink: int, degree_level: float) -> None:
             work.bounds[sink] = Bound(sink, work.time, leaf_of(relaxed.price))
             work.keep(relaxed.price)
             return
-    relaxed, level = relaxed_level(problem, sink, pool)
-    level = sharpen(problem, sink, relaxed.price, level, 2.0 * float(level))
+    relaxed, _, level = relaxed_level(problem, sink, pool)
+    high = 2.0 * float(level) if work.time is None else float(work.time)
+    level = sharpen(problem, sink, relaxed.price, level, high, 8)
     work.bounds[sink] = Bound(sink, level, leaf_of(relaxed.price))
     work.keep(relaxed.price)
     _search(work, sink, relaxed.share, level, settings.quick, settings.seed)

@@ -1,0 +1,70 @@
+"""Prices that refute a sink without an LP: multiplicative weights on the resources that cheapest paths overload."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tradewind.maths.columns import integer_prices
+from tradewind.maths.paths import Floats, Ints, cheapest_by_hops
+from tradewind.maths.wan_problem import Gather
+
+
+@njit(cache=True)
+def _squeeze(
+    tail: Ints,
+    head: Ints,
+    resource: Ints,
+    room: Ints,
+    sink: int,
+    data: Ints,
+    weight: Ints,
+    price: Floats,
+    rounds: int,
+) -> tuple[float, Floats]:
+    """(best bound on λ, its prices (R,)) after at most `rounds` rounds; stops as soon as the bound exceeds 1.
+
+    Each round routes every flow on its cheapest path and raises prices in proportion to the overload.
+    """
+    price = price.copy()
+    kept = price.copy()
+    best = -1.0
+    load = np.zeros(room.size)
+    for turn in range(rounds):
+        cost, length, arcs = cheapest_by_hops(tail, head, room[resource], price[resource], sink, data, weight)
+        spent = 0.0
+        for u in range(data.size):
+            spent += data[u] * cost[u]
+        budget = 0.0
+        for r in range(room.size):
+            budget += max(room[r], 0) * price[r]
+        bound = spent / budget if budget > 0.0 else np.inf
+        if bound > best:
+            best = bound
+            kept[:] = price
+        if best > 1.0 + 1e-9 or not np.isfinite(spent):
+            break
+        load[:] = 0.0
+        for u in range(data.size):
+            for k in range(length[u]):
+                load[resource[arcs[u, k]]] += data[u] * weight[length[u]]
+        most = 0.0
+        for r in range(room.size):
+            if room[r] > 0:
+                most = max(most, load[r] / room[r])
+        step = 1.2 / (1.0 + 0.08 * turn)
+        for r in range(room.size):
+            if room[r] > 0:
+                price[r] *= np.exp(step * (load[r] / room[r] / most - 0.5))
+    return best, kept
+
+
+def squeeze(problem: Gather, sink: int, room: Ints, start: Floats, rounds: int) -> tuple[float, Floats]:
+    """(bound on λ, integer prices (R,)) from some rounds of multiplicative weights, begun near `start` (R,)."""
+    g = problem.graph
+    base = 1.0 / np.maximum(problem.capacity, 1)
+    begin = base / float((base * room).sum()) + 4.0 * start / max(float((start * room).sum()), 1e-300)
+    bound, price = _squeeze(
+        g.tail, g.head, g.resource, room, sink, problem.data, problem.weight, begin, rounds
+    )
+    return float(bound), integer_prices(problem, room, price)
