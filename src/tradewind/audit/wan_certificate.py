@@ -1,0 +1,150 @@
+"""Re-checks the bound of a parameter-server placement from its prices, in whole numbers, sink by sink.
+
+The claim: with integer capacities B_r, data d_f and path weights w(h), no choice of one path per flow to the sink has
+max_r load_r / B_r below the level. The check, for every sink that the certificate names:
+
+    room_r = largest integer below level * B_r           (a load is an integer)
+    Σ_f d_f * min over admitted paths p of w(|p|) * Σ_{r on p} y_r   >   Σ_r room_r * y_r
+
+where a path is admitted if room_r >= d_f * w(|p|) on all of it. If a routing were faster than the level, the left
+side could not exceed the right one. A proof may branch: a path leaves a node at most once, so a flow avoids the first
+or the second set of arcs. This file shares nothing with the solver but the format of the certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+FAR = 1 << 60
+SAFE = 1 << 61
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The problem a certificate is about.
+
+    arcs      (tail, head, resource) triples;  capacity (R,) integers in one unit
+    data      per node, 0 = sends nothing;  weight per number of hops from 0 on, one entry per node
+    sinks     where the server may stand
+    """
+
+    arcs: Sequence[tuple[int, int, int]]
+    capacity: Sequence[int]
+    data: Sequence[int]
+    weight: Sequence[int]
+    sinks: Sequence[int]
+
+
+class Checker:
+    """Checks proofs for one claim."""
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+        self.tail = np.array([a[0] for a in claim.arcs], dtype=np.int64)
+        self.head = np.array([a[1] for a in claim.arcs], dtype=np.int64)
+        self.resource = np.array([a[2] for a in claim.arcs], dtype=np.int64)
+        self.place = {(a[0], a[1]): k for k, a in enumerate(claim.arcs)}
+
+    def bound(self, sinks: Mapping[str, Any]) -> tuple[Fraction | None, str]:
+        """(the least level over all sinks, "") if every sink has a proof that holds, else (None, what is wrong)."""
+        least: Fraction | None = None
+        for sink in self.claim.sinks:
+            entry = sinks.get(str(sink))
+            if entry is None:
+                return None, f"sink {sink} has no proof"
+            level = Fraction(int(entry["level"][0]), int(entry["level"][1]))
+            if why := self.wrong(sink, level, entry["proof"]):
+                return None, f"sink {sink}: {why}"
+            least = level if least is None else min(least, level)
+        return least, ""
+
+    def wrong(self, sink: int, level: Fraction, proof: Mapping[str, Any]) -> str:
+        """Why a proof does not show that no routing to the sink is faster than the level; empty if it does."""
+        if level <= 0:
+            return "" if level == 0 else "the level is negative"
+        room = [(level.numerator * int(b) - 1) // level.denominator for b in self.claim.capacity]
+        return self._walk(sink, room, proof, {})
+
+    def _walk(
+        self, sink: int, room: list[int], proof: Mapping[str, Any], banned: dict[int, frozenset[int]]
+    ) -> str:
+        if "price" in proof:
+            return self._leaf(sink, room, proof["price"], banned)
+        try:
+            flow, node = int(proof["flow"]), int(proof["node"])
+            halves = [frozenset(self.place[int(u), int(v)] for u, v in proof[s]) for s in ("first", "second")]
+        except (KeyError, TypeError, ValueError):
+            return "a branch of the proof is malformed"
+        leaving = {k for k, arc in enumerate(self.claim.arcs) if arc[0] == node}
+        if not leaving <= halves[0] | halves[1] or not halves[0] | halves[1] <= leaving:
+            return f"a branch at node {node} does not cover the arcs that leave it"
+        for half, below in zip(halves, ("left", "right"), strict=True):
+            child = dict(banned)
+            child[flow] = banned.get(flow, frozenset()) | half
+            if why := self._walk(sink, room, proof[below], child):
+                return why
+        return ""
+
+    def _leaf(
+        self, sink: int, room: list[int], price: Sequence[Sequence[int]], banned: dict[int, frozenset[int]]
+    ) -> str:
+        paid = [0] * len(self.claim.capacity)
+        for resource, amount in price:
+            if type(amount) is not int or amount < 0 or not 0 <= resource < len(paid):
+                return "prices must be whole numbers >= 0 of existing resources"
+            paid[resource] = amount
+        budget = sum(max(n, 0) * y for n, y in zip(room, paid, strict=True))
+        spent = 0
+        groups: dict[tuple[int, frozenset[int]], list[int]] = {}
+        for u, size in enumerate(self.claim.data):
+            if size > 0 and u != sink:
+                groups.setdefault((int(size), banned.get(u, frozenset())), []).append(u)
+        for (size, avoid), members in groups.items():
+            cost = self._cheapest(sink, room, paid, size, avoid)
+            for u in members:
+                if cost[u] >= FAR:
+                    return ""  # no admitted path at all: nothing is faster than the level
+                spent += size * int(cost[u])
+        return "" if spent > budget else f"the prices show {spent} of {budget + 1} needed"
+
+    def _cheapest(
+        self, sink: int, room: list[int], paid: list[int], size: int, avoid: frozenset[int]
+    ) -> Ints:
+        """min over h of w(h) * (cheapest walk of at most h arcs, all with room >= size * w(h)), per node (n,)."""
+        weight, n = self.claim.weight, len(self.claim.data)
+        if max(paid, default=0) * n * max(int(weight[-1]), 1) >= SAFE:
+            raise ValueError("the prices are too large to be checked in 64 bits; scale them down")
+        free = np.array([room[r] for r in self.resource], dtype=np.int64)
+        free[list(avoid)] = -1
+        toll = np.array(paid, dtype=np.int64)[self.resource]
+        best = np.full(n, FAR, dtype=np.int64)
+        dist, open_arcs = np.full(n, FAR, dtype=np.int64), np.zeros(self.tail.size, dtype=np.bool_)
+        for h in range(1, n):
+            now = free >= size * int(weight[h])
+            if not now.any():
+                break
+            layers = 1
+            if h == 1 or not np.array_equal(now, open_arcs):
+                dist, open_arcs, layers = np.full(n, FAR, dtype=np.int64), now, h
+                dist[sink] = 0
+            tail, head, cost = self.tail[now], self.head[now], toll[now]
+            still = False
+            for _ in range(layers):
+                further = dist.copy()
+                np.minimum.at(further, tail, np.minimum(dist[head] + cost, FAR))
+                still = np.array_equal(further, dist)
+                dist = further
+                if still:
+                    break
+            reached = dist < FAR
+            best[reached] = np.minimum(best[reached], dist[reached] * int(weight[h]))
+            if still:
+                break
+        return best
