@@ -64,6 +64,10 @@ def chunks_exist(case: Case) -> Violation | None:
     record, work = case.record, case.record.job.work
     assert isinstance(work, Dataset)
     taken = dict(record.chunks_done)
+    for step in record.steps:  # the plan that is being replaced has processed these
+        if record.since_us < step.until_us <= case.now_us:
+            for flow in step.flows:
+                taken[flow.src] = taken.get(flow.src, 0) + flow.bytes // work.chunk_bytes
     for step in case.plan.steps:
         for flow in step.flows:
             if flow.bytes % work.chunk_bytes:
