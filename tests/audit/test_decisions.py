@@ -1,0 +1,72 @@
+"""Every rule on decisions: what is broken is named exactly, and nothing of the decision is applied."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.audit.planted import PLANTED, Planted
+from tests.builders import Stage, job, plan, run_at, scenario
+
+
+def books(stage: Stage) -> Any:
+    """Everything that the audit has written down."""
+    law = stage.audit
+    records = {
+        index: {name: copy.deepcopy(getattr(r, name)) for name in r.__slots__ if name != "rules"}
+        for index, r in law._records.items()
+    }
+    booked = {
+        (row, slot): n for row, book in law._books.booked.items() for slot, n in book.items() if n
+    }  # a row that was touched and emptied again is no change
+    return records, list(law._books.open), booked, law._timer, dict(law._awaited), law._decisions
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda p: f"{p.rule} {p.note}".strip())
+def test_a_planted_violation_is_named_exactly_and_nothing_of_it_is_applied(planted: Planted) -> None:
+    stage = Stage(planted.given, slots=True)
+    stage.wait()
+    for at, earlier in planted.before.items():
+        stage.until(at)
+        stage.act(*earlier.plans, verdicts=earlier.verdicts)
+    stage.until(planted.at)
+    before = books(stage)
+    found = stage.audit.check(stage.now, planted.bad)
+    assert len(found) == 1, found
+    first = found[0]
+    assert (first.rule, first.job, first.node, first.slot) == (
+        planted.rule, planted.job, planted.node, planted.slot,
+    )  # fmt: skip
+    assert first.amount == pytest.approx(planted.amount)
+    assert first.detail
+    assert books(stage) == before
+    assert stage.audit.check(stage.now, planted.good) == ()
+    assert planted.good.wake_us is not None or books(stage) != before
+
+
+def test_one_bad_plan_keeps_the_good_ones_of_the_same_decision_out() -> None:
+    stage = Stage(scenario([job(0, workers_max=4), job(1, workers_max=9)]))
+    stage.wait()
+    before = books(stage)
+    found = stage.check(plan(0, run_at(0, (0,), (4,))), plan(1, run_at(0, (1,), (5,))))
+    assert [(v.rule, v.job, v.node, v.amount) for v in found] == [("capacity.node", "j1", "b", 1.0)]
+    assert books(stage) == before
+    assert stage.check(plan(0, run_at(0, (0,), (4,))), plan(1, run_at(0, (1,), (4,)))) == ()
+
+
+def test_all_bad_plans_of_a_decision_are_named() -> None:
+    stage = Stage(scenario([job(0), job(1)]))
+    stage.wait()
+    found = stage.check(plan(0, run_at(0, (7,))), plan(1, run_at(5)))
+    assert [(v.rule, v.job) for v in found] == [("form.node", "j0"), ("time.grid", "j1")]
+
+
+def test_two_jobs_may_swap_places_in_one_decision() -> None:
+    stage = Stage(scenario([job(0, workers_max=4), job(1, workers_max=4), job(2, arrive_us=10)]))
+    stage.wait()
+    stage.act(plan(0, run_at(0, (0,), (4,))), plan(1, run_at(0, (1,), (4,))))
+    stage.wait()
+    assert stage.check(plan(0, run_at(10, (1,), (4,))))[0].rule == "capacity.node"
+    stage.act(plan(0, run_at(10, (1,), (4,))), plan(1, run_at(10, (0,), (4,))))
