@@ -38,9 +38,11 @@ class Journal:
 
     def decision(self, at_us: int, decision: Decision) -> None:
         """What a policy decided."""
-        row = self._append(
-            "decisions", at_us, -1 if decision.wake_us is None else decision.wake_us, decision.why
-        )
+        times, wakes, reasons = self._decisions
+        row = len(times)
+        times.append(at_us)
+        wakes.append(-1 if decision.wake_us is None else decision.wake_us)
+        reasons.append(decision.why)
         for verdict in decision.verdicts:
             self._append("verdicts", row, verdict.job, verdict.reason)
         for plan in decision.plans:

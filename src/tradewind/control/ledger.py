@@ -43,6 +43,7 @@ class Ledger:
             self._limit += [link.ab_bps, link.ba_bps]
         b = setup.transfer_bytes_per_slot
         self._limit.append(UNLIMITED if b is None else b)
+        self._transfers = b is not None
         self._used = [0] * len(self._limit)
         self._booked: dict[int, dict[int, int]] = {}
         self._down_nodes: set[int] = set()
@@ -104,6 +105,13 @@ class Ledger:
         holds: list[Hold] = []
         used = self._used
         for step in plan.steps:
+            if step.until_us == OPEN and not step.servers and not step.routes and not self._transfers:
+                for node, workers in zip(step.nodes, step.workers, strict=True):
+                    for at in self.setup.lineage[node]:
+                        for r, milli in job.worker:
+                            used[at * self._r + r] += milli * workers
+                            holds.append((at * self._r + r, -1, milli * workers))
+                continue
             for row, amount in self._amounts(job, step):
                 if step.until_us == OPEN:
                     used[row] += amount
@@ -143,7 +151,7 @@ class Ledger:
                 found.append((row + (0 if link.shared else direction), route.bps))
                 if route.duplex == "push-pull" and not link.shared:
                     found.append((row + 1 - direction, route.bps))
-        if self._limit[self._transfer_at] < UNLIMITED:
+        if self._transfers:
             found.append((self._transfer_at, moved_bytes(job, step)))
         return found
 

@@ -10,7 +10,7 @@ from operator import attrgetter
 from types import NoneType
 from typing import Any, Final
 
-from tradewind.model.job import Customer, Job
+from tradewind.model.job import Customer, Fixed, Job
 from tradewind.model.scenario import Scenario
 from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
@@ -75,7 +75,10 @@ def _columns(items: Sequence[Any], kind: type, skip: tuple[str, ...] = ()) -> It
         column = list(map(attrgetter(field.name), items))
         if field.name in skip or column.count(field.default) == len(column):
             continue
-        if not set(map(type, column)) <= _READY:
+        types = set(map(type, column))
+        if types == {Fixed}:
+            column = [["Fixed", work.runtime_us] for work in column]
+        elif not types <= _READY:
             known: dict[Any, Any] = {}
             for value in column:
                 if value not in known:

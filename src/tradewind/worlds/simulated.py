@@ -81,7 +81,8 @@ class SimulatedWorld:
                 return self._end()
             self._now = now
             events: list[Event] = []
-            self._take_changes(now, events)
+            if self._scenario.changes:
+                self._take_changes(now, events)
             heap = self._heap
             while heap and heap[0][0] == now:
                 _, job, stamp, what = heappop(heap)
@@ -94,7 +95,8 @@ class SimulatedWorld:
                 self._arrive(jobs[i], events)
                 i += 1
             self._next_job = i
-            self._take_slot(now, events)
+            if self._slots:
+                self._take_slot(now, events)
             if self._timer == now:
                 self._timer = None
                 events.append(Event(now, "timer"))
@@ -130,11 +132,7 @@ class SimulatedWorld:
         return events
 
     def _take_slot(self, now: int, events: list[Event]) -> None:
-        if (
-            not self._slots
-            or now != self._next_slot * self._setup.slot_us
-            or self._next_slot >= self._setup.slots
-        ):
+        if now != self._next_slot * self._setup.slot_us or self._next_slot >= self._setup.slots:
             return
         slot = self._next_slot
         self._next_slot += 1
