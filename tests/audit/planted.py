@@ -42,9 +42,8 @@ def form() -> list[Planted]:
     racks = scenario([job(0, work=LONG)], where=setup(nodes))
 
     def case(rule: str, step: Step, **more: Any) -> Planted:
-        return Planted(
-            rule=rule, bad=decision(plan(0, step)), **({"good": good, "given": plain(workers_max=3)} | more)
-        )
+        facts: dict[str, Any] = {"good": good, "given": plain(workers_max=3)}
+        return Planted(rule=rule, bad=decision(plan(0, step)), **(facts | more))
 
     bound = run_at(0, until=SLOT)
     return [
@@ -248,7 +247,8 @@ def network() -> list[Planted]:
     lawful = flows(first, second)
 
     def bad(rule: str, what: Decision, **more: Any) -> Planted:
-        return Planted(rule=rule, bad=what, **({"good": lawful, "given": apsp} | more))
+        facts: dict[str, Any] = {"good": lawful, "given": apsp}
+        return Planted(rule=rule, bad=what, **(facts | more))
 
     ring: Any = {
         "work": Rounds(count=99, compute_us=9, comm="ring"),
@@ -285,7 +285,7 @@ def network() -> list[Planted]:
         bad("workers.pinned", flows(first, second, workers=(2, 0, 0))),
         bad("routes.up", decision(plan(0, run_at(40, routes=(around,)))), given=failing, at=40, node="a",
             good=decision(plan(0, run_at(40, routes=(first,)))), note="through a dead node"),
-        bad("capacity.link", flows(first._replace(bps=30), Route(1, 2, 60, (0, 2))), node="b -> a", amount=10, note="direction"),
+        bad("capacity.link", flows(first._replace(bps=30), Route(1, 2, 60, (0, 2))), node="b -> a", amount=10, note="way"),
         bad("capacity.link", flows(Route(0, 2, 60, (0, 1)), second), node="b -> c", amount=20, note="shared"),
         bad("capacity.link", flows(Route(0, 2, 60, (0, 1), "push-pull"), Route(1, 2, 20, (1,))), node="b -> a", amount=10,
             note="push-pull"),
