@@ -216,6 +216,35 @@ def schema(which: Annotated[str, typer.Argument(help="scenario or run")]) -> Non
     print(json.dumps(make(which), indent=2))
 
 
+@app.command()
+def reproduce(
+    system: Annotated[str, typer.Argument(help="A system with a study, or all.")],
+    figure: Annotated[
+        str, typer.Option("--figure", help="Only this one, for example 5, fig-5 or table-4.")
+    ] = "",
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller instances and fewer seeds.")] = False,
+    seeds: Annotated[int, typer.Option("--seeds", min=0, max=1000, help="0: 3 when quick, else 10.")] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, max=64, help="Processes.")] = 1,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder of CSV, pictures and index.html.")
+    ] = Path("out/reproduce"),
+    as_json: Json = False,
+) -> None:
+    """Computes the figures of the papers: the claim beside our numbers, and whether it holds."""
+    from tradewind import studies
+    from tradewind.app import show
+    from tradewind.app.reproduce import reproduce as compute
+    from tradewind.studies.study import Effort
+
+    systems = list(studies.names()) if system == "all" else [system]
+    for name in systems:
+        studies.find(name)
+    name = f"fig-{figure}" if figure.isdecimal() else figure
+    effort = Effort(quick=quick, seeds=seeds or (3 if quick else 10))
+    results = compute(systems, output, figure=name, effort=effort, jobs=jobs)
+    show.reproduction(results, output, as_json=as_json)
+
+
 @app.command(name="version")
 def version_command() -> None:
     """Prints the version."""

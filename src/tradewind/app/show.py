@@ -19,6 +19,7 @@ from tradewind.studies.summary import Estimate, Group, group
 
 if TYPE_CHECKING:
     from tradewind.app.api import Comparison
+    from tradewind.app.reproduce import Result
     from tradewind.workloads import Workload
 
 FIRST = (
@@ -200,6 +201,30 @@ def replay(result: Run, again: Run, still_there: Sequence[str], *, as_json: bool
     for name in again.metrics:
         if again.metrics[name] != result.metrics.get(name):
             print(f"  {name}: {result.metrics.get(name)} in the file, {again.metrics[name]} by the journal")
+
+
+def reproduction(results: Sequence[Result], out: Path, *, as_json: bool) -> None:
+    """Verdicts, one line per figure."""
+    if as_json:
+        _json(
+            [
+                {
+                    "system": r.system,
+                    "figure": r.figure.name,
+                    "claim": r.figure.claim,
+                    "verdict": r.finding.word,
+                    "reason": r.finding.reason,
+                    "rows": [dict(row) for row in r.rows],
+                }
+                for r in results
+            ]
+        )
+        return
+    table = RichTable("system", "figure", "verdict", "why")
+    for r in results:
+        table.add_row(r.system, r.figure.title, r.finding.word, r.finding.reason)
+    _console().print(table)
+    print(f"page: {out / 'index.html'}")
 
 
 def _params(params: Mapping[str, Param]) -> dict[str, Any]:
