@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,29 @@ def check(scenario: Scenario, result: Run) -> tuple[Violation, ...]:
         if found:
             return found
     report = law.close()
-    return report.violations + compare_books(report.metrics, result.metrics)
+    found = report.violations + compare_books(report.metrics, result.metrics)
+    return found or _compare_tables(settle(scenario, result), result)
+
+
+def _compare_tables(ours: Run, theirs: Run) -> tuple[Violation, ...]:
+    """The tables that follow from the journal, made again and compared: whole numbers exactly, money to nine digits."""
+    found = []
+    for name in ("outcomes", "payments", "costs"):
+        for column, values in ours.tables[name].items():
+            others = theirs.tables.get(name, {}).get(column, [])
+            row = next(
+                (i for i, (a, b) in enumerate(zip(values, others, strict=False)) if not _same(a, b)), -1
+            )
+            if row >= 0 or len(values) != len(others):
+                detail = f"tables.{name}.{column} differs from the journal, first in row {max(row, 0)}"
+                found.append(Violation("books.table", detail=detail))
+    return tuple(found)
+
+
+def _same(a: object, b: object) -> bool:
+    return a == b or (
+        isinstance(a, float) and isinstance(b, float) and isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
+    )
 
 
 def scenario_beside(path: Path, result: Run) -> Scenario:

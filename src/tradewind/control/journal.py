@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar, cast
 
 from tradewind.model.decision import Certificate, Decision, Flow, Offer, Plan, Quote, Route, Step, Verdict
+from tradewind.model.errors import RunFileError
 from tradewind.model.job import Job
 from tradewind.model.result import Table
 from tradewind.model.scenario import Scenario
 from tradewind.model.tables import TABLES
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
+
+_Fact = TypeVar("_Fact")
 
 
 class Journal:
@@ -115,7 +119,11 @@ _ANSWERS = ("accepted", "declined", "refused")
 
 
 def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instant]:
-    """Reads a journal back, instant by instant; facts (jobs, changes, volumes) come from the scenario."""
+    """Reads a journal back, instant by instant; facts (jobs, changes, volumes) come from the scenario.
+
+    Raises RunFileError where rows contradict each other.
+    """
+    _check_times(tables)
     plans = _read_plans(tables)
     quotes = _read_quotes(tables, plans)
     decisions = _read_decisions(tables, plans)
@@ -147,12 +155,39 @@ class _Facts:
     def restore(self, event: Event) -> Event:
         fact: Job | Change | tuple[tuple[int, int], ...] | None = None
         if event.kind == "arrived":
-            fact = self._scenario.jobs[event.job]
+            fact = _row(self._scenario.jobs, event.job, "job")
         elif event.kind == "changed":
-            fact = self._scenario.changes[event.value]
+            fact = _row(self._scenario.changes, event.value, "change")
         elif event.kind == "data":
             fact = tuple(self._volumes.get((event.job, event.value), ()))
         return event._replace(fact=fact)
+
+
+def _row(rows: Sequence[_Fact], number: int, what: str) -> _Fact:
+    if not 0 <= number < len(rows):
+        raise RunFileError(f"tables.events names {what} {number}; the scenario has {len(rows)}")
+    return rows[number]
+
+
+def _check_times(tables: Mapping[str, Table]) -> None:
+    """The times that rows repeat agree: a plan is as old as its decision or offer, an offer as its answer."""
+    when = [at for (at,) in _column(tables, "decisions", "at_us")]
+    for a, b in pairwise(when):
+        if b <= a:
+            raise RunFileError(f"tables.decisions.at_us has {b} after {a}; there is one decision per instant")
+    made = [at for (at,) in _column(tables, "plans", "at_us")]
+    decided = [row for (row,) in _column(tables, "plans", "decision")]
+    for plan, (at, row) in enumerate(zip(made, decided, strict=True)):
+        if row >= 0 and when[row] != at:
+            raise RunFileError(f"tables.plans.at_us[{plan}] is {at}; its decision was taken at {when[row]}")
+    answered = dict(_column(tables, "answers", "job", "at_us"))
+    counts: dict[int, int] = {}
+    for at, job, number, plan in _column(tables, "offers", "at_us", "job", "number", "plan"):
+        if made[plan] != at or decided[plan] >= 0 or answered.get(job) != at or counts.get(job, 0) != number:
+            raise RunFileError(
+                f"tables.offers: offer {number} to job {job} at {at} us fits no plan or answer"
+            )
+        counts[job] = number + 1
 
 
 def _column(tables: Mapping[str, Table], table: str, *names: str) -> Iterator[tuple[Any, ...]]:
