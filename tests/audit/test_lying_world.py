@@ -33,7 +33,7 @@ from tradewind.model.utility import Utility
 from tradewind.model.view import Change, Event
 from tradewind.studies.simulate import simulate
 
-Lie = Callable[[list[Event]], Sequence[Event]]
+Lie = Callable[[Sequence[Event]], Sequence[Event]]
 LONG = Fixed(runtime_us=450)
 STREAM = Stream(bytes_per_worker_slot=10)
 
@@ -91,8 +91,8 @@ def shift(kind: str, by_us: int) -> Lie:
 def add(after: str, event: Event) -> Lie:
     """Reports something that did not happen, right after something that did."""
 
-    def lie(events: list[Event]) -> list[Event]:
-        return events + [event._replace(at_us=e.at_us) for e in events if e.kind == after][:1]
+    def lie(events: Sequence[Event]) -> list[Event]:
+        return [*events, *[event._replace(at_us=e.at_us) for e in events if e.kind == after][:1]]
 
     return lie
 
