@@ -116,6 +116,8 @@ class Instant(NamedTuple):
 
 
 _ANSWERS = ("accepted", "declined", "refused")
+_NOBODY = ("changed", "slot", "timer")
+_NOTHING = ("arrived", "finished", "left", "released", "timer", "declined")
 
 
 def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instant]:
@@ -153,6 +155,11 @@ class _Facts:
             self._volumes.setdefault((job, slot), []).append((node, size))
 
     def restore(self, event: Event) -> Event:
+        if (event.kind in _NOBODY) != (event.job == -1) or (event.kind in _NOTHING and event.value):
+            raise RunFileError(
+                f"tables.events has {event.kind} at {event.at_us} with job {event.job} and value {event.value}; "
+                f"job is -1 for {', '.join(_NOBODY)} only, value is 0 for {', '.join(_NOTHING)}"
+            )
         fact: Job | Change | tuple[tuple[int, int], ...] | None = None
         if event.kind == "arrived":
             fact = _row(self._scenario.jobs, event.job, "job")
@@ -175,6 +182,9 @@ def _check_times(tables: Mapping[str, Table]) -> None:
     for a, b in pairwise(when):
         if b <= a:
             raise RunFileError(f"tables.decisions.at_us has {b} after {a}; there is one decision per instant")
+    for table, column in (("decisions", "wake_us"), ("steps", "until_us"), ("answers", "taken")):
+        if (least := min((value for (value,) in _column(tables, table, column)), default=0)) < -1:
+            raise RunFileError(f"tables.{table}.{column} holds {least}; -1 is the only number below 0")
     made = [at for (at,) in _column(tables, "plans", "at_us")]
     decided = [row for (row,) in _column(tables, "plans", "decision")]
     for plan, (at, row) in enumerate(zip(made, decided, strict=True)):
