@@ -29,11 +29,13 @@ from tradewind.model.errors import Refused
 from tradewind.model.job import Customer, Fixed, Job, Stream
 from tradewind.model.result import Run, Violation
 from tradewind.model.scenario import Scenario
+from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change, Event
 from tradewind.studies.simulate import simulate
 
 Lie = Callable[[Sequence[Event]], Sequence[Event]]
+RENT = {(place, 0): Tariff(usd=(10.0**6 * (place + 1),)) for place in (0, 1, 2)}
 LONG = Fixed(runtime_us=450)
 STREAM = Stream(bytes_per_worker_slot=10)
 
@@ -108,7 +110,7 @@ def world() -> tuple[Scenario, dict[int, Decision]]:
     ]
     given = scenario(
         jobs,
-        where=setup([node("a"), node("b"), node("c")]),
+        where=setup([node("a"), node("b"), node("c")], rent=RENT),
         customers=[Customer(), Customer(), Customer(runtime_us=400), Customer(), Customer()],
         changes=[
             Change(100, "price", 0, 0, 500),
