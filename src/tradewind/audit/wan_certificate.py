@@ -21,6 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tradewind.model.network import Link
+from tradewind.model.setup import Setup
+
 Ints = npt.NDArray[np.int64]
 FAR = 1 << 60
 SAFE = 1 << 61
@@ -148,3 +151,59 @@ class Checker:
             if still:
                 break
         return best
+
+
+def claim_of(data: Mapping[str, Any], links: Sequence[Link], transport: str, nodes: int) -> Claim:
+    """The problem that a policy's certificate speaks of, rebuilt from the scenario's own links.
+
+    data: what the certificate carries: sources, unit_bps, bps (two per link: what it took as free), sinks.
+    Resource 2k is link k from a to b, 2k + 1 the way back; a shared link has 2k alone.
+    """
+    unit = int(data["unit_bps"])
+    capacity, arcs = [1] * (2 * len(links)), []
+    best: dict[tuple[int, int], int] = {}
+    for k, (link, (there, back)) in enumerate(zip(links, data["bps"], strict=True)):
+        width = int(there) if link.shared else min(int(there), int(back))
+        ends = (min(link.a, link.b), max(link.a, link.b))
+        if width > 0 and (ends not in best or width > capacity[2 * best[ends]] * unit):
+            best[ends] = k
+            capacity[2 * k] = capacity[2 * k + 1] = width // unit
+            if width % unit:
+                raise ValueError(f"link {k} has {width} bit/s, which is no multiple of the unit {unit}")
+    for k in best.values():
+        link = links[k]
+        arcs.append((link.a, link.b, 2 * k))
+        arcs.append((link.b, link.a, 2 * k if link.shared else 2 * k + 1))
+    pieces = int(transport.partition(":")[2] or 1)
+    weight = [0] + [
+        h if transport == "store-and-forward" else 1 if transport == "cut-through" else pieces + h - 1
+        for h in range(1, nodes)
+    ]
+    sources = {int(u) for u in data["sources"]}
+    return Claim(
+        arcs=arcs,
+        capacity=capacity,
+        data=[int(u in sources) for u in range(nodes)],
+        weight=weight,
+        sinks=[int(v) for v in data["allowed"]],
+    )
+
+
+def recheck(setup: Setup, data: Mapping[str, Any], value_s: float) -> str:
+    """Checks the certificate of a decision again; empty if the bound in seconds holds, else what is wrong.
+
+    The free bandwidth that the certificate assumed must not be less than what the job could use; the caller knows that. A
+    larger one only weakens the bound.
+    """
+    try:
+        claim = claim_of(data, setup.links, setup.transport, len(setup.nodes))
+        level, why = Checker(claim).bound(data["sinks"])
+    except (KeyError, TypeError, ValueError, IndexError) as problem:
+        return f"the certificate is malformed: {problem!r}"
+    if level is None:
+        return why
+    pieces = int(setup.transport.partition(":")[2] or 1)
+    bound = Fraction(16 * int(data["model_bytes"]) * level, pieces * int(data["unit_bps"]))
+    if float(bound) < value_s * (1 - 1e-9):
+        return f"the prices show {float(bound):.9g} s, the certificate claims {value_s:.9g} s"
+    return ""

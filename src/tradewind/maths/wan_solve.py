@@ -80,7 +80,7 @@ class Answer:
 
     @property
     def ratio(self) -> float:
-        return float(self.time / self.bound)
+        return float(self.time / self.bound) if self.bound else 1.0
 
 
 @dataclass(slots=True)

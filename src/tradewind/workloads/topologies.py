@@ -223,11 +223,11 @@ def _read_pairs(path: Path) -> Topology:
                     latency_us=round(500 * max(rtt, there[1])),
                     ab_usd_per_gb=usd,
                     ba_usd_per_gb=there[2],
-                )  # fmt: skip
+                )
             )
-    notes = (
-        (f"{lonely} pairs are given one way only; the way back is taken to be the same",) if lonely else ()
-    )
+    notes = [f"{lonely} pairs are given one way only; the way back is taken to be the same"] if lonely else []
+    if inner := sum(a == b for a, b in pairs):
+        notes.append(f"{inner} rows lie within a region; they are left out")
     return Topology(
         name=path.stem,
         nodes=tuple(names),

@@ -1,0 +1,64 @@
+"""APSP: the site of the parameter server and one path per worker site, near exact and with a certificate.
+
+Ours, not the paper's algorithm (that is ``apsp-paper``): column generation over all paths, integer bounds, rerouting and
+branch and price; max-flow where transport is cut-through. See docs/systems/apsp.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tradewind.maths.wan_network import Net, place, settings_for
+from tradewind.model.setup import Setup
+from tradewind.model.spec import Param, Spec
+from tradewind.policies.apsp_plan import (
+    ARCHITECTURES,
+    LOOK_AHEAD,
+    NEEDS,
+    OBJECTIVES,
+    TRIGGERS,
+    WORKS,
+    Chosen,
+    Wanderer,
+    WanPolicy,
+)
+
+GAP = {
+    "gap": Param(
+        default=0.01,
+        doc="networks of up to 30 nodes are solved exactly; on larger ones stop at 1 + gap times the bound",
+    )
+}
+
+
+class NearExact(Wanderer):
+    """The method of ``apsp``."""
+
+    def __init__(self, gap: float) -> None:
+        self._gap = gap
+
+    def choose(self, net: Net, sinks: Sequence[int]) -> Chosen:
+        answer = place(net, settings_for(net.problem.graph.nodes, self._gap, 1), sinks)
+        return Chosen(answer.sink, answer.routing, answer.bounds)
+
+
+def _apsp(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> WanPolicy:
+    del setup, rng
+    return WanPolicy(NearExact(float(params["gap"])), float(params["lookahead_s"]))
+
+
+APSP = Spec(
+    name="apsp",
+    summary="Parameter-server site and routes in a WAN, near exact with a certified bound; moves when it pays",
+    factory=_apsp,
+    works=WORKS,
+    architectures=ARCHITECTURES,
+    objectives=OBJECTIVES,
+    triggers=TRIGGERS,
+    needs=NEEDS,
+    params={**GAP, **LOOK_AHEAD},
+    system="apsp",
+)
