@@ -31,7 +31,8 @@ def _parts(terms: Terms, workers: Ints, server: Ints, parts: Floats, usage: Floa
             y = workers[i, r]
             if y > 0:
                 room[j] = y * job.chunk
-                move[:, j] = job.move[:, r]
+                for s in range(len(job.supply)):
+                    move[s, j] = job.move[s, r]
                 j += 1
                 parts[i, 2] += y * job.talk[r, p]
                 if r != p:

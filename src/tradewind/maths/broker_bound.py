@@ -10,6 +10,7 @@ the chord; a restricted master problem over generated plans finds better ones.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import highspy
 import numpy as np
@@ -32,25 +33,31 @@ class Bound:
     rounds: int
 
 
-@njit(cache=True)
-def price_out(
-    terms: Terms, price: Floats, nodes: int, lower: Floats, own: Floats, workers: Ints, server: Ints
-) -> None:
-    """Cheapest plan of every job at its own unit prices (I, R, K).
+class Found(NamedTuple):
+    """Per job: lower (I,) proven, cost (I,) of the plan found, own (I,) USD but rent, workers (I, R), server (I,)."""
 
-    Fills lower (I,) proven bounds, own (I,) USD but rent, workers (I, R) and server (I,).
-    """
-    for i in range(len(lower)):
+    lower: Floats
+    cost: Floats
+    own: Floats
+    workers: Ints
+    server: Ints
+
+
+@njit(cache=True)
+def price_out(terms: Terms, price: Floats, nodes: int, found: Found) -> None:
+    """Fills ``found`` with the cheapest plan of every job at its own unit prices (I, R, K)."""
+    for i in range(len(found.lower)):
         job = task(terms, i, price[i])
         low, cost, p, y = prove(job, 3, nodes)
-        lower[i] = low
         rent = job.serve[p] if p >= 0 else 0.0
         for r in range(len(y)):
-            workers[i, r] = y[r]
+            found.workers[i, r] = y[r]
             if y[r] > 0:
                 rent += y[r] * job.wage[r]
-        server[i] = p
-        own[i] = cost - rent
+        found.lower[i] = low
+        found.cost[i] = cost
+        found.server[i] = p
+        found.own[i] = cost - rent
 
 
 class Master:
@@ -154,39 +161,46 @@ def made_valid(slot: Slot, price: Floats, most: Floats) -> Floats:
     return valid
 
 
-def lower_bound(slot: Slot, rounds: int = 30, nodes: int = 400, accuracy: float = 1e-4) -> Bound:
+def lower_bound(slot: Slot, rounds: int = 30, nodes: int = 6000, accuracy: float = 1e-4) -> Bound:
     """Certified bound of a slot; deployment counts in full where a job is not deployed.
 
     ``rounds`` of column generation at most (0: the chord alone), stopping when the master problem is within
-    ``accuracy`` of the bound; ``nodes`` of branch and bound per job and round. Limits on capacity are ignored,
-    which can only lower the bound.
+    ``accuracy``; ``nodes`` of branch and bound per job for the proof at the best prices, a sixteenth of them while
+    prices are sought. Limits on capacity are ignored, which can only lower the bound.
     """
     data = terms(slot, 1.0)
     most = most_usage(slot)
     jobs, sites, _ = slot.shape
     if jobs == 0:
         return Bound(lower=0.0, chord=0.0, rounds=0)
-    lower, own = np.empty(jobs), np.empty(jobs)
-    workers, server = np.empty((jobs, sites), dtype=np.int64), np.empty(jobs, dtype=np.int64)
-    price = np.repeat(chord_slopes(slot)[None], jobs, axis=0)
-    best_price = made_valid(slot, price, most)
-    price_out(data, best_price, nodes, lower, own, workers, server)
-    chord_value = best = float(lower.sum())
+    counts = np.empty((jobs, sites), dtype=np.int64), np.empty(jobs, dtype=np.int64)
+    found = Found(np.empty(jobs), np.empty(jobs), np.empty(jobs), *counts)
+    price = best_price = made_valid(slot, np.repeat(chord_slopes(slot)[None], jobs, axis=0), most)
+    quick = nodes // 16 if rounds else nodes
+    price_out(data, price, quick, found)
+    chord_value = proven = float(found.lower.sum())
     if rounds == 0:
-        return Bound(lower=best, chord=chord_value, rounds=0)
+        return Bound(lower=proven, chord=chord_value, rounds=0)
     master = Master(slot, most)
-    done = 0
+    hoped, done = float(found.cost.sum()), 0
     for turn in range(rounds):
         done = turn + 1
-        for i in range(jobs):
-            usage = workers[i][:, None] * slot.worker[i][None, :]
-            usage[server[i]] += slot.server[i]
-            master.add(i, float(own[i]), usage)
+        _add_plans(master, slot, found)
         value, price = master.solve()
-        if best >= value * (1.0 - accuracy):
+        if hoped >= value * (1.0 - accuracy):
             break
         price = made_valid(slot, SMOOTH * best_price + (1.0 - SMOOTH) * price, most)
-        price_out(data, price, nodes, lower, own, workers, server)
-        if lower.sum() > best:
-            best, best_price = float(lower.sum()), price
-    return Bound(lower=best, chord=chord_value, rounds=done)
+        price_out(data, price, quick, found)
+        proven = max(proven, float(found.lower.sum()))
+        if found.cost.sum() > hoped:
+            hoped, best_price = float(found.cost.sum()), price
+    price_out(data, best_price, nodes, found)
+    return Bound(lower=max(proven, float(found.lower.sum())), chord=chord_value, rounds=done)
+
+
+def _add_plans(master: Master, slot: Slot, found: Found) -> None:
+    """The plans just found as columns."""
+    for i in range(slot.shape[0]):
+        usage = found.workers[i][:, None] * slot.worker[i][None, :]
+        usage[found.server[i]] += slot.server[i]
+        master.add(i, float(found.own[i]), usage)

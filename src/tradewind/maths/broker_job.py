@@ -39,6 +39,26 @@ class Task(NamedTuple):
 
 
 @njit(cache=True)
+def rising(values: Floats) -> Ints:
+    """Indices in rising order of value, equals in their order; insertion, because there are few."""
+    order = np.empty(len(values), dtype=np.int64)
+    for i in range(len(values)):
+        j = i
+        while j > 0 and values[order[j - 1]] > values[i]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
+    return order
+
+
+@njit(cache=True)
+def copy(source: Ints, target: Ints) -> None:
+    """target = source; a loop compiles several times faster than a slice."""
+    for j in range(len(source)):
+        target[j] = source[j]
+
+
+@njit(cache=True)
 def cost_with_server(task: Task, p: int, y: Ints) -> float:
     """Full cost of y (R,) workers per site with the server at p; infinite when the data does not fit."""
     sites = len(y)
@@ -60,7 +80,8 @@ def cost_with_server(task: Task, p: int, y: Ints) -> float:
     for r in range(sites):
         if y[r] > 0:
             room[j] = y[r] * task.chunk
-            move[:, j] = task.move[:, r]
+            for s in range(len(task.supply)):
+                move[s, j] = task.move[s, r]
             j += 1
     return float(bill + ship(move, task.supply, room, np.empty(move.shape)))
 
@@ -203,7 +224,9 @@ def candidates(task: Task, p: int) -> Ints:
     sites = len(task.wage)
     score = np.full(sites, np.inf)
     gather = gather_costs(task)
-    total = max(task.supply.sum(), 1e-300)
+    total = 1e-300
+    for s in range(len(task.supply)):
+        total += task.supply[s]
     for r in range(sites):
         if task.most[r] == 0:
             continue
@@ -211,11 +234,12 @@ def candidates(task: Task, p: int) -> Ints:
         for s in range(len(task.supply)):
             near = min(near, task.move[s, r])
         score[r] = near + (task.wage[r] + task.talk[r, p]) / task.chunk
-    order = np.argsort(score, kind="mergesort")
+    order = rising(score)
     count = 0
     while count < min(CANDIDATES, sites) and score[order[count]] < np.inf:
         count += 1
-    return order[:count]
+    few: Ints = order[:count]
+    return few
 
 
 @njit(cache=True)
@@ -288,7 +312,7 @@ def solve(task: Task, servers: int) -> tuple[float, int, Ints]:
     if p >= 0:
         y[at] = task.need
     low = floors(task)
-    order = np.argsort(low, kind="mergesort")
+    order = rising(low)
     for j in range(min(servers, sites)):
         q = order[j]
         if not low[q] < cost * (1.0 - TOLERANCE):
@@ -297,14 +321,15 @@ def solve(task: Task, servers: int) -> tuple[float, int, Ints]:
         value = improve(task, q, trial, cost_with_server(task, q, trial))
         if value < cost * (1.0 - TOLERANCE):
             cost, p = value, q
-            y[:] = trial
+            copy(trial, y)
         if p == q or j == 0:
-            trial[:] = 0
+            for r in range(sites):
+                trial[r] = 0
             mine = best_given_server(task, q, trial)
             value = improve(task, q, trial, mine)
             if value < cost * (1.0 - TOLERANCE):
                 cost, p = value, q
-                y[:] = trial
+                copy(trial, y)
     return cost, p, y
 
 

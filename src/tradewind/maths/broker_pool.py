@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tradewind.maths.broker_job import Task, cost_with_server, solve
+from tradewind.maths.broker_job import Task, copy, cost_with_server, gather_costs, solve
 from tradewind.maths.broker_prices import bill, marginal
 from tradewind.maths.broker_slot import Bools, Floats, Ints, Slot
 
@@ -101,11 +101,15 @@ def task(terms: Terms, i: int, price: Floats) -> Task:
     supply = np.empty(sources)
     wage = np.zeros(sites)
     serve = np.zeros(sites)
+    talk = np.empty((sites, sites))
     s = 0
     for r in range(sites):
+        for q in range(sites):
+            talk[r, q] = terms.talk[r, q] * terms.traffic[i]
         if terms.data[i, r] > 0.0:
             supply[s] = terms.data[i, r]
-            move[s] = terms.move[r]
+            for q in range(sites):
+                move[s, q] = terms.move[r, q]
             s += 1
         for k in range(kinds):
             wage[r] += terms.worker[i, k] * price[r, k]
@@ -114,7 +118,7 @@ def task(terms: Terms, i: int, price: Floats) -> Task:
         move,
         supply,
         terms.chunk[i],
-        terms.talk * terms.traffic[i],
+        talk,
         wage,
         serve,
         terms.charge[i],
@@ -185,11 +189,11 @@ def add_single_sites(terms: Terms, pool: Pool) -> None:
     y = np.zeros(sites, dtype=np.int64)
     for i in range(terms.data.shape[0]):
         job = task(terms, i, nothing)
+        gather = gather_costs(job)
         for r in range(sites):
             if job.server_ok[r] and job.most[r] >= job.need and job.need <= job.total:
                 y[r] = job.need
-                own = job.fresh[r] + (job.supply * job.move[:, r]).sum()
-                add(pool, i, r, y, own)
+                add(pool, i, r, y, job.fresh[r] + gather[r])
                 y[r] = 0
 
 
@@ -242,7 +246,9 @@ def use(terms: Terms, pool: Pool, i: int, a: int, sign: float, usage: Floats) ->
 @njit(cache=True)
 def tally(terms: Terms, pool: Pool, choice: Ints, usage: Floats) -> float:
     """Fill ``usage`` (R, K) and return the full cost of the chosen plans, rent at pooled prices."""
-    usage[:, :] = 0.0
+    for r in range(usage.shape[0]):
+        for k in range(usage.shape[1]):
+            usage[r, k] = 0.0
     own = 0.0
     for i in range(len(choice)):
         use(terms, pool, i, choice[i], 1.0, usage)
@@ -267,7 +273,7 @@ def descend(terms: Terms, pool: Pool, price: Floats, choice: Ints) -> float:
             marginal_of(terms, pool, choice, usage, price)
             return best
         best = cost
-        choice[:] = trial
+        copy(trial, choice)
         marginal(usage, terms.usd, terms.intercept, price)
 
 

@@ -6,7 +6,7 @@ All return (workers (I, R), server (I,)); server -1 where a job has no such plac
 import numpy as np
 from numba import njit
 
-from tradewind.maths.broker_job import best_at_one_site, solve
+from tradewind.maths.broker_job import best_at_one_site, gather_costs, solve
 from tradewind.maths.broker_pool import Terms, task, terms
 from tradewind.maths.broker_slot import Floats, Ints, Slot
 from tradewind.maths.transport import transport
@@ -27,16 +27,18 @@ def _each_at_one_site(terms: Terms, price: Floats, workers: Ints, server: Ints) 
     """Every job's cheapest plan with workers and server at one site."""
     for i in range(len(server)):
         job = task(terms, i, price)
+        gather = gather_costs(job)
         best = np.inf
         server[i] = -1
         for r in range(price.shape[0]):
             if not job.server_ok[r] or job.most[r] < job.need or job.need > job.total:
                 continue
-            cost = job.serve[r] + job.fresh[r] + job.need * job.wage[r] + (job.supply * job.move[:, r]).sum()
+            cost = job.serve[r] + job.fresh[r] + job.need * job.wage[r] + gather[r]
             if cost < best:
                 best = cost
                 server[i] = r
-        workers[i] = 0
+        for r in range(price.shape[0]):
+            workers[i, r] = 0
         if server[i] >= 0:
             workers[i, server[i]] = job.need
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from tradewind.maths.broker_job import copy
 from tradewind.maths.broker_pool import (
     Pool,
     Terms,
@@ -116,12 +117,13 @@ def trigger_starts(terms: Terms, pool: Pool, choice: Ints, best: float) -> float
     price = np.empty((sites, kinds))
     trial = np.zeros(len(choice), dtype=np.int64)
     for r in range(sites):
-        price[:, :] = DEAR * terms.usd[:, :, 0]
-        price[r] = terms.usd[r, :, last - 1]
+        for q in range(sites):
+            for k in range(kinds):
+                price[q, k] = terms.usd[q, k, last - 1] if q == r else DEAR * terms.usd[q, k, 0]
         cost = descend(terms, pool, price, trial)
         if cost < best:
             best = cost
-            choice[:] = trial
+            copy(trial, choice)
     return best
 
 
@@ -141,15 +143,20 @@ def flip_sites(terms: Terms, pool: Pool, choice: Ints, best: float) -> float:
         away = (step // sites) % 2 == 1
         step += 1
         quiet += 1
-        used = usage[r].sum() > 0.0
+        used = False
+        for k in range(kinds):
+            used = used or usage[r, k] > 0.0
         if away and not used:
             continue
-        price[:, :] = base
-        price[r] = DEAR * terms.usd[r, :, 0] if away else terms.usd[r, :, last - 1]
+        for q in range(sites):
+            for k in range(kinds):
+                price[q, k] = base[q, k]
+        for k in range(kinds):
+            price[r, k] = DEAR * terms.usd[r, k, 0] if away else terms.usd[r, k, last - 1]
         cost = descend(terms, pool, price, trial)
         if cost < best - 1e-10 * abs(best):
             best = cost
-            choice[:] = trial
+            copy(trial, choice)
             marginal_of(terms, pool, choice, usage, base)
             quiet = 0
     return best

@@ -8,7 +8,7 @@ augmenting paths, so every node's value is a true lower bound.
 import numpy as np
 from numba import njit
 
-from tradewind.maths.broker_job import TOLERANCE, Task, cost_with_server, floors, solve
+from tradewind.maths.broker_job import TOLERANCE, Task, copy, cost_with_server, floors, rising, solve
 from tradewind.maths.broker_slot import Floats, Ints
 from tradewind.maths.transport import ship
 
@@ -21,8 +21,11 @@ def relaxed(task: Task, p: int, least: Ints, most: Ints, y: Floats) -> float:
     sites = len(least)
     sources = len(task.supply)
     supply = np.empty(sources + 1)
-    supply[:sources] = task.supply
-    supply[sources] = max(task.need * task.chunk - task.supply.sum(), 0.0)
+    left = task.need * task.chunk
+    for s in range(sources):
+        supply[s] = task.supply[s]
+        left -= task.supply[s]
+    supply[sources] = max(left, 0.0)
     cost = np.full((sources + 1, 2 * sites), np.inf)
     room = np.zeros(2 * sites)
     bill = task.serve[p] + task.fresh[p]
@@ -46,7 +49,10 @@ def relaxed(task: Task, p: int, least: Ints, most: Ints, y: Floats) -> float:
     flow = np.empty(cost.shape)
     bill += ship(cost, supply, room, flow)
     for r in range(sites):
-        y[r] = least[r] + flow[:, sites + r].sum() / task.chunk
+        extra = 0.0
+        for s in range(sources + 1):
+            extra += flow[s, sites + r]
+        y[r] = least[r] + extra / task.chunk
     return float(bill)
 
 
@@ -82,26 +88,32 @@ def _tree(task: Task, p: int, best: float, plan: Ints, nodes: int) -> tuple[floa
     """Search all plans with the server at p: (proven lower bound, best cost, nodes used); fills ``plan`` if improved."""
     sites = len(plan)
     depth = nodes + 2
-    lows = np.zeros((depth, sites), dtype=np.int64)
-    highs = np.zeros((depth, sites), dtype=np.int64)
+    lows = np.empty((depth, sites), dtype=np.int64)
+    highs = np.empty((depth, sites), dtype=np.int64)
     bounds = np.empty(depth)
     for r in range(sites):
+        lows[0, r] = 0
         highs[0, r] = min(task.most[r], task.need)
     bounds[0] = -np.inf  # the caller's bound holds for the root
     top = 1
     used = 0
     missed = np.inf
     y = np.empty(sites)
+    least = np.empty(sites, dtype=np.int64)
+    most = np.empty(sites, dtype=np.int64)
     trial = np.empty(sites, dtype=np.int64)
     while top > 0 and used < nodes:
         top -= 1
         if not bounds[top] < best * (1.0 - TOLERANCE):
             continue
-        least = lows[top].copy()
-        most = highs[top].copy()
+        taken = 0
+        for r in range(sites):
+            least[r] = lows[top, r]
+            most[r] = highs[top, r]
+            taken += least[r]
         used += 1
         value = relaxed(task, p, least, most, y)
-        if not value < best * (1.0 - TOLERANCE) or least.sum() > task.total:
+        if not value < best * (1.0 - TOLERANCE) or taken > task.total:
             continue
         at, count = _split(task, p, y, least, most)
         for r in range(sites):
@@ -109,7 +121,7 @@ def _tree(task: Task, p: int, best: float, plan: Ints, nodes: int) -> tuple[floa
         cost = cost_with_server(task, p, trial)
         if cost < best:
             best = cost
-            plan[:] = trial
+            copy(trial, plan)
         if at < 0:
             if at == -1 and cost > value * (1.0 + TOLERANCE):
                 missed = min(
@@ -118,8 +130,8 @@ def _tree(task: Task, p: int, best: float, plan: Ints, nodes: int) -> tuple[floa
             continue
         for side in range(2):  # the side nearer to the relaxation is searched first: pushed last
             up = (side == 1) == (y[at] - count > 0.5)
-            lows[top] = least
-            highs[top] = most
+            copy(least, lows[top])
+            copy(most, highs[top])
             if up:
                 lows[top, at] = count + 1
             else:
@@ -142,7 +154,7 @@ def prove(task: Task, servers: int, nodes: int) -> tuple[float, float, int, Ints
     if task.need == 0:
         return cost, cost, p, y
     low = floors(task)
-    order = np.argsort(low, kind="mergesort")
+    order = rising(low)
     lower = np.inf
     left = nodes
     plan = y.copy()
@@ -155,5 +167,5 @@ def prove(task: Task, servers: int, nodes: int) -> tuple[float, float, int, Ints
         lower = min(lower, max(proven, low[q]))
         if value < cost:
             cost, p = value, q
-            y[:] = plan
+            copy(plan, y)
     return min(lower, cost), cost, p, y

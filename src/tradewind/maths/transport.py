@@ -79,9 +79,14 @@ def ship(cost: Floats, supply: Floats, capacity: Floats, flow: Floats) -> float:
     supply count as zero; whole supplies and capacities give whole flows.
     """
     sources, sinks = cost.shape
-    flow[:, :] = 0.0
-    tiny = 1e-14 * supply.sum()
-    room = capacity.copy()
+    room = np.empty(sinks)
+    for r in range(sinks):
+        room[r] = capacity[r]
+    tiny = 0.0
+    for s in range(sources):
+        tiny += 1e-14 * supply[s]
+        for r in range(sinks):
+            flow[s, r] = 0.0
     to_sink = np.empty(sinks)
     via = np.empty(sinks, dtype=np.int64)
     into = np.empty(sources, dtype=np.int64)
@@ -89,7 +94,10 @@ def ship(cost: Floats, supply: Floats, capacity: Floats, flow: Floats) -> float:
     for start in range(sources):
         left = supply[start]
         while left > tiny:
-            end = int(np.argmin(cost[start]))
+            end = 0
+            for r in range(1, sinks):
+                if cost[start, r] < cost[start, end]:
+                    end = r
             if room[end] > tiny and cost[start, end] < np.inf:
                 # The cheapest sink of all still has room: no detour over other sources can beat it.
                 amount = min(left, room[end])

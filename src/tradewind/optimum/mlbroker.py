@@ -19,7 +19,7 @@ from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import MILLI, UNLIMITED
 
-ROUNDS, NODES = 30, 400
+ROUNDS, NODES = 30, 6000
 
 
 def bound(scenario: Scenario) -> Bound | None:

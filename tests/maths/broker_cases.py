@@ -1,0 +1,48 @@
+"""Brokerage slots for tests, drawn as the workload draws them."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tradewind.maths.broker_slot import Ints, Slot, slot, tiers
+from tradewind.workloads.mlbroker_draw import DrawSettings, draw
+
+
+def drawn_slot(settings: DrawSettings, seed: int, jobs: int) -> Slot:
+    """The first ``jobs`` jobs of the first slot of a drawn instance, none of them deployed; data in GB."""
+    d = draw(replace(settings, slots=1, active=3.0 * jobs), seed)
+    rows = np.flatnonzero(d.row_slot == 0)[:jobs]
+    j = d.row_job[rows]
+    assert len(j) == jobs, "the draw has too few jobs; take another seed"
+    return slot(
+        worker=d.worker[j],
+        server=d.server[j],
+        chunk=d.chunk_gb[j],
+        traffic=d.traffic_gb[j],
+        deploy_usd=d.deploy_usd[j],
+        data=d.data_gb[rows],
+        transfer_usd=d.transfer_usd,
+        price=tiers(d.tier_start, d.tier_usd),
+    )
+
+
+def tiny(family: str, seed: int, jobs: int = 4, sites: int = 4, tier_count: int = 2) -> Slot:
+    """A slot that the exact program solves in a moment; thresholds scaled down so that tiers matter."""
+    settings = DrawSettings(family=family, sites=sites, threshold_scale=0.06, data_gb=150.0, tiers=tier_count)
+    return drawn_slot(settings, seed, jobs)
+
+
+def permuted_sites(case: Slot, order: Ints) -> Slot:
+    """The same slot with its sites listed in another order."""
+    both = np.ix_(order, order)
+    return replace(
+        case,
+        data=np.ascontiguousarray(case.data[:, order]),
+        move_usd=np.ascontiguousarray(case.move_usd[both]),
+        talk_usd=np.ascontiguousarray(case.talk_usd[both]),
+        deployed=case.deployed[:, order],
+        worker_ok=case.worker_ok[:, order],
+        server_ok=case.server_ok[:, order],
+        capacity=case.capacity[order],
+        tiers=tiers(case.tiers.start[order], case.tiers.usd[order]),
+    )
