@@ -5,6 +5,7 @@ from __future__ import annotations
 from tradewind.model.errors import Unsupported
 from tradewind.model.job import Fixed, Job, Rounds
 from tradewind.model.scenario import Scenario
+from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 
 
@@ -33,7 +34,23 @@ def mismatch(spec: Spec, scenario: Scenario) -> str:
         return f"{spec.name} routes traffic; the scenario has no links"
     if "tree" in spec.needs and len(setup.links) != len(setup.nodes) - 1:
         return f"{spec.name} needs a tree; {len(setup.nodes)} nodes have {len(setup.links)} links, a tree has one less"
+    if "tree" in spec.needs and not _is_connected(setup):
+        return f"{spec.name} needs a tree; the links leave some nodes apart and join others in a circle"
     return ""
+
+
+def _is_connected(setup: Setup) -> bool:
+    """Whether every node can be reached from the first, whatever the direction of the links."""
+    near: dict[int, list[int]] = {}
+    for link in setup.links:
+        near.setdefault(link.a, []).append(link.b)
+        near.setdefault(link.b, []).append(link.a)
+    seen, queue = {0}, [0]
+    while queue:
+        fresh = [other for other in near.get(queue.pop(), ()) if other not in seen]
+        seen.update(fresh)
+        queue += fresh
+    return len(seen) == len(setup.nodes)
 
 
 def _kinds(job: Job) -> set[str]:
