@@ -50,6 +50,15 @@ class Search(NamedTuple):
     seed: int = 0
 
 
+class _Pace(NamedTuple):
+    """The part of a search that the compiled ascent needs (one type whatever the lengths of the lists)."""
+
+    rule: int
+    with_runtime: bool
+    rounds: int
+    patience: float
+
+
 class FixedPrices(NamedTuple):
     """Unit prices per kind (K,), (M,), the power of the runtime in them, their profit and the simulations spent."""
 
@@ -102,6 +111,7 @@ def best_fixed_prices(stream: Stream, cluster: Cluster, budget: Floats, search: 
     clean = open_books(stream, cluster)
     kinds_k, kinds_m = len(cluster.idle_k), len(cluster.idle_m)
     rng = np.random.default_rng(search.seed)
+    pace = _Pace(search.rule, search.with_runtime, search.rounds, search.patience)
     best = np.zeros(kinds_k + kinds_m + 1)
     profit, spent = -1.0, 0
     for start in range(len(search.levels) + search.kicks):
@@ -111,7 +121,7 @@ def best_fixed_prices(stream: Stream, cluster: Cluster, budget: Floats, search: 
         # The first starts are flat price levels; the later ones shake the best prices found so far.
         log_p[:-1] = np.minimum(0.0, jolt + (np.log(level) if level else best[:-1]))
         steps = np.array(search.steps if level else search.steps[1:])
-        value, used = _ascend(books, clean, stream, budget, ratio, log_p, steps, search)
+        value, used = _ascend(books, clean, stream, budget, ratio, log_p, steps, pace)
         spent += used
         if value > profit:
             profit, best = float(value), log_p
@@ -137,7 +147,7 @@ def _ascend(
     ratio: Floats,
     log_p: Floats,
     steps: Floats,
-    search: Search,
+    pace: _Pace,
 ) -> tuple[float, int]:
     """Pattern search: for each step size, move a coordinate or a group while that pays; `log_p` is overwritten.
 
@@ -145,21 +155,21 @@ def _ascend(
     """
     payment = np.empty(budget.shape[0])
     trial = np.empty_like(log_p)
-    best = _trial(books, clean, stream, budget, ratio, log_p, payment, search.rule)
+    best = _trial(books, clean, stream, budget, ratio, log_p, payment, pace.rule)
     used = 1
     kinds_k = clean.free_k.shape[0]
     moves = log_p.shape[0] + 4
-    for _ in range(search.rounds):
+    for _ in range(pace.rounds):
         before = best
         for step in steps:
             for c in range(moves):
-                if c == log_p.shape[0] - 1 and not search.with_runtime:
+                if c == log_p.shape[0] - 1 and not pace.with_runtime:
                     continue
                 for sign in (1.0, -1.0):
                     gained = False
                     while True:
                         _move(log_p, trial, c, sign * step, kinds_k)
-                        value = _trial(books, clean, stream, budget, ratio, trial, payment, search.rule)
+                        value = _trial(books, clean, stream, budget, ratio, trial, payment, pace.rule)
                         used += 1
                         if value <= best:
                             break
@@ -168,7 +178,7 @@ def _ascend(
                         gained = True
                     if gained:
                         break
-        if best <= before * (1.0 + search.patience):
+        if best <= before * (1.0 + pace.patience):
             break
     return best, used
 
