@@ -164,13 +164,13 @@ def _write_columns(path: Path, columns: Columns) -> None:
 
 
 def _cells_of(column: list[Any]) -> list[Any]:
-    """Lists and objects as JSON text, mixed numbers as floats, so that a column has one type."""
+    """Lists and objects as JSON text, mixed numbers as floats, numbers beside text as text: one type a column."""
     kinds = set(map(type, column)) - {type(None)}
     if kinds & {list, dict}:
         return [None if v is None else json.dumps(v, ensure_ascii=False) for v in column]
     if kinds == {int, float}:
         return [None if v is None else float(v) for v in column]
-    if kinds == {int, str}:
+    if str in kinds and len(kinds) > 1:
         return [None if v is None else str(v) for v in column]
     if kinds == {bool}:
         return [None if v is None else str(v).lower() for v in column]
