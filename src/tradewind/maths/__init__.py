@@ -1,0 +1,1 @@
+"""Pure functions and solver doors: arrays in, arrays out; no state, no domain nouns."""
