@@ -198,6 +198,9 @@ def _check_times(tables: Mapping[str, Table]) -> None:
                 f"tables.offers: offer {number} to job {job} at {at} us fits no plan or answer"
             )
         counts[job] = number + 1
+    offered = [plan for (plan,) in _column(tables, "offers", "plan")]
+    if sorted(offered) != [plan for plan, row in enumerate(decided) if row < 0]:
+        raise RunFileError("tables.offers.plan must name each plan without a decision once")
 
 
 def _column(tables: Mapping[str, Table], table: str, *names: str) -> Iterator[tuple[Any, ...]]:
