@@ -1,1 +1,1 @@
-
+"""The doors: command line, Python API, files, reports."""

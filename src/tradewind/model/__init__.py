@@ -1,1 +1,1 @@
-
+"""Nouns: frozen data and validation."""
