@@ -179,10 +179,15 @@ def _decide(
     routing = _rounded(problem, by_flow, pool)
     if (loads_of(problem, routing) <= room).all():
         return routing, None
-    split = [(max(-s for s, _ in items), f) for f, items in by_flow.items() if len(items) > 1]
+    # the flow with the longest path first: it loads most, so its side of the tree is refuted soonest
+    split = [
+        (-max(len(pool.arcs[k]) for _, k in items), max(-s for s, _ in items), f)
+        for f, items in by_flow.items()
+        if len(items) > 1
+    ]
     if not split:
         return None, None
-    flow = min(split)[1]
+    flow = min(split)[2]
     node, first, second = _divergence(problem, [pool.arcs[k] for _, k in sorted(by_flow[flow])[:2]])
     proofs: list[Proof] = []
     for banned in (second, first):
