@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 import highspy
 import numpy as np
 
-from tradewind.maths.broker_slot import Ints, Slot
+from tradewind.maths.broker_prices import chord_slopes
+from tradewind.maths.broker_slot import Floats, Ints, Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +79,16 @@ def _job(out: _Columns, slot: Slot, i: int) -> _Job:
     most = float(slot.most_workers[i]) if slot.most_workers[i] >= 0 else inf
     out.row(float(need), most, [(c, 1.0) for c in y])
     into: list[list[tuple[int, float]]] = [[] for _ in range(sites)]
+    chunk = float(slot.chunk[i])  # data in chunks: bytes would leave the program badly scaled
     for r in np.flatnonzero(slot.data[i] > 0.0).tolist():
-        amount = float(slot.data[i, r])
-        flow = [out.new(float(slot.move_usd[r, q]), amount if ok[q] else 0.0) for q in range(sites)]
+        amount = float(slot.data[i, r]) / chunk
+        flow = [out.new(float(slot.move_usd[r, q]) * chunk, amount if ok[q] else 0.0) for q in range(sites)]
         out.row(amount, amount, [(c, 1.0) for c in flow])
         for q in range(sites):
             into[q].append((flow[q], -1.0))
     for r in range(sites):
         if into[r]:
-            out.row(0.0, inf, [(int(y[r]), float(slot.chunk[i])), *into[r]])
+            out.row(0.0, inf, [(int(y[r]), 1.0), *into[r]])
         out.row(0.0, inf, [(int(v[r]), 1.0), (int(s[r]), -1.0)])
         out.row(0.0, inf, [(int(v[r]), float(max(need, 1))), (int(y[r]), -1.0)])
         out.row(-inf, 0.0, [(int(v[r]), 1.0), (int(y[r]), -1.0), (int(s[r]), -1.0)])
@@ -154,6 +156,62 @@ def solve_exactly(
                     out.row(0.0, inf, [(z, 1.0), (int(job.v[r]), -1.0), (int(jobs[t - 1][last].v[r]), 1.0)])
         jobs.append(mine)
     return _run(out, jobs, nodes, gap)
+
+
+def relaxed_horizon(slots: Sequence[Slot], follows: Sequence[Ints]) -> float:
+    """Optimum of the relaxed problem P_f (9) over all slots, USD, in the relaxation that the fractional step uses.
+
+    Rent at the chord of each slot, (8g) as (N + 1) v >= y + s, (8i) and (8j) as printed; all variables continuous. It
+    separates per job, but is solved in one go.
+    """
+    out = _Columns()
+    inf = float("inf")
+    last: list[Ints] = []
+    for t, slot in enumerate(slots):
+        price = chord_slopes(slot)
+        now = []
+        for i in range(slot.shape[0]):
+            y, s, v = _relaxed_job(out, slot, i, price)
+            need = float(slot.needed[i])
+            before = int(follows[t][i]) if t > 0 else -1
+            for r in range(slot.shape[1]):
+                out.row(0.0, inf, [(int(v[r]), need + 1.0), (int(y[r]), -1.0), (int(s[r]), -1.0)])
+                if before < 0:
+                    out.cost[v[r]] = float(slot.deploy_usd[i])
+                else:
+                    z = out.new(float(slot.deploy_usd[i]), inf)
+                    out.row(0.0, inf, [(z, 1.0), (int(v[r]), -1.0), (int(last[before][r]), 1.0)])
+            now.append(v)
+        last = now
+    return _run(out, [], 1, 1e-6).cost
+
+
+def _relaxed_job(out: _Columns, slot: Slot, i: int, price: Floats) -> tuple[Ints, Ints, Ints]:
+    """Columns y, s, v (R,) of one job in the relaxation, with (8a), (8b), (8f), (8i), (8j)."""
+    inf, sites = float("inf"), slot.shape[1]
+    need, chunk = float(slot.needed[i]), float(slot.chunk[i])
+    wage, serve = price @ slot.worker[i], price @ slot.server[i]
+    y = np.array([out.new(float(wage[r]), inf) for r in range(sites)])
+    s = np.array([out.new(float(serve[r]), 1.0) for r in range(sites)])
+    v = np.array([out.new(0.0, 1.0) for _ in range(sites)])
+    out.row(1.0, 1.0, [(int(c), 1.0) for c in s])
+    into: list[list[tuple[int, float]]] = [[] for _ in range(sites)]
+    for r in np.flatnonzero(slot.data[i] > 0.0).tolist():
+        amount = float(slot.data[i, r]) / chunk
+        flow = [out.new(float(slot.move_usd[r, q]) * chunk, amount) for q in range(sites)]
+        out.row(amount, amount, [(c, 1.0) for c in flow])
+        for q in range(sites):
+            into[q].append((flow[q], -1.0))
+    linked: list[list[tuple[int, float]]] = [[] for _ in range(sites)]
+    for r in range(sites):
+        out.row(0.0, inf, [(int(y[r]), 1.0), *into[r]])
+        g = [out.new(float(slot.traffic[i] * slot.talk_usd[r, q]), inf) for q in range(sites)]
+        out.row(0.0, 0.0, [(int(y[r]), -1.0), *((c, 1.0) for c in g)])
+        for q in range(sites):
+            linked[q].append((g[q], 1.0))
+    for q in range(sites):
+        out.row(0.0, inf, [(int(s[q]), -need), *linked[q]])
+    return y, s, v
 
 
 def _run(out: _Columns, jobs: Sequence[Sequence[_Job]], nodes: int, gap: float) -> Proof:

@@ -64,21 +64,22 @@ def terms(slot: Slot, deploy_weight: float) -> Terms:
     if limited:
         fits = (slot.server[:, None, :] <= slot.capacity[None] + 1e-9).all(axis=2)
         server_ok = server_ok & fits
+    whole = np.ascontiguousarray  # kernels are compiled for one memory layout
     return Terms(
-        worker=slot.worker,
-        server=slot.server,
-        chunk=slot.chunk,
-        traffic=slot.traffic,
-        charge=np.where(slot.deployed, 0.0, deploy_weight * slot.deploy_usd[:, None]),
-        data=slot.data,
-        move=slot.move_usd,
-        talk=slot.talk_usd,
-        most=np.ascontiguousarray(most, dtype=np.int64),
-        server_ok=np.ascontiguousarray(server_ok),
+        worker=whole(slot.worker),
+        server=whole(slot.server),
+        chunk=whole(slot.chunk),
+        traffic=whole(slot.traffic),
+        charge=whole(np.where(slot.deployed, 0.0, deploy_weight * slot.deploy_usd[:, None])),
+        data=whole(slot.data),
+        move=whole(slot.move_usd),
+        talk=whole(slot.talk_usd),
+        most=whole(most, dtype=np.int64),
+        server_ok=whole(server_ok),
         need=need,
         total=np.where(slot.most_workers < 0, FREE, slot.most_workers),
-        usd=slot.tiers.usd,
-        intercept=slot.tiers.intercept,
+        usd=whole(slot.tiers.usd),
+        intercept=whole(slot.tiers.intercept),
     )
 
 
