@@ -211,6 +211,8 @@ def sweep(mind: Mind, tuning: Tuning, market: Market) -> None:
         row = (mind.counts[SEEN] - 1 - back) % ring
         k, m = mind.kinds[row, 0], mind.kinds[row, 1]
         d_k, d_m = mind.demand[row, 0], mind.demand[row, 1]
+        if d_k > market.cap_k[k] or d_m > market.cap_m[m]:
+            continue
         f = locate(mind.mean, _buyer(mind, row), kinds_k, kinds_m, where, weight)
         per_slot = d_k * mind.price[k] + d_m * mind.price[kinds_k + m]
         _, chance = respond(f, mind.hold[row] * per_slot, math.log(d_k + d_m), mind.law, mind.response)

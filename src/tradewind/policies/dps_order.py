@@ -122,6 +122,7 @@ class Seller:
         if isinstance(order, str):
             return Quote(job.index, refused="unsupported", why=order)
         if order.d_k > self.kinds.cap_k[order.k] or order.d_m > self.kinds.cap_m[order.m]:
+            self.passed(replace(order, runtime=order.spread))
             return Quote(job.index, refused="capacity", why="asks for more than the whole cluster has")
         planned = self._plan(view, job, order)
         if planned is None or planned.step is None:
