@@ -36,13 +36,13 @@ class Tuning(NamedTuple):
     window: int = 3000
     sweep_every: int = 20
     pace: float = 0.3
-    target: float = 0.75
+    target: float = 0.65
     """Share of the capacity that the capacity prices aim to sell; less than 1 because arrivals come in bursts."""
     steep: float = 2.0
     calm: float = 0.68
     relax: float = 540.0
     """Slots over which today's crowding matters: the time in which a crowd dissolves."""
-    edge: float = 3.0
+    edge: float = 6.0
     edge_width: float = 0.05
 
 

@@ -1,0 +1,128 @@
+"""DPS's market at the speed of its compiled twin: one function per seller, the same random numbers each time.
+
+The twins are checked against the audited loop in the tests (the same profit to nine digits).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tradewind.maths.market_arms import (
+    UCB,
+    UNIFORM,
+    WINDOW,
+    Rules,
+    free_share,
+    grid_step,
+    new_arms,
+    price_grid,
+    simulate_arms,
+)
+from tradewind.maths.market_books import Cluster, Stream
+from tradewind.maths.market_bound import fluid_bound
+from tradewind.maths.market_demand import Prior
+from tradewind.maths.market_draw import KINDS, MarketDraw, MarketSize, draw_market
+from tradewind.maths.market_fixed import (
+    ACCEPTED,
+    FixedPrices,
+    Outcome,
+    Search,
+    best_fixed_prices,
+    fixed_payments,
+    simulate_payments,
+)
+from tradewind.maths.market_mind import Market, Tuning, new_mind
+from tradewind.maths.market_place import BEST_FIT, RANDOM, WORST_FIT
+from tradewind.maths.market_run import simulate_learner
+
+Floats = NDArray[np.float64]
+
+STRONG = Search(WORST_FIT)
+LIGHT = Search(WORST_FIT, levels=(0.35, 0.5), steps=(0.3, 0.12, 0.05), rounds=4, kicks=0)
+"""A search of a few seconds for quick studies: its prices are one to three percent worse, and studies say so."""
+MODES = {"dps-paper": UCB, "dps-simple": UCB, "top": WINDOW, "random-price": UNIFORM, "dps-rs": UCB}
+
+
+class Sold(NamedTuple):
+    """What a seller did: outcome, and what each job paid (N,), 0 where it did not buy."""
+
+    outcome: Outcome
+    paid: Floats
+
+
+class Knobs(NamedTuple):
+    """The paper's constants; a negative number stands for the printed formula."""
+
+    theta: float = 0.11
+    delta: float = 0.2
+
+
+@cache
+def drawn(market: str, seed: int, jobs: int = 10_000, slots: int = 10_000) -> MarketDraw:
+    """A market of the generator."""
+    return draw_market(KINDS[market], seed, MarketSize(jobs=jobs, slots=slots))
+
+
+def arrays(market: MarketDraw) -> tuple[Stream, Cluster]:
+    """A market as the kernels want it."""
+    stream = Stream(market.arrive, market.k, market.m, market.d_k, market.d_m, market.spread, market.together)
+    return stream, Cluster(np.ascontiguousarray(market.idle_k.T), np.ascontiguousarray(market.idle_m.T))
+
+
+def sell(market: MarketDraw, policy: str, seed: int, knobs: Knobs | None = None) -> Sold:
+    """One online seller in one market."""
+    stream, cluster = arrays(market)
+    if policy == "dps":
+        caps = cluster.idle_k.sum(axis=1).astype(float), cluster.idle_m.sum(axis=1).astype(float)
+        public = Market(*caps, float(market.slots), float(market.expected_k.sum()))
+        settings = (Tuning(), public, Prior(), BEST_FIT)
+        mind = new_mind(public, settings[0], settings[2], seed)
+        outcome, asked = simulate_learner(stream, cluster, market.budget, mind, settings)
+        return _sold(outcome, asked)
+    knobs = Knobs() if knobs is None else knobs
+    items = np.concatenate([cluster.idle_k.sum(axis=1), cluster.idle_m.sum(axis=1)]).astype(float)
+    expected = np.concatenate([market.expected_k, market.expected_m])
+    theta = 0.0 if policy in ("dps-simple", "top", "random-price") else knobs.theta
+    share = free_share(market.slots, items, expected) if theta < 0 else np.full(len(items), theta)
+    delta = grid_step(market.slots, items, expected) if knobs.delta < 0 else knobs.delta
+    rules = Rules(expected, items, np.asarray(share * expected), float(market.slots), MODES[policy])
+    arms = new_arms(price_grid(delta), len(items), seed)
+    placement = RANDOM if policy == "dps-rs" else WORST_FIT
+    return _sold(*simulate_arms(stream, cluster, market.budget, arms, (rules, placement, seed)))
+
+
+def sell_fixed(market: MarketDraw, prices: FixedPrices, rule: int = WORST_FIT) -> Sold:
+    """Fixed prices in one market."""
+    stream, cluster = arrays(market)
+    payment = fixed_payments(stream, prices)
+    return _sold(simulate_payments(stream, cluster, payment, market.budget, rule), payment)
+
+
+@cache
+def best_fixed(
+    market: str, seed: int, search: Search, jobs: int = 10_000, slots: int = 10_000
+) -> FixedPrices:
+    """The best fixed prices in hindsight."""
+    data = drawn(market, seed, jobs, slots)
+    stream, cluster = arrays(data)
+    return best_fixed_prices(stream, cluster, data.budget, search)
+
+
+def non_peeking(market: MarketDraw) -> float:
+    """The bound that knows the demand law, but no budget."""
+    stream, cluster = arrays(market)
+    return fluid_bound(stream, cluster, market.slots, (market.log_value, market.law)).value
+
+
+def profit_until(market: MarketDraw, sold: Sold, slots: Floats) -> Floats:
+    """Profit earned by jobs that arrived before each slot."""
+    earned = np.concatenate([[0.0], np.cumsum(sold.paid)])
+    return np.asarray(earned[np.searchsorted(market.arrive, slots, side="left")])
+
+
+def _sold(outcome: Outcome, asked: Floats) -> Sold:
+    return Sold(outcome, np.where(outcome.answer == ACCEPTED, asked, 0.0))
