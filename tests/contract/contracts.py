@@ -107,8 +107,8 @@ def _other(customer: Customer) -> Customer:
 
 def does_not_peek_ahead(spec: Spec, given: Scenario, run: Run, share: float) -> None:
     """Two scenarios that are equal until some time lead to equal decisions until then."""
-    arrivals = [job.arrive_us for job in given.jobs]
-    now = max(arrivals[int(share * (len(arrivals) - 1))], 1)
+    times: list[Any] = sorted(set(run.tables["events"]["at_us"]))
+    now = max(times[int(share * (len(times) - 1))], 1)
     other = another_future(given, run, now)
     again = simulate(other, spec, seed=SEED)
     assert decisions_before(given, run, now) == decisions_before(other, again, now)

@@ -14,8 +14,8 @@ from tradewind.model.spec import Spec
 from tradewind.model.view import Change
 
 SMALL: dict[str, Any] = {
-    "jobs": 25, "slots": 8, "servers": 5, "sites": 5, "jobs_per_slot": 4.0, "epochs": 20, "worker_types": 3,
-    "server_types": 3, "gpus_per_server": 4, "hours": 2.0,
+    "jobs": 25, "slots": 8, "servers": 5, "sites": 5, "jobs_per_slot": 8.0, "epochs": 2000, "worker_types": 3,
+    "server_types": 3, "gpus_per_server": 4, "hours": 6.0, "vary": 0.5, "move_s": 30.0,
 }  # fmt: skip
 """Parameters by which generators make small scenarios; each takes those that it has."""
 
