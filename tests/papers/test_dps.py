@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tradewind.maths.market_draw import KINDS
-from tradewind.maths.market_fixed import ACCEPTED, REFUSED_CAPACITY, Search
+from tradewind.maths.market_fixed import ACCEPTED, REFUSED_CAPACITY, Search, simulate_payments
 from tradewind.maths.market_place import BEST_FIT, WORST_FIT
 from tradewind.studies.dps import MUST
 from tradewind.studies.dps_runs import (
@@ -21,7 +21,8 @@ from tradewind.studies.dps_runs import (
 )
 
 SEEDS = (1, 2)
-YARD = Search(WORST_FIT, levels=(0.35, 0.5), steps=(0.3, 0.12, 0.05), rounds=4, kicks=0)
+ONE = (1,)
+YARD = Search(WORST_FIT, levels=(0.45,), steps=(0.3, 0.12, 0.05), rounds=4, kicks=0)
 
 
 def profit(market: str, policy: str, seed: int, knobs: Knobs | None = None) -> float:
@@ -50,7 +51,7 @@ def test_the_free_stage_is_pure_loss() -> None:
 
 def test_the_papers_algorithm_does_not_beat_the_best_fixed_prices() -> None:
     for market in ("light", "balanced", "saturated"):
-        ratio = np.mean([profit(market, "dps-paper", s) / yard(market, s) for s in SEEDS])
+        ratio = np.mean([profit(market, "dps-paper", s) / yard(market, s) for s in ONE])
         assert 0.6 < ratio < 0.85
 
 
@@ -64,26 +65,25 @@ def test_random_placement_costs_a_few_percent_and_runs_longer() -> None:
 
 def test_packing_tightly_earns_more_than_the_papers_placement_at_the_same_prices() -> None:
     gain = []
-    for seed in SEEDS:
-        market = drawn("saturated", seed)
-        prices = best_fixed("saturated", seed, YARD)
-        prices = prices._replace(
-            p_k=prices.p_k * 1.02, p_m=prices.p_m * 1.02
-        )  # off the spot fitted to one of them
-        gain.append(
-            sell_fixed(market, prices, BEST_FIT).outcome.profit
-            / sell_fixed(market, prices, WORST_FIT).outcome.profit
-        )
-    assert 1.0 < np.mean(gain) < 1.06
+    for name in ("balanced", "saturated"):
+        for seed in SEEDS:
+            market = drawn(name, seed)
+            stream, cluster = arrays(market)
+            payment = 0.35 * (market.d_k + market.d_m).astype(np.float64)
+            pa, ours = (
+                simulate_payments(stream, cluster, payment, market.budget, rule).profit
+                for rule in (WORST_FIT, BEST_FIT)
+            )
+            gain.append(ours / pa)
+    assert 1.003 < np.mean(gain) < 1.04
 
 
 @pytest.mark.parametrize("market", list(KINDS))
 def test_our_learner_reaches_its_target_and_stays_below_the_bound(market: str) -> None:
-    """Two seeds and a quick yardstick, so the target is checked with a margin for both: three percent."""
-    ours = [profit(market, "dps", s) for s in SEEDS]
-    ratio = np.mean([p / yard(market, s) for p, s in zip(ours, SEEDS, strict=True)])
-    assert ratio > MUST[market] - 0.03
-    assert sum(ours) < 1.02 * sum(non_peeking(drawn(market, s)) for s in SEEDS)
+    """The targets are means of five seeds, measured by the full study; one seed differs from its mean by up to 0.03."""
+    ours = profit(market, "dps", 1)
+    assert ours / yard(market, 1) > MUST[market] - 0.03
+    assert ours < 1.02 * non_peeking(drawn(market, 1))
 
 
 def test_our_learner_beats_the_papers_and_its_relatives() -> None:

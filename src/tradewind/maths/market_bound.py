@@ -33,7 +33,7 @@ def least_hold(stream: Stream, cluster: Cluster, slots: int) -> Floats:
 
 
 def fluid_bound(
-    stream: Stream, cluster: Cluster, slots: int, law: tuple[Floats, Floats], rounds: int = 150
+    stream: Stream, cluster: Cluster, slots: int, law: tuple[Floats, Floats], rounds: int = 80
 ) -> Dual:
     """min over prices lambda >= 0 of sum_i max_P E[(P - lambda d_i h_i) 1(v_i >= P)] + T sum_r lambda_r C_r.
 
