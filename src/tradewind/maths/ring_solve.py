@@ -1,0 +1,153 @@
+"""A slot from start to end: stay or grow greedily, certify by a bound, else prices and annealed repair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tradewind.maths.ring_bound import knapsack, pooled, possible
+from tradewind.maths.ring_columns import relax
+from tradewind.maths.ring_pack import (
+    book,
+    facts_of,
+    grow,
+    improve,
+    left_of,
+    look,
+    prices_of,
+    rings_of,
+    scratch_of,
+    settle,
+)
+from tradewind.maths.ring_slot import Floats, Ints, Prices, Rings, Slot, no_rings, worth
+
+FULL_LP = 150
+"""Servers up to which the configuration LP has a row for each of them."""
+ALL_RACKS = 100
+"""Servers up to which every repair looks at all racks; above, at two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """rounds of ruin and recreate; enough: share of the bound at which the search stops; heat of the annealing as a
+    share of the mean gain; stay: what moving a worker must bring, as a share of the mean gain."""
+
+    rounds: int = 20_000
+    enough: float = 0.9995
+    heat: float = 0.6
+    stay: float = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """rings that fit, their worth, a valid upper bound, and which bound it was."""
+
+    rings: Rings
+    value: float
+    bound: float
+    proof: str
+
+
+def scarcity(slot: Slot) -> Prices:
+    """Prices without an LP: links cost by how small they are, so that rings stay together."""
+    return Prices(
+        room=np.zeros(slot.room.shape),
+        link=1.0 / np.maximum(slot.link, 1),
+        trunk=1.0 / np.maximum(slot.trunk, 1),
+    )
+
+
+def weights(slot: Slot) -> Floats:
+    """(I,) what a worker counts for: the sum of its shares of all resources."""
+    share: Floats = (slot.need / np.maximum(slot.room.sum(0), 1)).sum(1)
+    return np.maximum(share, 1e-12)
+
+
+class _Bench:
+    """Arrays of one slot that the kernels share."""
+
+    def __init__(self, slot: Slot, home: Ints | None, stay: float) -> None:
+        self.slot, self.weight = slot, weights(slot)
+        self.facts = facts_of(slot, home, stay)
+        self.scratch = scratch_of(slot.servers, len(slot.trunk), slot.widest)
+        self.window, self.every = np.arange(len(slot.trunk)), np.arange(slot.jobs)
+        self.prices = prices_of(scarcity(slot))
+
+    def greedy(self, rings: Any, left: Any) -> Rings:
+        """Grows from what is there."""
+        grow(self.facts, left, rings, self.prices, self.weight, self.window, self.every, self.scratch)
+        return Rings(server=rings[0], workers=rings[1], size=rings[2])
+
+    def booked(self, rings: Rings) -> tuple[Any, Any]:
+        """Rings and what they leave free."""
+        mine, left = rings_of(rings), left_of(self.slot)
+        for i in np.flatnonzero(rings.size).tolist():
+            book(self.facts, left, mine, i, 1)
+        return mine, left
+
+    def stay(self, before: Rings, target: Ints) -> Rings:
+        """Old rings of jobs that should have at least as many workers; then the others, then growth."""
+        mine, left = rings_of(no_rings(self.slot)), left_of(self.slot)
+        for i in np.flatnonzero((before.size > 0) & (target >= before.size)).tolist():
+            mine[0][i], mine[1][i], mine[2][i] = before.server[i], before.workers[i], before.size[i]
+            book(self.facts, left, mine, i, 1)
+            if not self._fits(left, before.server[i]):
+                book(self.facts, left, mine, i, -1)
+                mine[0][i], mine[1][i], mine[2][i] = -1, 0, 0
+        order = np.argsort(-self.slot.gain[self.every, target], kind="stable")
+        for i in order.tolist():
+            if mine[2][i] == 0 and target[i] > 0:
+                look(self.facts, left, self.prices, self.scratch, self.window, i)
+                if self.scratch[0][target[i]] < np.inf:
+                    settle(self.facts, left, mine, self.scratch, self.window, i, int(target[i]))
+        return self.greedy(mine, left)
+
+    def _fits(self, left: Any, servers: Ints) -> bool:
+        here = servers[servers >= 0]
+        return bool((left[0][here] >= 0).all() and (left[1][here] >= 0).all() and (left[2] >= 0).all())
+
+    def repair(
+        self, rings: Rings, prices: Prices, hope: Floats, effort: Effort, goal: float, seed: int
+    ) -> Rings:
+        """Annealed ruin and recreate from `rings`."""
+        large = self.slot.servers > ALL_RACKS
+        heat = 0.0 if large else effort.heat * goal / max(1, int((rings.size > 0).sum()))
+        mine, left = self.booked(rings)
+        improve(
+            self.facts, left, mine, prices_of(prices), self.weight, hope, effort.rounds, 2 if large else 0, heat,
+            seed, goal,
+        )  # fmt: skip
+        return Rings(server=mine[0], workers=mine[1], size=mine[2])
+
+
+def solve(slot: Slot, effort: Effort, *, before: Rings | None = None, seed: int = 0) -> Answer:
+    """Rings for a slot and a bound on what any rings could be worth. before: rings of the slot before, to stay with."""
+    slot = possible(slot)
+    if not slot.jobs or not (slot.gain > 0).any():
+        return Answer(rings=no_rings(slot), value=0.0, bound=0.0, proof="nothing fits")
+    top = float(np.maximum(slot.gain, 0.0).max())
+    bench = _Bench(slot, None if before is None else before.server, effort.stay * top if before else 0.0)
+    bound, proof = knapsack(slot), "knapsack"
+    best = bench.greedy(*bench.booked(no_rings(slot)))
+    value = worth(slot, best)
+    if before is not None:
+        kept = bench.stay(before, best.size)
+        if worth(slot, kept) >= effort.enough * value:
+            best, value = kept, worth(slot, kept)
+    if value >= effort.enough * bound:
+        return Answer(rings=best, value=value, bound=bound, proof=proof)
+    if slot.servers <= FULL_LP or slot.open.size:
+        found = relax(slot, [best])
+        limit, prices, hope, how = found.bound, found.prices, found.hope, "configuration LP"
+    else:
+        pool = pooled(slot, value)
+        limit, prices, hope, how = pool.bound, pool.prices, pool.hope, "pooled prices"
+    if limit < bound:
+        bound, proof = limit, how
+    if value < effort.enough * bound and effort.rounds:
+        better = bench.repair(best, prices, hope, effort, effort.enough * bound, seed)
+        if worth(slot, better) > value:
+            best, value = better, worth(slot, better)
+    return Answer(rings=best, value=value, bound=max(bound, value), proof=proof)
