@@ -1,0 +1,156 @@
+"""Bandwidth draws of a WAN solved for every site: what the tables and figures of APSP are made of. Arrays only, no runs.
+
+Times are in seconds per byte of the model (T is proportional to D), so one draw serves all four models.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from tradewind.maths.paths import cheapest_by_hops
+from tradewind.maths.wan_alternatives import aggregation_tree, ring
+from tradewind.maths.wan_cut import solve_cut_through
+from tradewind.maths.wan_network import Net, Wire, make_net, place, settings_for
+from tradewind.maths.wan_paper import algorithm_2
+from tradewind.maths.wan_problem import Gather, Routing, hop_weight, time_of
+from tradewind.maths.wan_solve import Settings
+from tradewind.workloads.apsp import drawn_mbps
+from tradewind.workloads.topologies import Topology, read_topology
+
+MBPS = 1_000_000
+RULES = ("power", "linear", "inverse")
+ELSEWHERE = Settings(tree_nodes=25, rounds=0)
+"""For sites that are not the best: a short tree, no MILP."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """One draw: seconds per byte of every site's routing, and of apsp's site with other routings.
+
+    site: the best site's time is the certified optimum (proven); the other sites' are as good as a short tree search makes
+    them, at most `loose` above their own bounds (1 = all exact). tied: sites with most links.
+    """
+
+    site: tuple[float, ...]
+    best: int
+    shortest_path: float
+    load_balancing: float
+    tied: tuple[int, ...]
+    proven: bool
+    loose: float
+
+    @property
+    def apsp(self) -> float:
+        return self.site[self.best]
+
+    @property
+    def random(self) -> float:
+        """Expected time at a random site: the mean over all sites."""
+        return float(np.mean(self.site))
+
+    @property
+    def connected(self) -> tuple[float, float, float]:
+        """Most-connected site: mean, best and worst over its ties."""
+        times = [self.site[v] for v in self.tied]
+        return float(np.mean(times)), min(times), max(times)
+
+
+@cache
+def topology(name: str) -> Topology:
+    return read_topology(name)
+
+
+def net_of(name: str, rule: str, min_mbps: int, seed: int) -> Net:
+    """The drawn network, all sites sending, store and forward."""
+    found = topology(name)
+    there, back = drawn_mbps(found, rule, min_mbps, seed)
+    wires = [
+        Wire(link.a, link.b, int(ab) * MBPS, int(ba) * MBPS, False)
+        for link, ab, ba in zip(found.links, there, back, strict=True)
+    ]
+    return make_net(len(found.nodes), wires, range(len(found.nodes)), "store-and-forward")
+
+
+@cache
+def solved(name: str, rule: str, min_mbps: int, seed: int) -> Draw:
+    """Solve one draw for every site; kept, because several figures use the same draws."""
+    net = net_of(name, rule, min_mbps, seed)
+    problem = net.problem
+    whole = place(net, settings_for(problem.graph.nodes, 0.0, 1))
+    answers = [whole if v == whole.sink else place(net, ELSEWHERE, [v]) for v in range(problem.graph.nodes)]
+    best = whole.sink
+    degree = np.bincount(problem.graph.head, minlength=problem.graph.nodes)
+    return Draw(
+        site=tuple(net.seconds(a.time, 1) for a in answers),
+        best=best,
+        shortest_path=net.seconds(time_of(problem, shortest(problem, best)), 1),
+        load_balancing=net.seconds(time_of(problem, balanced(problem, best)), 1),
+        tied=tuple(np.flatnonzero(degree == degree.max()).tolist()),
+        proven=whole.time == whole.bound,
+        loose=max(a.ratio for a in answers),
+    )
+
+
+@cache
+def paper_run(name: str, rule: str, min_mbps: int, seed: int) -> float:
+    """Seconds per byte of one run of the paper's algorithm on the draw."""
+    net = net_of(name, rule, min_mbps, seed)
+    found = algorithm_2(net.problem, np.random.default_rng((seed, 77)), limit=None)
+    return net.seconds(found.time, 1)
+
+
+def shortest(problem: Gather, sink: int) -> Routing:
+    """Fewest hops for every flow."""
+    g = problem.graph
+    room = np.full(g.arcs, np.iinfo(np.int64).max // 4)
+    _, length, arcs = cheapest_by_hops(
+        g.tail, g.head, room, np.ones(g.arcs), sink, problem.data, problem.weight
+    )
+    return tuple(tuple(arcs[u, : length[u]].tolist()) for u in range(g.nodes))
+
+
+def balanced(problem: Gather, sink: int) -> Routing:
+    """Least flows / bandwidth on the worst link, whatever the hops."""
+    flat = Gather(
+        graph=problem.graph,
+        capacity=problem.capacity,
+        data=problem.data,
+        weight=hop_weight(problem.graph.nodes, "cut-through")[0],
+    )
+    return solve_cut_through(flat, np.array([sink], dtype=np.int64)).routing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rivals:
+    """Server, ring and tree on one draw: s = size * per_byte + wait (seconds)."""
+
+    server: tuple[float, float]
+    ring: tuple[float, float]
+    tree: tuple[float, float]
+
+    @property
+    def ring_from_bytes(self) -> float:
+        """Model size above which the ring is faster than the server with latency counted; inf if never."""
+        gain = self.server[0] - self.ring[0]
+        return max(0.0, (self.ring[1] - self.server[1]) / gain) if gain > 0 else float("inf")
+
+
+def rivals(name: str, rule: str, min_mbps: int, seed: int) -> Rivals:
+    """The three ways on one draw, latency 5 us/km."""
+    net, found = net_of(name, rule, min_mbps, seed), topology(name)
+    problem, graph = net.problem, net.problem.graph
+    wait = np.array([found.latency_us()[k] for k in net.link.tolist()]) / 1e6
+    answer = place(net, settings_for(graph.nodes, 0.0, 1))
+    slowest = max(float(wait[list(arcs)].sum()) for arcs in answer.routing if arcs)
+    members = np.arange(graph.nodes)
+    loop = ring(graph, problem.capacity, members, problem.weight, wait, 400)
+    tree = aggregation_tree(graph, problem.capacity, members, wait)
+    n = graph.nodes
+    return Rivals(
+        server=(net.seconds(answer.time, 1), 2 * slowest),
+        ring=(net.seconds(loop.slowest, 1) * (n - 1) / n, 2 * (n - 1) * loop.latency),
+        tree=(16 / (tree.narrowest * net.unit_bps), 2 * tree.depth_latency),
+    )
