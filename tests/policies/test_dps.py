@@ -234,7 +234,7 @@ def test_other_bad_parameters_are_refused_with_a_reason() -> None:
         (DPS_PAPER, {"theta": "-1"}, "negative"),
         (DPS_PAPER, {"delta": "1.5"}, "between 0 and 1"),
         (DPS_PAPER, {"delta": "x"}, "a number"),
-        (BFP, {}, "no price for"),
+        (BFP, {"prices": "worker-01=0.3"}, "no price for"),
         (BFP, {"prices": "worker-99=0.3"}, "worker-99"),
     ):
         with pytest.raises(InputError, match=says):

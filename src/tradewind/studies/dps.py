@@ -6,11 +6,14 @@ Learners were tuned on seeds from 100 on; the studies use seeds from 1 on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
+from tradewind.maths.market_demand import accept_chance
 from tradewind.maths.market_draw import KINDS
 from tradewind.maths.market_fixed import ACCEPTED
+from tradewind.maths.market_mind import NO_PRICE, YES
 from tradewind.studies.dps_runs import (
     LIGHT,
     STRONG,
@@ -18,6 +21,7 @@ from tradewind.studies.dps_runs import (
     Sold,
     best_fixed,
     drawn,
+    learn,
     non_peeking,
     profit_until,
     sell,
@@ -191,7 +195,76 @@ def judge_placement(rows: Sequence[Row]) -> Finding:
     )
 
 
-# ------------------------------------------------------------------ our table
+# ------------------------------------------------------------------ our own figures
+def acceptance_rows(effort: Effort) -> list[Row]:
+    """Expected acceptance (before the answer, in ten classes) against the share that said yes."""
+    rows: list[Row] = []
+    for name in effort.pick(("balanced", "bimodal"), ("balanced", "km", "drift", "bimodal")):
+        chances, answers = [], []
+        for seed in _seeds(effort):
+            _, _, mind = learn(drawn(name, seed), seed)
+            asked = np.flatnonzero(mind.answer != NO_PRICE)
+            chances += [accept_chance(*mind.offer[row, 1:], mind.law) for row in asked]
+            answers += [mind.answer[row] == YES for row in asked]
+        expected, said = np.array(chances), np.array(answers, dtype=float)
+        level = np.minimum((expected * 10).astype(int), 9)
+        for each in np.unique(level):
+            mine = level == each
+            share, n = float(said[mine].mean()), int(mine.sum())
+            half = 1.96 * float(np.sqrt(max(share * (1 - share), 1e-9) / n))
+            rows.append(
+                {"expected": float(expected[mine].mean()), "market": name, "realised": share, "low": share - half,
+                 "high": share + half, "n": float(n)}
+            )  # fmt: skip
+    return rows
+
+
+def judge_acceptance(rows: Sequence[Row]) -> Finding:
+    """How far the learned curve is off."""
+    weight = np.array([float(r["n"]) for r in rows])
+    off = np.array([abs(float(r["expected"]) - float(r["realised"])) for r in rows])
+    mean = float((weight * off).sum() / weight.sum())
+    return Finding(
+        word="not tested", reason=f"on average the expected acceptance is off by {mean:.1%} of an offer"
+    )
+
+
+def price_rows(effort: Effort) -> list[Row]:
+    """Mean unit price that dps asks over time, for the dearest, the median and the cheapest type of worker."""
+    market = drawn("drift", 1)
+    _, asked, _ = learn(market, 1)
+    unit = asked / (market.d_k + market.d_m)
+    kinds = np.arange(len(market.bps_k))
+    mean = np.array([unit[(market.k == k) & (asked > 0)].mean() for k in kinds])
+    order = kinds[np.argsort(mean)]
+    rows: list[Row] = []
+    edges = np.linspace(0, market.slots, 21)
+    for k in (order[-1], order[len(order) // 2], order[0]):
+        for low, high in pairwise(edges):
+            mine = (market.k == k) & (asked > 0) & (market.arrive >= low) & (market.arrive < high)
+            if mine.any():
+                rows.append(
+                    {
+                        "slot": float((low + high) / 2),
+                        "type": f"worker-{k + 1:02d}",
+                        "price": float(unit[mine].mean()),
+                    }
+                )
+    return rows
+
+
+def judge_prices(rows: Sequence[Row]) -> Finding:
+    """Do prices follow budgets that rise and fall?"""
+    half = max(float(r["slot"]) for r in rows) / 2
+    first = float(np.mean([float(r["price"]) for r in rows if float(r["slot"]) < half]))
+    second = float(np.mean([float(r["price"]) for r in rows if float(r["slot"]) >= half]))
+    return Finding(
+        word="not tested",
+        reason="budgets are high in the first half and low in the second; "
+        f"the prices asked are {first:.2f} and {second:.2f}",
+    )
+
+
 def market_rows(effort: Effort) -> list[Row]:
     """Profit over strong bfp in the nine markets."""
     rows: list[Row] = []
@@ -282,6 +355,22 @@ STUDY = Study(
             rows=placement_rows,
             judge=judge_placement,
             chart=_chart("policy", "of bfp", kind="bar", y_label="profit / profit of bfp"),
+        ),
+        PaperFigure(
+            name="acceptance",
+            title="Acceptance: learned and realised",
+            claim="None: this figure is ours.",
+            rows=acceptance_rows,
+            judge=judge_acceptance,
+            chart=_chart("expected", "realised", "market", x_label="expected before the answer"),
+        ),
+        PaperFigure(
+            name="prices",
+            title="Prices over time in a drifting market",
+            claim="None: this figure is ours.",
+            rows=price_rows,
+            judge=judge_prices,
+            chart=Chart(x="slot", y="price", series="type", y_label="unit price asked"),
         ),
         PaperFigure(
             name="table-markets",

@@ -35,7 +35,7 @@ from tradewind.maths.market_fixed import (
     fixed_payments,
     simulate_payments,
 )
-from tradewind.maths.market_mind import Market, Tuning, new_mind
+from tradewind.maths.market_mind import Market, Mind, Tuning, new_mind
 from tradewind.maths.market_place import BEST_FIT, RANDOM, WORST_FIT
 from tradewind.maths.market_run import simulate_learner
 
@@ -77,12 +77,7 @@ def sell(market: MarketDraw, policy: str, seed: int, knobs: Knobs | None = None)
     """One online seller in one market."""
     stream, cluster = arrays(market)
     if policy == "dps":
-        caps = cluster.idle_k.sum(axis=1).astype(float), cluster.idle_m.sum(axis=1).astype(float)
-        public = Market(*caps, float(market.slots), float(market.expected_k.sum()))
-        settings = (Tuning(), public, Prior(), BEST_FIT)
-        mind = new_mind(public, settings[0], settings[2], seed)
-        outcome, asked = simulate_learner(stream, cluster, market.budget, mind, settings)
-        return _sold(outcome, asked)
+        return learn(market, seed)[0]
     knobs = Knobs() if knobs is None else knobs
     items = np.concatenate([cluster.idle_k.sum(axis=1), cluster.idle_m.sum(axis=1)]).astype(float)
     expected = np.concatenate([market.expected_k, market.expected_m])
@@ -93,6 +88,17 @@ def sell(market: MarketDraw, policy: str, seed: int, knobs: Knobs | None = None)
     arms = new_arms(price_grid(delta), len(items), seed)
     placement = RANDOM if policy == "dps-rs" else WORST_FIT
     return _sold(*simulate_arms(stream, cluster, market.budget, arms, (rules, placement, seed)))
+
+
+def learn(market: MarketDraw, seed: int) -> tuple[Sold, Floats, Mind]:
+    """Our learner in one market: what it sold, what it asked (N,), and what it knows in the end."""
+    stream, cluster = arrays(market)
+    caps = cluster.idle_k.sum(axis=1).astype(float), cluster.idle_m.sum(axis=1).astype(float)
+    public = Market(*caps, float(market.slots), float(market.expected_k.sum()))
+    settings = (Tuning(), public, Prior(), BEST_FIT)
+    mind = new_mind(public, settings[0], settings[2], seed)
+    outcome, asked = simulate_learner(stream, cluster, market.budget, mind, settings)
+    return _sold(outcome, asked), asked, mind
 
 
 def sell_fixed(market: MarketDraw, prices: FixedPrices, rule: int = WORST_FIT) -> Sold:

@@ -80,7 +80,10 @@ def _spec(name: str, summary: str) -> Spec:
         objectives=OBJECTIVES,
         triggers=TRIGGERS,
         params={
-            "prices": Param(default="", doc="unit prices: one number, or worker-01=0.4,ps-01=0.3,…"),
+            "prices": Param(
+                default="0.4",
+                doc="unit prices: one number, or worker-01=0.4,ps-01=0.3,…; the best ones come from optimum",
+            ),
             "power": Param(default=0.0, doc="power of (spread runtime / median) in the prices"),
             "median_slots": Param(default=1.0, doc="median of the spread runtimes, in slots"),
             "placement": Param(default="pa", doc="pa, best-fit or random", choices=tuple(RULES)),
