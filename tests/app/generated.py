@@ -78,7 +78,8 @@ def setups(draw: st.DrawFn) -> Setup:
         kind: Any = "site" if i < 2 else draw(st.sampled_from(("site", "rack", "server", "switch")))
         parent = draw(st.integers(-1, i - 1)) if i >= 2 else -1
         nodes.append(Node(name=label, kind=kind, parent=parent, capacity_milli=draw(capacity)))
-    pairs = [(a, b) for a in range(len(nodes)) for b in range(len(nodes)) if a != b]
+    sites = [i for i, node in enumerate(nodes) if node.parent < 0]
+    pairs = [(a, b) for a in sites for b in sites if a != b]
     egress = {
         pair: draw(tariffs()) for pair in draw(st.lists(st.sampled_from(pairs), max_size=3, unique=True))
     }
@@ -154,8 +155,9 @@ def jobs(draw: st.DrawFn, setup: Setup, index: int, name: str, arrive_us: int) -
         lambda picked: st.tuples(*(st.tuples(st.just(r), amounts) for r in sorted(picked)))
     )
     nodes = st.one_of(st.none(), st.frozensets(st.integers(0, len(setup.nodes) - 1), min_size=1))
-    low = draw(st.integers(1, 4))
-    ring = draw(st.booleans())
+    gathers = isinstance(work, Rounds) and work.comm == "flows"
+    low = 3 if gathers else draw(st.integers(1, 4))
+    ring = not gathers and draw(st.booleans())
     whole = {
         field: draw(st.one_of(st.just(0), big))
         for field in ("model_bytes", "traffic_bytes_per_worker_slot", "reduce_bps", "restart_us")
@@ -169,7 +171,7 @@ def jobs(draw: st.DrawFn, setup: Setup, index: int, name: str, arrive_us: int) -
         tenant=draw(st.one_of(st.just(""), names)),
         architecture="ring" if ring else "ps",
         server=() if ring else draw(demand),
-        servers=0 if ring else draw(st.integers(0, 3)),
+        servers=0 if ring else 1 if gathers else draw(st.integers(0, 3)),
         workers_min=low,
         workers_max=low + draw(st.integers(0, 3)),
         utility=draw(st.one_of(st.none(), utilities())),
@@ -195,8 +197,13 @@ def jobs(draw: st.DrawFn, setup: Setup, index: int, name: str, arrive_us: int) -
 def _changes(draw: st.DrawFn, setup: Setup) -> tuple[Change, ...]:
     nodes, links = st.integers(0, len(setup.nodes) - 1), st.integers(0, len(setup.links) - 1)
     resources, milli = st.integers(0, len(setup.resources) - 1), st.integers(0, 5000)
+    limited = [
+        i for i, node in enumerate(setup.nodes) if i in setup.host_set or min(node.capacity_milli) < UNLIMITED
+    ] or [max(setup.host_set, default=0)]
     kinds = st.one_of(
-        st.tuples(st.just("capacity"), nodes, resources, st.one_of(amounts, st.just(UNLIMITED))),
+        st.tuples(
+            st.just("capacity"), st.sampled_from(limited), resources, st.one_of(amounts, st.just(UNLIMITED))
+        ),
         st.tuples(st.just("bandwidth"), links, st.integers(0, 2), big),
         st.tuples(st.just("price"), nodes, resources, milli),
         st.tuples(st.just("egress"), nodes, nodes, milli),

@@ -242,7 +242,7 @@ def network() -> list[Planted]:
     def flows(*routes: Route, workers: Any = (1, 1, 0), servers: Any = (0, 0, 1)) -> Decision:
         return decision(plan(0, run_at(0, (0, 1, 2), workers, servers=servers, routes=routes)))
 
-    headless = scenario([job(0, work=pinned, **(ps | {"servers": 0}))], where=where)
+    two_heads = scenario([job(0, work=pinned, **(ps | {"servers": 2}))], where=where)
     first, second = Route(0, 2, 60, (2,)), Route(1, 2, 60, (1,))
     lawful = flows(first, second)
 
@@ -278,8 +278,8 @@ def network() -> list[Planted]:
         bad("routes.path", flows(first._replace(path=(1,)), second), node="a", note="gap"),
         bad("routes.path", flows(first._replace(path=(0,)), second), node="b", note="ends early"),
         bad("routes.path", flows(first._replace(path=(0, 1, 2)), second), node="a", note="circle"),
-        bad("routes.server", flows(first, second, servers=(0, 0, 0)), given=headless,
-            good=decision(plan(0))),
+        bad("routes.server", flows(first, second, servers=(1, 0, 1)), given=two_heads,
+            good=flows(first, second, servers=(0, 0, 2))),
         bad("routes.one_each", flows(first)),
         bad("routes.one_each", flows(first, second, second), note="twice"),
         bad("workers.pinned", flows(first, second, workers=(2, 0, 0))),

@@ -78,7 +78,7 @@ NONSENSE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("answer", NONSENSE, ids=repr)
+@pytest.mark.parametrize("answer", NONSENSE, ids=range(len(NONSENSE)))
 def test_a_policy_that_answers_nonsense_is_named_and_blamed(answer: Any) -> None:
     with pytest.raises(PolicyError, match="scripted"):
         simulate(scenario([job(0)]), spec_of(Broken(answer)))

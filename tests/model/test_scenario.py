@@ -267,3 +267,20 @@ def test_what_fits_has_no_mismatch() -> None:
     assert mismatch(policy(needs=needs), scenario([job(0)], where=tree)) == ""
     ring = scenario([job(0, work=rounds(comm="ring"), ring_bps=1)], where=tree)
     assert mismatch(policy(), ring) == ""
+
+
+def test_pinned_workers_and_flows_without_a_server_are_refused() -> None:
+    ps: Any = {"work": rounds(comm="flows", pinned=((0, 1), (1, 1))), "model_bytes": 1, "architecture": "ps"}
+    joined = setup(links=[link(0, 1)])
+    with pytest.raises(ScenarioError, match="places 2 workers"):
+        scenario([job(0, servers=1, **ps)], where=joined)
+    with pytest.raises(ScenarioError, match="servers is 0"):
+        scenario([job(0, workers_max=2, **ps)], where=joined)
+
+
+def test_egress_inside_a_site_and_a_capacity_that_is_not_there_are_refused() -> None:
+    nodes = [Node(name="a", capacity_milli=(UNLIMITED,)), Node(name="b", parent=0, capacity_milli=(1000,))]
+    with pytest.raises(ScenarioError, match="inside a site"):
+        setup(nodes=nodes, egress={(0, 1): Tariff(usd=(1.0,))})
+    with pytest.raises(ScenarioError, match="no capacity of its own"):
+        scenario([job(0)], where=setup(nodes=nodes), changes=[Change(0, "capacity", 0, 0, 5)])

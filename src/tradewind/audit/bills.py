@@ -80,7 +80,7 @@ class Bills:
             for place, node in enumerate(step.nodes):
                 for demand, count in ((job.worker, step.workers[place]), (job.server, servers[place])):
                     for resource, milli in demand if count else ():
-                        for payer in (node, site[node]):
+                        for payer in self._landlords(node):
                             if (payer, resource) in setup.rent:
                                 key = (slot, payer, resource)
                                 self._rent[key] = self._rent.get(key, 0) + milli * count * span
@@ -88,6 +88,13 @@ class Bills:
             self._post_traffic(record, step, servers, slot, span)
         if self._link_priced and isinstance(job.work, Rounds):
             self._post_routes(record, step, end - begin)
+
+    def _landlords(self, node: int) -> list[int]:
+        """The node, its rack, its site: the first with a tariff is paid."""
+        chain = [node]
+        while self._setup.nodes[chain[-1]].parent >= 0:
+            chain.append(self._setup.nodes[chain[-1]].parent)
+        return chain
 
     def _post_traffic(
         self, record: Record, step: Step, servers: tuple[int, ...], slot: int, span: int

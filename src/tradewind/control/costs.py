@@ -56,14 +56,16 @@ class _Meter:
             at = until
 
     def _rent(self, job: Job, step: Step, servers: tuple[int, ...], slot: int, span: int) -> None:
-        rent, site = self.setup.rent, self.setup.site_of
+        rent = self.setup.rent
         if not rent:
             return
         for node, workers, ps in zip(step.nodes, step.workers, servers, strict=True):
             for demand, count in ((job.worker, workers), (job.server, ps)):
                 for resource, milli in demand:
-                    payer = node if (node, resource) in rent else site[node]
-                    if count and (payer, resource) in rent:
+                    payer = node
+                    while payer >= 0 and (payer, resource) not in rent:
+                        payer = self.setup.nodes[payer].parent
+                    if count and payer >= 0:
                         self.rent[slot, payer, resource] += milli * count * span
 
     def _traffic(self, job: Job, step: Step, servers: tuple[int, ...], slot: int, span: int) -> None:

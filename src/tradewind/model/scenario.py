@@ -235,6 +235,14 @@ def _check_rounds(setup: Setup, job: Job, work: Rounds) -> None:
                     f"{where}.pinned: {setup.nodes[node].name!r} cannot be reached from "
                     f"{setup.nodes[work.pinned[0][0]].name!r}; the network is disconnected. Add a link."
                 )
+    pinned = sum(workers for _, workers in work.pinned)
+    if work.pinned and not job.workers_min <= pinned <= job.workers_max:
+        raise ScenarioError(
+            f"{where}.pinned places {pinned} workers; workers_min..workers_max allow {job.workers_min} to "
+            f"{job.workers_max}. Change either."
+        )
+    if work.comm == "flows" and not job.servers:
+        raise ScenarioError(f"jobs[{job.id}].servers is 0; comm 'flows' gathers at a parameter server, use 1")
 
 
 def _check_changes(scenario: Scenario) -> None:
@@ -262,12 +270,21 @@ def _check_changes(scenario: Scenario) -> None:
                 )
         if change.value < 0 or (change.value > LARGEST and change.value != UNLIMITED):
             raise ScenarioError(f"{where}.value is {change.value}; it must lie between 0 and {LARGEST}")
+        if change.kind == "capacity" and change.a not in setup.host_set and not _is_limited(setup, change.a):
+            raise ScenarioError(
+                f"{where}: nodes[{setup.nodes[change.a].name}] holds other nodes and has no capacity of its own that "
+                "could change; give it one in nodes, as large as you like"
+            )
         if change.value and change.kind.endswith(("_down", "_up")):
             raise ScenarioError(f"{where}.value is {change.value}; {change.kind} has no value, use 0")
         if change.kind in ("price", "egress") and change.at_us % setup.slot_us:
             raise ScenarioError(
                 f"{where}: prices change at the start of a slot (a multiple of {setup.slot_us} us) only"
             )
+
+
+def _is_limited(setup: Setup, node: int) -> bool:
+    return min(setup.nodes[node].capacity_milli) < UNLIMITED
 
 
 def _check_volumes(scenario: Scenario) -> None:

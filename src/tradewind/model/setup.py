@@ -104,6 +104,12 @@ class Setup:
             for a, b in getattr(self, name):
                 if not (0 <= a < len(self.nodes) and 0 <= b < second):
                     raise ScenarioError(f"{name}[{a}, {b}] prices something that the scenario does not have")
+        for a, b in self.egress:
+            if self.nodes[a].parent >= 0 or self.nodes[b].parent >= 0:
+                raise ScenarioError(
+                    f"egress[{self.nodes[a].name}->{self.nodes[b].name}] names a node inside a site; egress is paid "
+                    "between sites (nodes without a parent). Name the sites."
+                )
         limit = self.transfer_bytes_per_slot
         if limit is not None and not 0 <= limit <= UNLIMITED:
             raise ScenarioError(
