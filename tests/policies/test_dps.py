@@ -17,14 +17,14 @@ from tradewind.maths.market_place import BEST_FIT, WORST_FIT
 from tradewind.maths.market_run import simulate_learner
 from tradewind.model.decision import Decision, Offer, Quote
 from tradewind.model.errors import InputError
-from tradewind.model.job import Customer, Job, Rounds
+from tradewind.model.job import Customer, Fixed, Job, Rounds
 from tradewind.model.params import settle
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 from tradewind.model.view import Change, Policy, View
-from tradewind.optimum.dps import arrays_of, best_prices
+from tradewind.optimum.dps import arrays_of, best_prices, bound, clairvoyant
 from tradewind.policies.baselines.fixed_price import BFP, BFP_TAU
 from tradewind.policies.dps import DPS, DPS_PAPER, DPS_RS, DPS_SIMPLE, RANDOM_PRICE, TOP
 from tradewind.policies.dps_order import Seller
@@ -309,3 +309,25 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another() -> None:
     made = market()
     assert simulate(made, DPS, seed=1).tables == simulate(made, DPS, seed=1).tables
     assert simulate(made, DPS, seed=1).value != simulate(made, DPS, seed=2).value
+
+
+def test_the_bounds_hold_and_the_law_is_only_trusted_for_the_scenario_it_made() -> None:
+    made = market("saturated", jobs=400, slots=600)
+    fluid, seer = bound(made), clairvoyant(made)
+    assert fluid is not None
+    assert fluid.kind == "in-expectation"
+    assert seer.kind == "certified"
+    best = simulate(made, BFP, best_prices(made)).value
+    assert best <= seer.value * (1 + 1e-9)
+    assert fluid.value < seer.value
+    assert np.mean([simulate(made, DPS, seed=s).value for s in range(3)]) < fluid.value
+    richer = tuple(Customer(budget_usd=(c.budget_usd or 0.0) * 2) for c in made.customers)
+    assert bound(replace(made, customers=richer)) is None
+    assert bound(replace(made, jobs=(), customers=())) is None
+
+
+def test_a_job_that_is_no_bundle_has_no_hindsight_price() -> None:
+    made = market(jobs=5)
+    odd = replace(made.jobs[2], work=Fixed(runtime_us=5))
+    with pytest.raises(InputError, match="job-00002"):
+        best_prices(replace(made, jobs=(*made.jobs[:2], odd, *made.jobs[3:])))
