@@ -64,7 +64,7 @@ def _speed() -> list[dict[str, Any]]:
 
 def _quality() -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    totals = dict.fromkeys(("dps", "dps-simple", "top", "random-price"), 0.0)
+    totals = dict.fromkeys(("dps", "dps-simple", "top", "random"), 0.0)
     for name in KINDS:
         ratios, shares = [], []
         for seed in SEEDS:
@@ -88,7 +88,7 @@ def _quality() -> list[dict[str, Any]]:
                 "note": f"quick bfp; {sum(shares) / len(shares):.0%} of the non-peeking bound",
             }
         )
-    for policy, target in (("dps-simple", 1.25), ("top", 1.3), ("random-price", 1.5)):
+    for policy, target in (("dps-simple", 1.25), ("top", 1.3), ("random", 1.5)):
         rows.append(
             {
                 "name": f"all markets: dps / {policy}",

@@ -8,8 +8,12 @@ from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
 
 BOUNDS: dict[str, str] = {
+    "apsp": "tradewind.optimum.apsp:bound",
+    "dps": "tradewind.optimum.dps:bound",
+    "gadget": "tradewind.optimum.gadget:bound",
     "jct_mean_s": "tradewind.optimum.cluster:bound",
     "makespan_s": "tradewind.optimum.cluster:bound",
+    "mlbroker": "tradewind.optimum.mlbroker:bound",
 }
 """Workload name (scenario.origin["workload"]) or objective -> "module:function" that gives its bound."""
 

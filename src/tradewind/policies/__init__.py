@@ -11,12 +11,37 @@ from tradewind.model.errors import LookupFailed
 from tradewind.model.spec import Spec
 
 CATALOGUE: dict[str, str] = {
+    "apsp": "tradewind.policies.apsp:APSP",
+    "apsp-paper": "tradewind.policies.apsp_paper:APSP_PAPER",
+    "bfp": "tradewind.policies.baselines.fixed_price:BFP",
+    "bfp-tau": "tradewind.policies.baselines.fixed_price:BFP_TAU",
+    "central": "tradewind.policies.baselines.central:CENTRAL",
+    "dps": "tradewind.policies.dps:DPS",
+    "dps-paper": "tradewind.policies.dps:DPS_PAPER",
+    "dps-rs": "tradewind.policies.dps:DPS_RS",
+    "dps-simple": "tradewind.policies.dps:DPS_SIMPLE",
     "drf": "tradewind.policies.baselines.drf:DRF",
     "fifo": "tradewind.policies.baselines.fifo:FIFO",
     "fifo-backfill": "tradewind.policies.baselines.fifo:BACKFILL",
+    "gadget": "tradewind.policies.gadget:GADGET",
+    "gadget-paper": "tradewind.policies.gadget_paper:PAPER",
     "las": "tradewind.policies.baselines.las:LAS",
+    "load-balancing": "tradewind.policies.baselines.load_balancing:LOAD_BALANCING",
+    "local": "tradewind.policies.baselines.local:LOCAL",
+    "mlbroker": "tradewind.policies.mlbroker:MLBROKER",
+    "mlbroker-paper": "tradewind.policies.mlbroker_paper:MLBROKER_PAPER",
+    "most-connected": "tradewind.policies.baselines.most_connected:MOST_CONNECTED",
+    "oasis": "tradewind.policies.baselines.oasis:OASIS",
+    "random": "tradewind.policies.dps:RANDOM_PRICE",
+    "random-ps": "tradewind.policies.baselines.random_ps:RANDOM_PS",
+    "ring-drf": "tradewind.policies.gadget_baselines:DRF",
+    "ring-fifo": "tradewind.policies.gadget_baselines:FIFO",
+    "ring-las": "tradewind.policies.gadget_baselines:LAS",
+    "selfish": "tradewind.policies.baselines.selfish:SELFISH",
+    "shortest-path": "tradewind.policies.baselines.shortest_path:SHORTEST_PATH",
     "srsf": "tradewind.policies.baselines.srtf:SRSF",
     "srtf": "tradewind.policies.baselines.srtf:SRTF",
+    "top": "tradewind.policies.dps:TOP",
 }
 """Name -> "module:attribute" of its Spec."""
 

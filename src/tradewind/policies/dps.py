@@ -261,5 +261,5 @@ DPS_SIMPLE = _bandit("dps-simple", "DPS without its free stage", theta="0")
 TOP = _bandit(
     "top", "TOP-like: each type's best price over a sliding window of offers", theta="0", mode=WINDOW
 )
-RANDOM_PRICE = _bandit("random-price", "Unit prices drawn from [0, 1]", theta="0", mode=UNIFORM)
+RANDOM_PRICE = _bandit("random", "Unit prices drawn from [0, 1]", theta="0", mode=UNIFORM)
 DPS_RS = _bandit("dps-rs", "DPS as in the paper with random placement", theta="0.11", placement="random")

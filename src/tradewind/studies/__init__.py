@@ -15,7 +15,11 @@ from tradewind.model.errors import LookupFailed
 if TYPE_CHECKING:
     from tradewind.studies.study import Study
 
-CATALOGUE: dict[str, str] = {}
+CATALOGUE: dict[str, str] = {
+    "apsp": "tradewind.studies.apsp:STUDY",
+    "dps": "tradewind.studies.dps:STUDY",
+    "mlbroker": "tradewind.studies.mlbroker:STUDY",
+}
 """System -> "module:attribute" of its Study."""
 
 

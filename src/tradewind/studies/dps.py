@@ -30,7 +30,7 @@ from tradewind.studies.dps_runs import (
 from tradewind.studies.study import Chart, Effort, Finding, PaperFigure, Row, Study, Word, spread
 
 MARKET = "balanced"
-ONLINE = ("dps", "dps-paper", "dps-simple", "top", "random-price")
+ONLINE = ("dps", "dps-paper", "dps-simple", "top", "random")
 MUST = dict(zip(KINDS, (0.94, 1.01, 1.08, 1.09, 1.25, 0.95, 1.02, 1.15, 0.85), strict=True))
 GOAL = dict(zip(KINDS, (0.98, 1.06, 1.15, 1.16, 1.32, 1.00, 1.10, 1.24, 1.00), strict=True))
 
@@ -104,7 +104,7 @@ def profit_rows(effort: Effort) -> list[Row]:
 def judge_profit(rows: Sequence[Row]) -> Finding:
     """The four headline ratios."""
     paper = _mean(rows, "of bfp", policy="dps-paper")
-    claims = {"bfp": 1.25, "dps-simple": 1.15, "top": 1.22, "random-price": 2.38}
+    claims = {"bfp": 1.25, "dps-simple": 1.15, "top": 1.22, "random": 2.38}
     ratios = {name: paper / _mean(rows, "of bfp", policy=name) for name in claims}
     held = sum(ratios[name] >= 0.95 * claim for name, claim in claims.items())
     said = ", ".join(f"{ratios[n]:.0%} of {n} (paper {c:.0%})" for n, c in claims.items())

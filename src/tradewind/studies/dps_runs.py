@@ -44,7 +44,7 @@ Floats = NDArray[np.float64]
 STRONG = Search(WORST_FIT)
 LIGHT = Search(WORST_FIT, levels=(0.35, 0.5), steps=(0.3, 0.12, 0.05), rounds=4, kicks=0)
 """A search of a few seconds for quick studies: its prices are one to three percent worse, and studies say so."""
-MODES = {"dps-paper": UCB, "dps-simple": UCB, "top": WINDOW, "random-price": UNIFORM, "dps-rs": UCB}
+MODES = {"dps-paper": UCB, "dps-simple": UCB, "top": WINDOW, "random": UNIFORM, "dps-rs": UCB}
 
 
 class Sold(NamedTuple):
@@ -81,7 +81,7 @@ def sell(market: MarketDraw, policy: str, seed: int, knobs: Knobs | None = None)
     knobs = Knobs() if knobs is None else knobs
     items = np.concatenate([cluster.idle_k.sum(axis=1), cluster.idle_m.sum(axis=1)]).astype(float)
     expected = np.concatenate([market.expected_k, market.expected_m])
-    theta = 0.0 if policy in ("dps-simple", "top", "random-price") else knobs.theta
+    theta = 0.0 if policy in ("dps-simple", "top", "random") else knobs.theta
     share = free_share(market.slots, items, expected) if theta < 0 else np.full(len(items), theta)
     delta = grid_step(market.slots, items, expected) if knobs.delta < 0 else knobs.delta
     rules = Rules(expected, items, np.asarray(share * expected), float(market.slots), MODES[policy])

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from tradewind.model.scenario import Scenario
 
 CATALOGUE: dict[str, str] = {
+    "apsp": "tradewind.workloads.apsp:APSP",
     "cluster": "tradewind.workloads.cluster:CLUSTER",
+    "dps": "tradewind.workloads.dps:DPS",
+    "eris": "tradewind.workloads.eris:ERIS",
+    "gadget": "tradewind.workloads.gadget:GADGET",
+    "mlbroker": "tradewind.workloads.mlbroker:MLBROKER",
     "trace": "tradewind.workloads.trace:TRACE",
 }
 """Name -> "module:attribute" of its Workload."""
