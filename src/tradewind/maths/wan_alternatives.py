@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from tradewind.maths.paths import Floats, Graph, Ints
+from tradewind.maths.wan_problem import slowest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,9 +208,9 @@ def _measure(
     load = np.zeros(capacity.size, dtype=np.int64)
     for arcs in paths:
         load[graph.resource[list(arcs)]] += weight[len(arcs)]
-    slowest = max(Fraction(int(n), int(b)) for n, b in zip(load, capacity, strict=True))
+    most = slowest(load, capacity)
     wait = max(float(latency[list(arcs)].sum()) for arcs in paths)
-    return Ring(order=tuple(order), paths=paths, slowest=slowest, latency=wait)
+    return Ring(order=tuple(order), paths=paths, slowest=most, latency=wait)
 
 
 def _reversals(

@@ -16,7 +16,7 @@ from math import gcd
 
 import numpy as np
 
-from tradewind.maths.paths import UNREACHED, Graph, Ints, hops_to_all
+from tradewind.maths.paths import UNREACHED, Graph, Ints, cheapest_by_hops, hops_to_all
 
 Routing = tuple[tuple[int, ...], ...]
 """Per node the arcs of its path to the sink, () for the sink and for nodes without data."""
@@ -127,3 +127,13 @@ def sinks_that_reach_all(problem: Gather) -> tuple[Ints, Ints]:
     source = problem.data > 0
     ok = (hops[:, source] < UNREACHED).all(axis=1)
     return hops, np.flatnonzero(ok).astype(np.int64)
+
+
+def fewest_hops(problem: Gather, sink: int) -> Routing:
+    """Every source on a path with the fewest hops; of several the one over the lowest arc numbers."""
+    g = problem.graph
+    room = np.full(g.arcs, UNREACHED)
+    _, length, arcs = cheapest_by_hops(
+        g.tail, g.head, room, np.ones(g.arcs), sink, problem.data, problem.weight
+    )
+    return tuple(tuple(arcs[u, : length[u]].tolist()) for u in range(g.nodes))

@@ -123,7 +123,7 @@ def solve(problem: Gather, settings: Settings, sinks: Ints | None = None) -> Ans
         raise ValueError("no allowed sink can be reached by every source")
     levels = degree_levels(problem, hops)
     if problem.graph.nodes <= settings.presort_size:
-        levels = np.maximum(levels, _quick_levels(problem, allowed, settings.squeezes))
+        levels = np.maximum(levels, quick_levels(problem, allowed, settings.squeezes))
     order = allowed[np.argsort(levels[allowed], kind="stable")].tolist()
     work = _Work(problem, hops, settings)
     for sink in order:
@@ -139,7 +139,7 @@ def solve(problem: Gather, settings: Settings, sinks: Ints | None = None) -> Ans
     )
 
 
-def _quick_levels(problem: Gather, sinks: Ints, rounds: int) -> Floats:
+def quick_levels(problem: Gather, sinks: Ints, rounds: int) -> Floats:
     """Bounds (n,) near the LP's from multiplicative weights, to begin with the most promising sink."""
     room, factor = wide_room(problem)
     levels = np.zeros(problem.graph.nodes)

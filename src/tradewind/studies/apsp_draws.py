@@ -10,12 +10,11 @@ from functools import cache
 
 import numpy as np
 
-from tradewind.maths.paths import cheapest_by_hops
 from tradewind.maths.wan_alternatives import aggregation_tree, ring
 from tradewind.maths.wan_cut import solve_cut_through
 from tradewind.maths.wan_network import Net, Wire, make_net, place, settings_for
 from tradewind.maths.wan_paper import algorithm_2
-from tradewind.maths.wan_problem import Gather, Routing, hop_weight, time_of
+from tradewind.maths.wan_problem import Gather, Routing, fewest_hops, hop_weight, time_of
 from tradewind.maths.wan_solve import Settings
 from tradewind.workloads.apsp import drawn_mbps
 from tradewind.workloads.topologies import Topology, read_topology
@@ -86,7 +85,7 @@ def solved(name: str, rule: str, min_mbps: int, seed: int) -> Draw:
     return Draw(
         site=tuple(net.seconds(a.time, 1) for a in answers),
         best=best,
-        shortest_path=net.seconds(time_of(problem, shortest(problem, best)), 1),
+        shortest_path=net.seconds(time_of(problem, fewest_hops(problem, best)), 1),
         load_balancing=net.seconds(time_of(problem, balanced(problem, best)), 1),
         tied=tuple(np.flatnonzero(degree == degree.max()).tolist()),
         proven=whole.time == whole.bound,
@@ -100,16 +99,6 @@ def paper_run(name: str, rule: str, min_mbps: int, seed: int) -> float:
     net = net_of(name, rule, min_mbps, seed)
     found = algorithm_2(net.problem, np.random.default_rng((seed, 77)), limit=None)
     return net.seconds(found.time, 1)
-
-
-def shortest(problem: Gather, sink: int) -> Routing:
-    """Fewest hops for every flow."""
-    g = problem.graph
-    room = np.full(g.arcs, np.iinfo(np.int64).max // 4)
-    _, length, arcs = cheapest_by_hops(
-        g.tail, g.head, room, np.ones(g.arcs), sink, problem.data, problem.weight
-    )
-    return tuple(tuple(arcs[u, : length[u]].tolist()) for u in range(g.nodes))
 
 
 def balanced(problem: Gather, sink: int) -> Routing:

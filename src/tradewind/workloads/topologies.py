@@ -29,7 +29,10 @@ Parallel = Literal["merge", "refuse"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WanLink:
-    """A link as a file states it: bandwidths in Mbit/s (None: not stated), latency in us one way, price in USD/GB."""
+    """A link as a file states it: bandwidths in Mbit/s (None: not stated), latency in us one way, price in USD/GB.
+
+    priced: False where a table of prices leaves this pair out; its price is then unknown, not 0.
+    """
 
     a: int
     b: int
@@ -39,6 +42,7 @@ class WanLink:
     latency_us: int | None = None
     ab_usd_per_gb: float = 0.0
     ba_usd_per_gb: float = 0.0
+    priced: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +200,7 @@ def _read_pairs(path: Path) -> Topology:
         )
     names = sorted({row["src"] for row in rows} | {row["dst"] for row in rows})
     key = {name: i for i, name in enumerate(names)}
-    pairs: dict[tuple[int, int], tuple[float, float, float]] = {}
+    pairs: dict[tuple[int, int], tuple[float, float | None, float | None]] = {}
     for number, row in enumerate(rows, start=2):
         where = f"{path.name}: line {number}"
         ends = (key[row["src"]], key[row["dst"]])
@@ -207,25 +211,34 @@ def _read_pairs(path: Path) -> Topology:
             raise InputError(f"{speed} is {row[speed]!r}; it must be positive", where=where)
         rtt = _number(row.get("rtt_ms") or None, f"{where}, rtt_ms")
         usd = _number(row.get("usd_per_gb") or None, f"{where}, usd_per_gb")
-        pairs[ends] = (gbps * 1000, 0.0 if rtt is None else rtt, 0.0 if usd is None else usd)
-    links, lonely = [], 0
+        pairs[ends] = (gbps * 1000, rtt, usd)
+    links: list[WanLink] = []
+    lonely = silent = 0
     for (a, b), (mbps, rtt, usd) in pairs.items():
         if a < b or (b, a) not in pairs:
             back = pairs.get((b, a))
             lonely += back is None
             there = back or (mbps, rtt, usd)
+            times = [t for t in (rtt, there[1]) if t is not None]
+            known = usd is not None and there[2] is not None
             links.append(
                 WanLink(
                     a=a,
                     b=b,
                     ab_mbps=mbps,
                     ba_mbps=there[0],
-                    latency_us=round(500 * max(rtt, there[1])),
-                    ab_usd_per_gb=usd,
-                    ba_usd_per_gb=there[2],
+                    latency_us=round(500 * max(times, default=0.0)),
+                    ab_usd_per_gb=usd or 0.0,
+                    ba_usd_per_gb=there[2] or 0.0,
+                    priced=known or "usd_per_gb" not in columns,
                 )
             )
+            silent += not times
     notes = [f"{lonely} pairs are given one way only; the way back is taken to be the same"] if lonely else []
+    if silent and "rtt_ms" in columns:
+        notes.append(f"{silent} links have no RTT; their latency counts as 0")
+    if unknown := sum(not link.priced for link in links):
+        notes.append(f"{unknown} links have no price; plans over them have no cost")
     if inner := sum(a == b for a, b in pairs):
         notes.append(f"{inner} rows lie within a region; they are left out")
     return Topology(

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tradewind.maths.paths import cheapest_by_hops
 from tradewind.maths.wan_network import Net
+from tradewind.maths.wan_problem import fewest_hops
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 from tradewind.policies.apsp import GAP, NearExact
@@ -29,12 +29,7 @@ class FewestHops(NearExact):
 
     def choose(self, net: Net, sinks: Sequence[int]) -> Chosen:
         sink = super().choose(net, sinks).sink
-        g, problem = net.problem.graph, net.problem
-        room = np.full(g.arcs, np.iinfo(np.int64).max // 4)
-        _, length, arcs = cheapest_by_hops(
-            g.tail, g.head, room, np.ones(g.arcs), sink, problem.data, problem.weight
-        )
-        return Chosen(sink, tuple(tuple(arcs[u, : length[u]].tolist()) for u in range(g.nodes)))
+        return Chosen(sink, fewest_hops(net.problem, sink))
 
 
 def _shortest_path(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> WanPolicy:

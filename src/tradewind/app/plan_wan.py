@@ -1,0 +1,376 @@
+"""`tradewind plan-wan`: where the parameter server should stand in a wide area network, which paths, how long, how sure.
+
+The body of the command. It returns a plan as plain data, prints it, and draws the network with its flows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from tradewind.app.plan_wan_front import front
+from tradewind.app.plan_wan_picture import picture
+from tradewind.audit.wan_certificate import recheck
+from tradewind.maths.columns import Pool
+from tradewind.maths.wan_alternatives import aggregation_tree, ring
+from tradewind.maths.wan_bound import degree_levels, relaxed_level
+from tradewind.maths.wan_network import Net, Wire, bounds_as_data, make_net, place, settings_for
+from tradewind.maths.wan_problem import Routing, fewest_hops, sinks_that_reach_all, time_of
+from tradewind.maths.wan_solve import Answer, Settings, quick_levels
+from tradewind.model.errors import InputError, LookupFailed
+from tradewind.model.network import Link
+from tradewind.model.setup import Setup
+from tradewind.model.site import Node
+from tradewind.model.units import UNLIMITED, US_PER_HOUR, US_PER_S, parse_bytes
+from tradewind.workloads.apsp import drawn_mbps
+from tradewind.workloads.apsp_draw import MODEL_BYTES
+from tradewind.workloads.topologies import SHIPPED, Topology, read_topology
+
+MBPS = 1_000_000
+RING_MOVES = 600
+RUNNERS_UP = 5
+LIKELY = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked: a topology, a model (name or size such as "300 MB"), worker sites, how data travels.
+
+    rule: how bandwidth follows distance; "auto" takes the file's own bandwidths where it has them, else power-exact.
+    """
+
+    topology: str
+    model: str = "resnet50"
+    workers: str = ""
+    transport: str = "store-and-forward"
+    rule: str = "auto"
+    min_mbps: int = 500
+    shared: bool = False
+    gap: float = 0.01
+    seed: int = 0
+
+
+def model_bytes(model: str) -> int:
+    """A model of Table II by name, or a size."""
+    if model in MODEL_BYTES:
+        return MODEL_BYTES[model]
+    try:
+        return parse_bytes(model)
+    except ValueError:
+        if any(letter.isdigit() for letter in model[:1]):
+            raise InputError(f"model {model!r} is no size; write for example '300 MB'") from None
+        raise LookupFailed("model", model, MODEL_BYTES) from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """Everything computed for a request."""
+
+    topology: Topology
+    setup: Setup
+    net: Net
+    size: int
+    sources: list[int]
+    answer: Answer
+    rule: str
+
+
+def plan(request: Request) -> dict[str, Any]:
+    """The plan as plain data (the JSON of the command)."""
+    return _report(_solve(request), request)
+
+
+def _solve(request: Request) -> _Work:
+    topology = read_topology(request.topology)
+    size = model_bytes(request.model)
+    if size <= 0:
+        raise InputError(f"model {request.model!r} has no bytes to send")
+    stated = all(link.ab_mbps is not None for link in topology.links)
+    rule = request.rule if request.rule != "auto" else "file" if stated else "power-exact"
+    there, back = drawn_mbps(topology, rule, request.min_mbps, request.seed)
+    wait = topology.latency_us()
+    setup = Setup(
+        resources=("gpu",),
+        nodes=tuple(Node(name=name, capacity_milli=(UNLIMITED,)) for name in topology.nodes),
+        links=tuple(
+            Link(
+                a=link.a,
+                b=link.b,
+                ab_bps=int(ab) * MBPS,
+                ba_bps=int(ab if request.shared else ba) * MBPS,
+                shared=request.shared,
+                latency_us=wait[k],
+                usd_per_gb=(link.ab_usd_per_gb + link.ba_usd_per_gb) / 2,
+            )
+            for k, (link, ab, ba) in enumerate(zip(topology.links, there, back, strict=True))
+        ),
+        slot_us=US_PER_HOUR,
+        horizon_us=US_PER_HOUR,
+        transport=request.transport,
+        objective="epoch_s",
+    )
+    names = [name.strip() for name in request.workers.split(",") if name.strip()]
+    sources = sorted({topology.index(name) for name in names}) or list(range(len(topology.nodes)))
+    wires = [Wire(link.a, link.b, link.ab_bps, link.ba_bps, link.shared) for link in setup.links]
+    net = make_net(len(topology.nodes), wires, sources, request.transport)
+    answer = place(net, settings_for(len(topology.nodes), request.gap, 1 + request.seed))
+    return _Work(
+        topology=topology, setup=setup, net=net, size=size, sources=sources, answer=answer, rule=rule
+    )
+
+
+def _wait_s(work: _Work, arcs: Sequence[int]) -> float:
+    return sum(work.setup.links[k].latency_us for k in work.net.path_links(arcs)) / US_PER_S
+
+
+def _usd(work: _Work, arcs: Sequence[int]) -> float | None:
+    """Traffic of a flow in one epoch, pushed and pulled: both directions of every link on the path; None if unknown."""
+    total = 0.0
+    for k in work.net.path_links(arcs):
+        link = work.topology.links[k]
+        if not link.priced:
+            return None
+        total += (link.ab_usd_per_gb + link.ba_usd_per_gb) * work.size / 1e9
+    return total
+
+
+def _epoch_s(work: _Work, routing: Routing) -> float:
+    """Transfers of the slowest flow, there and back, with latency; flows share what the bottleneck leaves."""
+    rates = work.net.rates_bps(routing)
+    weight, scale = work.net.problem.weight, work.net.scale
+    return max(
+        (
+            2 * (float(weight[len(arcs)]) / scale * 8 * work.size / rates[u] + _wait_s(work, arcs))
+            for u, arcs in enumerate(routing)
+            if arcs
+        ),
+        default=0.0,
+    )
+
+
+def _report(work: _Work, request: Request) -> dict[str, Any]:
+    answer, net, names = work.answer, work.net, work.topology.nodes
+    rates = net.rates_bps(answer.routing)
+    flows = []
+    for u, arcs in enumerate(answer.routing):
+        if arcs:
+            head = net.problem.graph.head
+            flows.append(
+                {
+                    "site": names[u],
+                    "path": [names[u], *(names[int(head[a])] for a in arcs)],
+                    "hops": len(arcs),
+                    "mbps": rates[u] / MBPS,
+                    "latency_ms": 1000 * _wait_s(work, arcs),
+                    "usd_per_epoch": _usd(work, arcs),
+                }
+            )
+    certificate = certificate_of(work)
+    bound = net.seconds(answer.bound, work.size)
+    wrong = recheck(work.setup, certificate, bound)
+    if wrong:
+        raise InputError(f"the bound does not check: {wrong}", where="plan-wan")
+    return {
+        "topology": work.topology.name,
+        "nodes": len(names),
+        "links": len(work.topology.links),
+        "notes": list(work.topology.notes),
+        "bandwidth": work.rule,
+        "transport": request.transport,
+        "model_bytes": work.size,
+        "server": names[answer.sink],
+        "epoch_s": _epoch_s(work, answer.routing),
+        "transfer_s": net.seconds(answer.time, work.size),
+        "bound_s": bound,
+        "ratio": answer.ratio,
+        "certificate_checked": True,
+        "usd_per_epoch": _sum([_usd(work, arcs) for arcs in answer.routing if arcs]),
+        "flows": flows,
+        "runners_up": _runners_up(work, request),
+        "alternatives": _alternatives(work),
+        "pareto": _pareto(work),
+        "certificate": certificate,
+    }
+
+
+def _sum(parts: Sequence[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def certificate_of(work: _Work) -> dict[str, Any]:
+    """What audit.wan_certificate.recheck needs to check the bound again."""
+    return {
+        "model_bytes": work.size,
+        "unit_bps": work.net.unit_bps,
+        "sources": work.sources,
+        "allowed": sorted(work.answer.bounds),
+        "bps": [[link.ab_bps, link.ba_bps] for link in work.setup.links],
+        "sinks": bounds_as_data(work.net, work.answer.bounds),
+    }
+
+
+def _runners_up(work: _Work, request: Request) -> list[dict[str, Any]]:
+    """The next best sites with their own times: those that look best by bound or by shortest paths, each solved."""
+    problem = work.net.problem
+    hops, reach = sinks_that_reach_all(problem)
+    levels = degree_levels(problem, hops)
+    if problem.graph.nodes <= Settings().presort_size:
+        levels = quick_levels(problem, reach, Settings().squeezes)
+    others = [v for v in work.answer.bounds if v != work.answer.sink]
+    plain = {v: float(time_of(problem, fewest_hops(problem, v))) for v in others}
+    likely = sorted(others, key=lambda v: (float(levels[v]), v))[:LIKELY]
+    likely += sorted(others, key=lambda v: (plain[v], v))[:LIKELY]
+    settings = settings_for(len(work.topology.nodes), max(request.gap, 0.02), 1 + request.seed)
+    found = []
+    for v in sorted(set(likely)):
+        own = place(work.net, settings, [v])
+        seconds = work.net.seconds(own.time, work.size)
+        found.append(
+            {
+                "server": work.topology.nodes[v],
+                "transfer_s": seconds,
+                "epoch_s": _epoch_s(work, own.routing),
+                "bound_s": work.net.seconds(own.bound, work.size),
+            }
+        )
+    return sorted(found, key=lambda row: float(row["transfer_s"]))[:RUNNERS_UP]
+
+
+def _alternatives(work: _Work) -> list[dict[str, Any]]:
+    """Splittable routing, an aggregation tree and a ring on the same network, with latency."""
+    net, problem, graph = work.net, work.net.problem, work.net.problem.graph
+    if len(work.sources) < 2:
+        return []
+    wait = np.array([work.setup.links[k].latency_us for k in net.link.tolist()]) / US_PER_S
+    names = work.topology.nodes
+    _, time, _ = relaxed_level(problem, work.answer.sink, Pool())
+    split = net.seconds(Fraction(time), work.size)
+    longest = max(float(wait[list(arcs)].sum()) for arcs in work.answer.routing if arcs)
+    members = np.array(work.sources, dtype=np.int64)
+    tree = aggregation_tree(graph, problem.capacity, members, wait)
+    loop = ring(graph, problem.capacity, members, problem.weight, wait, RING_MOVES)
+    n = len(work.sources)
+    return [
+        {
+            "way": "splittable",
+            "epoch_s": split + 2 * longest,
+            "detail": f"flows to {names[work.answer.sink]} may use several paths; latency of the longest path above",
+        },
+        {
+            "way": "aggregation tree",
+            "epoch_s": 16 * work.size / (tree.narrowest * net.unit_bps) + 2 * tree.depth_latency,
+            "detail": f"root {names[tree.root]}, pipelined, sums on the way; narrowest link "
+            f"{tree.narrowest * net.unit_bps / MBPS:g} Mbit/s",
+        },
+        {
+            "way": "ring",
+            "epoch_s": net.seconds(loop.slowest, work.size) * (n - 1) / n + 2 * (n - 1) * loop.latency,
+            "detail": " > ".join(names[v] for v in loop.order),
+        },
+    ]
+
+
+def _pareto(work: _Work) -> list[dict[str, Any]]:
+    """Time against the cost of traffic, where links have prices."""
+    prices = [link.ab_usd_per_gb + link.ba_usd_per_gb for link in work.topology.links]
+    if not any(prices) or len(work.sources) < 2:
+        return []
+    known = [p if link.priced else np.inf for p, link in zip(prices, work.topology.links, strict=True)]
+    usd = np.array([known[k] for k in work.net.link.tolist()]) * work.size / 1e9
+    rows = front(work.net.problem, usd, work.answer)
+    return [
+        {
+            "server": work.topology.nodes[point.sink],
+            "usd_per_epoch": point.usd,
+            "transfer_s": work.net.seconds(time_of(work.net.problem, point.routing), work.size),
+            "epoch_s": _epoch_s(work, point.routing),
+        }
+        for point in rows
+    ]
+
+
+def run(request: Request, *, as_json: bool, output: Path | None) -> None:
+    """The command: plan, print, draw. Without a topology it lists the shipped ones."""
+    if not request.topology:
+        raise InputError(
+            f"name a topology: {' or '.join(SHIPPED)} (shipped), or a .graphml, .gml, .json or .csv file",
+            where="plan-wan",
+        )
+    work = _solve(request)
+    found = _report(work, request)
+    if output is not None:
+        drawn = picture(output, work.topology, work.net, work.answer, _title(found))
+        found["pictures"] = [str(path) for path in drawn]
+    if as_json:
+        print(json.dumps(found, indent=2, allow_nan=False))
+        return
+    _print(found)
+
+
+def _title(found: dict[str, Any]) -> str:
+    return f"{found['topology']}: server at {found['server']}, an epoch in {found['epoch_s']:.3g} s"
+
+
+def _print(found: dict[str, Any]) -> None:
+    console = Console() if Console().is_terminal else Console(width=140)
+    console.print(
+        f"[bold]Parameter server at {found['server']}[/bold] ({found['topology']}, {found['transport']})"
+    )
+    ratio = "optimal" if found["ratio"] == 1.0 else f"at most {100 * (found['ratio'] - 1):.2f}% above it"
+    console.print(
+        f"An epoch's communication takes {found['epoch_s']:.4g} s with latency, {found['transfer_s']:.4g} s without; "
+        f"certified lower bound {found['bound_s']:.4g} s: {ratio} (certificate checked)."
+    )
+    for note in found["notes"]:
+        console.print(f"Note: {note}.")
+    priced = bool(found["pareto"])
+    table = _table("worker site", "path", "Mbit/s", "latency ms", *(["USD/epoch"] if priced else []))
+    for flow in found["flows"]:
+        cells = [
+            flow["site"],
+            " > ".join(flow["path"][1:]),
+            f"{flow['mbps']:.1f}",
+            f"{flow['latency_ms']:.1f}",
+        ]
+        table.add_row(*cells, *([_money(flow["usd_per_epoch"])] if priced else []))
+    console.print(table)
+    others = _table("other site", "epoch s", "slower by")
+    for row in found["runners_up"]:
+        others.add_row(
+            row["server"], f"{row['epoch_s']:.4g}", f"{100 * (row['epoch_s'] / found['epoch_s'] - 1):.0f}%"
+        )
+    if found["runners_up"] and math.isfinite(found["epoch_s"]) and found["epoch_s"] > 0:
+        console.print(others)
+    ways = _table("another way", "epoch s", "how")
+    for row in found["alternatives"]:
+        ways.add_row(row["way"], f"{row['epoch_s']:.4g}", row["detail"])
+    if found["alternatives"]:
+        console.print(ways)
+    if found["pareto"]:
+        costs = _table("time against cost", "epoch s", "USD/epoch")
+        for row in found["pareto"]:
+            costs.add_row(row["server"], f"{row['epoch_s']:.4g}", f"{row['usd_per_epoch']:.4f}")
+        console.print(costs)
+    for path in found.get("pictures", ()):
+        console.print(f"picture: {path}")
+
+
+def _money(usd: float | None) -> str:
+    return "unknown" if usd is None else f"{usd:.4f}"
+
+
+def _table(*columns: str) -> Table:
+    table = Table()
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 or column in ("path", "how") else "right")
+    return table
