@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
+from typing import Any
 
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
@@ -16,6 +18,22 @@ BOUNDS: dict[str, str] = {
     "mlbroker": "tradewind.optimum.mlbroker:bound",
 }
 """Workload name (scenario.origin["workload"]) or objective -> "module:function" that gives its bound."""
+
+
+HINDSIGHT: dict[str, str] = {
+    "bfp": "tradewind.optimum.dps:bfp",
+    "bfp-tau": "tradewind.optimum.dps:bfp_tau",
+}
+"""Hindsight policy -> "module:function" (scenario, given parameters) -> all its parameters."""
+
+
+def hindsight(policy: str, scenario: Scenario, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters that a hindsight baseline takes from the whole scenario, beside those that were given."""
+    if policy not in HINDSIGHT:
+        return given
+    module, _, name = HINDSIGHT[policy].partition(":")
+    found: Mapping[str, Any] = getattr(import_module(module), name)(scenario, given)
+    return found
 
 
 def bound(scenario: Scenario) -> Bound | None:

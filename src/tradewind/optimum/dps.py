@@ -5,6 +5,7 @@ These read budgets and the demand law; no policy may import them. bfp and bfp-ta
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,6 +84,22 @@ def best_prices(
         "median_slots": max(1.0, median),
         "placement": placement,
     }
+
+
+def bfp(scenario: Scenario, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of bfp in hindsight; prices that were given are kept."""
+    return dict(given) if "prices" in given else {**best_prices(scenario, **_placement(given)), **given}
+
+
+def bfp_tau(scenario: Scenario, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of bfp-tau in hindsight; prices that were given are kept."""
+    if "prices" in given:
+        return dict(given)
+    return {**best_prices(scenario, with_runtime=True, **_placement(given)), **given}
+
+
+def _placement(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {"placement": given["placement"]} if given.get("placement") in RULES else {}
 
 
 def demand_law(scenario: Scenario) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:

@@ -23,6 +23,7 @@ from tradewind.model.params import settle as settle_params
 from tradewind.model.result import Run, Timings
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
+from tradewind.optimum import hindsight
 from tradewind.version import __version__
 from tradewind.worlds.simulated import SimulatedWorld
 
@@ -38,7 +39,11 @@ def simulate(
     """Runs a policy on a scenario in the simulated world, audited; raises Refused where it breaks the law."""
     check_fit(spec, scenario)
     begin = perf_counter()
-    values = settle_params(spec.name, spec.params, params or {})
+    given = params or {}
+    settle_params(spec.name, spec.params, given)  # a mistake is said before hindsight is computed
+    values = settle_params(
+        spec.name, spec.params, given if spec.online else hindsight(spec.name, scenario, given)
+    )
     random = np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(1,)))
     policy = spec.factory(scenario.setup, values, random)
     journal = Journal()
