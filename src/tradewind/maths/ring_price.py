@@ -6,6 +6,8 @@ servers and make bounds too large.) One pass costs O(S N^2) for all sizes 1 … 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -112,7 +114,7 @@ def cheapest(
 def trace(
     k: int, first: Ints, window: Ints, kind: Ints, where: Ints, pick: Ints, part: Ints,
     servers: Ints, workers: Ints,
-) -> int:  # fmt: skip
+) -> Any:  # fmt: skip
     """Writes the ring of k workers that `cheapest` found, rack by rack; returns the servers it visits."""
     count = 0
     if kind[k] == 0:

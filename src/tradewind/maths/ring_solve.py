@@ -139,7 +139,7 @@ def solve(slot: Slot, effort: Effort, *, before: Rings | None = None, seed: int 
     if value >= effort.enough * bound:
         return Answer(rings=best, value=value, bound=bound, proof=proof)
     if slot.servers <= FULL_LP or slot.open.size:
-        found = relax(slot, [best])
+        found = relax(slot, [best], gap=max(1e-4, (1.0 - effort.enough) / 4))
         limit, prices, hope, how = found.bound, found.prices, found.hope, "configuration LP"
     else:
         pool = pooled(slot, value)

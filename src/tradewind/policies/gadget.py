@@ -1,0 +1,75 @@
+"""GADGET: every slot, rings for all jobs together, never over-allocated, with a bound on what any rings could bring.
+
+Ours, not the paper's pipeline (that is ``gadget-paper``): gains on the concave envelope, greedy with re-embedding,
+configuration LP by column generation, annealed repair, rings that stay. See docs/systems/gadget.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tradewind.maths.ring_slot import Slot
+from tradewind.maths.ring_solve import Effort, solve
+from tradewind.model.decision import Certificate
+from tradewind.model.job import Job
+from tradewind.model.setup import Setup
+from tradewind.model.spec import Param, Spec
+from tradewind.policies.gadget_desk import (
+    ARCHITECTURES,
+    TRIGGERS,
+    WORKS,
+    Choice,
+    Record,
+    RingDesk,
+    rings_before,
+)
+
+
+class Embedding:
+    """The decision of ``gadget``: no state of its own."""
+
+    def __init__(self, effort: Effort, *, sticky: bool, seed: int, myopic: bool = False) -> None:
+        self._effort, self._sticky, self._seed = effort, sticky, seed
+        self.myopic = myopic
+
+    def choose(self, slot: Slot, jobs: Sequence[Job], records: Sequence[Record], number: int) -> Choice:
+        """Rings, and the slot's bound as a certificate."""
+        del jobs
+        before = rings_before(slot, records) if self._sticky else None
+        answer = solve(slot, self._effort, before=before, seed=self._seed + number)
+        data = {"value": answer.value, "proof": answer.proof, "slot": number}
+        return Choice(
+            rings=answer.rings,
+            certificate=Certificate("gadget.slot", answer.bound, "max", data) if answer.bound > 0 else None,
+        )
+
+
+def _gadget(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> RingDesk:
+    effort = Effort(rounds=int(params["rounds"]), enough=float(params["enough"]))
+    seed = int(rng.integers(1 << 30))
+    chooser = Embedding(effort, sticky=bool(params["sticky"]), seed=seed, myopic=bool(params["myopic"]))
+    return RingDesk(setup, chooser)
+
+
+GADGET = Spec(
+    name="gadget",
+    summary="Rings for all jobs of a slot together: envelope gains, configuration LP, repair, rings that stay",
+    factory=_gadget,
+    works=WORKS,
+    architectures=ARCHITECTURES,
+    triggers=TRIGGERS,
+    params={
+        "rounds": Param(
+            default=2000, doc="rounds of ruin and recreate in a slot that is not certified before"
+        ),
+        "enough": Param(default=0.999, doc="share of the slot's bound at which the search stops"),
+        "sticky": Param(default=True, doc="rings stay where they are unless moving pays"),
+        "myopic": Param(
+            default=False, doc="gains of this slot alone, as in the paper, not on the concave envelope"
+        ),
+    },
+    system="gadget",
+)
