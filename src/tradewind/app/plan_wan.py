@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -86,10 +86,11 @@ class _Work:
 
 def plan(request: Request) -> dict[str, Any]:
     """The plan as plain data (the JSON of the command)."""
-    return _report(_solve(request), request)
+    return _report(*_solve(request), request)
 
 
-def _solve(request: Request) -> _Work:
+def _solve(request: Request) -> tuple[_Work, list[Answer]]:
+    """The plan, and every site that was solved by itself, the first choice by transfer time among them."""
     topology = read_topology(request.topology)
     size = model_bytes(request.model)
     if size <= 0:
@@ -123,9 +124,11 @@ def _solve(request: Request) -> _Work:
     wires = [Wire(link.a, link.b, link.ab_bps, link.ba_bps, link.shared) for link in setup.links]
     net = make_net(len(topology.nodes), wires, sources, request.transport)
     answer = place(net, settings_for(len(topology.nodes), request.gap, 1 + request.seed))
-    return _Work(
+    work = _Work(
         topology=topology, setup=setup, net=net, size=size, sources=sources, answer=answer, rule=rule
     )
+    others = [answer, *_others(work, request)]
+    return _with_latency(work, others), others
 
 
 def _wait_s(work: _Work, arcs: Sequence[int]) -> float:
@@ -157,7 +160,7 @@ def _epoch_s(work: _Work, routing: Routing) -> float:
     )
 
 
-def _report(work: _Work, request: Request) -> dict[str, Any]:
+def _report(work: _Work, answers: Sequence[Answer], request: Request) -> dict[str, Any]:
     answer, net, names = work.answer, work.net, work.topology.nodes
     rates = net.rates_bps(answer.routing)
     flows = []
@@ -195,7 +198,7 @@ def _report(work: _Work, request: Request) -> dict[str, Any]:
         "certificate_checked": True,
         "usd_per_epoch": _sum([_usd(work, arcs) for arcs in answer.routing if arcs]),
         "flows": flows,
-        "runners_up": _runners_up(work, request),
+        "runners_up": _runners_up(work, answers),
         "alternatives": _alternatives(work),
         "pareto": _pareto(work),
         "certificate": certificate,
@@ -219,8 +222,8 @@ def certificate_of(work: _Work) -> dict[str, Any]:
     }
 
 
-def _runners_up(work: _Work, request: Request) -> list[dict[str, Any]]:
-    """The next best sites with their own times: those that look best by bound or by shortest paths, each solved."""
+def _others(work: _Work, request: Request) -> list[Answer]:
+    """The next best sites, each solved by itself: those that look best by bound or by shortest paths."""
     problem = work.net.problem
     hops, reach = sinks_that_reach_all(problem)
     levels = degree_levels(problem, hops)
@@ -231,19 +234,35 @@ def _runners_up(work: _Work, request: Request) -> list[dict[str, Any]]:
     likely = sorted(others, key=lambda v: (float(levels[v]), v))[:LIKELY]
     likely += sorted(others, key=lambda v: (plain[v], v))[:LIKELY]
     settings = settings_for(len(work.topology.nodes), max(request.gap, 0.02), 1 + request.seed)
-    found = []
-    for v in sorted(set(likely)):
-        own = place(work.net, settings, [v])
-        seconds = work.net.seconds(own.time, work.size)
-        found.append(
-            {
-                "server": work.topology.nodes[v],
-                "transfer_s": seconds,
-                "epoch_s": _epoch_s(work, own.routing),
-                "bound_s": work.net.seconds(own.bound, work.size),
-            }
-        )
-    return sorted(found, key=lambda row: float(row["transfer_s"]))[:RUNNERS_UP]
+    return [place(work.net, settings, [v]) for v in sorted(set(likely))]
+
+
+def _with_latency(work: _Work, others: Sequence[Answer]) -> _Work:
+    """Take another site where latency decides between (nearly) equal ones; bounds stay those of the transfer."""
+    best = min((work.answer, *others), key=lambda a: (_epoch_s(work, a.routing), a.sink))
+    if _epoch_s(work, best.routing) >= _epoch_s(work, work.answer.routing):
+        return work
+    return replace(work, answer=replace(work.answer, sink=best.sink, routing=best.routing, time=best.time))
+
+
+def _runners_up(work: _Work, answers: Sequence[Answer]) -> list[dict[str, Any]]:
+    """Sites other than the one chosen, best first."""
+    rows: list[tuple[float, dict[str, Any]]] = []
+    for own in answers:
+        if own.sink != work.answer.sink:
+            seconds = _epoch_s(work, own.routing)
+            rows.append(
+                (
+                    seconds,
+                    {
+                        "server": work.topology.nodes[own.sink],
+                        "epoch_s": seconds,
+                        "transfer_s": work.net.seconds(own.time, work.size),
+                        "bound_s": work.net.seconds(own.bound, work.size),
+                    },
+                )
+            )
+    return [row for _, row in sorted(rows, key=lambda item: (item[0], item[1]["server"]))][:RUNNERS_UP]
 
 
 def _alternatives(work: _Work) -> list[dict[str, Any]]:
@@ -306,8 +325,8 @@ def run(request: Request, *, as_json: bool, output: Path | None) -> None:
             f"name a topology: {' or '.join(SHIPPED)} (shipped), or a .graphml, .gml, .json or .csv file",
             where="plan-wan",
         )
-    work = _solve(request)
-    found = _report(work, request)
+    work, answers = _solve(request)
+    found = _report(work, answers, request)
     if output is not None:
         drawn = picture(output, work.topology, work.net, work.answer, _title(found))
         found["pictures"] = [str(path) for path in drawn]

@@ -1,0 +1,77 @@
+"""plan-wan: a plan as data and as text, its bound checked, prices and pictures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tradewind.app.plan_wan import Request, model_bytes, plan, run
+from tradewind.model.errors import InputError, LookupFailed
+
+
+def test_a_plan_for_b4_is_optimal_with_every_site_on_a_path() -> None:
+    found = plan(Request(topology="b4"))
+    assert found["ratio"] == 1.0
+    assert found["transfer_s"] == pytest.approx(found["bound_s"])
+    assert found["epoch_s"] > found["transfer_s"]  # latency
+    assert len(found["flows"]) == 11
+    assert all(flow["path"][-1] == found["server"] for flow in found["flows"])
+    assert {row["way"] for row in found["alternatives"]} == {"splittable", "aggregation tree", "ring"}
+    assert all(row["epoch_s"] >= found["epoch_s"] * (1 - 1e-9) for row in found["runners_up"])
+
+
+def test_workers_may_be_named_and_an_unknown_one_is_suggested() -> None:
+    found = plan(Request(topology="internet2", workers="Seattle, NewYork", transport="cut-through"))
+    assert len(found["flows"]) in (1, 2)
+    with pytest.raises(LookupFailed, match="Seattle"):
+        plan(Request(topology="internet2", workers="Seatle"))
+
+
+def test_sizes_are_read_and_unknown_models_suggested() -> None:
+    assert model_bytes("vgg") == 552_000_000
+    assert model_bytes("300 MB") == 300_000_000
+    with pytest.raises(LookupFailed, match="resnet50"):
+        model_bytes("resnet5")
+    with pytest.raises(InputError, match="no size"):
+        model_bytes("300 parsecs")
+
+
+def test_without_a_topology_the_shipped_ones_are_offered() -> None:
+    with pytest.raises(InputError, match="b4 or internet2"):
+        run(Request(topology=""), as_json=False, output=None)
+
+
+def test_the_command_prints_text_or_json_and_draws(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(Request(topology="internet2"), as_json=False, output=tmp_path / "wan")
+    text = capsys.readouterr().out
+    assert "Parameter server at" in text
+    assert "certificate checked" in text
+    assert (tmp_path / "wan.svg").read_text().startswith("<svg")
+    assert (tmp_path / "wan.png").stat().st_size > 5000
+    run(Request(topology="internet2"), as_json=True, output=None)
+    assert json.loads(capsys.readouterr().out)["certificate_checked"] is True
+
+
+def test_priced_links_give_a_front_of_time_against_cost(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    rows = ["src,dst,gbps,rtt_ms,usd_per_gb"]
+    for a, b, gbps, usd in (
+        ("a", "b", 1, 0.01),
+        ("b", "c", 1, 0.01),
+        ("a", "c", 8, 0.2),
+        ("c", "d", 4, 0.02),
+    ):
+        rows += [f"{a},{b},{gbps},10,{usd}", f"{b},{a},{gbps},10,{usd}"]
+    path.write_text("\n".join(rows) + "\n")
+    found = plan(Request(topology=str(path)))
+    front = found["pareto"]
+    assert len(front) >= 2
+    costs = [point["usd_per_epoch"] for point in front]
+    times = [point["transfer_s"] for point in front]
+    assert costs == sorted(costs)
+    assert times == sorted(times, reverse=True)
+    assert times[-1] == pytest.approx(found["transfer_s"])
