@@ -36,7 +36,7 @@ class Tuning(NamedTuple):
     window: int = 3000
     sweep_every: int = 20
     pace: float = 0.3
-    target: float = 0.65
+    target: float = 0.6
     """Share of the capacity that the capacity prices aim to sell; less than 1 because arrivals come in bursts."""
     steep: float = 2.0
     calm: float = 0.68
