@@ -1,0 +1,214 @@
+"""Placement quality and time, from B4 to 754 nodes, against targets and against what a user would write instead.
+
+B4 and Internet2 ship with the project. The larger networks are read from TRADEWIND_TOPOLOGIES (a folder with JSON files)
+or ../shared/data/topologies; where they are not there the row says so. Every bound is re-checked by the audit's own checker.
+"""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from scipy.optimize import linprog
+
+from tradewind.audit.wan_certificate import recheck
+from tradewind.maths.wan_network import Net, Wire, bounds_as_data, make_net, place
+from tradewind.maths.wan_paper import algorithm_2
+from tradewind.maths.wan_solve import Answer, Settings
+from tradewind.model.network import Link
+from tradewind.model.setup import Setup
+from tradewind.model.site import Node
+from tradewind.model.units import UNLIMITED
+from tradewind.workloads.apsp import drawn_mbps
+from tradewind.workloads.topologies import read_topology
+
+MBPS = 1_000_000
+RULES = ("power", "linear", "inverse")
+SMALL_DRAWS = 100
+PAPER_DRAWS = 10
+LARGE = (
+    # network, gap asked for, target ratio, target seconds, goal seconds
+    ("germany50", Fraction(29, 1000), 1.03, 10.0, None),
+    ("germany50", Fraction(1, 100), 1.012, 60.0, None),
+    ("GtsCe", Fraction(24, 1000), 1.025, 5.0, None),
+    ("GtsCe", Fraction(95, 10000), 1.01, 60.0, None),
+    ("UsCarrier", Fraction(24, 1000), 1.025, 5.0, None),
+    ("UsCarrier", Fraction(95, 10000), 1.01, 60.0, None),
+    ("Cogentco", Fraction(24, 1000), 1.025, 5.0, None),
+    ("Cogentco", Fraction(95, 10000), 1.01, 60.0, None),
+    ("Kdl", Fraction(48, 10000), 1.005, 60.0, 10.0),
+)
+Row = dict[str, Any]
+
+
+def network(name: str, rule: str, seed: int, transport: str = "store-and-forward") -> tuple[Net, Setup]:
+    """The problem and the setup that its certificate is checked against."""
+    topology = read_topology(name)
+    there, back = drawn_mbps(topology, rule, 500, seed)
+    links = tuple(
+        Link(a=link.a, b=link.b, ab_bps=int(ab) * MBPS, ba_bps=int(ba) * MBPS)
+        for link, ab, ba in zip(topology.links, there, back, strict=True)
+    )
+    setup = Setup(
+        resources=("gpu",),
+        nodes=tuple(Node(name=n, capacity_milli=(UNLIMITED,)) for n in topology.nodes),
+        links=links,
+        slot_us=1,
+        horizon_us=1,
+        transport=transport,
+        objective="epoch_s",
+    )
+    wires = [Wire(link.a, link.b, link.ab_bps, link.ba_bps, False) for link in links]
+    return make_net(len(topology.nodes), wires, range(len(topology.nodes)), transport), setup
+
+
+def checked(net: Net, setup: Setup, answer: Answer) -> bool:
+    """Does the audit agree with the bound?"""
+    data = {
+        "model_bytes": 1,
+        "unit_bps": net.unit_bps,
+        "sources": list(range(len(setup.nodes))),
+        "allowed": sorted(answer.bounds),
+        "bps": [[link.ab_bps, link.ba_bps] for link in setup.links],
+        "sinks": bounds_as_data(net, answer.bounds),
+    }
+    return recheck(setup, data, net.seconds(answer.bound, 1)) == ""
+
+
+def small() -> list[Row]:
+    """B4 and Internet2: certified optimum on every draw, time, and time by the paper's algorithm's."""
+    found: list[Row] = []
+    for name in ("b4", "internet2"):
+        place(network(name, "power", 0)[0], Settings())
+        algorithm_2(network(name, "power", 0)[0].problem, np.random.default_rng(0), limit=None)
+        proven, ours, same, paper = 0, [], [], []
+        for rule in RULES:
+            for seed in range(SMALL_DRAWS):
+                net, setup = network(name, rule, seed)
+                begin = perf_counter()
+                answer = place(net, Settings())
+                ours.append(perf_counter() - begin)
+                proven += answer.time == answer.bound and checked(net, setup, answer)
+                if seed < PAPER_DRAWS:
+                    same.append(ours[-1])
+                    begin = perf_counter()
+                    algorithm_2(net.problem, np.random.default_rng(seed), limit=None)
+                    paper.append(perf_counter() - begin)
+        count = SMALL_DRAWS * len(RULES)
+        found += [
+            {"name": f"{name}: draws solved to a checked optimum", "measured": proven, "target": count, "better": "higher"},
+            {"name": f"{name}: mean time", "measured": float(np.mean(ours)), "spread": float(np.max(ours)), "unit": "s",
+             "target": 0.2, "better": "lower", "note": "spread is the slowest draw"},
+            {"name": f"{name}: time / apsp-paper", "measured": sum(same) / sum(paper), "target": 0.2, "better": "lower"},
+        ]  # fmt: skip
+    return found
+
+
+def large() -> list[Row]:
+    """Ratio to a checked bound, and time."""
+    folder = Path(os.environ.get("TRADEWIND_TOPOLOGIES", "../shared/data/topologies"))
+    found: list[Row] = []
+    for name, gap, ratio, seconds, goal in LARGE:
+        path = folder / f"{name}.json"
+        if not path.exists():
+            found.append(
+                {"name": f"{name} to {ratio}", "measured": None, "note": "no such topology file here"}
+            )
+            continue
+        net, setup = network(str(path), "power-exact", 0)
+        begin = perf_counter()
+        answer = place(net, Settings(gap=gap))
+        took = perf_counter() - begin
+        note = "bound checked" if checked(net, setup, answer) else "BOUND DOES NOT CHECK"
+        row = {
+            "name": f"{name} to {ratio}: ratio",
+            "measured": answer.ratio,
+            "target": ratio,
+            "better": "lower",
+        }
+        found.append({**row, "note": note})
+        row = {"name": f"{name} to {ratio}: time", "measured": took, "unit": "s", "target": seconds}
+        found.append({**row, "better": "lower", "goal": goal})
+    path = folder / "Kdl.json"
+    if path.exists():
+        net, setup = network(str(path), "power-exact", 0, "cut-through")
+        place(net, Settings())
+        begin = perf_counter()
+        answer = place(net, Settings())
+        took = perf_counter() - begin
+        exact = answer.time == answer.bound and checked(net, setup, answer)
+        note = "exact, bound checked" if exact else "NOT EXACT"
+        row = {
+            "name": "Kdl cut-through: time",
+            "measured": took,
+            "unit": "s",
+            "target": 1.0,
+            "better": "lower",
+        }
+        found.append({**row, "note": note})
+    return found
+
+
+def by_hand(net: Net, paths: int) -> float:
+    """What a user would write: k shortest paths by networkx and one scipy LP per site; the least LP value."""
+    g = net.problem.graph
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_edges_from(zip(g.tail.tolist(), g.head.tolist(), strict=True))
+    arc = {(u, v): k for k, (u, v) in enumerate(zip(g.tail.tolist(), g.head.tolist(), strict=True))}
+    best = np.inf
+    for sink in range(g.nodes):
+        columns: list[tuple[int, list[int]]] = []
+        for u in range(g.nodes):
+            if u != sink:
+                for k, nodes in enumerate(nx.shortest_simple_paths(graph, u, sink)):
+                    if k == paths:
+                        break
+                    columns.append((u, [arc[e] for e in pairwise(nodes)]))
+        loads = np.zeros((net.problem.capacity.size, len(columns) + 1))
+        one = np.zeros((g.nodes, len(columns) + 1))
+        for j, (u, arcs) in enumerate(columns):
+            one[u, j] = 1.0
+            for a in arcs:
+                loads[g.resource[a], j] = len(arcs)
+        for r, b in enumerate(net.problem.capacity.tolist()):
+            loads[r, len(columns)] = -float(b)
+        want = np.ones(g.nodes)
+        want[sink] = 0.0
+        cost = np.zeros(len(columns) + 1)
+        cost[-1] = 1.0
+        lp = linprog(cost, A_ub=loads, b_ub=np.zeros(loads.shape[0]), A_eq=one, b_eq=want)
+        best = min(best, np.inf if lp.fun is None else float(lp.fun))
+    return best
+
+
+def instead() -> list[Row]:
+    """Our whole answer against the LPs alone of a hand-written version, on B4."""
+    net, _ = network("b4", "power", 1)
+    place(net, Settings())
+    begin = perf_counter()
+    answer = place(net, Settings())
+    ours = perf_counter() - begin
+    begin = perf_counter()
+    lower = by_hand(net, 16)
+    theirs = perf_counter() - begin
+    note = f"by hand {theirs:.2f} s for LPs without rounding; our time / their LP value {float(answer.time) / lower:.3f}"
+    return [
+        {
+            "name": "b4: time / networkx + linprog",
+            "measured": ours / theirs,
+            "target": 0.2,
+            "better": "lower",
+            "note": note,
+        }
+    ]
+
+
+def rows() -> list[Row]:
+    """All rows."""
+    return [*small(), *instead(), *large()]
