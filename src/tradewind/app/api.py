@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isclose
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tradewind import optimum, policies, workloads
 from tradewind.app.run_file import load_run, save
@@ -20,9 +20,13 @@ from tradewind.control.ledger import Ledger
 from tradewind.model.decision import Decision
 from tradewind.model.errors import InputError, RunFileError
 from tradewind.model.hash import scenario_hash
+from tradewind.model.job import Stream
 from tradewind.model.result import Bound, Run, Violation
 from tradewind.model.scenario import Scenario
 from tradewind.studies.simulate import simulate
+
+if TYPE_CHECKING:
+    from tradewind.studies.mlbroker_explain import Explanation
 
 __all__ = [
     "Comparison",
@@ -55,8 +59,28 @@ def run(
 ) -> Run:
     """Runs a policy on a scenario (or a scenario file) in the simulated world, audited."""
     data = scenario if isinstance(scenario, Scenario) else load(Path(scenario))
-    result = simulate(data, policies.find(policy), params, seed=seed, progress=progress)
+    result = with_bills(data, simulate(data, policies.find(policy), params, seed=seed, progress=progress))
     return with_bound(result, _bound(data)) if bound else result
+
+
+def with_bills(scenario: Scenario, result: Run) -> Run:
+    """A run of stream jobs of several tenants with what each pays alone and pooled; other runs as they are."""
+    tenants = {job.tenant for job in scenario.jobs}
+    if len(tenants) < 2 or not all(isinstance(job.work, Stream) for job in scenario.jobs):
+        return result
+    from tradewind.studies.mlbroker_bills import bills_table, tenant_bills
+
+    bills = bills_table(tenant_bills(scenario, result))
+    return replace(result, tables={**result.tables, "bills": bills})
+
+
+def explain(scenario: Scenario, result: Run, job: str, slot: int) -> Explanation:
+    """Why a stream job was placed as it was in a slot."""
+    from tradewind.studies.mlbroker_explain import explain as why
+
+    if not all(isinstance(each.work, Stream) for each in scenario.jobs):
+        raise InputError("only runs of stream jobs (mlbroker's workload) can be explained so far")
+    return why(scenario, result, job, slot)
 
 
 def bound(scenario: Scenario) -> Bound | None:

@@ -209,6 +209,68 @@ def replay(
 
 
 @app.command()
+def explain(
+    run_file: Annotated[Path, typer.Argument(metavar="RUN", help="A run file.")],
+    job: Annotated[str, typer.Option("--job", help="Id of a job.")],
+    slot: Annotated[int, typer.Option("--slot", min=0, help="Number of a slot.")],
+    scenario: Annotated[
+        str,
+        typer.Option(
+            "--scenario", help="Its scenario file or workload; default: the file beside RUN with its hash."
+        ),
+    ] = "",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Says why a job was placed as it was in a slot: its sites, the next best, the discount tiers reached."""
+    from tradewind.app import api, show
+
+    result = api.load_run(run_file)
+    data = scenario_from(scenario, seed) if scenario else api.scenario_beside(run_file, result)
+    show.explanation(api.explain(data, result, job, slot), as_json=as_json)
+
+
+@app.command(name="plan-wan")
+def plan_wan(
+    topology: Annotated[
+        str, typer.Argument(help="b4, internet2, or a .graphml, .gml, .json or region-pair .csv file.")
+    ] = "",
+    model: Annotated[
+        str, typer.Option("--model", help="resnet50, resnet152, alexnet, vgg, or a size.")
+    ] = "resnet50",
+    workers: Annotated[
+        str, typer.Option("--workers", help="Worker sites, separated by commas; default: all.")
+    ] = "",
+    transport: Annotated[
+        str, typer.Option("--transport", help="store-and-forward, cut-through or chunks:K.")
+    ] = "store-and-forward",
+    rule: Annotated[
+        str, typer.Option("--rule", help="Bandwidth by distance: auto, power, linear, inverse, …")
+    ] = "auto",
+    min_mbps: Annotated[
+        int, typer.Option("--min-mbps", min=1, help="Smallest bandwidth of a drawn link.")
+    ] = 500,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Both directions of a link share its bandwidth.")
+    ] = False,
+    seed: Seed = 0,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Picture of the network (stem).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Chooses the parameter server's site and a route per worker site in a WAN, with a certified bound."""
+    from tradewind.app.plan_wan import Request
+    from tradewind.app.plan_wan import run as plan
+
+    request = Request(
+        topology=topology, model=model, workers=workers, transport=transport, rule=rule, min_mbps=min_mbps,
+        shared=shared, seed=seed,
+    )  # fmt: skip
+    plan(request, as_json=as_json, output=output)
+
+
+@app.command()
 def schema(which: Annotated[str, typer.Argument(help="scenario or run")]) -> None:
     """Prints the JSON Schema of a file format."""
     from tradewind.app.schemas import schema as make

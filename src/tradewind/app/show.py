@@ -20,6 +20,7 @@ from tradewind.studies.summary import Estimate, Group, group
 if TYPE_CHECKING:
     from tradewind.app.api import Comparison
     from tradewind.app.reproduce import Result
+    from tradewind.studies.mlbroker_explain import Explanation
     from tradewind.workloads import Workload
 
 FIRST = (
@@ -225,6 +226,32 @@ def reproduction(results: Sequence[Result], out: Path, *, as_json: bool) -> None
         table.add_row(r.system, r.figure.title, r.finding.word, r.finding.reason)
     _console().print(table)
     print(f"page: {out / 'index.html'}")
+
+
+def explanation(found: Explanation, *, as_json: bool) -> None:
+    """Why a job is where it is."""
+    if not as_json:
+        print("\n".join(found.lines))
+        return
+    tiers = [
+        {
+            "site": site,
+            "resource": name,
+            "tier": tier,
+            "units": units,
+            "next_tier_at": nxt if math.isfinite(nxt) else None,
+        }
+        for site, name, tier, units, nxt in found.tiers
+    ]
+    _json(
+        {
+            "added_usd": found.added_usd,
+            "next_usd": found.next_usd if math.isfinite(found.next_usd) else None,
+            "next_sites": list(found.next_sites),
+            "tiers": tiers,
+            "lines": list(found.lines),
+        }
+    )
 
 
 def _params(params: Mapping[str, Param]) -> dict[str, Any]:
