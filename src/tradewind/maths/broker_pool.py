@@ -132,11 +132,13 @@ def task(terms: Terms, i: int, price: Floats) -> Task:
 
 def empty_pool(jobs: int, plans: int) -> Pool:
     """Room for that many plans per job."""
+    # A site and its workers lie side by side: most plans have one site, so a plan is one line of the cache.
+    cells = np.zeros((jobs, plans, WIDTH, 2), dtype=np.int32)
     return Pool(
         np.zeros(jobs, dtype=np.int64),
         np.zeros((jobs, plans), dtype=np.int32),
-        np.zeros((jobs, plans, WIDTH), dtype=np.int32),
-        np.zeros((jobs, plans, WIDTH), dtype=np.int32),
+        cells[..., 0],
+        cells[..., 1],
         np.zeros((jobs, plans), dtype=np.int32),
         np.zeros((jobs, plans)),
     )
