@@ -57,7 +57,8 @@ class Cost(NamedTuple):
     """What a job pays. S sources (the last one a dummy without data), R sites.
 
     move (S, R): USD per worker at r for the data of s; amount (S,): workers of each source, summing to N; pair
-    (R, R): USD per worker at r with the server at p; v0 (R,): presence in the slot before; c USD; eps.
+    (R, R): USD per worker at r with the server at p; v0 (R,): presence in the slot before; c USD; eps. A worker adds
+    per_worker = 1 / (N + 1) to the presence of its site, and per_server = per_worker / N to that of its server's.
     """
 
     move: Floats
@@ -66,6 +67,8 @@ class Cost(NamedTuple):
     v0: Floats
     c: float
     eps: float
+    per_worker: float
+    per_server: float
 
 
 class Mix(NamedTuple):
@@ -83,8 +86,7 @@ class Mix(NamedTuple):
 def _oracle(cost: Cost, mix: Mix, hat: Floats, server: Ints) -> None:
     """hat_r = wage + slope / (N + 1) + min over p of traffic and server with its slope; the minimising p."""
     sites = len(hat)
-    per_worker = 1.0 / (cost.amount.sum() + 1.0)
-    per_server = per_worker / cost.amount.sum()
+    per_worker, per_server = cost.per_worker, cost.per_server
     for r in range(sites):
         best = np.inf
         for p in range(sites):
@@ -99,8 +101,7 @@ def _oracle(cost: Cost, mix: Mix, hat: Floats, server: Ints) -> None:
 def _gap(cost: Cost, mix: Mix, hat: Floats, best: Ints) -> tuple[float, float]:
     """Frank-Wolfe gap and linear value of the mix, USD; fills best (S,) with each source's cheapest site."""
     sources, sites = cost.move.shape
-    per_worker = 1.0 / (cost.amount.sum() + 1.0)
-    per_server = per_worker / cost.amount.sum()
+    per_worker, per_server = cost.per_worker, cost.per_server
     gap = 0.0
     total = 0.0
     for s in range(sources):
@@ -146,8 +147,7 @@ def _line(cost: Cost, mix: Mix, sides: Ints, rate: Floats, slope: float, most: f
 @njit(cache=True)
 def _step(cost: Cost, mix: Mix, s: int, to_r: int, to_p: int) -> None:
     """Move source s from its dearest pair towards (to_r, to_p) by an exact line search."""
-    per_worker = 1.0 / (cost.amount.sum() + 1.0)
-    per_server = per_worker / cost.amount.sum()
+    per_worker, per_server = cost.per_worker, cost.per_server
     worst, place = 0, -1
     dear = -np.inf
     for a in range(mix.atoms[s]):
@@ -161,8 +161,10 @@ def _step(cost: Cost, mix: Mix, s: int, to_r: int, to_p: int) -> None:
     if place == worst or (place < 0 and mix.atoms[s] == ATOMS):
         return
     r, p = mix.site[s, worst], mix.server[s, worst]
-    sides = np.array([r, p, to_r, to_p])
-    rate = np.array([-per_worker, -per_server, per_worker, per_server])
+    sides = np.empty(4, dtype=np.int64)
+    rate = np.empty(4)
+    sides[0], sides[1], sides[2], sides[3] = r, p, to_r, to_p
+    rate[0], rate[1], rate[2], rate[3] = -per_worker, -per_server, per_worker, per_server
     slope = cost.move[s, to_r] + cost.pair[to_r, to_p] - cost.move[s, r] - cost.pair[r, p]
     moved = _line(cost, mix, sides, rate, slope, mix.weight[s, worst] * cost.amount[s])
     if moved <= 0.0:
@@ -196,11 +198,13 @@ def _open(cost: Cost, hat: Floats, server: Ints) -> Mix:
         np.zeros(sites),
         np.zeros(sites),
     )
-    per_worker = 1.0 / (cost.amount.sum() + 1.0)
-    per_server = per_worker / cost.amount.sum()
+    per_worker, per_server = cost.per_worker, cost.per_server
     _oracle(cost, mix, hat, server)
     for s in range(sources):
-        at = int(np.argmin(cost.move[s] + hat))
+        at = 0
+        for r in range(1, sites):
+            if cost.move[s, r] + hat[r] < cost.move[s, at] + hat[at]:
+                at = r
         mix.site[s, 0], mix.server[s, 0], mix.weight[s, 0] = at, server[at], 1.0
         mix.v[at] += cost.amount[s] * per_worker
         mix.v[server[at]] += cost.amount[s] * per_server
@@ -237,19 +241,28 @@ def _cost_of(terms: Terms, i: int, price: Floats, v0: Floats, eps: float) -> Cos
     need = max(job.need, 1)
     move = np.zeros((sources + 1, sites))
     amount = np.zeros(sources + 1)
-    move[:sources] = job.move * job.chunk
-    amount[:sources] = job.supply / job.chunk
-    amount[sources] = max(need - amount[:sources].sum(), 0.0)
-    pair = np.full((sites, sites), np.inf)
+    left = float(need)
+    for s in range(sources):
+        amount[s] = job.supply[s] / job.chunk
+        left -= amount[s]
+        for r in range(sites):
+            move[s, r] = job.move[s, r] * job.chunk
+    amount[sources] = max(left, 0.0)
+    total = need + max(-left, 0.0)
+    c = 0.0
+    pair = np.empty((sites, sites))
     for r in range(sites):
+        c = max(c, terms.charge[i, r])
         for p in range(sites):
+            pair[r, p] = np.inf
             if not job.server_ok[p]:
                 continue
             if job.need == 0 and r == p:
                 pair[r, p] = job.serve[p]
             elif job.most[r] > 0:
                 pair[r, p] = job.wage[r] + job.talk[r, p] + job.serve[p] / need
-    return Cost(move, amount, pair, v0, terms.charge[i].max(), eps)
+    per_worker = 1.0 / (total + 1.0)
+    return Cost(move, amount, pair, v0, c, eps, per_worker, per_worker / total)
 
 
 @njit(cache=True)
