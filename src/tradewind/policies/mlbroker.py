@@ -21,6 +21,7 @@ from tradewind.maths.broker_slot import Floats, Ints, Slot
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param, Spec
+from tradewind.policies.mlbroker_caps import CAPS, Caps
 from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WEIGHTS, WORKS, Broker
 
 
@@ -59,7 +60,8 @@ class TierSearch:
 def _mlbroker(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Broker:
     del rng
     effort = replace(Effort(), rounds=int(params["rounds"]), servers=int(params["servers"]))
-    return Broker(setup, TierSearch(float(params["deploy_weight"]), effort), Weights.read(params))
+    search = TierSearch(float(params["deploy_weight"]), effort)
+    return Broker(setup, search, Weights.read(params), Caps.read(params))
 
 
 MLBROKER = Spec(
@@ -78,6 +80,7 @@ MLBROKER = Spec(
         ),
         "rounds": Param(default=3, doc="rounds of exact re-pricing"),
         "servers": Param(default=3, doc="server sites searched per job and round"),
+        **CAPS,
         **WEIGHTS,
     },
     system="mlbroker",

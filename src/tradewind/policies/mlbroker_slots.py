@@ -23,6 +23,7 @@ from tradewind.model.setup import Setup
 from tradewind.model.spec import EVERY_SLOT, Need, Param, Trigger
 from tradewind.model.units import MILLI, UNLIMITED
 from tradewind.model.view import View
+from tradewind.policies.mlbroker_caps import Caps
 
 WORKS = frozenset(("stream",))
 ARCHITECTURES = frozenset(("ps",))
@@ -124,11 +125,12 @@ class Chooser(Protocol):
 class Broker:
     """Decides every slot for all stream jobs; refuses a job whose limits clash and goes on with the others."""
 
-    def __init__(self, setup: Setup, chooser: Chooser, weights: Weights) -> None:
+    def __init__(self, setup: Setup, chooser: Chooser, weights: Weights, caps: Caps | None = None) -> None:
         self._sites = read_sites(setup)
         self._chooser = chooser
         self._weights = weights
         self._present = Present()
+        self._caps = caps or Caps()
 
     def decide(self, view: View) -> Decision:
         for event in view.events:
@@ -146,9 +148,21 @@ class Broker:
             out = {clash.job for clash in found}
             keep = [i for i in range(len(jobs)) if i not in out]
             jobs, slot = [jobs[i] for i in keep], slot.only(np.array(keep, dtype=np.int64))
-        if not jobs:
-            return Decision(verdicts=tuple(verdicts))
-        workers, server = self._chooser.choose(slot, jobs)
+        while jobs:
+            workers, server = self._chooser.choose(slot, jobs)
+            over = self._caps.exceeded(slot, jobs, workers, server)
+            if over is None:
+                return self._answer(view, slot, jobs, (workers, server), verdicts)
+            verdicts.append(Verdict(jobs[over[0]].index, over[1]))
+            keep = [i for i in range(len(jobs)) if i != over[0]]
+            jobs, slot = [jobs[i] for i in keep], slot.only(np.array(keep, dtype=np.int64))
+        return Decision(verdicts=tuple(verdicts))
+
+    def _answer(
+        self, view: View, slot: Slot, jobs: Sequence[Job], chosen: tuple[Ints, Ints], verdicts: list[Verdict]
+    ) -> Decision:
+        """Plans for those who have a place, a refusal for those who found none."""
+        workers, server = chosen
         plans = []
         for i, job in enumerate(jobs):
             if server[i] < 0:
@@ -161,9 +175,11 @@ class Broker:
 
     def save(self) -> bytes:
         places = {str(job): where for job, where in self._present.places.items()}
-        return json.dumps({"places": places, "chooser": self._chooser.state()}).encode()
+        state = {"places": places, "chooser": self._chooser.state(), "spent": self._caps.spent}
+        return json.dumps(state).encode()
 
     def restore(self, state: bytes) -> None:
         data = json.loads(state)
         self._present.places = {int(j): (last, tuple(where)) for j, (last, where) in data["places"].items()}
         self._chooser.resume(data["chooser"])
+        self._caps.spent = dict(data["spent"])

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from tradewind.maths.broker_books import job_parts
-from tradewind.maths.broker_prices import bill
-from tradewind.maths.broker_rivals import selfish
-from tradewind.maths.broker_share import proportional, shapley
-from tradewind.maths.broker_slot import Floats, Slot
+from tradewind.maths.broker_bills import RULES, group_shares
+from tradewind.maths.broker_slot import Floats
 from tradewind.model.errors import InputError
 from tradewind.model.result import Run, Table
 from tradewind.model.scenario import Scenario
 from tradewind.studies.mlbroker_run import Decided, decided_slots
-
-RULES = ("proportional", "shapley")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,40 +21,14 @@ class TenantBill:
     pooled_usd: float
 
 
-def alone_cost(slot: Slot) -> Floats:
-    """What each job would pay by itself (I,), from the same state: its cheapest plan at list price."""
-    workers, server = selfish(slot)
-    parts, _ = job_parts(slot, workers, server)
-    rent = np.zeros(len(server))
-    for i in np.flatnonzero(server >= 0).tolist():
-        usage = workers[i][:, None] * slot.worker[i][None, :]
-        usage[server[i]] += slot.server[i]
-        rent[i] = float((usage * slot.tiers.usd[:, :, 0]).sum())
-    total: Floats = parts.sum(axis=1) + rent
-    return total
-
-
 def shares(
     decided: Decided, rule: str = "proportional", margin: float = 0.0
 ) -> tuple[list[str], Floats, Floats]:
     """(tenants, alone (G,), pooled (G,)) of one slot in USD; jobs that were not placed pay nothing."""
     if rule not in RULES:
         raise InputError(f"found {rule!r}; allowed are {', '.join(RULES)}", where="bills.rule")
-    placed = np.flatnonzero(decided.server >= 0)
-    slot = decided.slot.only(placed)
-    workers, server = decided.workers[placed], decided.server[placed]
-    names = [decided.jobs[int(i)].tenant for i in placed]
-    tenants = sorted(set(names))
-    member = np.array([[name == tenant for name in names] for tenant in tenants], dtype=np.float64)
-    parts, usage = job_parts(slot, workers, server)
-    alone: Floats = member @ alone_cost(slot)
-    cost = float(parts.sum()) + float(bill(usage, slot.tiers.usd, slot.tiers.intercept))
-    if rule == "proportional":
-        return tenants, alone, proportional(alone, cost, margin)
-    each = workers[:, :, None] * slot.worker[:, None, :]
-    each[np.arange(len(server)), server] += slot.server
-    pooled = np.tensordot(member, each, axes=1)
-    return tenants, alone, shapley(member @ parts.sum(axis=1), pooled, slot.tiers, alone, margin)
+    tenants = [job.tenant for job in decided.jobs]
+    return group_shares(decided.slot, decided.workers, decided.server, tenants, rule, margin)
 
 
 def tenant_bills(

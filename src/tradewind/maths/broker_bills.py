@@ -1,0 +1,56 @@
+"""Who pays what in a slot: each group's bill alone at list price, and its share of the pooled bill."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tradewind.maths.broker_books import job_parts
+from tradewind.maths.broker_prices import bill
+from tradewind.maths.broker_rivals import selfish
+from tradewind.maths.broker_share import proportional, shapley
+from tradewind.maths.broker_slot import Floats, Ints, Slot
+
+RULES = ("proportional", "shapley")
+
+
+def alone_cost(slot: Slot) -> Floats:
+    """What each job would pay by itself (I,), from the same state: its cheapest plan at list price."""
+    workers, server = selfish(slot)
+    parts, _ = job_parts(slot, workers, server)
+    rent = np.zeros(len(server))
+    for i in np.flatnonzero(server >= 0).tolist():
+        usage = workers[i][:, None] * slot.worker[i][None, :]
+        usage[server[i]] += slot.server[i]
+        rent[i] = float((usage * slot.tiers.usd[:, :, 0]).sum())
+    total: Floats = parts.sum(axis=1) + rent
+    return total
+
+
+def group_shares(
+    slot: Slot,
+    workers: Ints,
+    server: Ints,
+    groups: Sequence[str],
+    rule: str = "proportional",
+    margin: float = 0.0,
+) -> tuple[list[str], Floats, Floats]:
+    """(names, alone (G,), pooled (G,)) in USD of the groups (I,) that the jobs belong to.
+
+    Jobs that were not placed (server -1) pay nothing. Shares add up to the pooled cost and the broker's margin.
+    """
+    if rule not in RULES:
+        raise ValueError(f"rule is {rule!r}; allowed are {', '.join(RULES)}")
+    placed = np.flatnonzero(server >= 0)
+    slot, workers, server = slot.only(placed), workers[placed], server[placed]
+    names = sorted({groups[i] for i in placed.tolist()})
+    member = np.array([[groups[i] == name for i in placed.tolist()] for name in names], dtype=np.float64)
+    member = member.reshape(len(names), len(placed))
+    parts, usage = job_parts(slot, workers, server)
+    alone: Floats = member @ alone_cost(slot)
+    cost = float(parts.sum()) + float(bill(usage, slot.tiers.usd, slot.tiers.intercept))
+    if rule == "proportional":
+        return names, alone, proportional(alone, cost, margin)
+    each = workers[:, :, None] * slot.worker[:, None, :]
+    each[np.arange(len(server)), server] += slot.server
+    pooled = np.tensordot(member, each, axes=1)
+    return names, alone, shapley(member @ parts.sum(axis=1), pooled, slot.tiers, alone, margin)
