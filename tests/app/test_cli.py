@@ -176,6 +176,32 @@ def test_policies_and_workloads_list_their_parameters() -> None:
     assert "jobs" in lines["cluster"]["params"]
 
 
+def test_a_brokered_run_bills_its_tenants_and_explains_a_placement(tmp_path: Path) -> None:
+    made = ("generate", "mlbroker", "--set", "slots=3", "--set", "sites=5", "--set", "jobs_per_slot=4")
+    assert tradewind(*made, "-o", str(tmp_path / "m.json")).returncode == 0
+    ran = tradewind("run", str(tmp_path / "m.json"), "--policy", "mlbroker", "-o", str(tmp_path / "r.json"))
+    assert ran.returncode == 0, ran.stderr
+    assert "bills by tenant" in ran.stdout
+    job = json.loads((tmp_path / "m.json").read_text())["jobs"][0]["id"]
+    said = tradewind("explain", str(tmp_path / "r.json"), "--job", job, "--slot", "0", "--json")
+    assert said.returncode == 0, said.stderr
+    found = json.loads(said.stdout)
+    assert found["next_usd"] is None or found["next_usd"] >= found["added_usd"] - 1e-9
+    assert found["tiers"]
+    unknown = tradewind("explain", str(tmp_path / "r.json"), "--job", "nobody", "--slot", "0")
+    assert (unknown.returncode, "nobody" in unknown.stderr) == (2, True)
+
+
+def test_a_wan_is_planned_with_a_checked_certificate() -> None:
+    done = tradewind("plan-wan", "internet2", "--model", "resnet50", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["certificate_checked"] is True
+    assert 1.0 <= found["ratio"] <= 1.0 + 1e-9
+    missing = tradewind("plan-wan")
+    assert (missing.returncode, "b4" in missing.stderr.lower()) == (2, True)
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_run_leaves_no_file(how: signal.Signals, tmp_path: Path) -> None:
     args = ["run", "cluster", "--policy", "las", "-o", str(tmp_path / "r.json")]
