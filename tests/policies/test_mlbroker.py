@@ -16,7 +16,7 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.site import Node
 from tradewind.model.spec import Spec
 from tradewind.model.units import UNLIMITED
-from tradewind.optimum.mlbroker import bound, exact
+from tradewind.optimum.mlbroker import bound, exact, look_ahead
 from tradewind.policies.baselines.central import CENTRAL
 from tradewind.policies.baselines.local import LOCAL
 from tradewind.policies.baselines.oasis import OASIS
@@ -85,6 +85,13 @@ def test_tiny_horizons_are_close_to_the_exact_optimum(family: str) -> None:
     run = simulate(scenario, MLBROKER)
     assert proof.bound <= run.value * (1 + 1e-6)
     assert run.value <= proof.cost * (1.06 if family == "deploy" else 1.02)
+
+
+def test_looking_ahead_over_the_whole_horizon_is_the_optimum_and_none_is_the_greedy_sum() -> None:
+    scenario = made(family="cpu", slots=3, deploy_scale=5.0, rotating=True)
+    best = exact(scenario, nodes=20_000).cost
+    assert look_ahead(scenario, 3) == pytest.approx(best, rel=1e-5)
+    assert look_ahead(scenario, 0) >= best * (1 - 1e-6)
 
 
 def test_no_slot_costs_more_than_the_rivals_from_the_same_state() -> None:

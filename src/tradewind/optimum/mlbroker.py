@@ -6,14 +6,16 @@ each is bounded by prices per job that the pooled tariff can never undercut (cho
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from tradewind.maths.broker_books import books
 from tradewind.maths.broker_bound import lower_bound
 from tradewind.maths.broker_milp import Proof, solve_exactly
 from tradewind.maths.broker_sites import Prices, Sites, Weights, make_slot, read_sites, scaled
-from tradewind.maths.broker_slot import Ints, Slot
+from tradewind.maths.broker_slot import Bools, Ints, Slot
 from tradewind.model.job import Job, Stream
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
@@ -106,16 +108,44 @@ def _prices(scenario: Scenario, sites: Sites, start: int) -> Prices:
 
 def exact(scenario: Scenario, nodes: int = 200_000) -> Proof:
     """The offline optimum of a small scenario by mixed-integer programming over all slots."""
-    slots: list[Slot] = []
+    return solve_exactly(*_chained(list(slots_of(scenario, first_only=False))), nodes)
+
+
+def _chained(rows: Sequence[tuple[Slot, tuple[Job, ...], int]]) -> tuple[list[Slot], list[Ints]]:
+    """Slots, and for each job its place in the slot before (-1: it was not there)."""
     follows: list[Ints] = []
     last: dict[int, int] = {}
     last_number = -2
-    for slot, jobs, number in slots_of(scenario, first_only=False):
+    for _, jobs, number in rows:
         known = last if number == last_number + 1 else {}
         follows.append(np.array([known.get(job.index, -1) for job in jobs], dtype=np.int64))
-        slots.append(slot)
         last, last_number = {job.index: i for i, job in enumerate(jobs)}, number
-    return solve_exactly(slots, follows, nodes)
+    return [slot for slot, _, _ in rows], follows
+
+
+def look_ahead(scenario: Scenario, slots: int, nodes: int = 20_000) -> float:
+    """Cost in USD of deciding each slot by the exact program over it and the next ``slots``, for small scenarios.
+
+    What a policy could do that were told the data of a few slots beforehand; who arrives in them is known too.
+    """
+    rows = list(slots_of(scenario, first_only=False))
+    here: dict[int, Bools] = {}
+    before = -2
+    total = 0.0
+    for t, (slot, jobs, number) in enumerate(rows):
+        if number != before + 1:
+            here = {}
+        nowhere = np.zeros(slot.shape[1], dtype=np.bool_)
+        deployed = np.array([here.get(job.index, nowhere) for job in jobs])
+        now = replace(slot, deployed=deployed)
+        window, follows = _chained([(now, jobs, number), *rows[t + 1 : t + 1 + slots]])
+        proof = solve_exactly(window, follows, nodes)
+        workers, server = proof.workers[0], proof.servers[0]
+        total += sum(books(now, workers, server))
+        present = workers > 0
+        present[np.arange(len(jobs)), server] = True
+        here, before = {job.index: present[i] for i, job in enumerate(jobs)}, number
+    return total
 
 
 def exact_slots(scenario: Scenario, nodes: int = 200_000) -> float:
