@@ -60,7 +60,7 @@ def read_fabric(setup: Setup) -> Fabric:
                 f"the switch {setup.nodes[tor].name!r} has two ways to another switch of its own level"
             )
         for end in ends:
-            if any(_other(setup, n, end) not in by_tor for n in touching[end]):
+            if any(len(touching[far]) > 1 for far in _ends(setup, touching, end) if far not in by_tor):
                 raise _unfit(
                     f"{setup.nodes[end].name!r} is a switch above a switch above a switch; two levels are known"
                 )
@@ -92,6 +92,10 @@ def _without_links(setup: Setup) -> Fabric:
 def _other(setup: Setup, number: int, node: int) -> int:
     link = setup.links[number]
     return link.b if link.a == node else link.a
+
+
+def _ends(setup: Setup, touching: dict[int, list[int]], node: int) -> list[int]:
+    return [_other(setup, number, node) for number in touching[node]]
 
 
 def _unfit(why: str) -> Unsupported:

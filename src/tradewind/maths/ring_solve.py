@@ -25,6 +25,8 @@ from tradewind.maths.ring_slot import Floats, Ints, Prices, Rings, Slot, no_ring
 
 FULL_LP = 150
 """Servers up to which the configuration LP has a row for each of them."""
+HOME = 1e3
+"""How much cheaper a worker's old server is than any other when jobs go home."""
 ALL_RACKS = 100
 """Servers up to which every repair looks at all racks; above, at two."""
 
@@ -90,7 +92,9 @@ class _Bench:
     def stay(self, before: Rings, target: Ints) -> Rings:
         """Old rings of jobs that should have at least as many workers; then the others, then growth."""
         mine, left = rings_of(no_rings(self.slot)), left_of(self.slot)
-        for i in np.flatnonzero((before.size > 0) & (target >= before.size)).tolist():
+        old = np.minimum(before.size, self.slot.widest)
+        worthy = (old > 0) & (target >= before.size) & (self.slot.gain[self.every, old] > 0)
+        for i in np.flatnonzero(worthy).tolist():
             mine[0][i], mine[1][i], mine[2][i] = before.server[i], before.workers[i], before.size[i]
             book(self.facts, left, mine, i, 1)
             if not self._fits(left, before.server[i]):
@@ -107,6 +111,18 @@ class _Bench:
     def _fits(self, left: Any, servers: Ints) -> bool:
         here = servers[servers >= 0]
         return bool((left[0][here] >= 0).all() and (left[1][here] >= 0).all() and (left[2] >= 0).all())
+
+    def go_home(self, rings: Rings, before: Rings) -> Rings:
+        """The same sizes, each job back on its old servers as far as there is room: worth the same, moves fewer."""
+        mine, left = self.booked(rings)
+        drawn = facts_of(self.slot, before.server, HOME)
+        for i in np.flatnonzero((before.size > 0) & (rings.size > 0)).tolist():
+            if set(before.server[i].tolist()) == set(mine[0][i].tolist()):
+                continue
+            book(drawn, left, mine, i, -1)
+            look(drawn, left, self.prices, self.scratch, self.window, i)
+            settle(drawn, left, mine, self.scratch, self.window, i, int(rings.size[i]))
+        return Rings(server=mine[0], workers=mine[1], size=mine[2])
 
     def repair(
         self, rings: Rings, prices: Prices, hope: Floats, effort: Effort, goal: float, seed: int
@@ -133,10 +149,14 @@ def solve(slot: Slot, effort: Effort, *, before: Rings | None = None, seed: int 
     best = bench.greedy(*bench.booked(no_rings(slot)))
     value = worth(slot, best)
     if before is not None:
-        kept = bench.stay(before, best.size)
-        if worth(slot, kept) >= effort.enough * value:
-            best, value = kept, worth(slot, kept)
+        # all rings as they are, if that is good enough; else those that should not shrink
+        for target in (np.where(before.size > 0, before.size, best.size), best.size):
+            kept = bench.stay(before, target)
+            if worth(slot, kept) >= effort.enough * value:
+                best, value = kept, worth(slot, kept)
+                break
     if value >= effort.enough * bound:
+        best = best if before is None else bench.go_home(best, before)
         return Answer(rings=best, value=value, bound=bound, proof=proof)
     if slot.servers <= FULL_LP or slot.open.size:
         found = relax(slot, [best], gap=max(1e-4, (1.0 - effort.enough) / 4))
@@ -150,4 +170,5 @@ def solve(slot: Slot, effort: Effort, *, before: Rings | None = None, seed: int 
         better = bench.repair(best, prices, hope, effort, effort.enough * bound, seed)
         if worth(slot, better) > value:
             best, value = better, worth(slot, better)
+    best = best if before is None else bench.go_home(best, before)
     return Answer(rings=best, value=value, bound=max(bound, value), proof=proof)

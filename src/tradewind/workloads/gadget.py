@@ -92,7 +92,9 @@ def network(
 ) -> tuple[tuple[Node, ...], tuple[Link, ...]]:
     """A core, its ToR switches and servers, one link each upwards; the same bandwidth in both directions."""
     racks = int(rng.integers(2, 6)) if servers <= 60 else -(-servers // 40)
-    rack = np.sort(rng.integers(0, racks, servers))
+    # a rack that got no server is left out
+    rack = np.unique(np.sort(rng.integers(0, racks, servers)), return_inverse=True)[1].ravel()
+    racks = int(rack[-1]) + 1
     gpus = rng.choice(family.gpus, servers)
     per_gpu = np.stack(
         [np.ones(servers, np.int64), rng.integers(4, 9, servers), rng.integers(16, 49, servers)], 1
