@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CATALOGUE: dict[str, str] = {
     "apsp": "tradewind.studies.apsp:STUDY",
     "dps": "tradewind.studies.dps:STUDY",
+    "gadget": "tradewind.studies.gadget:STUDY",
     "mlbroker": "tradewind.studies.mlbroker:STUDY",
 }
 """System -> "module:attribute" of its Study."""

@@ -23,6 +23,7 @@ CATALOGUE: dict[str, str] = {
     "dps": "tradewind.workloads.dps:DPS",
     "eris": "tradewind.workloads.eris:ERIS",
     "gadget": "tradewind.workloads.gadget:GADGET",
+    "gadget-trace": "tradewind.workloads.gadget_trace:GADGET_TRACE",
     "mlbroker": "tradewind.workloads.mlbroker:MLBROKER",
     "trace": "tradewind.workloads.trace:TRACE",
 }
