@@ -19,6 +19,7 @@ from tradewind.maths.wan_bound import Bound, Leaf, Proof
 from tradewind.maths.wan_cut import is_cut_through, solve_cut_through
 from tradewind.maths.wan_fill import fill
 from tradewind.maths.wan_problem import Gather, Routing, coarsest, hop_weight
+from tradewind.maths.wan_search import Effort
 from tradewind.maths.wan_solve import Answer, Settings, solve
 
 BITS_BOTH_WAYS = 16
@@ -132,9 +133,9 @@ def _at_home(net: Net, sink: int, allowed: Sequence[int]) -> Answer:
 
 def settings_for(nodes: int, gap: float, seed: int) -> Settings:
     """Exact up to the size that branch and price settles; on larger networks the gap given."""
-    plain = Settings(seed=seed)
-    if nodes <= plain.tree_size:
-        return plain
+    if nodes <= Settings().tree_size:
+        # the tree settles what a short search leaves open, so little is spent before it
+        return Settings(seed=seed, quick=Effort(draws=32, moves=60), squeezes=40)
     return Settings(seed=seed, gap=Fraction(gap).limit_denominator(1_000_000))
 
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from tradewind.maths.columns import Pool, Stop, best_of_pool, relax
-from tradewind.maths.paths import Floats, Ints, simple_paths
+from tradewind.maths.paths import Floats, Ints
 from tradewind.maths.wan_bound import (
     SURE,
     Bound,
@@ -32,6 +32,8 @@ from tradewind.maths.wan_bound import (
 from tradewind.maths.wan_problem import (
     Gather,
     Routing,
+    fewest_hops,
+    next_level,
     room_below,
     room_within,
     sinks_that_reach_all,
@@ -48,20 +50,23 @@ class Settings:
     Networks of up to tree_size nodes are settled by branch and price, at most tree_nodes nodes a time; on
     larger ones the restricted MILP runs `rounds` times with at most mip_nodes nodes. prices_kept and squeezes:
     prices of earlier sinks, and rounds of multiplicative weights, that are tried before an LP. Up to presort_size
-    nodes the sinks are ordered by such quick bounds, beyond it by their degree bound.
+    nodes the sinks are ordered by such quick bounds, beyond it by their degree bound. Up to raise_size nodes trees of
+    raise_nodes nodes in all raise what the gap still asks for.
     """
 
     gap: Fraction = Fraction(0)
     seed: int = 1
     quick: Effort = field(default_factory=lambda: Effort(draws=64, moves=300))
     long: Effort = field(default_factory=lambda: Effort(draws=256, moves=4000))
-    rounds: int = 3
-    mip_nodes: int = 100
+    rounds: int = 6
+    mip_nodes: int = 60
     tree_size: int = 30
     tree_nodes: int = 2000
     prices_kept: int = 4
     squeezes: int = 80
     presort_size: int = 250
+    raise_size: int = 100
+    raise_nodes: int = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,9 +220,28 @@ def _work_on(work: _Work, sink: int) -> None:
     for turn in range(settings.rounds):
         if work.done(bound.level):
             return
-        if turn > 0:
-            _enrich(work, sink, turn)
-        _restricted(work, sink)
+        _restricted(work, sink, _varied(work, sink, turn) if turn else pool)
+    if problem.graph.nodes <= settings.raise_size:
+        _raise(work, sink)
+
+
+def _raise(work: _Work, sink: int) -> None:
+    """Raise the bound by trees at targets between it and the incumbent, bold ones first."""
+    problem, settings = work.problem, work.settings
+    left, part = settings.raise_nodes, Fraction(1, 4)
+    while left > 0 and part > Fraction(1, 300) and work.time is not None:
+        level, goal = work.bounds[sink].level, work.time / (1 + settings.gap)
+        if level >= goal:
+            return
+        room = room_below(problem, level + (goal - level) * part)
+        verdict = decide(problem, sink, room, work.pools[sink], min(left, settings.raise_nodes // 10))
+        left -= verdict.nodes
+        if verdict.proof is not None:
+            work.bounds[sink] = Bound(sink, next_level(problem, room), verdict.proof)
+        elif verdict.routing is not None:
+            work.offer(sink, verdict.routing)
+        else:
+            part /= 4
 
 
 def _by_tree(work: _Work, sink: int) -> bool:
@@ -237,20 +261,29 @@ def _by_tree(work: _Work, sink: int) -> bool:
     return False
 
 
-def _enrich(work: _Work, sink: int, turn: int) -> None:
-    """Add short paths and the cheapest paths at a looser room to the pool."""
+def _varied(work: _Work, sink: int, turn: int) -> Pool:
+    """Another pool for the MILP: most of the paths by chance, the best routing's, and a shortest one per flow.
+
+    HiGHS's dives end elsewhere when a few columns are missing, which finds more than more nodes do.
+    """
     problem, pool = work.problem, work.pools[sink]
-    for u in np.flatnonzero(problem.data > 0).tolist():
-        for arcs in simple_paths(problem.graph, u, sink, limit=4 * turn):
-            pool.add(u, arcs)
-    level = (work.bounds[sink].level + work.best[sink]) / 2
-    relax(problem, sink, room_within(problem, level), pool, Stop())
+    rng = np.random.default_rng((work.settings.seed, sink, turn))
+    kept = rng.random(len(pool.flow)) < 0.93
+    varied = Pool()
+    for flow, arcs, keep in zip(pool.flow, pool.arcs, kept.tolist(), strict=True):
+        if keep:
+            varied.add(flow, arcs)
+    for routing in (work.routes[sink], fewest_hops(problem, sink)):
+        for flow, arcs in enumerate(routing):
+            if arcs:
+                varied.add(flow, arcs)
+    return varied
 
 
-def _restricted(work: _Work, sink: int) -> None:
-    """The restricted master as a MILP over the sink's pool of paths."""
+def _restricted(work: _Work, sink: int, pool: Pool) -> None:
+    """The restricted master as a MILP over a pool of paths."""
     best = work.best[sink]
     room = room_within(work.problem, best)
-    found = best_of_pool(work.problem, room, work.pools[sink], float(best), work.settings.mip_nodes)
+    found = best_of_pool(work.problem, room, pool, float(best), work.settings.mip_nodes)
     if found is not None:
         work.offer(sink, found)

@@ -28,7 +28,7 @@ from tradewind.policies.apsp_plan import (
 
 GAP = {
     "gap": Param(
-        default=0.01,
+        default=0.02,
         doc="networks of up to 30 nodes are solved exactly; on larger ones stop at 1 + gap times the bound",
     )
 }
