@@ -28,7 +28,9 @@ def arrays(market: MarketDraw) -> tuple[Stream, Cluster]:
 def tiny(arrive: list[int], runtime: int = 3, d_k: int = 2) -> tuple[Stream, Cluster]:
     n = len(arrive)
     zero, tau = np.zeros(n, dtype=np.int64), np.full(n, runtime)
-    stream = Stream(np.array(arrive, dtype=np.int64), zero, zero, np.full(n, d_k), np.ones(n, dtype=np.int64), tau, tau)
+    stream = Stream(
+        np.array(arrive, dtype=np.int64), zero, zero, np.full(n, d_k), np.ones(n, dtype=np.int64), tau, tau
+    )
     return stream, Cluster(np.array([[2, 1]]), np.array([[1, 1]]))
 
 
@@ -81,7 +83,9 @@ def test_best_prices_reach_what_a_fine_grid_reaches_with_one_type() -> None:
     stream, cluster = arrays(market)
     found = best_fixed_prices(stream, cluster, market.budget, Search(WORST_FIT, kicks=2))
     grid = max(
-        simulate_payments(stream, cluster, float(a) * market.d_k + b * market.d_m, market.budget, WORST_FIT).profit
+        simulate_payments(
+            stream, cluster, float(a) * market.d_k + b * market.d_m, market.budget, WORST_FIT
+        ).profit
         for a in np.linspace(0.05, 1.0, 20)
         for b in np.linspace(0.05, 1.0, 20)
     )

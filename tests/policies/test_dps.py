@@ -210,6 +210,9 @@ def test_floor_cap_and_contract_hold_for_every_offer() -> None:
         assert 0.3 - 1e-9 <= unit <= 0.5 + 1e-9
         if job.tenant == "acme":
             assert unit == pytest.approx(0.35)
+    each = column(run, "prices", "usd")
+    assert len(each) == 2 * len(offers(run))
+    assert all(0.3 - 1e-9 <= usd <= 0.5 + 1e-9 for usd in each)
 
 
 @pytest.mark.parametrize(

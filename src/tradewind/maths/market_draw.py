@@ -177,10 +177,9 @@ def runtime_slots(epochs: Ints, round_us: Ints) -> Ints:
 
 def exchange_us(gradient_bytes: Ints, bps_k: Ints, bps_m: Ints, d_k: Ints) -> Ints:
     """2 w / b of (1), b = min(h_k, H_m / d_k), rounded up to a microsecond."""
-    bits = 2 * 8 * gradient_bytes
-    whole, rest = np.divmod(bits * d_k, np.minimum(bps_k * d_k, bps_m))
-    # bits d_k 10^6 would not fit into 64 bits: whole seconds first, then the rest, which is below 2^40.
     below = np.minimum(bps_k * d_k, bps_m)
+    # Bits times 10^6 would not fit into 64 bits: whole seconds first, then the rest, which is below 2^40.
+    whole, rest = np.divmod(2 * 8 * gradient_bytes * d_k, below)
     return np.asarray(whole * _US + -(-rest * _US // below))
 
 

@@ -68,21 +68,21 @@ class Learner(Seller):
         why = f"expected acceptance {offered.chance:.0%}, capacity cost {offered.cost:.4g}"
         if fixed is not None:
             payment, why = fixed * items, f"contract price of {order.tenant}"
-        if payment != offered.payment:
-            reprice(self.mind, payment) if offered.payment > 0.0 else None
+        if payment != offered.payment > 0.0:
+            reprice(self.mind, payment)
         return payment, f"{why}, mark-up {payment - offered.cost:.4g}, expected worth {offered.value:.4g}"
 
     def unit_prices(self, order: Order, payment: float) -> tuple[float, float]:
-        """In the proportion in which the two kinds are worth something, as far as 1 per item allows."""
+        """In the proportion in which the two kinds are worth something, as far as floor and cap allow."""
+        if order.tenant in self._contracts:
+            return super().unit_prices(order, payment)
         mean, kinds_k = self.mind.mean, len(self.market.cap_k)
         worth_k, worth_m = np.exp(mean[HEAD + order.k]), np.exp(mean[HEAD + kinds_k + order.m])
-        scale = payment / (worth_k * order.d_k + worth_m * order.d_m)
-        unit_k, unit_m = float(scale * worth_k), float(scale * worth_m)
-        if unit_k > 1.0:
-            unit_k, unit_m = 1.0, min(1.0, (payment - order.d_k) / order.d_m)
-        elif unit_m > 1.0:
-            unit_k, unit_m = min(1.0, (payment - order.d_m) / order.d_k), 1.0
-        return unit_k, unit_m
+        unit_k = payment * float(worth_k / (worth_k * order.d_k + worth_m * order.d_m))
+        least = max(self._floor, (payment - self._cap * order.d_m) / order.d_k)
+        most = min(self._cap, (payment - self._floor * order.d_m) / order.d_k)
+        unit_k = min(max(unit_k, least), most)
+        return unit_k, min(max((payment - unit_k * order.d_k) / order.d_m, self._floor), self._cap)
 
     def heard(self, order: Order, yes: bool) -> None:
         # A contract's customer with an offer that could not be priced is no lesson.
