@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tradewind.audit.wan_certificate import recheck
+from tradewind.audit.wan_certificate import check_run, recheck
 from tradewind.model.decision import Decision
 from tradewind.model.job import Rounds
 from tradewind.model.params import settle
@@ -109,6 +109,20 @@ def test_the_certificate_of_a_decision_checks_and_a_forged_one_does_not() -> Non
     del plain["data"]["sinks"][sink]
     assert "no proof" in recheck(scenario.setup, plain["data"], plain["value"])
     assert "malformed" in recheck(scenario.setup, {}, 1.0)
+
+
+def test_the_certificates_of_a_whole_run_are_checked_against_the_scenario() -> None:
+    scenario = made(4, move_s=60.0, **DAY)
+    run = simulate(scenario, APSP)
+    assert len(run.certificates) > 3
+    assert check_run(scenario, run.certificates) == ()
+    for key, value in (("model_bytes", 1), ("sources", [0, 1]), ("allowed", [99])):
+        forged = [{**c, "data": {**c["data"], key: value}} for c in run.certificates[:1]]
+        (found,) = check_run(scenario, forged)
+        assert found.rule == "certificate.placement"
+    narrow = json.loads(json.dumps(run.certificates[0]))
+    narrow["data"]["bps"][0][0] //= 2
+    assert "bit/s" in str(check_run(scenario, [narrow])[0])
 
 
 def test_a_server_moves_only_where_that_pays_within_the_look_ahead() -> None:

@@ -21,10 +21,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tradewind.model.job import Rounds
 from tradewind.model.network import Link
+from tradewind.model.result import Violation
+from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 
 Ints = npt.NDArray[np.int64]
+NAME = "apsp epoch_s"
+"""What a placement certificate is called in a decision."""
 FAR = 1 << 60
 SAFE = 1 << 61
 
@@ -207,3 +212,72 @@ def recheck(setup: Setup, data: Mapping[str, Any], value_s: float) -> str:
     if float(bound) < value_s * (1 - 1e-9):
         return f"the prices show {float(bound):.9g} s, the certificate claims {value_s:.9g} s"
     return ""
+
+
+def check_run(scenario: Scenario, certificates: Sequence[Mapping[str, Any]]) -> tuple[Violation, ...]:
+    """Re-checks every placement certificate of a run: its problem is the scenario's, and its prices show the bound.
+
+    The free bandwidth it assumed may not exceed what the links had at that time; with a single job in the scenario it
+    must be all of that, for a bound on a narrower network would claim too much.
+    """
+    found = []
+    for certificate in certificates:
+        if certificate["name"] == NAME:
+            data, at_us = certificate["data"], int(certificate["at_us"])
+            why = _foreign(scenario, data, at_us) or recheck(
+                scenario.setup, data, float(certificate["value"])
+            )
+            if why:
+                slot = at_us // scenario.setup.slot_us
+                found.append(Violation(rule="certificate.placement", slot=slot, detail=why))
+    return tuple(found)
+
+
+def _foreign(scenario: Scenario, data: Mapping[str, Any], at_us: int) -> str:
+    """Why a certificate is not about this scenario at this time; empty if it is."""
+    try:
+        job = scenario.jobs[int(data["job"])]
+        pinned = sorted(node for node, _ in job.work.pinned) if isinstance(job.work, Rounds) else []
+        if int(data["model_bytes"]) != job.model_bytes or sorted(data["sources"]) != pinned:
+            return "the certificate is about another model size or other worker sites"
+        hosts = {v for v in scenario.setup.hosts if job.nodes is None or v in job.nodes}
+        if not set(data["allowed"]) <= hosts:
+            return "the certificate allows sites where the job may not run"
+        for k, (now, claimed) in enumerate(zip(_bps_at(scenario, at_us), data["bps"], strict=True)):
+            alone = len(scenario.jobs) == 1
+            if any(c > n or (alone and c < n) for n, c in zip(now, claimed, strict=True)):
+                return f"link {k} has {now} bit/s, the certificate says {list(claimed)}"
+    except (KeyError, TypeError, ValueError, IndexError) as problem:
+        return f"the certificate is malformed: {problem!r}"
+    return ""
+
+
+def _bps_at(scenario: Scenario, at_us: int) -> list[list[int]]:
+    """Bit/s of every link, there and back, after all changes up to a time."""
+    links = scenario.setup.links
+    bps = [[link.ab_bps, link.ba_bps] for link in links]
+    dead: set[int] = set()
+    gone: set[int] = set()
+    for change in scenario.changes:
+        if change.at_us > at_us:
+            break
+        if change.kind == "bandwidth":
+            for direction in (0, 1) if change.b == 2 or links[change.a].shared else (change.b,):
+                bps[change.a][direction] = change.value
+        elif change.kind in ("link_down", "link_up"):
+            (dead.add if change.kind == "link_down" else dead.discard)(change.a)
+        elif change.kind in ("node_down", "node_up"):
+            (gone.add if change.kind == "node_down" else gone.discard)(change.a)
+    down = {n for n in range(len(scenario.setup.nodes)) if gone & set(_above(scenario, n))}
+    return [
+        [0, 0] if k in dead or link.a in down or link.b in down else bps[k] for k, link in enumerate(links)
+    ]
+
+
+def _above(scenario: Scenario, node: int) -> list[int]:
+    """A node and everything that holds it."""
+    chain = []
+    while node >= 0:
+        chain.append(node)
+        node = scenario.setup.nodes[node].parent
+    return chain
