@@ -12,10 +12,12 @@ from tradewind.model.scenario import Scenario
 BOUNDS: dict[str, str] = {
     "apsp": "tradewind.optimum.apsp:bound",
     "dps": "tradewind.optimum.dps:bound",
+    "eris": "tradewind.optimum.eris:bound",
     "gadget": "tradewind.optimum.gadget:bound",
     "jct_mean_s": "tradewind.optimum.cluster:bound",
     "makespan_s": "tradewind.optimum.cluster:bound",
     "mlbroker": "tradewind.optimum.mlbroker:bound",
+    "mlbroker-real": "tradewind.optimum.mlbroker:bound",
 }
 """Workload name (scenario.origin["workload"]) or objective -> "module:function" that gives its bound."""
 

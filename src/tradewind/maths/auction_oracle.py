@@ -1,0 +1,408 @@
+"""The best schedule of one bidder at posted prices, for every completion time (Eris, problem (7), corrected).
+
+A min-plus pass over slots gives the cheapest workers that could train all data until each slot (a lower bound: where
+the data lies is left out). Each completion time is then made real: workers are placed, every chunk gets its site and
+slot, and only what that costs is offered. The bound is the certificate: no schedule of problem (7) is cheaper.
+
+The paper's dynamic program counts chunks in total while its slots count them per site, so data is used twice; here
+chunks are assigned once, after the workers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from tradewind.maths.auction_chunks import chunk_curve, deploy_chunks, workers_for
+from tradewind.maths.auction_data import assign, flows
+from tradewind.maths.auction_slot import Floats, Ints, cost_curve, deploy, remote_limit, site_terms
+
+_Tables = tuple[Ints, Ints, Floats, Ints, Ints, Ints, Floats, Ints]
+EXACT = 1e-12
+"""A later completion time is offered only if it is cheaper by more than this share."""
+GAP = 1e-4
+"""Completion times whose real cost exceeds the bound by more than this share are searched again."""
+ROUNDS, SMALL = 4, 40
+"""Further passes for tasks of at most SMALL units; larger ones get one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a bidder asks for.
+
+    worker, server (K,) milli-units of one worker and of the parameter server; data (R,) chunks per site;
+    rate, need: a worker trains rate / need chunks in a slot (P and E, both times 1000); chunk_bytes theta;
+    traffic_bytes lambda, per worker away from its server and slot; most: workers in a slot at most
+    """
+
+    worker: Ints
+    server: Ints
+    data: Ints
+    rate: int
+    need: int
+    chunk_bytes: int
+    traffic_bytes: int
+    most: int = 1 << 40
+
+    @property
+    def per_worker(self) -> int:
+        """Chunks that a worker trains in a slot where that is a whole number, else 0."""
+        return self.rate // self.need if self.rate % self.need == 0 else 0
+
+    @property
+    def units(self) -> int:
+        """Steps of the dynamic program: workers where a worker trains whole chunks, else chunks."""
+        total = int(self.data.sum())
+        return -(-total // self.per_worker) if self.per_worker else total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Market:
+    """What is left and what it costs, per slot from the first that the bidder may use.
+
+    usd (T, R, K) per milli-unit; byte_usd (T,); free (T, R, K) milli-units; room (T,) bytes
+    """
+
+    usd: Floats
+    byte_usd: Floats
+    free: Ints
+    room: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A realisable schedule: slots used, the server's site and workers (S, R) in each, flows (source, dest, chunks).
+
+    usd: what it costs at the posted prices
+    """
+
+    slots: tuple[int, ...]
+    servers: tuple[int, ...]
+    workers: Ints
+    flows: list[list[tuple[int, int, int]]]
+    usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Menu:
+    """Pareto schedules (each later one is cheaper); bound_usd (T,): no schedule until that slot costs less.
+
+    payoff, bound: the best worth minus cost that was found, and what it can never exceed (at least 0 both)
+    """
+
+    offers: tuple[Schedule, ...]
+    bound_usd: Floats
+    payoff: float
+    bound: float
+
+
+@njit(cache=True)
+def _minplus(before: Floats, cost: Floats, out: Floats, choice: Ints) -> None:
+    """out[n] = min_d before[n - d] + cost[d]; all (N + 1,)."""
+    limit = len(before) - 1
+    top = limit
+    while top > 0 and cost[top] == np.inf:
+        top -= 1
+    for n in range(limit + 1):
+        best, take = before[n], 0
+        for d in range(1, min(top, n) + 1):
+            total = before[n - d] + cost[d]
+            if total < best:
+                best, take = total, d
+        out[n], choice[n] = best, take
+
+
+@njit(cache=True)
+def least_cost(
+    usd: Floats, free: Ints, room: Ints, worker: Ints, server: Ints, traffic: int, rate: int, need: int, widest: int,
+    chunks: int,
+) -> float:  # fmt: skip
+    """No schedule of any completion time costs less: the cheapest workers of every slot, as many as bandwidth allows."""
+    horizon, sites, kinds = usd.shape
+    price, room_for, lowest = np.full(horizon, np.inf), np.zeros(horizon, np.int64), np.inf
+    for t in range(horizon):
+        widest_local = 0
+        for r in range(sites):
+            each, its, fits, count = 0.0, 0.0, True, widest
+            for k in range(kinds):
+                each += worker[k] * usd[t, r, k]
+                its += server[k] * usd[t, r, k]
+                fits = fits and free[t, r, k] >= server[k]
+                if worker[k] > 0:
+                    count = min(count, max(0, free[t, r, k]) // worker[k])
+            if count > 0:
+                price[t] = min(price[t], each)
+                widest_local = max(widest_local, count)
+            if fits:
+                lowest = min(lowest, its)
+        room_for[t] = widest_local + remote_limit(room[t], traffic, widest)
+    left, total = workers_for(chunks, rate, need), lowest
+    for t in np.argsort(price):
+        if left <= 0 or price[t] == np.inf:
+            break
+        take = min(left, room_for[t])
+        total += take * price[t]
+        left -= take
+    return total if left <= 0 else np.inf
+
+
+@njit(cache=True)
+def _trace(
+    last: int, units: int, choice: Ints, site: Ints, worker_usd: Floats, most: Ints, with_server: Ints, order: Ints,
+    traffic_usd: Floats, remote: Ints, rate: int, need: int, per_worker: int,
+) -> tuple[Ints, Ints, Ints]:  # fmt: skip
+    """Slots used (S,), the server's site (S,) and workers (S, R) of the cheapest way to train all until `last`."""
+    sites = worker_usd.shape[1]
+    slots, servers = np.zeros(last + 1, np.int64), np.zeros(last + 1, np.int64)
+    workers = np.zeros((last + 1, sites), np.int64)
+    count, n = 0, units
+    for t in range(last, -1, -1):
+        d = choice[t, n]
+        if d > 0:
+            p = site[t, d]
+            slots[count], servers[count] = t, p
+            if per_worker > 0:
+                deploy(
+                    worker_usd[t],
+                    most[t],
+                    with_server[t],
+                    order[t],
+                    traffic_usd[t],
+                    remote[t],
+                    p,
+                    d,
+                    workers[count],
+                )
+            else:
+                deploy_chunks(
+                    worker_usd[t],
+                    most[t],
+                    with_server[t],
+                    traffic_usd[t],
+                    remote[t],
+                    p,
+                    rate,
+                    need,
+                    d,
+                    workers[count],
+                )
+            count += 1
+            n -= d
+    return slots[:count][::-1].copy(), servers[:count][::-1].copy(), workers[:count][::-1].copy()
+
+
+@njit(cache=True)
+def _realise(
+    slots: Ints, servers: Ints, workers: Ints, byte_usd: Floats, room: Ints, data: Ints, rate: int, need: int,
+    chunk_bytes: int, traffic: int, local: Ints, idle: Ints,
+) -> float:  # fmt: skip
+    """USD for moving chunks (inf: the bandwidth does not suffice); fills local and idle (S, R)."""
+    used = len(slots)
+    cap = workers * rate // need
+    chunk_usd, space, moved = np.zeros(used), np.zeros(used, np.int64), np.zeros(used, np.int64)
+    for s in range(used):
+        away = workers[s].sum() - workers[s, servers[s]]
+        chunk_usd[s] = chunk_bytes * byte_usd[slots[s]]
+        space[s] = (room[slots[s]] - traffic * away) // chunk_bytes
+    if not assign(cap, data, chunk_usd, space, local, idle, moved):
+        return np.inf
+    return float((moved * chunk_usd).sum())
+
+
+@njit(cache=True)
+def _search(
+    usd: Floats, byte_usd: Floats, free: Ints, room: Ints, worker: Ints, server: Ints, data: Ints, rate: int, need: int,
+    chunk_bytes: int, traffic: int, per_worker: int, units: int, widest: int, worth: Floats, reserve: int,
+    share: Floats, shadow: float,
+) -> tuple[Floats, Floats, _Tables]:  # fmt: skip
+    """All completion times in one pass, until no later one can pay.
+
+    worth (T,): utility of completing in a slot. reserve: bytes of bandwidth kept for the data of every remote worker
+    (then workers without a full load are left out);
+    share (R,): of its chunks a worker at a site pays the move beforehand, and `shadow` USD on top of each (all 0 in the
+    pass that gives the bound); what was paid beforehand is given back once the moves are known.
+    """
+    horizon, sites, _ = usd.shape
+    value = np.full((horizon + 1, units + 1), np.inf)
+    lower = np.full(units + 1, np.inf)
+    lower_next = np.full(units + 1, np.inf)
+    value[0, 0], lower[0] = 0.0, 0.0
+    choice, site = np.zeros((horizon, units + 1), np.int64), np.full((horizon, units + 1), -1)
+    worker_usd = np.zeros((horizon, sites))
+    most, with_server = np.zeros((horizon, sites), np.int64), np.zeros((horizon, sites), np.int64)
+    order, traffic_usd = np.zeros((horizon, sites), np.int64), np.zeros(horizon)
+    remote = np.zeros(horizon, np.int64)
+    real, bound = np.full(horizon, np.inf), np.full(horizon, np.inf)
+    dull, by_data = np.zeros(units + 1, np.int64), np.argsort(-data, kind="mergesort")
+    limit = min(units, widest) if per_worker > 0 else units
+    best, cheapest = (
+        max(0.0, least_cost(usd, free, room, worker, server, traffic, rate, need, widest, data.sum())),
+        np.inf,
+    )
+    for t in range(horizon):
+        if worth[t] <= best:
+            break
+        terms = site_terms(usd[t], free[t], worker, server, widest)
+        ahead = share * (rate / need * (chunk_bytes * byte_usd[t] + shadow))
+        worker_usd[t], most[t], with_server[t] = terms[0] + ahead, terms[2], terms[3]
+        for r in range(sites):  # more workers than there can be data for never help
+            reach = data[r] + max(0, room[t]) // chunk_bytes
+            useful = reach * need // rate if reserve > 0 else workers_for(reach, rate, need)
+            most[t, r], with_server[t, r] = min(most[t, r], useful), min(with_server[t, r], useful)
+        order[t] = by_data[np.argsort(worker_usd[t][by_data], kind="mergesort")]
+        traffic_usd[t] = traffic * byte_usd[t]
+        remote[t] = remote_limit(room[t], traffic + reserve, widest)
+        if per_worker > 0:
+            curve, where = cost_curve(
+                worker_usd[t], terms[1], most[t], with_server[t], order[t], traffic_usd[t], remote[t], limit
+            )
+            site[t, : limit + 1] = where
+            full = np.full(units + 1, np.inf)
+            full[: limit + 1] = curve
+            _minplus(value[t], full, value[t + 1], choice[t])
+            bound[t] = value[t + 1, units]
+        else:
+            curve, site[t] = chunk_curve(
+                worker_usd[t], terms[1], most[t], with_server[t], traffic_usd[t], remote[t], rate, need, units
+            )
+            _minplus(value[t], curve, value[t + 1], choice[t])
+            # A valid bound: d chunks need at least ceil(d E / P) workers, wherever they are.
+            count = min(widest, workers_for(units, rate, need))
+            whole, _ = cost_curve(
+                worker_usd[t], terms[1], most[t], with_server[t], order[t], traffic_usd[t], remote[t], count
+            )
+            full = np.full(units + 1, np.inf)
+            for d in range(units + 1):
+                g = workers_for(d, rate, need)
+                if g <= count:
+                    full[d] = whole[g]
+            _minplus(lower, full, lower_next, dull)
+            lower[:] = lower_next
+            bound[t] = lower[units]
+        if value[t + 1, units] < value[t, units] * (1 - EXACT) or (
+            value[t + 1, units] < np.inf and value[t, units] == np.inf
+        ):
+            slots, servers, workers = _trace(
+                t,
+                units,
+                choice,
+                site,
+                worker_usd,
+                most,
+                with_server,
+                order,
+                traffic_usd,
+                remote,
+                rate,
+                need,
+                per_worker,
+            )
+            local, idle = np.zeros_like(workers), np.zeros_like(workers)
+            extra = _realise(
+                slots, servers, workers, byte_usd, room, data, rate, need, chunk_bytes, traffic, local, idle
+            )
+            paid = 0.0
+            for s in range(len(slots)):
+                each = rate / need * (chunk_bytes * byte_usd[slots[s]] + shadow)
+                paid += each * float((share * workers[s]).sum())
+            real[t] = value[t + 1, units] - paid + extra
+            if real[t] < cheapest:
+                cheapest = real[t]
+                best = max(best, worth[t] - real[t])
+    return real, bound, (choice, site, worker_usd, most, with_server, order, traffic_usd, remote)
+
+
+def menu(task: Task, market: Market, worth: Floats) -> Menu:
+    """Offers for every completion time that could pay, each realisable and cheaper than all before it.
+
+    worth (T,): utility of completing in each slot of the market, non-increasing. It only leaves out completion times
+    that are worth less than they cost: what is offered for one does not depend on it.
+    """
+    first = _pass(task, market, worth, 0, np.zeros(len(task.data)), 0.0, task.units)
+    real, bound = first[0], first[1]
+    # Further passes serve a completion time only where the first left a gap until there, and are guided by the earliest
+    # completion alone, so that a price never depends on how far the reported worth made the search go.
+    gap = np.isfinite(bound) & (real < np.inf) & (real > bound * (1 + GAP))
+    lost = np.isfinite(bound) & (real == np.inf)
+    lost[1:] &= bound[1:] < bound[:-1] * (1 - EXACT)
+    lost, gap = np.logical_or.accumulate(lost), np.logical_or.accumulate(gap | lost)
+    closer = _closer(task, market, worth, first, False) if gap.any() else []
+    rescue = _closer(task, market, worth, first, True) if lost.any() else []
+    offers: list[Schedule] = []
+    cheapest, payoff = np.inf, 0.0
+    for t in range(len(worth)):
+        tried = [first] + (closer if gap[t] else []) + (rescue if lost[t] else [])
+        best = min(tried, key=lambda found: float(found[0][t]))
+        cost = float(best[0][t])
+        if cost < cheapest * (1 - EXACT) or (cheapest == np.inf and cost < np.inf):
+            cheapest = cost
+            if worth[t] > cost:
+                offers.append(_schedule(task, market, best, t, cost))
+                payoff = max(payoff, float(worth[t]) - cost)
+    top = float(np.max(worth - np.where(np.isfinite(bound), bound, np.inf), initial=0.0))
+    return Menu(offers=tuple(offers), bound_usd=bound, payoff=payoff, bound=max(top, 0.0))
+
+
+_Pass = tuple[Floats, Floats, _Tables, int]
+
+
+def _closer(task: Task, market: Market, worth: Floats, first: _Pass, lost: bool) -> list[_Pass]:
+    """Passes in which workers pay ahead for moves where more is trained than lies there (share of the excess).
+
+    lost: some completion time could not be made real; then moves also bear a shadow price, and bandwidth is kept. More
+    workers than the data needs in total are tried as well, up to what every site needs by itself.
+    """
+    start = int(np.argmax(np.isfinite(first[1])))
+    whole = -(-task.rate // task.need)
+    shadows, sizes = [(0, 0.0)], [task.units]
+    if lost:
+        keep = whole * task.chunk_bytes
+        dear = float((market.usd[start] @ task.worker).max()) / whole + 1.0
+        shadows += [(0, dear), (keep, 0.0), (keep, dear)]
+    if task.per_worker and (lost or task.units <= SMALL):
+        alone = int((-(-task.data // task.per_worker)).sum())
+        sizes = sorted({task.units, min(task.units + 1, alone), (task.units + alone) // 2, alone})
+    found = []
+    for units in sizes:
+        for reserve, shadow in shadows:
+            share, at = np.where(task.data == 0, 1.0, 0.0), first
+            for _ in range(ROUNDS if task.units <= SMALL else 1):
+                start = int(np.argmax(np.isfinite(at[1])))
+                _, _, workers = _trace(start, at[3], *at[2], task.rate, task.need, task.per_worker)
+                trained = (workers * task.rate // task.need).sum(axis=0)
+                excess = (trained - task.data) / np.maximum(trained, 1)
+                share = np.clip(share + np.where(trained > 0, excess, -0.5), 0.0, 1.0)
+                at = _pass(task, market, worth, reserve, share, shadow, units)
+                if not np.isfinite(at[1]).any():
+                    break
+                found.append(at)
+    return found
+
+
+def _pass(
+    task: Task, market: Market, worth: Floats, reserve: int, share: Floats, shadow: float, units: int
+) -> _Pass:
+    real, bound, tables = _search(
+        market.usd, market.byte_usd, market.free, market.room, task.worker, task.server, task.data, task.rate, task.need,
+        task.chunk_bytes, task.traffic_bytes, task.per_worker, units, task.most, worth, reserve, share, shadow,
+    )  # fmt: skip
+    return real, bound, tables, units
+
+
+def _schedule(task: Task, market: Market, found: _Pass, last: int, usd: float) -> Schedule:
+    slots, servers, workers = _trace(last, found[3], *found[2], task.rate, task.need, task.per_worker)
+    local, idle = np.zeros_like(workers), np.zeros_like(workers)
+    _realise(
+        slots, servers, workers, market.byte_usd, market.room, task.data, task.rate, task.need,
+        task.chunk_bytes, task.traffic_bytes, local, idle,
+    )  # fmt: skip
+    cap = workers * task.rate // task.need
+    return Schedule(
+        slots=tuple(slots.tolist()),
+        servers=tuple(servers.tolist()),
+        workers=workers,
+        flows=flows(cap, task.data, local, idle),
+        usd=float(usd),
+    )

@@ -1,0 +1,121 @@
+"""One slot of one bidder: what n workers and their parameter server cost at posted prices (Eris, problem (8)).
+
+With an integer number of chunks per worker and slot, workers are interchangeable units. For every site p of the server
+its own workers (no traffic) are merged with workers elsewhere (traffic to p), cheapest first, as long as the slot's
+bandwidth lasts; the cost curve is the minimum over p. Where data lies plays no part here: `auction_data` adds it.
+
+| symbol  | shape  | unit | meaning                                                        |
+|---------|--------|------|----------------------------------------------------------------|
+| price   | (R, K) | USD per milli-unit | posted prices of the slot, beta                  |
+| free    | (R, K) | milli-units | what is left                                            |
+| most    | (R,)   | workers | that fit at a site; with_server (R,): beside the server, -1: the server does not fit |
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@njit(cache=True)
+def site_terms(
+    price: Floats, free: Ints, worker: Ints, server: Ints, limit: int
+) -> tuple[Floats, Floats, Ints, Ints]:
+    """Prices of a worker and of a server (R,) in USD, and how many workers fit without and beside the server (R,)."""
+    sites, kinds = price.shape
+    worker_usd, server_usd = np.zeros(sites), np.zeros(sites)
+    most, with_server = np.full(sites, limit), np.full(sites, limit)
+    for r in range(sites):
+        fits = True
+        for k in range(kinds):
+            worker_usd[r] += worker[k] * price[r, k]
+            server_usd[r] += server[k] * price[r, k]
+            have = free[r, k]
+            if have < server[k] or have < 0:
+                fits = False
+            if worker[k] > 0:
+                most[r] = min(most[r], max(0, have) // worker[k])
+                with_server[r] = min(with_server[r], max(0, have - server[k]) // worker[k])
+        if not fits:
+            with_server[r] = -1
+    return worker_usd, server_usd, most, with_server
+
+
+@njit(cache=True)
+def remote_limit(room: int, traffic: int, limit: int) -> int:
+    """Workers that may run away from their server: traffic bytes each, room bytes in all."""
+    if traffic <= 0:
+        return limit
+    return min(limit, max(0, room // traffic))
+
+
+@njit(cache=True)
+def cost_curve(
+    worker_usd: Floats,
+    server_usd: Floats,
+    most: Ints,
+    with_server: Ints,
+    order: Ints,
+    traffic_usd: float,
+    remote: int,
+    limit: int,
+) -> tuple[Floats, Ints]:
+    """Cost (limit + 1,) of 0..limit workers in USD (inf: impossible) and the server's site (limit + 1,), -1 for none.
+
+    order (R,): sites by rising worker_usd. traffic_usd: USD for a worker away from the server; remote: how many may be.
+    """
+    cost, site = np.full(limit + 1, np.inf), np.full(limit + 1, -1)
+    cost[0] = 0.0
+    for p in range(len(order)):
+        if with_server[p] < 0:
+            continue
+        total, local, away, at, used = server_usd[p], with_server[p], remote, 0, 0
+        own = worker_usd[p]
+        for n in range(1, limit + 1):
+            while at < len(order) and (order[at] == p or used >= most[order[at]]):
+                at += 1
+                used = 0
+            other = worker_usd[order[at]] + traffic_usd if at < len(order) and away > 0 else np.inf
+            if local > 0 and own <= other:
+                local -= 1
+                total += own
+            elif other < np.inf:
+                used += 1
+                away -= 1
+                total += other
+            else:
+                break
+            if total < cost[n]:
+                cost[n], site[n] = total, p
+    return cost, site
+
+
+@njit(cache=True)
+def deploy(
+    worker_usd: Floats,
+    most: Ints,
+    with_server: Ints,
+    order: Ints,
+    traffic_usd: float,
+    remote: int,
+    server: int,
+    count: int,
+    out: Ints,
+) -> None:
+    """Writes the workers per site (R,) that the curve priced for `count` workers with the server at `server`."""
+    out[:] = 0
+    local, away, at = with_server[server], remote, 0
+    for _ in range(count):
+        while at < len(order) and (order[at] == server or out[order[at]] >= most[order[at]]):
+            at += 1
+        other = worker_usd[order[at]] + traffic_usd if at < len(order) and away > 0 else np.inf
+        if local > 0 and worker_usd[server] <= other:
+            local -= 1
+            out[server] += 1
+        else:
+            out[order[at]] += 1
+            away -= 1
