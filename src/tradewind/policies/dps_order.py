@@ -240,16 +240,16 @@ class Seller:
 
     def _idle(self, view: View, job: Job, resource: int, milli: int, taken: set[int] | None) -> Ints:
         """Items of one kind that fit on each host now, (S,)."""
-        allowed = job.nodes
-        return np.array(
-            [
-                0
-                if (allowed is not None and h not in allowed) or (taken and h in taken)
-                else min(max(view.free(h, resource), 0) // milli, LARGEST)
+        free = view.free
+        idle = np.array([free(h, resource) for h in self.setup.hosts], dtype=np.int64)
+        idle = np.clip(idle // milli, 0, LARGEST)
+        if job.nodes is not None or taken:
+            out = [
+                (job.nodes is not None and h not in job.nodes) or (taken is not None and h in taken)
                 for h in self.setup.hosts
-            ],
-            dtype=np.int64,
-        )
+            ]
+            idle[out] = 0
+        return idle
 
     def _runtime(self, now_us: int, job: Job, step: Step) -> tuple[int, int]:
         """Runtime (1) in slots, rounded up, and the instant of completion."""
