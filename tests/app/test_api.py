@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tradewind as tw
+from tradewind.app.api import with_bound
 from tradewind.model.errors import LookupFailed, RunFileError, Unsupported
 
 ROOT = Path(__file__).parents[2]
@@ -78,3 +80,12 @@ def test_a_run_is_not_audited_against_another_scenario() -> None:
     run = tw.run(tw.generate("cluster", jobs=5, seed=1), policy="fifo")
     with pytest.raises(RunFileError, match="hash"):
         tw.check(tw.generate("cluster", jobs=5, seed=2), run)
+
+
+def test_a_bound_from_below_is_not_held_against_a_run_that_turned_jobs_away() -> None:
+    scenario = tw.generate("cluster", jobs=10, seed=1)
+    run = tw.run(scenario, policy="fifo")
+    found = tw.bound(scenario)
+    assert with_bound(run, found).bound is not None
+    fewer = replace(run, metrics={**run.metrics, "jobs_refused": 1.0})
+    assert with_bound(fewer, found).bound is None

@@ -93,8 +93,11 @@ _bound = bound
 
 def with_bound(result: Run, found: Bound | None) -> Run:
     """A run with its bound: ratio = objective / bound."""
-    if found is None:
-        return result
+    turned_away = (
+        result.metrics["jobs_refused"] + result.metrics["jobs_declined"] + result.metrics["jobs_unfinished"]
+    )
+    if found is None or (found.sense == "min" and turned_away):
+        return result  # a bound from below holds for runs that serve every job
     ratio = (
         result.value / found.value if found.value else (1.0 if result.value == found.value else float("inf"))
     )

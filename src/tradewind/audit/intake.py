@@ -287,8 +287,9 @@ class Intake:
         if 0 <= record.promise_us <= event.at_us and record.void_slot < 0:
             detail = f"promised for {record.promise_us} us, but never finished"
             found.append(Violation("market.promise", record.job.id, detail=detail))
-        if record.data_slot >= 0 and (record.data_slot + 1) * self._setup.slot_us <= event.at_us:
-            self._served(record, record.data_slot, found)
+        self._served(
+            record, event.at_us // self._setup.slot_us - 1, found
+        )  # earlier slots were closed in time
         self._settle(record, event.at_us)
         if not self._measured and record.done != event.value:
             detail = f"{event.value} is reported as done; the steps did {record.done}"
