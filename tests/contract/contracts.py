@@ -12,19 +12,17 @@ from tests.builders import loop_of
 from tradewind.app.api import check
 from tradewind.control.journal import instants
 from tradewind.model.job import Customer, Fixed, Job, Stream
-from tradewind.model.params import settle
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.spec import Spec
-from tradewind.studies.simulate import simulate
+from tradewind.studies.simulate import make_policy, simulate
 
 SEED = 5
 
 
 def fresh(spec: Spec, given: Scenario) -> Any:
     """The policy as simulate() makes it."""
-    stream = np.random.default_rng(np.random.SeedSequence(entropy=SEED, spawn_key=(1,)))
-    return spec.factory(given.setup, settle(spec.name, spec.params, {}), stream)
+    return make_policy(given, spec, {}, SEED)[0]
 
 
 def passes_the_audit(spec: Spec, given: Scenario) -> Run:

@@ -23,9 +23,21 @@ from tradewind.model.params import settle as settle_params
 from tradewind.model.result import Run, Timings
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
+from tradewind.model.view import Policy
 from tradewind.optimum import hindsight
 from tradewind.version import __version__
 from tradewind.worlds.simulated import SimulatedWorld
+
+
+def make_policy(
+    scenario: Scenario, spec: Spec, given: Mapping[str, Any], seed: int
+) -> tuple[Policy, dict[str, Any]]:
+    """A policy and all its parameters; a hindsight baseline gets its own from the optimum."""
+    values = settle_params(spec.name, spec.params, given)
+    if not spec.online:
+        values = settle_params(spec.name, spec.params, hindsight(spec.name, scenario, given))
+    random = np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(1,)))
+    return spec.factory(scenario.setup, values, random), values
 
 
 def simulate(
@@ -39,13 +51,7 @@ def simulate(
     """Runs a policy on a scenario in the simulated world, audited; raises Refused where it breaks the law."""
     check_fit(spec, scenario)
     begin = perf_counter()
-    given = params or {}
-    settle_params(spec.name, spec.params, given)  # a mistake is said before hindsight is computed
-    values = settle_params(
-        spec.name, spec.params, given if spec.online else hindsight(spec.name, scenario, given)
-    )
-    random = np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(1,)))
-    policy = spec.factory(scenario.setup, values, random)
+    policy, values = make_policy(scenario, spec, params or {}, seed)
     journal = Journal()
     audit = Audit(scenario)
     world = SimulatedWorld(scenario, slots="slot" in spec.triggers)
