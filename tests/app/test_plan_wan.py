@@ -75,3 +75,22 @@ def test_priced_links_give_a_front_of_time_against_cost(tmp_path: Path) -> None:
     assert costs == sorted(costs)
     assert times == sorted(times, reverse=True)
     assert times[-1] == pytest.approx(found["transfer_s"])
+
+
+def test_bad_rules_bandwidths_and_transports_are_said() -> None:
+    for request, says in (
+        (Request(topology="b4", rule="powr"), "power"),
+        (Request(topology="b4", rule="power", min_mbps=9000), "1 to 5000"),
+        (Request(topology="b4", transport="warp"), "cut-through"),
+        (Request(topology="b4", model="0 MB"), "no bytes"),
+        (Request(topology="b4", rule="file"), "no bandwidth in the file"),
+    ):
+        with pytest.raises(InputError, match=says):
+            plan(request)
+
+
+def test_one_worker_site_needs_no_traffic(capsys: pytest.CaptureFixture[str]) -> None:
+    run(Request(topology="internet2", workers="Seattle"), as_json=False, output=None)
+    assert "takes 0 s" in capsys.readouterr().out
+    found = plan(Request(topology="internet2", workers="Seattle"))
+    assert (found["server"], found["epoch_s"], found["flows"]) == ("Seattle", 0.0, [])

@@ -6,7 +6,6 @@ The body of the command. It returns a plan as plain data, prints it, and draws t
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -363,12 +362,11 @@ def _print(found: dict[str, Any]) -> None:
         ]
         table.add_row(*cells, *([_money(flow["usd_per_epoch"])] if priced else []))
     console.print(table)
-    others = _table("other site", "epoch s", "slower by")
-    for row in found["runners_up"]:
-        others.add_row(
-            row["server"], f"{row['epoch_s']:.4g}", f"{100 * (row['epoch_s'] / found['epoch_s'] - 1):.0f}%"
-        )
-    if found["runners_up"] and math.isfinite(found["epoch_s"]) and found["epoch_s"] > 0:
+    if found["runners_up"] and found["epoch_s"] > 0:
+        others = _table("other site", "epoch s", "slower by")
+        for row in found["runners_up"]:
+            slower = f"{100 * (row['epoch_s'] / found['epoch_s'] - 1):.0f}%"
+            others.add_row(row["server"], f"{row['epoch_s']:.4g}", slower)
         console.print(others)
     ways = _table("another way", "epoch s", "how")
     for row in found["alternatives"]:

@@ -135,7 +135,7 @@ def settings_for(nodes: int, gap: float, seed: int) -> Settings:
     """Exact up to the size that branch and price settles; on larger networks the gap given."""
     if nodes <= Settings().tree_size:
         # the tree settles what a short search leaves open, so little is spent before it
-        return Settings(seed=seed, quick=Effort(draws=32, moves=60), squeezes=40)
+        return Settings(seed=seed, quick=Effort(draws=32, moves=60), squeezes=40, presort_rounds=40)
     return Settings(seed=seed, gap=Fraction(gap).limit_denominator(1_000_000))
 
 

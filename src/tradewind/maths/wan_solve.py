@@ -50,8 +50,8 @@ class Settings:
     Networks of up to tree_size nodes are settled by branch and price, at most tree_nodes nodes a time; on
     larger ones the restricted MILP runs `rounds` times with at most mip_nodes nodes. prices_kept and squeezes:
     prices of earlier sinks, and rounds of multiplicative weights, that are tried before an LP. Up to presort_size
-    nodes the sinks are ordered by such quick bounds, beyond it by their degree bound. Up to raise_size nodes trees of
-    raise_nodes nodes in all raise what the gap still asks for.
+    nodes the sinks are ordered by presort_rounds such rounds, beyond it by their degree bound. Up to raise_size nodes
+    trees of raise_nodes nodes in all raise what the gap still asks for.
     """
 
     gap: Fraction = Fraction(0)
@@ -63,8 +63,9 @@ class Settings:
     tree_size: int = 30
     tree_nodes: int = 2000
     prices_kept: int = 4
-    squeezes: int = 80
+    squeezes: int = 25
     presort_size: int = 250
+    presort_rounds: int = 20
     raise_size: int = 100
     raise_nodes: int = 2000
 
@@ -128,7 +129,7 @@ def solve(problem: Gather, settings: Settings, sinks: Ints | None = None) -> Ans
         raise ValueError("no allowed sink can be reached by every source")
     levels = degree_levels(problem, hops)
     if problem.graph.nodes <= settings.presort_size:
-        levels = np.maximum(levels, quick_levels(problem, allowed, settings.squeezes))
+        levels = np.maximum(levels, quick_levels(problem, allowed, settings.presort_rounds))
     order = allowed[np.argsort(levels[allowed], kind="stable")].tolist()
     work = _Work(problem, hops, settings)
     for sink in order:

@@ -52,6 +52,8 @@ def _squeeze(
         for r in range(room.size):
             if room[r] > 0:
                 most = max(most, load[r] / room[r])
+        if most == 0.0:  # nobody sends: the only source is the sink
+            break
         step = 1.2 / (1.0 + 0.08 * turn)
         for r in range(room.size):
             if room[r] > 0:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tradewind.model.errors import InputError
+from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.job import Job, Rounds
 from tradewind.model.network import Link
 from tradewind.model.scenario import Scenario
@@ -34,6 +34,7 @@ from tradewind.workloads.apsp_draw import (
 from tradewind.workloads.topologies import Topology, read_topology
 
 MBPS = 1_000_000
+ALL_RULES = (*RULES, "file", "power-exact", "linear-exact", "inverse-exact")
 SWING = 0.5
 """With vary = 1 the evening takes half of the bandwidth at its worst."""
 WANDER = 0.9
@@ -42,6 +43,10 @@ WANDER = 0.9
 
 def drawn_mbps(topology: Topology, rule: str, min_mbps: int, seed: int) -> tuple[Ints, Ints]:
     """Whole Mbit/s a to b (L,) and b to a (L,): the rule's draw, or the file's own with rule "file"."""
+    if rule not in ALL_RULES:
+        raise LookupFailed("bandwidth rule", rule, ALL_RULES)
+    if not 0 < min_mbps <= WIDEST_MBPS:
+        raise InputError(f"found {min_mbps}; allowed is 1 to {WIDEST_MBPS} Mbit/s", where="min_mbps")
     if rule == "file":
         return stated_mbps(topology)
     if rule.endswith("-exact"):
@@ -125,10 +130,6 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
 
 
 def _check(params: Mapping[str, Any]) -> None:
-    if not 0 < params["min_mbps"] <= WIDEST_MBPS:
-        raise InputError(
-            f"found {params['min_mbps']}; allowed is 1 to {WIDEST_MBPS} Mbit/s", where="apsp.min_mbps"
-        )
     for name, low in (("epochs", 1), ("compute_s", 0), ("move_s", 0), ("hours", 1), ("vary", 0)):
         if not params[name] >= low:
             raise InputError(f"found {params[name]}; allowed is {low} or more", where=f"apsp.{name}")
@@ -177,7 +178,7 @@ APSP = Workload(
         "rule": Param(
             default="power",
             doc="how bandwidth falls with distance; file: as the file says; …-exact: without the random factor",
-            choices=(*RULES, "file", "power-exact", "linear-exact", "inverse-exact"),
+            choices=ALL_RULES,
         ),
         "model": Param(
             default="resnet50", doc="whose parameters are exchanged (Table II)", choices=tuple(MODEL_BYTES)
