@@ -135,7 +135,7 @@ def _averaged(value: Floats, weight: Floats, group: Ints, groups: int, fallback:
     return np.where(there > 0, total / np.maximum(there, 1e-300), fallback)
 
 
-def pooled(slot: Slot, floor: float, *, turns: int = 30, samples: int = 3) -> Pooled:
+def pooled(slot: Slot, floor: float, *, turns: int = 8, samples: int = 2) -> Pooled:
     """Prices by class of servers: from the configuration LPs of samples, then improved by Polyak steps.
 
     floor: a worth that is known to be reachable (the steps aim between it and the best bound). Only for slots where

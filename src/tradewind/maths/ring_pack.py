@@ -218,7 +218,9 @@ def _ruin(facts: Any, rings: Any, seed: Any, window: Ints, spot: int, most: int,
     for turn in range(2):
         for n in range(jobs):
             i = (n + offset) % jobs
-            if size[i] == 0 or count >= most:
+            if count >= most:
+                return count
+            if size[i] == 0:
                 continue
             here, near = False, False
             for j in range(server.shape[1]):

@@ -25,6 +25,8 @@ from tradewind.maths.ring_slot import Floats, Ints, Prices, Rings, Slot, no_ring
 
 FULL_LP = 150
 """Servers up to which the configuration LP has a row for each of them."""
+SMALL, SMALL_STARTS = 20, 3
+"""Up to so many servers the search is quick and its luck matters: it starts three times."""
 HOME = 1e3
 """How much cheaper a worker's old server is than any other when jobs go home."""
 ALL_RACKS = 100
@@ -33,10 +35,15 @@ ALL_RACKS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """rounds of ruin and recreate; enough: share of the bound at which the search stops; heat of the annealing as a
-    share of the mean gain; stay: what moving a worker must bring, as a share of the mean gain."""
+    """How hard to try.
 
-    rounds: int = 20_000
+    rounds  of ruin and recreate; 0: greedy and the knapsack bound only
+    enough  share of the bound at which the search stops
+    heat    of the annealing, as a share of the mean gain
+    stay    what moving a worker must bring, as a share of the largest gain
+    """
+
+    rounds: int = 15_000
     enough: float = 0.9995
     heat: float = 0.6
     stay: float = 1e-3
@@ -155,7 +162,7 @@ def solve(slot: Slot, effort: Effort, *, before: Rings | None = None, seed: int 
             if worth(slot, kept) >= effort.enough * value:
                 best, value = kept, worth(slot, kept)
                 break
-    if value >= effort.enough * bound:
+    if value >= effort.enough * bound or not effort.rounds:
         best = best if before is None else bench.go_home(best, before)
         return Answer(rings=best, value=value, bound=bound, proof=proof)
     if slot.servers <= FULL_LP or slot.open.size:
@@ -166,8 +173,11 @@ def solve(slot: Slot, effort: Effort, *, before: Rings | None = None, seed: int 
         limit, prices, hope, how = pool.bound, pool.prices, pool.hope, "pooled prices"
     if limit < bound:
         bound, proof = limit, how
-    if value < effort.enough * bound and effort.rounds:
-        better = bench.repair(best, prices, hope, effort, effort.enough * bound, seed)
+    start = best
+    for again in range(SMALL_STARTS if slot.servers <= SMALL else 1):
+        if value >= effort.enough * bound:
+            break
+        better = bench.repair(start, prices, hope, effort, effort.enough * bound, seed + 7919 * again)
         if worth(slot, better) > value:
             best, value = better, worth(slot, better)
     best = best if before is None else bench.go_home(best, before)

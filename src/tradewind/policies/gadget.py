@@ -63,7 +63,7 @@ GADGET = Spec(
     triggers=TRIGGERS,
     params={
         "rounds": Param(
-            default=2000, doc="rounds of ruin and recreate in a slot that is not certified before"
+            default=2000, doc="rounds of ruin and recreate in a slot that is not certified before; 0: greedy"
         ),
         "enough": Param(default=0.999, doc="share of the slot's bound at which the search stops"),
         "sticky": Param(default=True, doc="rings stay where they are unless moving pays"),
