@@ -24,7 +24,7 @@ EXACT = 1e-12
 """A later completion time is offered only if it is cheaper by more than this share."""
 GAP = 1e-4
 """Completion times whose real cost exceeds the bound by more than this share are searched again."""
-ROUNDS, SMALL = 4, 40
+ROUNDS, SMALL = 4, 24
 """Further passes for tasks of at most SMALL units; larger ones get one."""
 
 
