@@ -13,6 +13,7 @@ from tradewind.app.run_file import load_run, save
 from tradewind.app.scenario_file import dump, load
 from tradewind.audit import Audit
 from tradewind.audit import compare as compare_books
+from tradewind.audit.wan_certificate import check_run
 from tradewind.control.accounts import settle
 from tradewind.control.cycle import Progress
 from tradewind.control.journal import instants
@@ -159,7 +160,9 @@ def check(scenario: Scenario, result: Run) -> tuple[Violation, ...]:
             return found
     report = law.close()
     found = report.violations + compare_books(report.metrics, result.metrics)
-    return found or _compare_tables(settle(scenario, result), result)
+    return found or _compare_tables(settle(scenario, result), result) + check_run(
+        scenario, result.certificates
+    )
 
 
 def _compare_tables(ours: Run, theirs: Run) -> tuple[Violation, ...]:

@@ -51,7 +51,9 @@ def _fig7(rows: Sequence[Row]) -> Finding:
                 wins += float(row["ratio"]) < _mean(
                     rows, "ratio", sites=row["sites"], rounding=f"{rival}, {family}"
                 )
-    word: Word = "reproduced" if wins == points else "partly reproduced" if 2 * wins > points else "not reproduced"
+    word: Word = (
+        "reproduced" if wins == points else "partly reproduced" if 2 * wins > points else "not reproduced"
+    )
     return Finding(
         word=word, reason=f"A_round is cheaper in {wins} of {points} comparisons; taking the largest of K + 1 "
         "roundings over-provides, Round2 alone does not",
