@@ -35,7 +35,8 @@ def _draws(effort: Effort, network: str, min_mbps: int = 500) -> list[tuple[str,
 
 
 def _count(effort: Effort) -> int:
-    return min(effort.seeds, int(effort.pick(5, effort.seeds)))
+    """Draws per network and rule: at least 40 in a full study."""
+    return int(effort.pick(min(effort.seeds, 5), max(effort.seeds, 40)))
 
 
 def _methods(draw: Draw) -> dict[str, float]:
