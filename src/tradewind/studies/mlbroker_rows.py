@@ -17,10 +17,9 @@ from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.optimum.mlbroker import bound, slots_of
-from tradewind.policies.baselines.central import CENTRAL
+from tradewind.policies.baselines.alone import CENTRAL, SELFISH
 from tradewind.policies.baselines.local import LOCAL
 from tradewind.policies.baselines.oasis import OASIS
-from tradewind.policies.baselines.selfish import SELFISH
 from tradewind.policies.mlbroker import MLBROKER
 from tradewind.policies.mlbroker_paper import MLBROKER_PAPER
 from tradewind.studies.mlbroker_run import decided_slots
