@@ -10,6 +10,7 @@ import pytest
 
 import tradewind as tw
 from tradewind.app.api import with_bound
+from tradewind.app.show import as_object
 from tradewind.model.errors import LookupFailed, RunFileError, Unsupported
 
 ROOT = Path(__file__).parents[2]
@@ -89,3 +90,22 @@ def test_a_bound_from_below_is_not_held_against_a_run_that_turned_jobs_away() ->
     assert with_bound(run, found).bound is not None
     fewer = replace(run, metrics={**run.metrics, "jobs_refused": 1.0})
     assert with_bound(fewer, found).bound is None
+
+
+def test_compare_says_a_mismatch_before_the_first_run() -> None:
+    told: list[str] = []
+    with pytest.raises(Unsupported, match="dps"):
+        tw.compare(
+            tw.generate("cluster", jobs=5), ["fifo", "dps"], progress=lambda name, seed: told.append(name)
+        )
+    assert told == []
+
+
+def test_every_key_of_the_json_output_is_documented() -> None:
+    page = (ROOT / "docs" / "formats.md").read_text()
+    part = page[page.index("## Output of `--json`") :]
+    run = tw.run(tw.generate("cluster", jobs=5), policy="fifo", bound=True)
+    for key, value in as_object(run).items():
+        assert f"`{key}`" in part
+        if key in ("scenario", "objective", "audit", "bound", "seconds"):
+            assert all(f"`{inner}`" in part for inner in value)

@@ -16,6 +16,7 @@ from tradewind.audit import compare as compare_books
 from tradewind.audit.wan_certificate import check_run
 from tradewind.control.accounts import settle
 from tradewind.control.cycle import Progress
+from tradewind.control.fit import check_fit
 from tradewind.control.journal import instants
 from tradewind.control.ledger import Ledger
 from tradewind.model.decision import Decision
@@ -125,6 +126,9 @@ def compare(
     """Runs every policy on every scenario (one, or one per seed) with every seed."""
     data = (scenario,) * len(seeds) if isinstance(scenario, Scenario) else tuple(scenario)
     specs = [policies.find(name) for name in policy_names]
+    for spec in specs:  # a mismatch is said before the first run
+        for each in data:
+            check_fit(spec, each)
     bounds = {id(s): _bound(s) if bound else None for s in data}
     runs = []
     for spec in specs:
