@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 comma := ,
 STAMP := $(VENV)/installed-dev$(subst $(comma),-,$(EXTRAS))
+WHOLE := $(VENV)/installed-whole
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
 JOBS ?= 2
 
 .PHONY: run install test check bench docs-pictures clean
@@ -14,24 +16,34 @@ run: $(STAMP)
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+$(VENV)/made:
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
 	  echo "python3-venv is missing: apt-get install python3-venv, or PYTHON=/path/to/python3.11 make"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev$(if $(EXTRAS),$(comma)$(EXTRAS))]'
+	touch $@
+
+$(STAMP): pyproject.toml constraints.txt | $(VENV)/made
+	$(PIP) '.[dev$(if $(EXTRAS),$(comma)$(EXTRAS))]'
 	$(BIN)/python -m tradewind.app.warm
 	touch $@
 
-test: $(STAMP)
+# Tests and checks need everything: real training, and the programs that Debian has and pip has not.
+$(WHOLE): pyproject.toml constraints.txt tools/system-packages | $(VENV)/made
+	tools/system-packages
+	$(PIP) '.[dev,train]'
+	$(BIN)/python -m tradewind.app.warm
+	touch $@
+
+test: $(WHOLE)
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
-check: $(STAMP)
+check: $(WHOLE)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 bench: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	$(PIP) '.[dev,bench]'
 	$(BIN)/python -m benchmarks $(ONLY)
 
 docs-pictures: $(STAMP)
