@@ -110,20 +110,19 @@ class Books:
         self.moved[slot] += sign * (data + away * booked.traffic_bytes)
 
     # ------------------------------------------------------------------ prices
-    def market(self, job: Job, first: int, prices: Prices) -> Market:
-        """The posted prices and what is left, from slot `first` on, where the job may run."""
-        capacity, used = self.capacity[first:], self.used[first:]
+    def market(self, job: Job, first: int, prices: Prices, until: int | None = None) -> Market:
+        """The posted prices and what is left, from slot `first` on (before `until`), where the job may run."""
+        capacity, used = self.capacity[first:until], self.used[first:until]
         share = used / np.maximum(capacity, 1)
         usd = np.maximum(prices.gamma**share - 1.0, prices.floor[:-1]) + TIE
-        band = self.moved[first:] / np.maximum(self.band[first:], 1)
+        whole, moved = self.band[first:until], self.moved[first:until]
+        band = moved / np.maximum(whole, 1)
         byte_usd = (np.maximum(prices.gamma**band - 1.0, prices.floor[-1]) + TIE) / GB
         free = capacity - used
         allowed = job.nodes if job.data_nodes is None else (job.nodes or job.data_nodes) & job.data_nodes
         if allowed is not None:
             free[:, [r for r, node in enumerate(self.hosts) if node not in allowed]] = -1
-        return Market(
-            usd=usd / MILLI, byte_usd=byte_usd, free=free, room=self.band[first:] - self.moved[first:]
-        )
+        return Market(usd=usd / MILLI, byte_usd=byte_usd, free=free, room=whole - moved)
 
     # ------------------------------------------------------------------ state
     def save(self) -> dict[str, Any]:
