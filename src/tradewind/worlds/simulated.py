@@ -19,7 +19,7 @@ from tradewind.model.view import Event
 from tradewind.worlds.surroundings import Surroundings
 
 
-class _Live:
+class Live:
     """A job between arrival and end, as the world knows it."""
 
     __slots__ = (
@@ -68,40 +68,42 @@ class SimulatedWorld:
         self._next_slot = 0
         self._timer: int | None = None
         self._number = -1
-        self._live: dict[int, _Live] = {}
+        self._live: dict[int, Live] = {}
         self._heap: list[tuple[int, int, int, str]] = []  # (time, job, stamp, what)
         self._volumes = volumes_by_slot(scenario)
 
     # ------------------------------------------------------------------ time
     def wait(self) -> Sequence[Event]:
         """Everything that happens at the next instant at which something happens; empty at the end."""
-        while True:
-            now = self._next_instant()
-            if now is None:
-                return self._end()
-            self._now = now
-            events: list[Event] = []
-            if self._scenario.changes:
-                self._take_changes(now, events)
-            heap = self._heap
-            while heap and heap[0][0] == now:
-                _, job, stamp, what = heappop(heap)
-                live = self._live.get(job)
-                if live is not None and live.stamp == stamp:
-                    self._ripe(live, what, now, events)
-            jobs = self._scenario.jobs
-            i, n = self._next_job, len(jobs)
-            while i < n and jobs[i].arrive_us == now:
-                self._arrive(jobs[i], events)
-                i += 1
-            self._next_job = i
-            if self._slots:
-                self._take_slot(now, events)
-            if self._timer == now:
-                self._timer = None
-                events.append(Event(now, "timer"))
-            if events:
+        while (now := self._next_instant()) is not None:
+            if events := self._happen(now):
                 return events
+        return self._end(self._setup.horizon_us)
+
+    def _happen(self, now: int) -> list[Event]:
+        """What happens at an instant: changes, completions, arrivals, slot and data, timer."""
+        self._now = now
+        events: list[Event] = []
+        if self._scenario.changes:
+            self._take_changes(now, events)
+        heap = self._heap
+        while heap and heap[0][0] == now:
+            _, job, stamp, what = heappop(heap)
+            live = self._live.get(job)
+            if live is not None and live.stamp == stamp:
+                self._ripe(live, what, now, events)
+        jobs = self._scenario.jobs
+        i, n = self._next_job, len(jobs)
+        while i < n and jobs[i].arrive_us == now:
+            self._arrive(jobs[i], events)
+            i += 1
+        self._next_job = i
+        if self._slots:
+            self._take_slot(now, events)
+        if self._timer == now:
+            self._timer = None
+            events.append(Event(now, "timer"))
+        return events
 
     def _next_instant(self) -> int | None:
         jobs, heap = self._scenario.jobs, self._heap
@@ -123,9 +125,8 @@ class SimulatedWorld:
                 now = self._timer
         return None if now > self._setup.horizon_us else now
 
-    def _end(self) -> Sequence[Event]:
-        """At the horizon everybody who is still there goes home; after that there is nothing."""
-        end = self._setup.horizon_us
+    def _end(self, end: int) -> Sequence[Event]:
+        """Everybody who is still there goes home; after that there is nothing."""
         events = [Event(end, "ended", index, live.progress(end)) for index, live in self._live.items()]
         self._now = end
         self._live.clear()
@@ -147,14 +148,14 @@ class SimulatedWorld:
         total = job.work.total
         if total is None and not isinstance(job.work, Stream):
             total = customer.runtime_us
-        live = self._live[job.index] = _Live(job, total)
+        live = self._live[job.index] = Live(job, total)
         events.append(Event(job.arrive_us, "arrived", job.index, 0, job))
         if isinstance(job.work, Stream):
             assert customer.runtime_us is not None
             live.stamp += 1
             heappush(self._heap, (job.arrive_us + customer.runtime_us, job.index, live.stamp, "left"))
 
-    def _ripe(self, live: _Live, what: str, now: int, events: list[Event]) -> None:
+    def _ripe(self, live: Live, what: str, now: int, events: list[Event]) -> None:
         index = live.job.index
         if what == "next":
             self._credit(live, now)
@@ -178,7 +179,7 @@ class SimulatedWorld:
             else:
                 del self._live[index]
 
-    def _credit(self, live: _Live, now: int) -> None:
+    def _credit(self, live: Live, now: int) -> None:
         """Books the work of the current step up to now; a dataset's chunks count when their step is over."""
         if self._failures:
             self._mark(live, now)
@@ -190,13 +191,13 @@ class SimulatedWorld:
             if now >= step.until_us:
                 live.done += sum(flow.bytes for flow in step.flows) // work.chunk_bytes
 
-    def _mark(self, live: _Live, now: int) -> None:
+    def _mark(self, live: Live, now: int) -> None:
         """Remembers the work done when the current slot began: what a failure returns the job to."""
         boundary = now - now % self._setup.slot_us
         if live.mark_us < boundary:
             live.mark_us, live.mark_done = boundary, live.progress(boundary)
 
-    def _enter(self, live: _Live, at: int, now: int) -> None:
+    def _enter(self, live: Live, at: int, now: int) -> None:
         """Makes step `at` the current one, waits for it, or idles when there is none."""
         if isinstance(live.job.work, Stream):  # its only appointment is the day it leaves
             return
@@ -209,7 +210,7 @@ class SimulatedWorld:
             heappush(self._heap, (step.from_us, live.job.index, live.stamp, "next"))
             return
         live.at, live.next = at, at + 1
-        live.num_den = num, den = rate(self._setup, live.job, step)
+        live.num_den = num, den = self._pace(live.job, step)
         restart = self._restart(live, step, now) if live.job.restart_us else 0
         if live.start_us < 0:
             live.start_us = now
@@ -227,8 +228,12 @@ class SimulatedWorld:
         if step.until_us < OPEN:
             heappush(self._heap, (step.until_us, live.job.index, live.stamp, "next"))
 
+    def _pace(self, job: Job, step: Step) -> tuple[int, int]:
+        """Work per microsecond as a fraction; 0 where time alone does nothing."""
+        return rate(self._setup, job, step)
+
     @staticmethod
-    def _restart(live: _Live, step: Step, now: int) -> int:
+    def _restart(live: Live, step: Step, now: int) -> int:
         """Microseconds lost because workers or servers are not where they last spent any time."""
         live.been_places, live.entered_us = live.last_places, now
         live.last_places = frozenset(zip(step.nodes, step.servers or (0,) * len(step.nodes), strict=True))
