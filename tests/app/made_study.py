@@ -1,13 +1,19 @@
-"""A study for tests: two figures that cost nothing, and count how often they are computed."""
+"""Studies for tests: figures that cost nothing and count how often they are computed; one in parts, one that waits."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from tradewind.studies.study import Chart, Effort, Finding, PaperFigure, Row, Study, spread
+from tradewind.studies.study import Chart, Effort, Finding, PaperFigure, Part, Pieces, Row, Study, spread
 
 COUNTER = Path("computed.txt")
+GATE = Path("gate.txt")
+"""The waiting parts are done once this file is there."""
+PIDS = Path("pids.txt")
 
 
 def _rows(effort: Effort) -> list[Row]:
@@ -29,14 +35,67 @@ def _judge(rows: Sequence[Row]) -> Finding:
     )
 
 
+CHART = Chart(x="size", y="cost", series="policy", low="low", high="high")
+CLAIM = "ours costs <half> of theirs"
+
+
 def _figure(name: str, kind: str) -> PaperFigure:
     chart = Chart(
         x="size", y="cost", series="policy", low="low", high="high", kind="bar" if kind == "bar" else "line"
     )
-    claim = "ours costs <half> of theirs"
-    return PaperFigure(name=name, title=f"Figure {name}", claim=claim, rows=_rows, judge=_judge, chart=chart)
+    return PaperFigure(name=name, title=f"Figure {name}", claim=CLAIM, rows=_rows, judge=_judge, chart=chart)
 
 
 STUDY = Study(
     system="made", title="A made-up paper", figures=(_figure("fig-1", "line"), _figure("table-2", "bar"))
+)
+
+
+def _piece(effort: Effort, number: int) -> list[Row]:
+    """The first two parts are done at once, the others wait for the gate."""
+    PIDS.open("a").write(f"{os.getpid()}\n")
+    while number >= 2 and not GATE.exists():
+        time.sleep(0.01)
+    COUNTER.open("a").write(str(number))
+    return [
+        {"size": number, "policy": p, "cost": k * effort.seeds, "low": 0.0, "high": 9.0}
+        for k, p in ((1, "ours"), (2, "theirs"))
+    ]
+
+
+def _parts(_effort: Effort) -> list[Part]:
+    return [Part(name=f"part {number}", rows=partial(_piece, number=number)) for number in range(4)]
+
+
+def _join(_effort: Effort, rows: Sequence[Sequence[Row]]) -> list[Row]:
+    return [row for part in rows for row in part]
+
+
+def _whole(effort: Effort) -> list[Row]:
+    return _join(effort, [part.rows(effort) for part in _parts(effort)])
+
+
+PIECES = Study(
+    system="pieces",
+    title="A made-up paper in parts",
+    figures=(
+        PaperFigure(
+            name="fig-1", title="Figure 1", claim=CLAIM, rows=_whole, judge=_judge, chart=CHART,
+            pieces=Pieces(parts=_parts, join=_join),
+        ),
+    ),
+)  # fmt: skip
+
+
+def _broken(_effort: Effort) -> list[Row]:
+    raise ValueError("three is not two")
+
+
+BROKEN = Study(
+    system="broken",
+    title="A made-up paper that fails",
+    figures=(
+        PaperFigure(name="fig-9", title="Figure 9", claim=CLAIM, rows=_broken, judge=_judge, chart=CHART),
+        _figure("fig-1", "line"),
+    ),
 )

@@ -36,6 +36,15 @@ ScenarioArg = Annotated[
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the result.")]
 
 
+PAGES = (".html", ".htm")
+
+
+def must_be_page(output: Path) -> None:
+    """Refuses a name of a report that is no HTML file's."""
+    if output.suffix not in PAGES:
+        raise InputError(f"-o {output}: the report is an HTML file; end its name in .html")
+
+
 def pairs(items: list[str] | None) -> dict[str, str]:
     """`["a=1", "b=x"]` -> {"a": "1", "b": "x"}."""
     found: dict[str, str] = {}
@@ -109,9 +118,9 @@ def run(
     output: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Runs a policy on a scenario in the simulated world, audited."""
+    """Runs a policy on a scenario in the simulated world, audited; -o writes a run file, or a report (.html)."""
     from tradewind import policies as catalogue
-    from tradewind.app import api, show
+    from tradewind.app import api, report, show
     from tradewind.app.progress import bar
 
     spec = catalogue.find(policy)
@@ -120,7 +129,9 @@ def run(
         result = api.run(data, spec.name, seed=seed, params=pairs(settings), progress=tell)
     if bound:
         result = api.with_bound(result, api.bound(data))
-    if output is not None:
+    if output is not None and output.suffix in PAGES:
+        report.write(output, data, [result])
+    elif output is not None:
         api.save(result, output)
     show.run(result, data, as_json=as_json, saved=output)
 
@@ -162,8 +173,8 @@ def compare(
         raise InputError("--policies is empty; name at least one, for example --policies fifo,las")
     for name in names:
         catalogue.find(name)
-    if output is not None and output.suffix not in (".html", ".htm"):
-        raise InputError(f"-o {output}: the report is an HTML file; end its name in .html")
+    if output is not None:
+        must_be_page(output)
     given = pairs(settings)
     made = scenario in generators.names()
     if given and not made:
@@ -183,6 +194,35 @@ def compare(
     if output is not None:
         report.write(output, data, result.runs)
     show.comparison(result, as_json=as_json, saved=output)
+
+
+@app.command(name="report")
+def report_command(
+    run_files: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run files of one scenario.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")],
+    scenario: Annotated[
+        str,
+        typer.Option(
+            "--scenario", help="Its scenario file or workload; default: the file beside RUN with its hash."
+        ),
+    ] = "",
+    seed: Seed = 0,
+) -> None:
+    """Makes the report of run files that are there already, without running anything again."""
+    from tradewind.app import api, report
+    from tradewind.model.hash import scenario_hash
+
+    must_be_page(output)
+    runs = [api.load_run(path) for path in run_files]
+    data = [
+        scenario_from(scenario, seed) if scenario else api.scenario_beside(path, one)
+        for path, one in zip(run_files, runs, strict=True)
+    ]
+    for path, one, whole in zip(run_files, runs, data, strict=True):
+        if scenario_hash(whole) != one.scenario_hash:
+            raise InputError(f"it is no run of {scenario}; name the scenario that was run", where=str(path))
+    report.write(output, data, runs)
+    print(output)
 
 
 @app.command()
@@ -305,6 +345,8 @@ def reproduce(
     effort = Effort(quick=quick, seeds=seeds or (3 if quick else 10))
     results = compute(systems, output, figure=name, effort=effort, jobs=jobs)
     show.reproduction(results, output, as_json=as_json)
+    if any(r.failed for r in results):
+        raise typer.Exit(1)
 
 
 @app.command(name="version")

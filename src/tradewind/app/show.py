@@ -110,7 +110,7 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None) -
             f"audit: ok · {seconds.total:.2f} s, {pace:,.0f} jobs/s, decide p99 {seconds.decide_p99 * 1e3:.2f} ms"
         )
     if saved is not None:
-        console.print(f"run file: {saved}")
+        console.print(f"{'report' if saved.suffix in ('.html', '.htm') else 'run file'}: {saved}")
 
 
 def _costs_by_tenant(console: Console, result: Run) -> None:
@@ -223,7 +223,7 @@ def reproduction(results: Sequence[Result], out: Path, *, as_json: bool) -> None
         return
     table = RichTable("system", "figure", "verdict", "why")
     for r in results:
-        table.add_row(r.system, r.figure.title, r.finding.word, r.finding.reason)
+        table.add_row(r.system, r.figure.title, "FAILED" if r.failed else r.finding.word, r.finding.reason)
     _console().print(table)
     print(f"page: {out / 'index.html'}")
 
