@@ -11,6 +11,8 @@ from tradewind.model.errors import LookupFailed
 from tradewind.model.spec import Spec
 
 CATALOGUE: dict[str, str] = {
+    "antman": "tradewind.policies.baselines.antman:ANTMAN",
+    "antman-elastic": "tradewind.policies.baselines.antman:ANTMAN_ELASTIC",
     "apsp": "tradewind.policies.apsp:APSP",
     "apsp-paper": "tradewind.policies.apsp_paper:APSP_PAPER",
     "bfp": "tradewind.policies.baselines.fixed_price:BFP",
@@ -31,6 +33,8 @@ CATALOGUE: dict[str, str] = {
     "gadget": "tradewind.policies.gadget:GADGET",
     "gadget-paper": "tradewind.policies.gadget_paper:PAPER",
     "las": "tradewind.policies.baselines.las:LAS",
+    "liquid": "tradewind.policies.baselines.liquid:LIQUID",
+    "liquid-elastic": "tradewind.policies.baselines.liquid:LIQUID_ELASTIC",
     "load-balancing": "tradewind.policies.baselines.load_balancing:LOAD_BALANCING",
     "local": "tradewind.policies.baselines.local:LOCAL",
     "mlbroker": "tradewind.policies.mlbroker:MLBROKER",
@@ -46,6 +50,8 @@ CATALOGUE: dict[str, str] = {
     "shortest-path": "tradewind.policies.baselines.shortest_path:SHORTEST_PATH",
     "srsf": "tradewind.policies.baselines.srtf:SRSF",
     "srtf": "tradewind.policies.baselines.srtf:SRTF",
+    "tiresias": "tradewind.policies.baselines.tiresias:TIRESIAS",
+    "tiresias-elastic": "tradewind.policies.baselines.tiresias:TIRESIAS_ELASTIC",
     "top": "tradewind.policies.dps:TOP",
 }
 """Name -> "module:attribute" of its Spec."""
