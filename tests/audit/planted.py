@@ -9,6 +9,8 @@ from tests.builders import SLOT, decision, job, link, node, plan, run_at, scenar
 from tradewind.model.decision import Decision, Flow, Plan, Route, Step, Verdict
 from tradewind.model.job import Customer, Dataset, Fixed, Rounds, Stream
 from tradewind.model.scenario import Scenario
+from tradewind.model.tariff import Tariff
+from tradewind.model.tenant import SpendCap
 from tradewind.model.view import Change
 
 LONG = Fixed(runtime_us=900)
@@ -223,6 +225,45 @@ def data() -> list[Planted]:
     ]  # fmt: skip
 
 
+def spend() -> list[Planted]:
+    """Tenants' caps: a gpu costs 1 USD per slot at list price, 10 bytes between sites 1 USD, deployment 3 USD."""
+    gpu = Tariff(starts=(0.0, 1.0), usd=(3.6e7, 1.8e7))  # the second tier does not count
+    where: dict[str, Any] = {
+        "rent": {(0, 0): gpu, (1, 0): gpu},
+        "egress": {(0, 1): Tariff(usd=(1e8,)), (1, 0): Tariff(usd=(1e8,))},
+    }
+    work = Stream(bytes_per_worker_slot=10)
+    jobs = [job(i, work=work, workers_max=9, tenant="t", deploy_usd=3.0) for i in range(2)]
+    jobs += [job(2, work=work, workers_max=9, tenant="free", deploy_usd=3.0)]
+
+    def given(cap: SpendCap) -> Scenario:
+        rows = [(i, slot, 0, 10) for slot in range(2) for i in range(3)]
+        return scenario(
+            jobs,
+            where=setup(spend_caps={"t": cap}, **where),
+            customers=[Customer(runtime_us=200)] * 3,
+            volumes=rows,
+        )
+
+    def at(slot: int, *workers: int, away: bool = False) -> Decision:
+        site = int(away)
+        steps = [
+            Step(slot * SLOT, (slot + 1) * SLOT, (site,), (n,), flows=(Flow(0, site, 10),)) for n in workers
+        ]
+        return decision(*(plan(i, step) for i, step in enumerate(steps)))
+
+    slot, total = given(SpendCap(slot_usd=8.5)), given(SpendCap(slot_usd=9.0, total_usd=10.0))
+    return [
+        Planted(rule="spend.slot", given=slot, job="j1", amount=0.5, bad=at(0, 1, 2, 1), good=at(0, 1, 1, 1)),
+        Planted(rule="spend.slot", given=slot, job="j1", amount=1.5, note="data moved",
+                bad=at(0, 1, 1, 1, away=True), good=at(0, 1, 1, 1)),
+        Planted(rule="spend.slot", given=slot, job="j1", amount=1.5, at=SLOT, slot=1, before={0: at(0, 1, 1, 1)},
+                note="deployed anew", bad=at(1, 1, 1, 1, away=True), good=at(1, 1, 1, 1)),
+        Planted(rule="spend.total", given=total, job="j1", amount=1.0, at=SLOT, slot=1, before={0: at(0, 1, 1, 1)},
+                bad=at(1, 1, 2, 1), good=at(1, 1, 1, 1)),
+    ]  # fmt: skip
+
+
 def network() -> list[Planted]:
     """Routes and rings."""
     nodes = [node("a"), node("b"), node("c")]
@@ -325,4 +366,4 @@ def work() -> list[Planted]:
     ]  # fmt: skip
 
 
-PLANTED = [*form(), *places(), *data(), *network(), *work()]
+PLANTED = [*form(), *places(), *data(), *spend(), *network(), *work()]

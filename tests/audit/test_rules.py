@@ -10,7 +10,7 @@ from tests.audit.planted import PLANTED
 from tests.audit.test_lying_world import LIES
 
 NAME = re.compile(
-    r'"((?:form|time|workers|servers|places|capacity|data|routes|ring|work|market|plan|books)\.[a-z_]+)"'
+    r'"((?:form|time|workers|servers|places|capacity|data|routes|ring|work|market|plan|books|spend)\.[a-z_]+)"'
 )
 
 

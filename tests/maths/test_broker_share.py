@@ -5,7 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tradewind.maths.broker_share import capped, charged, proportional, shapley, shapley_rent
+from tradewind.maths.broker_share import (
+    beyond_alone,
+    capped,
+    charged,
+    proportional,
+    shapley,
+    shapley_rent,
+)
 from tradewind.maths.broker_slot import tiers
 
 PRICE = tiers(np.array([[[0.0, 10.0, 30.0]]]), np.array([[[2.0, 1.5, 1.0]]]))
@@ -31,6 +38,11 @@ def test_shares_add_up_and_nobody_pays_more_than_alone(used: list[float], margin
         assert share.sum() == pytest.approx(charged(alone, cost, margin))
         assert (share <= alone * (1 + 1e-9)).all()
         assert (share >= 0).all()
+
+
+def test_waste_is_paid_by_those_whose_plans_are_dear_and_never_above_list_price() -> None:
+    share = beyond_alone(np.array([10.0, 20.0]), np.array([10.0, 50.0]), 45.0)
+    assert share.tolist() == [10.0, 35.0]
 
 
 def test_equal_tenants_pay_the_same() -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tradewind.model.errors import InputError
 from tradewind.model.job import Job
 from tradewind.model.params import settle
 from tradewind.model.result import Run
@@ -139,33 +138,6 @@ def test_finite_capacity_is_respected_by_every_policy(spec: Spec) -> None:
     run = simulate(with_capacity(made(family="narrow", jobs_per_slot=6), 60_000), spec)
     assert run.metrics["jobs"] > run.metrics["jobs_refused"]
     assert all("capacity" in reason for reason in reasons(run))
-
-
-def test_a_tenant_over_its_cap_loses_its_newest_job_and_stays_under_it() -> None:
-    scenario = made(family="narrow", jobs_per_slot=6)
-    free = {each.tenant: each.pooled_usd for each in tenant_bills(scenario, simulate(scenario, MLBROKER))}
-    tenant = max(free, key=lambda name: free[name])
-    cap = 0.6 * free[tenant]
-    run = simulate(scenario, MLBROKER, {"cap_total_usd": f"{tenant}={cap}"})
-    assert reasons(run)
-    assert all(tenant in reason and "its cap is" in reason for reason in reasons(run))
-    bills = {each.tenant: each.pooled_usd for each in tenant_bills(scenario, run)}
-    assert bills[tenant] <= cap * (1 + 1e-9)
-
-
-def test_a_cap_per_slot_is_kept_in_every_slot() -> None:
-    from tradewind.studies.mlbroker_bills import shares
-
-    scenario = made(family="narrow", jobs_per_slot=6)
-    run = simulate(scenario, MLBROKER, {"cap_slot_usd": "40"})
-    for decided in decided_slots(scenario, run):
-        if (decided.server >= 0).any():
-            assert (shares(decided)[2] <= 40.0 * (1 + 1e-9)).all()
-
-
-def test_a_cap_that_is_no_number_is_refused_before_the_run() -> None:
-    with pytest.raises(InputError, match="TENANT=AMOUNT"):
-        simulate(made(), MLBROKER, {"cap_slot_usd": "a=lots"})
 
 
 def test_three_tiers_run_and_are_bounded() -> None:

@@ -72,7 +72,8 @@ def with_bills(scenario: Scenario, result: Run) -> Run:
         return result
     from tradewind.studies.mlbroker_bills import bills_table, tenant_bills
 
-    bills = bills_table(tenant_bills(scenario, result))
+    rule, margin = str(result.params.get("split", "proportional")), float(result.params.get("margin", 0.0))
+    bills = bills_table(tenant_bills(scenario, result, rule, margin))
     return replace(result, tables={**result.tables, "bills": bills})
 
 

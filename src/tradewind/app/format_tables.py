@@ -20,6 +20,7 @@ from tradewind.model.utility import ARGS
 
 MODELS: tuple[type[BaseModel], ...] = (
     scenario.ScenarioFile, scenario.NodeFile, scenario.TariffFile, scenario.LinkFile, scenario.EgressFile,
+    scenario.SpendCapFile,
     scenario.JobFile, scenario.FixedWork, scenario.StreamWork, scenario.DatasetWork, scenario.RoundsWork,
     scenario.UtilityFile, scenario.PrivateFile, scenario.ChangeFile, scenario.VolumesFile,
     run.RunFile, run.ObjectiveFile, run.AuditFile, run.ViolationFile, run.BoundFile, run.TableFile, run.TimingsFile,

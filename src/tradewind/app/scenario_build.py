@@ -30,6 +30,7 @@ from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.setup import Setup
 from tradewind.model.site import Node
 from tradewind.model.tariff import Tariff
+from tradewind.model.tenant import SpendCap
 from tradewind.model.units import UNLIMITED
 from tradewind.model.utility import Utility
 
@@ -82,6 +83,10 @@ def build_setup(file: ScenarioFile) -> Setup:
         transport=file.transport,
         objective=file.objective,
         forecast=file.forecast,
+        spend_caps={
+            tenant: SpendCap(slot_usd=cap.slot_usd, total_usd=cap.total_usd)
+            for tenant, cap in file.spend_caps.items()
+        },
     )
 
 

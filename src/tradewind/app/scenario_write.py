@@ -59,6 +59,15 @@ def document(scenario: Scenario) -> dict[str, Any]:
         result["transport"] = setup.transport
     if setup.forecast:
         result["forecast"] = {key: float(value) for key, value in setup.forecast.items()}
+    if setup.spend_caps:
+        result["spend_caps"] = {
+            tenant: {
+                name: float(usd)
+                for name, usd in (("slot_usd", cap.slot_usd), ("total_usd", cap.total_usd))
+                if usd is not None
+            }
+            for tenant, cap in setup.spend_caps.items()
+        }
     if scenario.origin:
         result["origin"] = plain_values(scenario.origin)
     result["nodes"] = _nodes(setup)

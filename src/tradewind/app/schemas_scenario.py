@@ -115,6 +115,13 @@ class EgressFile(Strict):
     tariff: AnyTariff = Field(description="tariff in USD per GB, by the GB of a slot")
 
 
+class SpendCapFile(Strict):
+    """What a tenant may spend at most, counted at list price; give one or both."""
+
+    slot_usd: Usd | None = Field(default=None, description="USD in any one slot; left out: no limit")
+    total_usd: Usd | None = Field(default=None, description="USD in all slots together; left out: no limit")
+
+
 class UtilityFile(Strict):
     """What a job is worth as a function of one number."""
 
@@ -347,6 +354,10 @@ class ScenarioFile(Strict):
     forecast: dict[Name, Number] = Field(
         default_factory=dict,
         description="public expectations that a policy may use; the policy's page gives their units",
+    )
+    spend_caps: dict[Tenant, SpendCapFile] = Field(
+        default_factory=dict,
+        description="tenant -> what it may spend at most in USD; `*` stands for every tenant without a line of its own",
     )
     jobs: Annotated[list[JobFile], FailFast()] = Field(
         default_factory=list, description="the jobs in order of arrival; their order numbers them from 0"

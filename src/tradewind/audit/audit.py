@@ -85,6 +85,9 @@ class Audit(Intake):
     def _commit(self, plans: Sequence[Plan], now_us: int) -> tuple[Violation, ...]:
         """Replaces claims all at once; rolls back when a limit breaks."""
         books, records = self._books, self._records
+        slot, spend = now_us // self._setup.slot_us, self._spend
+        if spend is not None and (too_much := spend.exceeded(records, plans, slot)):
+            return too_much
         for plan in plans:
             if holds := records[plan.job].holds:
                 books.remove(holds)
@@ -101,6 +104,8 @@ class Audit(Intake):
                     for old in plans:
                         books.add(records[old.job].holds)
                     return (books.describe(over, job.id),)
+        if spend is not None:
+            spend.enter(records, plans, slot)
         for plan, claims in zip(plans, fresh, strict=True):
             record = records[plan.job]
             self._settle(record, now_us)

@@ -38,7 +38,8 @@ class Bills:
             steps = self._factors.setdefault((change.kind, change.a, change.b), [])
             steps.append((change.at_us // self._setup.slot_us, change.value))
 
-    def _factor(self, kind: str, a: int, b: int, slot: int) -> float:
+    def factor(self, kind: str, a: int, b: int, slot: int) -> float:
+        """What multiplies a tariff in a slot."""
         value = 1000
         for since, new in self._factors.get((kind, a, b), ()):
             if since <= slot:
@@ -80,7 +81,7 @@ class Bills:
             for place, node in enumerate(step.nodes):
                 for demand, count in ((job.worker, step.workers[place]), (job.server, servers[place])):
                     for resource, milli in demand if count else ():
-                        for payer in self._landlords(node):
+                        for payer in self.landlords(node):
                             if (payer, resource) in setup.rent:
                                 key = (slot, payer, resource)
                                 self._rent[key] = self._rent.get(key, 0) + milli * count * span
@@ -89,7 +90,7 @@ class Bills:
         if self._link_priced and isinstance(job.work, Rounds):
             self._post_routes(record, step, end - begin)
 
-    def _landlords(self, node: int) -> list[int]:
+    def landlords(self, node: int) -> list[int]:
         """The node, its rack, its site: the first with a tariff is paid."""
         chain = [node]
         while self._setup.nodes[chain[-1]].parent >= 0:
@@ -126,7 +127,7 @@ class Bills:
         rent = [
             setup.rent[node, resource].cost(amount / setup.slot_us / 1000)
             * hours
-            * self._factor("price", node, resource, slot)
+            * self.factor("price", node, resource, slot)
             for (slot, node, resource), amount in sorted(self._rent.items())
         ]
         transfer, traffic = [], [fsum(self._route_usd)]
@@ -134,7 +135,7 @@ class Bills:
             if (a, b) in setup.egress:
                 moved = self._data.get((slot, a, b), 0) / 1e9
                 exchanged = self._traffic.get((slot, a, b), 0) / setup.slot_us / 1e9
-                usd = setup.egress[a, b].cost(moved + exchanged) * self._factor("egress", a, b, slot)
+                usd = setup.egress[a, b].cost(moved + exchanged) * self.factor("egress", a, b, slot)
                 share = moved / (moved + exchanged) if moved + exchanged else 0.0
                 transfer.append(usd * share)
                 traffic.append(usd * (1 - share))

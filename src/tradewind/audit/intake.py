@@ -8,6 +8,7 @@ from tradewind.audit import rules_data, rules_form, rules_market, rules_network,
 from tradewind.audit.bills import Bills
 from tradewind.audit.books import Books
 from tradewind.audit.record import Case, Record, Rule
+from tradewind.audit.spend import Spend
 from tradewind.audit.voids import victims
 from tradewind.audit.work import WorkBook
 from tradewind.model.decision import Plan, Quote
@@ -70,6 +71,7 @@ class Intake:
             Bills(scenario.setup),
             WorkBook(scenario.setup),
         )
+        self._spend = Spend(scenario.setup, self._bills) if scenario.setup.spend_caps else None
         self._has_bills = not self._bills.is_idle or any(job.deploy_usd for job in scenario.jobs)
         self._records: dict[int, Record] = {}
         self._failures = any(change.kind in ("node_down", "link_down") for change in scenario.changes)

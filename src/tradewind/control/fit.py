@@ -26,6 +26,11 @@ def mismatch(spec: Spec, scenario: Scenario) -> str:
             return f"{spec.name} needs runtimes that are known beforehand; job {job.id} keeps its runtime private"
         if "bid" in spec.needs and job.utility is None:
             return f"{spec.name} needs a bid (utility) from every job; job {job.id} has none"
+    if setup.spend_caps and not spec.keeps_caps:
+        return (
+            f"the scenario caps what tenants may spend (spend_caps), which {spec.name} does not keep; "
+            "mlbroker and its rivals do. Drop the caps or take one of them"
+        )
     if "concave tariff" in spec.needs:
         for tariff in (*setup.rent.values(), *setup.egress.values()):
             if not tariff.is_concave:

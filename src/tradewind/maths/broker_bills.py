@@ -7,7 +7,7 @@ import numpy as np
 from tradewind.maths.broker_books import job_parts
 from tradewind.maths.broker_prices import bill
 from tradewind.maths.broker_rivals import selfish
-from tradewind.maths.broker_share import proportional, shapley
+from tradewind.maths.broker_share import beyond_alone, proportional, shapley
 from tradewind.maths.broker_slot import Floats, Ints, Slot
 
 RULES = ("proportional", "shapley")
@@ -15,7 +15,11 @@ RULES = ("proportional", "shapley")
 
 def alone_cost(slot: Slot) -> Floats:
     """What each job would pay by itself (I,), from the same state: its cheapest plan at list price."""
-    workers, server = selfish(slot)
+    return list_cost(slot, *selfish(slot))
+
+
+def list_cost(slot: Slot, workers: Ints, server: Ints) -> Floats:
+    """What each job's plan costs at list price (I,), USD; 0 for a job that is not placed (server -1)."""
     parts, _ = job_parts(slot, workers, server)
     rent = np.zeros(len(server))
     for i in np.flatnonzero(server >= 0).tolist():
@@ -36,7 +40,8 @@ def group_shares(
 ) -> tuple[list[str], Floats, Floats]:
     """(names, alone (G,), pooled (G,)) in USD of the groups (I,) that the jobs belong to.
 
-    Jobs that were not placed (server -1) pay nothing. Shares add up to the pooled cost and the broker's margin.
+    Jobs that were not placed (server -1) pay nothing. Shares add up to the pooled cost and the broker's margin; none
+    exceeds the group's plans at list price. Alone is never more than that: the plan in force could be had alone.
     """
     if rule not in RULES:
         raise ValueError(f"rule is {rule!r}; allowed are {', '.join(RULES)}")
@@ -46,8 +51,11 @@ def group_shares(
     member = np.array([[groups[i] == name for i in placed.tolist()] for name in names], dtype=np.float64)
     member = member.reshape(len(names), len(placed))
     parts, usage = job_parts(slot, workers, server)
-    alone: Floats = member @ alone_cost(slot)
+    listed = list_cost(slot, workers, server)
+    alone: Floats = member @ np.minimum(alone_cost(slot), listed)
     cost = float(parts.sum()) + float(bill(usage, slot.tiers.usd, slot.tiers.intercept))
+    if cost > float(alone.sum()):
+        return names, alone, beyond_alone(alone, member @ listed, cost)
     if rule == "proportional":
         return names, alone, proportional(alone, cost, margin)
     each = workers[:, :, None] * slot.worker[:, None, :]

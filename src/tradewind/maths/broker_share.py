@@ -2,7 +2,8 @@
 
 Two rules. *Proportional*: everybody gets the same discount on what he would pay alone. *Shapley*: everybody pays his
 own costs and his Shapley share of the pooled rent (the mean, over orders of arrival, of the rise that he causes),
-capped at what he would pay alone; what the caps leave over goes to those with room, in proportion to it.
+capped at what he would pay alone; what the caps leave over goes to those with room, in proportion to it. Where a
+decision costs more than all alone would (a wasteful policy, short capacity), nobody pays more than his plan at list price.
 """
 
 from itertools import permutations
@@ -26,6 +27,18 @@ def proportional(alone: Floats, cost: float, margin: float = 0.0) -> Floats:
     total = charged(alone, cost, margin)
     together = float(alone.sum())
     share: Floats = alone * (total / together) if together > 0.0 else np.full(len(alone), total / len(alone))
+    return share
+
+
+def beyond_alone(alone: Floats, listed: Floats, cost: float) -> Floats:
+    """Shares (G,) of a cost above sum(alone): the excess falls on those whose plans at list price are above alone.
+
+    ``listed`` (G,) is at least ``alone``; pooled cost never exceeds its sum, so no share exceeds it either.
+    """
+    room = listed - alone
+    space = float(room.sum())
+    part = min((cost - float(alone.sum())) / space, 1.0) if space > 0.0 else 0.0
+    share: Floats = alone + room * part
     return share
 
 

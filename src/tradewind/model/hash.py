@@ -64,6 +64,8 @@ def _parts(scenario: Scenario) -> Iterable[Any]:
     yield [int(setup.slot_us), int(setup.horizon_us), setup.transport, setup.objective]
     yield None if limit is None else int(limit)
     yield [[key, _real(setup.forecast[key])] for key in sorted(setup.forecast)]
+    if setup.spend_caps:  # left out where there are none, so that older scenarios keep their hash
+        yield ["caps", *([name, _plain(setup.spend_caps[name])] for name in sorted(setup.spend_caps))]
     yield len(scenario.jobs)
     yield from _columns(scenario.jobs, Job, skip=("index",))
     yield from _columns(scenario.customers, Customer)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tradewind.model.errors import ScenarioError
 from tradewind.model.job import NOBODY, Customer, Dataset, Demand, Fixed, Job, Rounds, Stream
 from tradewind.model.setup import Setup
+from tradewind.model.tenant import EVERY_TENANT
 from tradewind.model.units import LARGEST, UNLIMITED
 from tradewind.model.view import Change
 
@@ -80,6 +81,25 @@ class Scenario:
             _check_job(self.setup, job, customer)
         _check_changes(self)
         _check_volumes(self)
+        _check_caps(self)
+
+
+def _check_caps(scenario: Scenario) -> None:
+    """Caps protect tenants that exist, and jobs whose spend is decided slot by slot."""
+    caps = scenario.setup.spend_caps
+    tenants = {job.tenant for job in scenario.jobs}
+    for tenant in caps:
+        if tenant != EVERY_TENANT and tenant not in tenants:
+            known = ", ".join(sorted(repr(each) for each in tenants)[:8]) or "none"
+            raise ScenarioError(
+                f"spend_caps[{tenant}] is for a tenant that no job has; there is {known}. Correct the name or drop it."
+            )
+    for job in scenario.jobs if caps else ():
+        if scenario.setup.cap_of(job.tenant) is not None and not isinstance(job.work, Stream):
+            raise ScenarioError(
+                f"jobs[{job.id}] is of kind {job.kind} and its tenant {job.tenant!r} has a spend cap; caps are kept for "
+                "stream jobs only, which are planned slot by slot. Drop the cap or the job."
+            )
 
 
 def _check_order(scenario: Scenario) -> None:

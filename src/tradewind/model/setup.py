@@ -13,6 +13,7 @@ from tradewind.model.errors import LookupFailed, ScenarioError
 from tradewind.model.network import Link, reachable
 from tradewind.model.site import Node
 from tradewind.model.tariff import Tariff
+from tradewind.model.tenant import EVERY_TENANT, SpendCap
 from tradewind.model.units import LARGEST, UNLIMITED
 
 Objective = Literal["cost_usd", "profit_usd", "welfare_usd", "utility", "epoch_s", "jct_mean_s", "makespan_s"]
@@ -68,6 +69,7 @@ class Setup:
     horizon_us end of the run; arrivals lie before it
     transport  weight of long paths (see transport_weight)
     forecast   public expectations that a policy may use (DPS's n_k, horizon, …)
+    spend_caps tenant, or * for every other -> what it may spend at most
     """
 
     resources: tuple[str, ...]
@@ -81,9 +83,10 @@ class Setup:
     transport: str = "store-and-forward"
     objective: Objective
     forecast: Mapping[str, float] = field(default_factory=dict)
+    spend_caps: Mapping[str, SpendCap] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("rent", "egress", "forecast"):
+        for name in ("rent", "egress", "forecast", "spend_caps"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
         if not (0 < self.slot_us <= LARGEST and 0 < self.horizon_us <= LARGEST):
             raise ScenarioError(
@@ -118,6 +121,8 @@ class Setup:
         for key, value in self.forecast.items():
             if not math.isfinite(value):
                 raise ScenarioError(f"forecast[{key}] is {value}; it must be a finite number")
+        for tenant, cap in self.spend_caps.items():
+            cap.check(f"spend_caps[{tenant}]")
 
     def _check_names(self) -> None:
         for what, names in (("resources", self.resources), ("nodes", tuple(n.name for n in self.nodes))):
@@ -222,6 +227,10 @@ class Setup:
             return self.resource_index[name]
         except KeyError:
             raise LookupFailed("resource", name, self.resource_index) from None
+
+    def cap_of(self, tenant: str) -> SpendCap | None:
+        """The spend cap of a tenant: its own line, else the one of *, else none."""
+        return self.spend_caps.get(tenant, self.spend_caps.get(EVERY_TENANT))
 
     @property
     def slots(self) -> int:

@@ -39,6 +39,7 @@ class Spec:
     needs          runtime: public runtimes · tree: nodes and links form a tree · concave tariff · links · bid: a utility
     pricer         quotes on arrival
     binding        an accepted plan never changes
+    keeps_caps     keeps what tenants may spend at most (Setup.spend_caps)
     online         False: a hindsight baseline whose parameters come from optimum/
     """
 
@@ -53,5 +54,6 @@ class Spec:
     params: Mapping[str, Param] = field(default_factory=dict)
     pricer: bool = False
     binding: bool = False
+    keeps_caps: bool = False
     online: bool = True
     system: str = ""

@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.maths.broker_bills import RULES
 from tradewind.maths.broker_books import books
 from tradewind.maths.broker_limits import decide
 from tradewind.maths.broker_rivals import central, selfish
 from tradewind.maths.broker_search import Effort
 from tradewind.maths.broker_sites import Weights
 from tradewind.maths.broker_slot import Floats, Ints, Slot
+from tradewind.model.errors import InputError
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param, Spec
-from tradewind.policies.mlbroker_caps import CAPS, Caps
 from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WEIGHTS, WORKS, Broker
 
 
@@ -59,9 +60,12 @@ class TierSearch:
 
 def _mlbroker(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Broker:
     del rng
+    margin = float(params["margin"])
+    if not 0.0 <= margin <= 1.0:
+        raise InputError(f"found {margin}; allowed is 0 to 1", where="mlbroker.margin")
     effort = replace(Effort(), rounds=int(params["rounds"]), servers=int(params["servers"]))
     search = TierSearch(float(params["deploy_weight"]), effort)
-    return Broker(setup, search, Weights.read(params), Caps.read(params))
+    return Broker(setup, search, Weights.read(params))
 
 
 MLBROKER = Spec(
@@ -73,6 +77,7 @@ MLBROKER = Spec(
     objectives=frozenset(("cost_usd",)),
     triggers=TRIGGERS,
     needs=NEEDS,
+    keeps_caps=True,
     params={
         "deploy_weight": Param(
             default=0.5,
@@ -80,7 +85,12 @@ MLBROKER = Spec(
         ),
         "rounds": Param(default=3, doc="rounds of exact re-pricing"),
         "servers": Param(default=3, doc="server sites searched per job and round"),
-        **CAPS,
+        "margin": Param(default=0.0, doc="the broker's part of the saving, 0 to 1, that tenants are charged"),
+        "split": Param(
+            default="proportional",
+            doc="how the bills split the saving: the same discount for everybody, or Shapley's",
+            choices=RULES,
+        ),
         **WEIGHTS,
     },
     system="mlbroker",

@@ -1,88 +1,122 @@
-"""Caps on what a tenant may spend, per slot and in all: whoever would exceed one loses its newest job.
+"""Caps on what a tenant may spend, per slot and in all, kept by every brokerage policy.
 
-Data of a slot must be processed in the slot, so a job cannot be postponed: it is refused for good, the reason names
-the tenant, the bill and the cap. What counts is the tenant's share of the pooled bill (rule *proportional*).
+What counts is the tenant's spend at list price (docs/decisions/005): it adds up job by job and does not depend on the
+others. Data of a slot must be processed in the slot, so a job cannot be postponed: a tenant whose jobs do not fit its
+cap even at their cheapest loses its newest one for good; one whose jobs fit at their cheapest gets just that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from tradewind.maths.broker_bills import group_shares
-from tradewind.maths.broker_slot import Ints, Slot
-from tradewind.model.errors import InputError
+import numpy as np
+
+from tradewind.maths.broker_bills import list_cost
+from tradewind.maths.broker_limits import usage_of
+from tradewind.maths.broker_rivals import selfish
+from tradewind.maths.broker_slot import Bools, Floats, Ints, Slot
+from tradewind.model.decision import Verdict
 from tradewind.model.job import Job
-from tradewind.model.spec import Param
-
-CAPS = {
-    "cap_slot_usd": Param(
-        default="", doc="most a tenant may pay per slot: 120, or a=120,b=80; empty: no cap"
-    ),
-    "cap_total_usd": Param(
-        default="", doc="most a tenant may pay in all slots together; written the same way"
-    ),
-    "margin": Param(default=0.0, doc="the broker's part of the saving, 0 to 1, that tenants are charged"),
-}
+from tradewind.model.setup import Setup
 
 
-def read_caps(where: str, text: str) -> dict[str, float]:
-    """`"120"` -> {"*": 120.0}; `"a=120,b=80"` -> {"a": 120.0, "b": 80.0}; empty -> {}."""
-    caps: dict[str, float] = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        name, sign, amount = item.rpartition("=")
-        try:
-            caps[name if sign else "*"] = float(amount)
-        except ValueError:
-            raise InputError(f"found {item!r}; write an amount, or TENANT=AMOUNT", where=where) from None
-        if not caps[name if sign else "*"] >= 0:
-            raise InputError(f"found {item!r}; a cap is 0 or more", where=where)
-    return caps
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cheapest:
+    """Every job's cheapest plan at list price: workers (I, R), server (I,) or -1, USD (I,)."""
+
+    workers: Ints
+    server: Ints
+    usd: Floats
+
+    def only(self, keep: Ints) -> Cheapest:
+        """The same for these jobs alone."""
+        return Cheapest(workers=self.workers[keep], server=self.server[keep], usd=self.usd[keep])
 
 
-@dataclass(slots=True)
+def cheapest(slot: Slot) -> Cheapest:
+    """For a slot at true prices (weights of 1)."""
+    workers, server = selfish(slot)
+    return Cheapest(workers=workers, server=server, usd=list_cost(slot, workers, server))
+
+
+def pinned_slot(slot: Slot, pinned: Bools, plans: Cheapest) -> Slot:
+    """The slot with the pinned jobs (I,) confined to the sites of their cheapest plans, so that others can join them."""
+    if not pinned.any() or np.isfinite(slot.capacity).any():  # a confined job might find its sites full
+        return slot
+    pin = (pinned & (plans.server >= 0))[:, None]
+    at = np.arange(slot.shape[1])[None, :] == plans.server[:, None]
+    return replace(
+        slot,
+        worker_ok=np.where(pin, plans.workers > 0, slot.worker_ok),
+        server_ok=np.where(pin, at, slot.server_ok),
+    )
+
+
+def with_cheapest(slot: Slot, pinned: Bools, plans: Cheapest, chosen: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+    """A decision in which the pinned jobs have their cheapest plans, where the capacity allows it."""
+    swap = pinned & (plans.server >= 0)
+    if not swap.any():
+        return chosen
+    workers = np.where(swap[:, None], plans.workers, chosen[0])
+    server = np.where(swap, plans.server, chosen[1])
+    fits = (usage_of(slot, workers, server) <= slot.capacity + 1e-9).all()
+    return (workers, server) if fits else chosen
+
+
 class Caps:
-    """Caps by tenant ("*": all others) and what each tenant has been charged so far."""
+    """What each capped tenant has committed to so far, in USD at list price."""
 
-    per_slot: Mapping[str, float] = field(default_factory=dict)
-    in_all: Mapping[str, float] = field(default_factory=dict)
-    margin: float = 0.0
-    spent: dict[str, float] = field(default_factory=dict)
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self.spent: dict[str, float] = {}
 
-    @classmethod
-    def read(cls, params: Mapping[str, Any]) -> Caps:
-        """From a policy's parameters."""
-        margin = float(params["margin"])
-        if not 0.0 <= margin <= 1.0:
-            raise InputError(f"found {margin}; allowed is 0 to 1", where="mlbroker.margin")
-        slot = read_caps("mlbroker.cap_slot_usd", str(params["cap_slot_usd"]))
-        total = read_caps("mlbroker.cap_total_usd", str(params["cap_total_usd"]))
-        return cls(per_slot=slot, in_all=total, margin=margin)
+    @property
+    def any(self) -> bool:
+        """Whether some tenant has a cap."""
+        return bool(self._setup.spend_caps)
 
-    def exceeded(
-        self, slot: Slot, jobs: Sequence[Job], workers: Ints, server: Ints
-    ) -> tuple[int, str] | None:
-        """The newest placed job of a tenant over its cap, and why; None, after booking the bills, if nobody is."""
-        if not self.per_slot and not self.in_all:
-            return None
-        tenants = [job.tenant for job in jobs]
-        names, _, shares = group_shares(slot, workers, server, tenants, margin=self.margin)
-        for name, share in zip(names, shares.tolist(), strict=True):
-            reason = self._reason(name, share)
-            if reason:
-                newest = max(i for i in range(len(jobs)) if tenants[i] == name and server[i] >= 0)
-                return newest, reason
-        for name, share in zip(names, shares.tolist(), strict=True):
-            self.spent[name] = self.spent.get(name, 0.0) + share
-        return None
-
-    def _reason(self, tenant: str, share: float) -> str:
-        cap = self.per_slot.get(tenant, self.per_slot.get("*", float("inf")))
-        if share > cap:
-            return f"{tenant or 'its tenant'} would pay {share:.2f} USD in this slot, its cap is {cap:g}"
-        cap = self.in_all.get(tenant, self.in_all.get("*", float("inf")))
-        total = self.spent.get(tenant, 0.0) + share
-        if total > cap:
-            return f"{tenant or 'its tenant'} would have paid {total:.2f} USD in all, its cap is {cap:g}"
+    def why_not(self, tenant: str, usd: float, jobs: int) -> str:
+        """Why a tenant may not spend this much for its jobs in the slot at hand; empty where it may."""
+        cap = self._setup.cap_of(tenant)
+        if cap is None:
+            return ""
+        who = f"its tenant {tenant!r}" if tenant else "whoever has no tenant"
+        cost = f"{jobs} job{'s' if jobs > 1 else ''} of this slot cost{'' if jobs > 1 else 's'} {usd:.2f} USD at list price"
+        if cap.slot_usd is not None and usd > cap.slot_usd:
+            return f"{who} may spend {cap.slot_usd:g} USD in a slot; {cost}"
+        before = self.spent.get(tenant, 0.0)
+        if cap.total_usd is not None and before + usd > cap.total_usd:
+            return f"{who} may spend {cap.total_usd:g} USD in all and has spent {before:.2f}; {cost}"
         return ""
+
+    def dropped(self, jobs: Sequence[Job], usd: Floats) -> list[Verdict]:
+        """The newest jobs of tenants that cannot afford all of theirs even at the cheapest (I,), and why."""
+        verdicts = []
+        for tenant, mine in members(jobs).items():
+            kept = list(mine)
+            while kept and (reason := self.why_not(tenant, float(usd[kept].sum()), len(kept))):
+                verdicts.append(Verdict(jobs[kept.pop()].index, reason))
+        return verdicts
+
+    def over(self, jobs: Sequence[Job], usd: Floats) -> dict[str, str]:
+        """Tenants that spend too much with these plans (I,), and why."""
+        found = {}
+        for tenant, mine in members(jobs).items():
+            if reason := self.why_not(tenant, float(usd[mine].sum()), len(mine)):
+                found[tenant] = reason
+        return found
+
+    def book(self, jobs: Sequence[Job], usd: Floats) -> None:
+        """The plans of this slot are decided."""
+        for tenant, mine in members(jobs).items():
+            if self._setup.cap_of(tenant) is not None:
+                self.spent[tenant] = self.spent.get(tenant, 0.0) + float(usd[mine].sum())
+
+
+def members(jobs: Sequence[Job]) -> dict[str, list[int]]:
+    """Tenant -> places of its jobs, oldest first."""
+    found: dict[str, list[int]] = {}
+    for i, job in enumerate(jobs):
+        found.setdefault(job.tenant, []).append(i)
+    return found

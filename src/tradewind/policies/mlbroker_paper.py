@@ -70,6 +70,7 @@ MLBROKER_PAPER = Spec(
     objectives=frozenset(("cost_usd",)),
     triggers=TRIGGERS,
     needs=NEEDS,
+    keeps_caps=True,
     params={
         "eps": Param(default=0.01, doc="epsilon of the regulariser"),
         "rounding": Param(

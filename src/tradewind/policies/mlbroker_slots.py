@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tradewind.maths.broker_bills import list_cost
 from tradewind.maths.broker_limits import clashes
 from tradewind.maths.broker_sites import Prices, Sites, Weights, make_slot, read_sites, scaled
 from tradewind.maths.broker_slot import Floats, Ints, Slot, Tiers
@@ -23,7 +24,7 @@ from tradewind.model.setup import Setup
 from tradewind.model.spec import EVERY_SLOT, Need, Param, Trigger
 from tradewind.model.units import MILLI, UNLIMITED
 from tradewind.model.view import View
-from tradewind.policies.mlbroker_caps import Caps
+from tradewind.policies.mlbroker_caps import Caps, cheapest, members, pinned_slot, with_cheapest
 
 WORKS = frozenset(("stream",))
 ARCHITECTURES = frozenset(("ps",))
@@ -122,60 +123,117 @@ class Chooser(Protocol):
     def resume(self, state: Any) -> None: ...
 
 
+@dataclass(slots=True)
+class _Desk:
+    """The jobs of a slot that are still in, as the decision weighs them and at true prices; who was turned away."""
+
+    jobs: list[Job]
+    slot: Slot
+    true: Slot
+    verdicts: list[Verdict] = field(default_factory=list)
+
+    def turn_away(self, found: Sequence[Verdict]) -> Ints:
+        """Takes jobs out; the places of those that stay."""
+        out = {verdict.job for verdict in found}
+        keep = np.array([i for i, job in enumerate(self.jobs) if job.index not in out], dtype=np.int64)
+        if found:
+            self.verdicts += found
+            self.jobs = [self.jobs[i] for i in keep.tolist()]
+            self.slot, self.true = self.slot.only(keep), self.true.only(keep)
+        return keep
+
+
 class Broker:
     """Decides every slot for all stream jobs; refuses a job whose limits clash and goes on with the others."""
 
-    def __init__(self, setup: Setup, chooser: Chooser, weights: Weights, caps: Caps | None = None) -> None:
+    def __init__(self, setup: Setup, chooser: Chooser, weights: Weights) -> None:
         self._sites = read_sites(setup)
         self._chooser = chooser
         self._weights = weights
         self._present = Present()
-        self._caps = caps or Caps()
+        self._caps = Caps(setup)
+        self._fed: set[int] = set()  # jobs that have had data
 
     def decide(self, view: View) -> Decision:
         for event in view.events:
             if event.kind in ("voided", "left", "ended", "refused"):
                 self._present.places.pop(event.job, None)
+                if event.kind != "voided":
+                    self._fed.discard(event.job)
         if view.now_us != view.slot * view.setup.slot_us:
             return NOTHING
         jobs = [job for job in view.active.values() if isinstance(job.work, Stream)]
         if not jobs:
             return NOTHING
         slot = read_slot(view, self._sites, jobs, self._present, self._weights)
-        found = clashes(slot)
-        verdicts = [Verdict(jobs[clash.job].index, clash.limits) for clash in found]
-        if found:
-            out = {clash.job for clash in found}
-            keep = [i for i in range(len(jobs)) if i not in out]
-            jobs, slot = [jobs[i] for i in keep], slot.only(np.array(keep, dtype=np.int64))
-        while jobs:
-            workers, server = self._chooser.choose(slot, jobs)
-            over = self._caps.exceeded(slot, jobs, workers, server)
-            if over is None:
-                return self._answer(view, slot, jobs, (workers, server), verdicts)
-            verdicts.append(Verdict(jobs[over[0]].index, over[1]))
-            keep = [i for i in range(len(jobs)) if i != over[0]]
-            jobs, slot = [jobs[i] for i in keep], slot.only(np.array(keep, dtype=np.int64))
-        return Decision(verdicts=tuple(verdicts))
+        plain = self._weights == Weights()
+        true = slot if plain else read_slot(view, self._sites, jobs, self._present, Weights())
+        desk = _Desk(jobs, slot, true)
+        desk.turn_away(self._without_data(desk))
+        desk.turn_away([Verdict(desk.jobs[clash.job].index, clash.limits) for clash in clashes(desk.slot)])
+        chosen = self._within_caps(desk) if self._caps.any else self._chosen(desk.slot, desk.jobs)
+        return self._answer(view, desk, chosen)
 
-    def _answer(
-        self, view: View, slot: Slot, jobs: Sequence[Job], chosen: tuple[Ints, Ints], verdicts: list[Verdict]
-    ) -> Decision:
+    def _without_data(self, desk: _Desk) -> list[Verdict]:
+        """New jobs that bring nothing to train; a job that has had data keeps its server through a dry slot."""
+        size = desk.slot.data.sum(axis=1)
+        found = []
+        for i, job in enumerate(desk.jobs):
+            if size[i] > 0.0:
+                self._fed.add(job.index)
+            elif job.index not in self._fed:
+                found.append(
+                    Verdict(job.index, "it has no data anywhere in its first slot: there is nothing to train")
+                )
+        return found
+
+    def _chosen(self, slot: Slot, jobs: Sequence[Job]) -> tuple[Ints, Ints]:
+        """The chooser's answer; nothing where nobody is left."""
+        if jobs:
+            return self._chooser.choose(slot, jobs)
+        return np.zeros((0, slot.shape[1]), dtype=np.int64), np.zeros(0, dtype=np.int64)
+
+    def _within_caps(self, desk: _Desk) -> tuple[Ints, Ints]:
+        """A decision that keeps every tenant's cap: first cheapest plans for who is over, then fewer jobs."""
+        plans = cheapest(desk.true)
+        plans = plans.only(desk.turn_away(self._caps.dropped(desk.jobs, plans.usd)))
+        pinned = np.zeros(len(desk.jobs), dtype=np.bool_)
+        while True:
+            chosen = self._chosen(pinned_slot(desk.slot, pinned, plans), desk.jobs)
+            chosen = with_cheapest(desk.slot, pinned, plans, chosen)
+            usd = list_cost(desk.true, *chosen)
+            over = self._caps.over(desk.jobs, usd)
+            if not over:
+                self._caps.book(desk.jobs, usd)
+                return chosen
+            more = np.array([job.tenant in over for job in desk.jobs]) & ~pinned
+            if more.any():
+                pinned |= more
+            else:  # even the cheapest that the capacity leaves is too much
+                keep = desk.turn_away([_newest(desk.jobs, usd, *next(iter(over.items())))])
+                plans, pinned = plans.only(keep), pinned[keep]
+
+    def _answer(self, view: View, desk: _Desk, chosen: tuple[Ints, Ints]) -> Decision:
         """Plans for those who have a place, a refusal for those who found none."""
         workers, server = chosen
-        plans = []
-        for i, job in enumerate(jobs):
+        plans, verdicts = [], desk.verdicts
+        for i, job in enumerate(desk.jobs):
             if server[i] < 0:
                 verdicts.append(Verdict(job.index, "the capacity of the sites where it may go is used up"))
                 continue
-            plans.append(plan_of(view, self._sites, slot, i, job, workers[i], int(server[i])))
+            plans.append(plan_of(view, self._sites, desk.true, i, job, workers[i], int(server[i])))
             here = {int(server[i]), *np.flatnonzero(workers[i] > 0).tolist()}
             self._present.places[job.index] = (view.slot, tuple(sorted(here)))
         return Decision(plans=tuple(plans), verdicts=tuple(verdicts))
 
     def save(self) -> bytes:
         places = {str(job): where for job, where in self._present.places.items()}
-        state = {"places": places, "chooser": self._chooser.state(), "spent": self._caps.spent}
+        state = {
+            "places": places,
+            "chooser": self._chooser.state(),
+            "spent": self._caps.spent,
+            "fed": sorted(self._fed),
+        }
         return json.dumps(state).encode()
 
     def restore(self, state: bytes) -> None:
@@ -183,3 +241,9 @@ class Broker:
         self._present.places = {int(j): (last, tuple(where)) for j, (last, where) in data["places"].items()}
         self._chooser.resume(data["chooser"])
         self._caps.spent = dict(data["spent"])
+        self._fed = set(data["fed"])
+
+
+def _newest(jobs: Sequence[Job], usd: Floats, tenant: str, reason: str) -> Verdict:
+    """The tenant's newest job that costs anything is turned away."""
+    return Verdict(jobs[max(i for i in members(jobs)[tenant] if usd[i] > 0.0)].index, reason)

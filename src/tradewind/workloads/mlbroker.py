@@ -15,6 +15,7 @@ Half-day slots, prices and demands of Sec. 6.1; what the paper leaves open is li
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from tradewind.model.setup import Setup
 from tradewind.model.site import Node
 from tradewind.model.spec import Param
 from tradewind.model.tariff import Tariff
+from tradewind.model.tenant import EVERY_TENANT, SpendCap
 from tradewind.model.units import GB, MILLI, UNLIMITED, US_PER_HOUR
 from tradewind.workloads import Workload
 from tradewind.workloads.mlbroker_draw import FAMILIES, RESOURCES, DrawSettings, Floats, MlbrokerDraw, draw
@@ -53,15 +55,22 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
         tiers=params["tiers"],
         rotating=params["rotating"],
     )
+    for key in ("cap_slot_usd", "cap_total_usd"):
+        if not params[key] >= 0:
+            raise InputError(f"found {params[key]}; allowed is 0 (no cap) or more", where=f"mlbroker.{key}")
     drawn = draw(settings, seed)
     name = f"mlbroker-{params['family']}-{params['sites']}x{params['slots']}"
-    return scenario_of(
+    made = scenario_of(
         name,
         drawn,
         slots=params["slots"],
         tenants=params["tenants"],
         origin={"workload": "mlbroker", "seed": seed, **params},
     )
+    cap = SpendCap(slot_usd=params["cap_slot_usd"] or None, total_usd=params["cap_total_usd"] or None)
+    if cap == SpendCap():
+        return made
+    return replace(made, setup=replace(made.setup, spend_caps={EVERY_TENANT: cap}))
 
 
 def scenario_of(
@@ -169,6 +178,8 @@ MLBROKER = Workload(
         "deploy_scale": Param(default=1.0, doc="scales the deployment cost"),
         "tiers": Param(default=2, doc="price tiers per site and resource"),
         "tenants": Param(default=5, doc="number of tenants that the jobs belong to in turn"),
+        "cap_slot_usd": Param(default=0.0, doc="most that each tenant may spend in a slot, USD; 0: no cap"),
+        "cap_total_usd": Param(default=0.0, doc="most that each tenant may spend in all, USD; 0: no cap"),
         "rotating": Param(default=False, doc="the sources of a job move on by one site every slot"),
     },
 )

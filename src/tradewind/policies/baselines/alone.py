@@ -44,6 +44,7 @@ def _spec(name: str, summary: str, plans: Plans) -> Spec:
         objectives=frozenset(("cost_usd",)),
         triggers=TRIGGERS,
         needs=NEEDS,
+        keeps_caps=True,
         system="mlbroker",
     )
 

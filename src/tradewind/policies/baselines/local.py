@@ -47,5 +47,6 @@ LOCAL = Spec(
     objectives=frozenset(("cost_usd",)),
     triggers=TRIGGERS,
     needs=NEEDS,
+    keeps_caps=True,
     system="mlbroker",
 )

@@ -57,5 +57,6 @@ OASIS = Spec(
     objectives=frozenset(("cost_usd",)),
     triggers=TRIGGERS,
     needs=NEEDS,
+    keeps_caps=True,
     system="mlbroker",
 )
