@@ -212,6 +212,8 @@ class JobBuilder:
             hold=file.hold,
             caps=self._demand(file.caps, name, "caps"),
             command=tuple(file.command),
+            env=tuple(sorted(file.env.items())),
+            seed=file.seed,
         )
 
     def customer(self, file: JobFile, name: str) -> Customer:

@@ -181,6 +181,10 @@ def _job(setup: Setup, job: Job, customer: Customer) -> dict[str, Any]:
         row["hold"] = job.hold
     if job.command:
         row["command"] = list(job.command)
+    if job.env:
+        row["env"] = dict(job.env)
+    if job.seed:
+        row["seed"] = int(job.seed)
     private = _private(customer)
     return row | ({"private": private} if private else {})
 

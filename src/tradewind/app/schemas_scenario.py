@@ -265,8 +265,13 @@ class JobFile(Strict):
         default_factory=dict, description="resource -> unit-slots that the job may use in all"
     )
     command: list[Text] = Field(
-        default_factory=list, description="program of a live job and its arguments (text)"
+        default_factory=list,
+        description="program of a live job and its arguments (text), started once per rank (see jobs.md)",
     )
+    env: dict[Name, Text] = Field(
+        default_factory=dict, description="name -> text, added to the environment of its ranks"
+    )
+    seed: Count = Field(default=0, description="seed of the program's random streams (a number)")
     private: PrivateFile | None = Field(default=None, description="what no policy sees")
 
 

@@ -16,6 +16,8 @@ Architecture = Literal["ps", "ring"]
 Hold = Literal["until", "through"]
 Comm = Literal["none", "colocated", "flows", "ring"]
 RoundUnit = Literal["round", "worker-slot"]
+TOLD = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+"""Names that a rank finds in its environment, with everything that begins with TRADEWIND_."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,9 @@ class Job:
     restart_us           work lost when workers or servers move
     hold                 until: resources are free at the instant of completion; through: one microsecond later
     caps                 (resource, milli-unit-slots) the job may use in all (GADGET (3), (11))
-    command              program of a live job
+    command              program of a live job and its arguments, started once per rank (docs/jobs.md)
+    env                  (name, value) pairs added to the environment of its ranks
+    seed                 of the program's random streams
     """
 
     index: int
@@ -150,6 +154,8 @@ class Job:
     hold: Hold = "until"
     caps: Demand = ()
     command: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+    seed: int = 0
 
     def __post_init__(self) -> None:
         if not 1 <= self.workers_min <= self.workers_max:
@@ -161,6 +167,21 @@ class Job:
             raise ScenarioError(
                 f"jobs[{self.id}]: a ring has no parameter servers, found {self.servers}; use 0"
             )
+        if self.command or self.env or self.seed:
+            self._check_program()
+
+    def _check_program(self) -> None:
+        where = f"jobs[{self.id}]"
+        if not self.command or not self.command[0]:
+            raise ScenarioError(f"{where} has env or seed, but no command; add a command or drop them")
+        if any("\0" in word for word in (*self.command, *(word for pair in self.env for word in pair))):
+            raise ScenarioError(f"{where}.command and env cannot hold the character NUL; remove it")
+        for name, _ in self.env:
+            if not name.isidentifier() or not name.isascii() or name in TOLD or name.startswith("TRADEWIND_"):
+                raise ScenarioError(
+                    f"{where}.env[{name}]: a name is made of letters, digits and _, and none of {', '.join(TOLD)} "
+                    "or TRADEWIND_*, which every rank is told by itself. Choose another name."
+                )
 
     @property
     def kind(self) -> str:
