@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,9 +25,9 @@ from tests.builders import (
 )
 from tradewind.audit import compare
 from tradewind.control.accounts import settle
-from tradewind.model.decision import Decision, Flow, Offer, Plan, Quote, Step, Verdict
+from tradewind.model.decision import Decision, Flow, Offer, Plan, Posted, Quote, Step, Verdict
 from tradewind.model.errors import Refused
-from tradewind.model.job import Customer, Fixed, Job, Stream
+from tradewind.model.job import Customer, Dataset, Fixed, Job, Stream
 from tradewind.model.result import Run, Violation
 from tradewind.model.scenario import Scenario
 from tradewind.model.tariff import Tariff
@@ -352,3 +353,101 @@ def test_the_audit_counts_every_metric_that_a_run_reports() -> None:
 
 def test_a_missing_metric_is_a_violation() -> None:
     assert [v.rule for v in compare({"cost_usd": 1.0}, {})] == ["books.metric"]
+
+
+# ---------------------------------------------------------------------- posted prices
+
+CHUNK = 10**8
+SET = Dataset(chunks=((0, 2), (1, 2)), chunk_bytes=CHUNK, epochs=3, chunk_epochs_per_worker_slot_milli=3000)
+LIST = Posted(16.0, (1.0, 2.0))
+
+
+def bidders() -> Stage:
+    """Two bidders at once: a worker and the server at a, a worker at b, for two slots; 0.2 GB of parameters each."""
+    given: dict[str, Any] = {
+        "work": SET, "server": ((0, 1000),), "servers": 1, "architecture": "ps", "workers_max": 4,
+        "traffic_bytes_per_worker_slot": 2 * CHUNK,
+    }  # fmt: skip
+    stage = Stage(
+        scenario(
+            [job(0, **given), job(1, **given)],
+            where=setup(transfer_bytes_per_slot=10 * CHUNK),
+            customers=[Customer(budget_usd=99.0)] * 2,
+        )
+    )
+    stage.wait()
+    return stage
+
+
+def bid(
+    usd: float, whose: int = 0, flows: Sequence[tuple[int, int]] = ((0, 0), (1, 1)), **more: Any
+) -> Quote:
+    moves = tuple(Flow(a, b, CHUNK) for a, b in flows)
+    steps = [Step(at, at + SLOT, (0, 1), (1, 1), (1, 0), moves) for at in (0, SLOT)]
+    posted = more.get("posted", LIST)
+    return Quote(whose, (Offer(usd, 2 * SLOT, Plan(whose, tuple(steps))),), posted=posted)
+
+
+CROSSED = ((0, 1), (1, 0))
+FLAT = LIST._replace(data_usd=5.0)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "more"),
+    [
+        (6.8, 6.0, {}),  # 3 gpus at the floor and 0.2 GB at 2 USD, twice; without parameters
+        (7.6, 6.8, {"flows": CROSSED}),  # two chunks change site in each slot
+        (8.8, 6.8, {"posted": FLAT}),  # the whole set of 0.4 GB pays 5 USD per GB
+        (8.8, 7.6, {"posted": FLAT, "flows": CROSSED}),  # however it is carried
+    ],
+)
+def test_a_payment_other_than_the_posted_prices_add_up_to_is_caught(
+    right: float, wrong: float, more: dict[str, Any]
+) -> None:
+    told = bidders().audit.check_quote(0, bid(wrong, **more))
+    assert [(v.rule, v.job, round(v.amount, 9)) for v in told] == [
+        ("market.posted", "j0", round(wrong - right, 9))
+    ]
+    assert bidders().audit.check_quote(0, bid(right, **more)) == ()
+
+
+def test_the_second_bidder_pays_prices_that_the_first_has_raised() -> None:
+    stage = bidders()
+    first = bid(6.8)
+    assert stage.audit.check_quote(0, first) == ()
+    assert stage.audit.accept(0, first, 0) == ()
+    assert stage.audit.take([Event(0, "accepted", 0, 0)]) == ()
+    assert [v.rule for v in stage.audit.check_quote(0, bid(6.8, whose=1))] == ["market.posted"]
+    # half of a and a quarter of b are in use: 16^(1/2) - 1 = 3 and 16^(1/4) - 1 = 1 USD per gpu
+    assert stage.audit.check_quote(0, bid(2 * (2 * 3 + 1 + 0.4), whose=1)) == ()
+
+
+@pytest.mark.parametrize(
+    "posted",
+    [
+        LIST._replace(gamma=0.5),
+        LIST._replace(gamma=float("nan")),
+        LIST._replace(floor_usd=(1.0,)),
+        LIST._replace(floor_usd=(1.0, -2.0)),
+        LIST._replace(data_usd=-3.0),
+    ],
+)
+def test_a_price_list_that_is_none_is_refused(posted: Posted) -> None:
+    assert [v.rule for v in bidders().audit.check_quote(0, bid(6.8, posted=posted))] == ["market.posted"]
+
+
+def test_where_sales_bind_a_plan_that_was_bought_changes_only_after_a_failure() -> None:
+    def told(script: Any, changes: Sequence[Change] = ()) -> list[str]:
+        given = scenario([job(0)], customers=[Customer(budget_usd=9.0)], changes=changes)
+        policy = Scripted(script, {0: Quote(0, (offer(finish=1000),))})
+        try:
+            simulate(given, replace(spec_of(policy, pricer=True), binding=True))
+        except Refused as refused:
+            return [v.rule for v in refused.violations]
+        return []
+
+    elsewhere = {100: decision(plan(0, run_at(100, (1,))))}
+    assert told({}) == []
+    assert told(elsewhere) == ["market.binding"]
+    assert told({100: decision(plan(0))}) == ["market.binding"]
+    assert told({150: decision(plan(0, run_at(150, (1,))))}, [Change(150, "node_down", 0, 0, 0)]) == []

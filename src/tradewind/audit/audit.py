@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isclose, isfinite
 
-from tradewind.audit import rules_form, rules_market
+from tradewind.audit import rules_form, rules_market, rules_posted
 from tradewind.audit.books import Books, Claim
 from tradewind.audit.intake import NONE, PLAIN, Intake
 from tradewind.audit.record import Record
@@ -29,9 +29,9 @@ class Report:
 class Audit(Intake):
     """Takes every event (`take`), checks every quote and decision, and commits what is lawful."""
 
-    def __init__(self, scenario: Scenario, *, measured: bool = False) -> None:
+    def __init__(self, scenario: Scenario, *, measured: bool = False, binding: bool = False) -> None:
         super().__init__(scenario, measured=measured)
-        self._decisions = 0
+        self._decisions, self._binding = 0, binding
 
     # ------------------------------------------------------------------ decisions
     def check(self, now_us: int, decision: Decision) -> tuple[Violation, ...]:
@@ -48,6 +48,9 @@ class Audit(Intake):
                 )
                 continue
             seen.add(plan.job)
+            if self._binding and (broken := rules_market.bought_plan_stays(record, now_us)) is not None:
+                found.append(broken)
+                continue
             self._judge(record, plan, now_us, found)
         for verdict in decision.verdicts:
             record = self._records.get(verdict.job) if type(verdict.job) is int else None
@@ -135,6 +138,9 @@ class Audit(Intake):
                 break
             if (broken := rules_market.promise(self._setup, self._work, record, offer, now_us)) is not None:
                 found.append(broken)
+            if not found and quote.posted is not None:
+                broken = rules_posted.payment_adds_up(self._books, record, offer, quote.posted)
+                found += [] if broken is None else [broken]
             claims: list[Claim] = []
             for step in offer.plan.steps:
                 if (over := self._books.enter(record.job, step, claims)) is not None:

@@ -63,6 +63,13 @@ def promise(setup: Setup, work: WorkBook, record: Record, offer: Offer, now_us: 
     return None
 
 
+def bought_plan_stays(record: Record, now_us: int) -> Violation | None:
+    """Where sales are binding, a plan that was bought is carried out as it was offered, unless a failure cancelled it."""
+    if record.paid is None or all(step.until_us <= now_us for step in record.steps):
+        return None
+    return Violation("market.binding", record.job.id, detail="a plan that was bought is replaced")
+
+
 def choice(setup: Setup, record: Record, quote: Quote, taken: int) -> Violation | None:
     """The customer took the best offer for it, or none because none was good: payment <= budget, payoff > 0."""
     gains = [_gain(setup, record, offer) for offer in quote.offers]

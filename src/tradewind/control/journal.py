@@ -6,7 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, cast
 
-from tradewind.model.decision import Certificate, Decision, Flow, Offer, Plan, Quote, Route, Step, Verdict
+from tradewind.model.decision import (
+    Certificate,
+    Decision,
+    Flow,
+    Offer,
+    Plan,
+    Posted,
+    Quote,
+    Route,
+    Step,
+    Verdict,
+)
 from tradewind.model.errors import RunFileError
 from tradewind.model.job import Job
 from tradewind.model.result import Table
@@ -27,6 +38,7 @@ class Journal:
         }
         self.certificates: list[tuple[int, Certificate]] = []
         self._paths: dict[tuple[int, ...], int] = {}
+        self._posted: Posted | None = None
         self._events, self._decisions, self._plans, self._steps, self._places = (
             tuple(self.tables[name].values()) for name in ("events", "decisions", "plans", "steps", "places")
         )
@@ -56,6 +68,12 @@ class Journal:
 
     def quote(self, at_us: int, quote: Quote, taken: int) -> None:
         """What was offered to a customer, and the answer."""
+        posted = quote.posted
+        if posted is not None and posted != self._posted:
+            self._posted = posted
+            for number, floor in enumerate(posted.floor_usd):
+                resource = number if number + 1 < len(posted.floor_usd) else -1
+                self._append("posted", at_us, quote.job, resource, posted.gamma, floor, posted.data_usd)
         for number, offer in enumerate(quote.offers):
             plan = self.plan(at_us, -1, offer.plan)
             row = self._append("offers", at_us, quote.job, number, offer.payment_usd, offer.finish_us, plan)
@@ -270,9 +288,28 @@ def _read_quotes(tables: Mapping[str, Table], plans: list[Plan]) -> dict[int, li
         _column(tables, "offers", "job", "payment_usd", "finish_us", "plan")
     ):
         offers.setdefault(job, []).append(Offer(usd, finish, plans[plan], tuple(prices.get(row, ()))))
+    lists, posted = _read_posted(tables), None
     result: dict[int, list[tuple[Quote, int]]] = {}
     for at_us, job, taken, refused, why in _column(
         tables, "answers", "at_us", "job", "taken", "refused", "why"
     ):
-        result.setdefault(at_us, []).append((Quote(job, tuple(offers.get(job, ())), refused, why), taken))
+        posted = lists.get(job, posted)
+        quote = Quote(job, tuple(offers.get(job, ())), refused, why, posted)
+        result.setdefault(at_us, []).append((quote, taken))
     return result
+
+
+def _read_posted(tables: Mapping[str, Table]) -> dict[int, Posted]:
+    """Job -> the price list that was posted with its quote; files from before there were any have none."""
+    if "posted" not in tables:
+        return {}
+    rows: dict[int, list[tuple[int, float, float, float]]] = {}
+    for job, *row in _column(tables, "posted", "job", "resource", "gamma", "floor_usd", "data_usd"):
+        rows.setdefault(job, []).append((row[0], row[1], row[2], row[3]))
+    found = {}
+    for job, listed in rows.items():
+        numbers = [number for number, *_ in listed]
+        if numbers != [*range(len(listed) - 1), -1] or len({row[1::2] for row in listed}) > 1:
+            raise RunFileError(f"tables.posted: the price list for job {job} names resources {numbers}")
+        found[job] = Posted(listed[0][1], tuple(floor for *_, floor, _ in listed), listed[0][3])
+    return found

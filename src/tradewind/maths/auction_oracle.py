@@ -215,7 +215,7 @@ def _realise(
 def _search(
     usd: Floats, byte_usd: Floats, free: Ints, room: Ints, worker: Ints, server: Ints, data: Ints, rate: int, need: int,
     chunk_bytes: int, traffic: int, per_worker: int, units: int, widest: int, worth: Floats, reserve: int,
-    share: Floats, shadow: float,
+    share: Floats, shadow: float, flat_usd: float,
 ) -> tuple[Floats, Floats, _Tables]:  # fmt: skip
     """All completion times in one pass, until no later one can pay.
 
@@ -223,6 +223,8 @@ def _search(
     (then workers without a full load are left out);
     share (R,): of its chunks a worker at a site pays the move beforehand, and `shadow` USD on top of each (all 0 in the
     pass that gives the bound); what was paid beforehand is given back once the moves are known.
+    flat_usd: what carrying the data costs, however it is carried (-1: what the moves cost). Then every slot that is used
+    keeps room for all the data, so that each way to place the workers can be made real, and `real` is the exact minimum.
     """
     horizon, sites, _ = usd.shape
     value = np.full((horizon + 1, units + 1), np.inf)
@@ -237,6 +239,7 @@ def _search(
     real, bound = np.full(horizon, np.inf), np.full(horizon, np.inf)
     dull, by_data = np.zeros(units + 1, np.int64), np.argsort(-data, kind="mergesort")
     limit = min(units, widest) if per_worker > 0 else units
+    kept = chunk_bytes * data.sum() if flat_usd >= 0 else 0
     best, cheapest = (
         max(0.0, least_cost(usd, free, room, worker, server, traffic, rate, need, widest, data.sum())),
         np.inf,
@@ -253,7 +256,9 @@ def _search(
             most[t, r], with_server[t, r] = min(most[t, r], useful), min(with_server[t, r], useful)
         order[t] = by_data[np.argsort(worker_usd[t][by_data], kind="mergesort")]
         traffic_usd[t] = traffic * byte_usd[t]
-        remote[t] = remote_limit(room[t], traffic + reserve, widest)
+        remote[t] = remote_limit(room[t] - kept, traffic + reserve, widest)
+        if flat_usd >= 0 and room[t] < kept:
+            most[t], with_server[t] = 0, -1
         if per_worker > 0:
             curve, where = cost_curve(
                 worker_usd[t], terms[1], most[t], with_server[t], order[t], traffic_usd[t], remote[t], limit
@@ -264,6 +269,10 @@ def _search(
             _minplus(value[t], full, value[t + 1], choice[t])
             bound[t] = value[t + 1, units]
         else:
+            if flat_usd >= 0 and remote[t] < units * workers_for(1, rate, need):
+                remote[t] = (
+                    0  # where bandwidth may not suffice for any split, all workers are beside the server
+                )
             curve, site[t] = chunk_curve(
                 worker_usd[t], terms[1], most[t], with_server[t], traffic_usd[t], remote[t], rate, need, units
             )
@@ -284,6 +293,10 @@ def _search(
         if value[t + 1, units] < value[t, units] * (1 - EXACT) or (
             value[t + 1, units] < np.inf and value[t, units] == np.inf
         ):
+            if flat_usd >= 0:
+                real[t] = value[t + 1, units] + flat_usd
+                best = max(best, worth[t] - real[t])
+                continue
             slots, servers, workers = _trace(
                 t,
                 units,
@@ -312,6 +325,23 @@ def _search(
                 cheapest = real[t]
                 best = max(best, worth[t] - real[t])
     return real, bound, (choice, site, worker_usd, most, with_server, order, traffic_usd, remote)
+
+
+def flat_menu(task: Task, market: Market, worth: Floats, flat_usd: float) -> Menu:
+    """As `menu` where carrying the data costs flat_usd in all, however it is carried: every price is an exact minimum.
+
+    So no price falls when slots, room or capacity are taken away, prices rise, or the task grows: a bidder who comes late
+    or asks for more never pays less. With fractional P / E, workers leave their server's site only in slots whose
+    bandwidth suffices for any split.
+    """
+    found = _pass(task, market, worth, 0, np.zeros(len(task.data)), 0.0, task.units, flat_usd)
+    real = found[0]
+    offers: list[Schedule] = []
+    payoff = 0.0
+    for t in np.flatnonzero(real < worth).tolist():
+        offers.append(_schedule(task, market, found, t, float(real[t])))
+        payoff = max(payoff, float(worth[t] - real[t]))
+    return Menu(offers=tuple(offers), bound_usd=np.minimum.accumulate(real), payoff=payoff, bound=payoff)
 
 
 def menu(task: Task, market: Market, worth: Floats) -> Menu:
@@ -382,11 +412,13 @@ def _closer(task: Task, market: Market, worth: Floats, first: _Pass, lost: bool)
 
 
 def _pass(
-    task: Task, market: Market, worth: Floats, reserve: int, share: Floats, shadow: float, units: int
-) -> _Pass:
+    task: Task, market: Market, worth: Floats, reserve: int, share: Floats, shadow: float, units: int,
+    flat_usd: float = -1.0,
+) -> _Pass:  # fmt: skip
     real, bound, tables = _search(
         market.usd, market.byte_usd, market.free, market.room, task.worker, task.server, task.data, task.rate, task.need,
         task.chunk_bytes, task.traffic_bytes, task.per_worker, units, task.most, worth, reserve, share, shadow,
+        flat_usd,
     )  # fmt: skip
     return real, bound, tables, units
 

@@ -74,13 +74,31 @@ class Offer(NamedTuple):
     unit_usd: tuple[tuple[int, float], ...] = ()
 
 
+class Posted(NamedTuple):
+    """The price list of a market, as it is before a bidder buys: any payment can be added up from it (Eris (6)).
+
+    A unit of a resource costs max(floor, gamma^(share in use) - 1) USD per slot at every node, bandwidth so per GB.
+
+    floor_usd  per resource in the setup's order, the last per GB moved
+    data_usd   USD per GB of the job's whole data set, however it is carried; -1: only chunks that change site pay
+    """
+
+    gamma: float
+    floor_usd: tuple[float, ...]
+    data_usd: float = -1.0
+
+
 class Quote(NamedTuple):
-    """Answer to an arriving job: offers to choose from, or why there are none ("capacity", "unsupported", "price")."""
+    """Answer to an arriving job: offers to choose from, or why there are none ("capacity", "unsupported", "price").
+
+    posted  the price list that payments were added up from; None: there is none
+    """
 
     job: int
     offers: tuple[Offer, ...] = ()
     refused: str = ""
     why: str = ""
+    posted: Posted | None = None
 
 
 class Verdict(NamedTuple):

@@ -91,6 +91,17 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "refused": ("str", "why there was no offer; empty where there was one"),
         "why": ("str", "one line for people"),
     },
+    "posted": {
+        "at_us": ("int", "when"),
+        "job": ("int", "from the quote to this job on, until another price list is posted"),
+        "resource": ("int", "which resource; -1: GB moved in a slot"),
+        "gamma": ("float", "a unit costs max(floor_usd, gamma^(share in use) - 1) per slot"),
+        "floor_usd": ("float", "USD per unit and slot at least"),
+        "data_usd": (
+            "float",
+            "USD per GB of the job's whole data set; -1: chunks that change site pay for themselves",
+        ),
+    },
     "costs": {
         "slot": ("int", "the slot billed"),
         "kind": ("str", "rent, transfer, traffic or deploy"),

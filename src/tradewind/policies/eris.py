@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from tradewind.maths.auction_oracle import Menu, menu
+from tradewind.maths.auction_oracle import Menu, flat_menu, menu
 from tradewind.maths.auction_slot import Floats
 from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote
 from tradewind.model.errors import InputError
 from tradewind.model.job import Job
 from tradewind.model.setup import Objective, Setup
 from tradewind.model.spec import Param, Spec, Trigger
+from tradewind.model.units import GB
 from tradewind.model.view import View
 from tradewind.policies.eris_floor import Floor, forecast_floor
 from tradewind.policies.eris_market import Books, Prices, left_after, plan_of, read_plan, task_of, worth_of
@@ -47,11 +48,11 @@ def unfit(setup: Setup, job: Job) -> str:
 class Seller:
     """Posted prices over future slots: a menu on arrival, and the plan that was bought is booked for good."""
 
-    def __init__(self, setup: Setup, gamma: float, floor: Floor) -> None:
+    def __init__(self, setup: Setup, gamma: float, floor: Floor, *, flat: bool = True) -> None:
         if not 1.0 <= gamma <= 1e12:
             raise InputError(f"found {gamma}; allowed is 1 or more", where="eris.gamma")
         self.books = Books(setup)
-        self.gamma, self.floor = gamma, floor
+        self.gamma, self.floor, self.flat = gamma, floor, flat
         self._open: dict[int, tuple[Offer, ...]] = {}
         self._lost: dict[int, Plan] = {}
         """Plans that a failure cancelled, with what they had done."""
@@ -63,7 +64,8 @@ class Seller:
         first = -(-view.now_us // view.setup.slot_us)
         if first >= view.setup.slots:
             return Quote(job.index, refused="capacity", why="the horizon is over")
-        found = self._menu(view, job, first)
+        prices = Prices(gamma=self.gamma, floor=self.floor.usd)
+        found = self._menu(view, job, first, prices)
         self.floor.learn(view, job)
         offers = tuple(
             Offer(
@@ -81,12 +83,20 @@ class Seller:
                 else "no room"
             )
             return Quote(job.index, refused="price" if "worth" in why else "capacity", why=why)
-        return Quote(job.index, offers)
+        return Quote(job.index, offers, posted=prices.posted(flat=self.flat))
 
-    def _menu(self, view: View, job: Job, first: int) -> Menu:
-        prices = Prices(gamma=self.gamma, floor=self.floor.usd)
+    def _menu(self, view: View, job: Job, first: int, prices: Prices) -> Menu:
+        """Offers at posted prices.
+
+        Departure from the paper: data pays a flat charge for its bytes instead of a price for every move. Moves can be
+        chosen near-exactly only, and then a later bidder may find a cheaper way; flat, every price is an exact minimum.
+        """
         market = self.books.market(job, first, prices)
-        return menu(task_of(self.books, job), market, worth_of(view.setup, job, first))
+        task, worth = task_of(self.books, job), worth_of(view.setup, job, first)
+        if not self.flat:
+            return menu(task, market, worth)
+        data = int(task.data.sum()) * task.chunk_bytes / GB
+        return flat_menu(task, market, worth, prices.posted(flat=True).data_usd * data)
 
     def decide(self, view: View) -> Decision:
         """Only failures need a decision: what was cancelled is planned again at the earliest possible time."""
@@ -171,7 +181,8 @@ def floor_of(setup: Setup, text: str, scale: float) -> Floor:
 
 
 def _eris(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Seller:
-    return Seller(setup, params["gamma"], floor_of(setup, params["floor"], params["floor_scale"]))
+    floor = floor_of(setup, params["floor"], params["floor_scale"])
+    return Seller(setup, params["gamma"], floor, flat=params["data"] == "flat")
 
 
 WORKS = frozenset({"dataset"})
@@ -189,6 +200,11 @@ ERIS = Spec(
         "floor": Param(
             default="auto",
             doc="floor prices: auto (the forecast's, else learned), learned, none, or numbers per resource and per GB",
+        ),
+        "data": Param(
+            default="flat",
+            doc="what data pays: flat (the floor price of its bytes, truthful by construction) or moved (every move)",
+            choices=("flat", "moved"),
         ),
         "floor_scale": Param(default=1.0, doc="floor / reserve price of the forecast or of the bids so far"),
     },

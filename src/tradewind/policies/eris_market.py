@@ -9,7 +9,7 @@ import numpy as np
 
 from tradewind.maths.auction_oracle import Market, Schedule, Task
 from tradewind.maths.auction_slot import Floats, Ints
-from tradewind.model.decision import Flow, Plan, Step
+from tradewind.model.decision import Flow, Plan, Posted, Step
 from tradewind.model.job import Dataset, Demand, Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import GB, MILLI, UNLIMITED
@@ -18,7 +18,7 @@ from tradewind.model.view import Event, View
 LARGE = 10**12
 """Stands for unlimited in the arrays."""
 TIE = 1e-6
-"""USD per unit and slot that even idle resources cost: of equally good schedules the one that uses least is taken."""
+"""USD per unit and slot that even idle resources cost at least: of equally good schedules the one that uses least is taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,11 @@ class Prices:
 
     gamma: float
     floor: Floats
+
+    def posted(self, *, flat: bool) -> Posted:
+        """The price list that bidders and the audit see; flat: data pays the floor price of its bytes, moved or not."""
+        floor = np.maximum(self.floor, TIE)
+        return Posted(self.gamma, tuple(floor.tolist()), float(floor[-1]) if flat else -1.0)
 
 
 class Booked(NamedTuple):
@@ -114,10 +119,11 @@ class Books:
         """The posted prices and what is left, from slot `first` on (before `until`), where the job may run."""
         capacity, used = self.capacity[first:until], self.used[first:until]
         share = used / np.maximum(capacity, 1)
-        usd = np.maximum(prices.gamma**share - 1.0, prices.floor[:-1]) + TIE
+        floor = np.maximum(prices.floor, TIE)
+        usd = np.maximum(prices.gamma**share - 1.0, floor[:-1])
         whole, moved = self.band[first:until], self.moved[first:until]
         band = moved / np.maximum(whole, 1)
-        byte_usd = (np.maximum(prices.gamma**band - 1.0, prices.floor[-1]) + TIE) / GB
+        byte_usd = np.maximum(prices.gamma**band - 1.0, floor[-1]) / GB
         free = capacity - used
         allowed = job.nodes if job.data_nodes is None else (job.nodes or job.data_nodes) & job.data_nodes
         if allowed is not None:

@@ -53,7 +53,7 @@ def simulate(
     begin = perf_counter()
     policy, values = make_policy(scenario, spec, params or {}, seed)
     journal = Journal()
-    audit = Audit(scenario)
+    audit = Audit(scenario, binding=spec.binding)
     world = SimulatedWorld(scenario, slots="slot" in spec.triggers)
     loop = Loop(world, Ledger(scenario.setup), audit, journal, policy, spec)
     with _rare_collections():
