@@ -45,7 +45,7 @@ def _clash(slot: Slot, data: Terms, i: int) -> str:
     if not slot.server_ok[i].any():
         return "its parameter server may go to no site"
     if not data.server_ok[i].any():
-        return "no site that its parameter server may go to has the capacity for it"
+        return "no site that its parameter server may go to is up and has the capacity for it"
     if need == 0:
         return ""
     if need > data.total[i]:
@@ -55,7 +55,8 @@ def _clash(slot: Slot, data: Terms, i: int) -> str:
     limited = bool(np.isfinite(slot.capacity).any())
     if limited and _room_with_server(slot, data, i) < need:
         sites = int(slot.worker_ok[i].sum())
-        return f"its data needs {need} workers; the capacity of the {sites} sites where they may go is less"
+        where = f"the {sites} sites where they may go" if sites > 1 else "the only site where they may go"
+        return f"its data needs {need} workers; the capacity of {where} is less"
     return ""
 
 

@@ -42,7 +42,18 @@ def explain(scenario: Scenario, run: Run, job_id: str, slot_number: int) -> Expl
             for i, job in enumerate(decided.jobs):
                 if job.id == job_id and decided.server[i] >= 0:
                     return _explained(scenario, decided, i)
-    raise InputError(f"job {job_id!r} has no plan in slot {slot_number}; it was absent or turned away")
+    raise InputError(f"job {job_id!r} has no plan in slot {slot_number}; {_absence(scenario, run, job_id)}")
+
+
+def _absence(scenario: Scenario, run: Run, job_id: str) -> str:
+    """Why a job has no plan: it was turned away for a reason, or it was not there."""
+    index = next(job.index for job in scenario.jobs if job.id == job_id)
+    verdicts = run.tables["verdicts"]
+    for row, job, reason in zip(verdicts["decision"], verdicts["job"], verdicts["reason"], strict=True):
+        if job == index:
+            at_us = int(run.tables["decisions"]["at_us"][int(row)])
+            return f"it was turned away in slot {at_us // scenario.setup.slot_us}: {reason}"
+    return "it was not there"
 
 
 def _explained(scenario: Scenario, decided: Decided, i: int) -> Explanation:
