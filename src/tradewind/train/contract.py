@@ -1,0 +1,125 @@
+"""What a rank is told by its environment; the same for every program that Tradewind starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+COMPLETE = 0
+FAILED = 1
+MISUSED = 2
+PEER_LOST = 69
+STOPPED = 75
+"""Exit codes: training is over; this rank is broken; wrong options; another rank is gone; stopped, resume me."""
+
+
+class ContractError(Exception):
+    """The environment or the options cannot be used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """This process among those of its job.
+
+    sites: site of every rank, by rank. ring: ranks in ring order (ring jobs). shard: (i, n), the i-th of n workers, from 0.
+    """
+
+    rank: int
+    world: int
+    role: str
+    sites: tuple[str, ...]
+    ring: tuple[int, ...]
+    shard: tuple[int, int]
+    master: tuple[str, int]
+    interface: str
+    folder: Path
+    report: Path | None
+    seed: int
+    stop_after: int | None
+
+    @property
+    def site(self) -> str:
+        return self.sites[self.rank]
+
+
+def read(environment: Mapping[str, str], mode: str) -> Rank:
+    """The rank that an environment describes; without one, a job of a single rank for trying things out."""
+    world = _number(environment, "WORLD_SIZE", 1, 1)
+    rank = _number(environment, "RANK", 0, 0)
+    if rank >= world:
+        raise ContractError(f"RANK is {rank}; it must be below WORLD_SIZE, which is {world}")
+    role = environment.get("TRADEWIND_ROLE", "ps" if mode == "ps" and rank == 0 else "worker")
+    if (role == "ps") != (mode == "ps" and rank == 0):
+        raise ContractError(
+            f"TRADEWIND_ROLE is {role!r} for rank {rank} in mode {mode}: with a parameter server rank 0 is 'ps' and all "
+            "others are 'worker'; in a ring all are 'worker'"
+        )
+    workers = world - 1 if mode == "ps" else world
+    if workers < 1:
+        raise ContractError("a parameter server needs at least one worker: WORLD_SIZE must be 2 or more")
+    first = 1 if mode == "ps" else 0
+    report = environment.get("TRADEWIND_REPORT", "")
+    stop_after = environment.get("TRADEWIND_STOP_AFTER_ITERATIONS", "")
+    return Rank(
+        rank=rank,
+        world=world,
+        role=role,
+        sites=_sites(environment, world),
+        ring=_ring(environment, world) if mode == "ring" else (),
+        shard=_shard(environment, max(0, rank - first), workers) if role == "worker" else (0, 1),
+        master=(environment.get("MASTER_ADDR", "127.0.0.1"), _number(environment, "MASTER_PORT", 29500, 0)),
+        interface=environment.get("TRADEWIND_INTERFACE", "") or "lo",
+        folder=Path(environment.get("TRADEWIND_CHECKPOINT_DIR", "") or "checkpoints"),
+        report=Path(report) if report else None,
+        seed=_number(environment, "TRADEWIND_SEED", 0, 0),
+        stop_after=_number(environment, "TRADEWIND_STOP_AFTER_ITERATIONS", 0, 1) if stop_after else None,
+    )
+
+
+def _number(environment: Mapping[str, str], name: str, default: int, least: int) -> int:
+    text = environment.get(name, "")
+    if not text:
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        raise ContractError(f"{name} is {text!r}; it must be a whole number") from None
+    if value < least:
+        raise ContractError(f"{name} is {value}; the least is {least}")
+    return value
+
+
+def _sites(environment: Mapping[str, str], world: int) -> tuple[str, ...]:
+    """TRADEWIND_SITES, or one site for all."""
+    text = environment.get("TRADEWIND_SITES", "")
+    sites = tuple(part.strip() for part in text.split(",")) if text else ("here",) * world
+    if len(sites) != world:
+        raise ContractError(
+            f"TRADEWIND_SITES names {len(sites)} sites; WORLD_SIZE is {world}: name one per rank"
+        )
+    return sites
+
+
+def _ring(environment: Mapping[str, str], world: int) -> tuple[int, ...]:
+    """TRADEWIND_RING, "0@a,1@b,…", or the ranks in order."""
+    text = environment.get("TRADEWIND_RING", "")
+    try:
+        ring = tuple(int(part.partition("@")[0]) for part in text.split(",")) if text else tuple(range(world))
+    except ValueError:
+        ring = ()
+    if sorted(ring) != list(range(world)):
+        raise ContractError(
+            f"TRADEWIND_RING is {text!r}; it must list every rank once, as rank@site,rank@site"
+        )
+    return ring
+
+
+def _shard(environment: Mapping[str, str], number: int, workers: int) -> tuple[int, int]:
+    text = environment.get("TRADEWIND_DATA_SHARD", "")
+    if not text:
+        return number, workers
+    first, sign, second = text.partition("/")
+    if not (sign and first.isdecimal() and second.isdecimal() and int(first) < int(second)):
+        raise ContractError(f"TRADEWIND_DATA_SHARD is {text!r}; it must be i/n with i from 0 to n - 1")
+    return int(first), int(second)

@@ -1,0 +1,102 @@
+"""Data that every rank can make for itself, and which part of it each worker uses.
+
+The samples are divided into as many blocks as a global batch has samples; every batch takes one sample from each block. A
+worker owns a stretch of blocks, so it reads its own samples only, and because ranks are numbered in the order of sites,
+each site holds one stretch of the data. The batch of an iteration is the same however many workers share it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tradewind.train.contract import ContractError
+
+SIDE = 12
+CLASSES = 10
+HELD_OUT = 512
+"""Samples for accuracy, never trained on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """A worker's samples: inputs (blocks, block, 1, SIDE, SIDE), labels (blocks, block); batch: samples of all workers."""
+
+    inputs: Tensor
+    labels: Tensor
+    batch: int
+    seed: int
+
+    def take(self, iteration: int) -> tuple[Tensor, Tensor]:
+        """This worker's samples of an iteration (from 0)."""
+        block = self.labels.shape[1]
+        epoch, step = divmod(iteration, block)
+        order = torch.randperm(block, generator=_stream(self.seed, 3, epoch))
+        at = int(order[step])
+        return self.inputs[:, at], self.labels[:, at]
+
+
+def _stream(seed: int, use: int, number: int = 0) -> torch.Generator:
+    """A random stream of its own for every use of a seed."""
+    return torch.Generator().manual_seed(((seed * 64 + use) * 1_000_003 + number) % (1 << 62))
+
+
+def _synthetic(count: int, seed: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Ten clouds of points that overlap."""
+    centres = torch.randn(CLASSES, SIDE * SIDE, generator=_stream(seed, 1))
+    labels = torch.randint(CLASSES, (count,), generator=rng)
+    points = 0.35 * centres[labels] + torch.randn(count, SIDE * SIDE, generator=rng)
+    return points.view(-1, 1, SIDE, SIDE), labels
+
+
+def _shapes(count: int, seed: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Ten strokes and figures drawn somewhere in a noisy picture."""
+    del seed
+    labels = torch.randint(CLASSES, (count,), generator=rng)
+    shift = torch.randint(-2, 3, (count, 2), generator=rng)
+    y, x = torch.meshgrid(torch.arange(SIDE), torch.arange(SIDE), indexing="ij")
+    dy = y.view(1, SIDE, SIDE) - SIDE // 2 - shift[:, 0].view(-1, 1, 1)
+    dx = x.view(1, SIDE, SIDE) - SIDE // 2 - shift[:, 1].view(-1, 1, 1)
+    near = (dx.abs() <= 3) & (dy.abs() <= 3)
+    ring = torch.maximum(dx.abs(), dy.abs())
+    round_ = dx * dx + dy * dy
+    kinds = torch.stack(
+        [
+            dy == 0, dx == 0, dx == dy, dx == -dy, (dx == 0) | (dy == 0), (dx == dy) | (dx == -dy), ring == 3,
+            ring == 1, (round_ >= 5) & (round_ <= 10), dy.abs() == 2,
+        ],
+        dim=1,
+    )  # fmt: skip
+    drawn = (kinds[torch.arange(count), labels] & near).float()
+    noise = torch.randn(count, SIDE, SIDE, generator=rng)
+    return (drawn + 0.6 * noise).unsqueeze(1), labels
+
+
+MAKERS = {"synthetic": _synthetic, "shapes": _shapes}
+
+
+def shard(kind: str, samples: int, batch: int, part: tuple[int, int], seed: int) -> Shard:
+    """The share (i, n) of the data, in whole blocks."""
+    number, workers = part
+    if batch < workers:
+        raise ContractError(
+            f"--batch is {batch}; with {workers} workers each needs at least one sample of it"
+        )
+    if samples < batch:
+        raise ContractError(f"--samples is {samples}; a batch alone has {batch}")
+    block = samples // batch
+    first, last = number * batch // workers, (number + 1) * batch // workers
+    inputs, labels = MAKERS[kind](block * batch, seed, _stream(seed, 0))
+    return Shard(
+        inputs=inputs.view(batch, block, 1, SIDE, SIDE)[first:last].clone(),
+        labels=labels.view(batch, block)[first:last].clone(),
+        batch=batch,
+        seed=seed,
+    )
+
+
+def held_out(kind: str, seed: int) -> tuple[Tensor, Tensor]:
+    """Samples that no worker trains on."""
+    return MAKERS[kind](HELD_OUT, seed, _stream(seed, 2))

@@ -1,0 +1,36 @@
+"""What a rank tells about itself: a JSON line per iteration, appended to its own file."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import IO
+
+
+class Report:
+    """Lines {"iteration", "seconds", "bytes_sent", "loss", "workers", "at"}, and "accuracy" where it was measured."""
+
+    def __init__(self, path: Path | None, workers: int) -> None:
+        self._workers = workers
+        self._file: IO[str] | None = None
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("a", encoding="utf-8", buffering=1)
+
+    def tell(
+        self, iteration: int, seconds: float, bytes_sent: int, loss: float, accuracy: float | None = None
+    ) -> None:
+        if self._file is None:
+            return
+        line: dict[str, float] = {
+            "iteration": iteration,
+            "seconds": round(seconds, 6),
+            "bytes_sent": bytes_sent,
+            "loss": loss,
+            "workers": self._workers,
+            "at": round(time.time(), 3),
+        }
+        if accuracy is not None:
+            line["accuracy"] = accuracy
+        self._file.write(json.dumps(line) + "\n")
