@@ -9,10 +9,10 @@ from time import process_time
 from typing import Any
 
 from tradewind.maths.market_draw import KINDS
-from tradewind.maths.market_fixed import simulate_payments
+from tradewind.maths.market_fixed import LIGHT, simulate_payments
 from tradewind.maths.market_place import BEST_FIT, WORST_FIT
 from tradewind.studies.dps import GOAL, MUST
-from tradewind.studies.dps_runs import LIGHT, arrays, best_fixed, drawn, non_peeking, sell, sell_fixed
+from tradewind.studies.dps_runs import arrays, best_fixed, drawn, non_peeking, sell, sell_fixed
 
 SEEDS = (1, 2)
 

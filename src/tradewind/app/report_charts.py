@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tradewind.app.report_html import Chart, full, pair
-from tradewind.studies import figures_bars, figures_gantt, figures_map, figures_time, quantities
+from tradewind.studies import (
+    figures_bars,
+    figures_gantt,
+    figures_map,
+    figures_market,
+    figures_time,
+    quantities,
+)
 from tradewind.studies.figures_theme import THEMED, svg
 from tradewind.studies.figures_time import Drawn
 
@@ -62,7 +69,65 @@ def colour(number: int) -> str:
 def numbers(drawn: Sequence[Drawn]) -> list[Sketch]:
     """All charts that compare policies; those that belong together stand side by side."""
     made = (_objective, _completion, _costs, _prices, _use, _queue)
-    return [sketch for make in made if (sketch := make(drawn)) is not None]
+    return [sketch for make in made if (sketch := make(drawn)) is not None] + _market(drawn)
+
+
+def _market(drawn: Sequence[Drawn]) -> list[Sketch]:
+    """Profit and regret over time, acceptance as expected and as it came true; nothing where nobody paid."""
+    if not figures_market.sells(drawn):
+        return []
+    yard = figures_market.yardstick(drawn, figures_market.instants(drawn))
+    entries = _policies(drawn)
+    found = [
+        Sketch(
+            name="profit",
+            heading="Profit over time",
+            label="Curves of the profit so far, one per policy",
+            draw=lambda width: figures_market.profit(drawn, yard, THEMED, width),
+            entries=[*entries, (yard.name, "dash")] if yard else entries,
+            caption="Payments at the instant of sale, minus costs.",
+        )
+    ]
+    if yard is not None:
+        found.append(
+            Sketch(
+                name="regret",
+                heading="Regret over time",
+                label=f"Curves of the profit so far that is missing to {yard.name}, one per policy",
+                draw=lambda width: figures_market.regret(drawn, yard, THEMED, width),
+                entries=entries,
+                caption=f"{yard.name[:1].upper()}{yard.name[1:]}, minus the policy: below zero the policy is ahead.",
+            )
+        )
+    return found + _acceptance(drawn)
+
+
+def _acceptance(drawn: Sequence[Drawn]) -> list[Sketch]:
+    sellers, learners = figures_market.sellers(drawn), figures_market.learners(drawn)
+    found = []
+    if sellers:
+        found.append(
+            Sketch(
+                name="acceptance",
+                heading="Acceptance by price",
+                label="Share of offers taken by unit price, one curve per policy, and what the policy expected",
+                draw=lambda width: figures_market.acceptance(sellers, THEMED, width),
+                entries=[*_policies(sellers), *([("expected by the policy", "dash")] if learners else [])],
+                caption="Offers in ten classes by price, equally many in each.",
+            )
+        )
+    if learners:
+        found.append(
+            Sketch(
+                name="calibration",
+                heading="Acceptance: expected and realised",
+                label="Share of offers taken by the acceptance that the policy expected, with the diagonal",
+                draw=lambda width: figures_market.calibration(learners, THEMED, width),
+                entries=_policies(learners),
+                caption="On the line the policy knows its customers; bars are 95% intervals.",
+            )
+        )
+    return found
 
 
 def _policies(drawn: Sequence[Drawn]) -> list[tuple[str, str]]:

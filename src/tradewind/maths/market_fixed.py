@@ -19,6 +19,7 @@ from tradewind.maths.market_books import (
     plan,
     release_before,
 )
+from tradewind.maths.market_place import WORST_FIT
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -48,6 +49,12 @@ class Search(NamedTuple):
     kicks: int = 4
     jitter: float = 0.12
     seed: int = 0
+
+
+LIGHT = Search(WORST_FIT, levels=(0.35, 0.5), steps=(0.3, 0.12, 0.05), rounds=4, kicks=0)
+"""A search of a few seconds."""
+QUICK = Search(WORST_FIT, levels=(0.45,), steps=(0.3, 0.12, 0.05), rounds=2, kicks=0)
+"""A search of a second or two, for reports and quick studies, which say so."""
 
 
 class _Pace(NamedTuple):
@@ -103,8 +110,13 @@ def _simulate(
     return profit
 
 
-def best_fixed_prices(stream: Stream, cluster: Cluster, budget: Floats, search: Search) -> FixedPrices:
-    """The best unit prices found by coordinate ascent, every trial a full simulation with the true budgets."""
+def best_fixed_prices(
+    stream: Stream, cluster: Cluster, budget: Floats, search: Search, begin: FixedPrices | None = None
+) -> FixedPrices:
+    """The best unit prices found by coordinate ascent, every trial a full simulation with the true budgets.
+
+    With `begin` the search improves these prices instead of starting from the flat levels.
+    """
     longest = max(1.0, float(np.median(stream.spread))) if len(budget) else 1.0
     ratio = np.log(np.maximum(stream.spread, 1) / longest)
     books = open_books(stream, cluster)
@@ -114,8 +126,14 @@ def best_fixed_prices(stream: Stream, cluster: Cluster, budget: Floats, search: 
     pace = _Pace(search.rule, search.with_runtime, search.rounds, search.patience)
     best = np.zeros(kinds_k + kinds_m + 1)
     profit, spent = -1.0, 0
-    for start in range(len(search.levels) + search.kicks):
-        level = search.levels[start] if start < len(search.levels) else 0.0
+    levels = search.levels
+    if begin is not None:
+        levels = ()
+        best[:] = np.concatenate([np.log(begin.p_k), np.log(begin.p_m), [begin.power]])
+        value, spent = _ascend(books, clean, stream, budget, ratio, best, np.array(search.steps[1:]), pace)
+        profit = float(value)
+    for start in range(len(levels) + search.kicks):
+        level = levels[start] if start < len(levels) else 0.0
         jolt = search.jitter * rng.standard_normal(kinds_k + kinds_m)
         log_p = best.copy()
         # The first starts are flat price levels; the later ones shake the best prices found so far.

@@ -97,12 +97,16 @@ def quote(mind: Mind, tuning: Tuning, market: Market, prior: Prior, it: Arrival)
 
 
 @njit(cache=True)
-def reprice(mind: Mind, payment: float) -> None:
-    """Another payment was asked than the one quoted (a floor, a cap, a contract): learn from what was really asked."""
+def reprice(mind: Mind, payment: float) -> float:
+    """Another payment is asked than the one quoted (a floor, a cap, a contract): its expected acceptance.
+
+    The answer will be learned from what was really asked.
+    """
     row = mind.counts[PENDING]
     f = mind.offer[row, 0] - mind.offer[row, 1]
     mind.offer[row, 0] = math.log(max(payment, 1e-12))
     mind.offer[row, 1] = mind.offer[row, 0] - f
+    return float(accept_chance(mind.offer[row, 1], mind.offer[row, 2], mind.law))
 
 
 @njit(cache=True)

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from tradewind.maths.market_books import Cluster, Stream
 from tradewind.maths.market_bound import clairvoyant_bound, fluid_bound
 from tradewind.maths.market_draw import KINDS, MarketSize, draw_market, exchange_us
-from tradewind.maths.market_fixed import Search, best_fixed_prices
+from tradewind.maths.market_fixed import (
+    ACCEPTED,
+    QUICK,
+    Search,
+    best_fixed_prices,
+    fixed_payments,
+    simulate_payments,
+)
 from tradewind.maths.market_place import BEST_FIT, RANDOM, WORST_FIT
 from tradewind.model.errors import InputError
 from tradewind.model.job import Rounds
@@ -84,6 +91,15 @@ def best_prices(
         "median_slots": max(1.0, median),
         "placement": placement,
     }
+
+
+def fixed_price_sales(scenario: Scenario) -> NDArray[np.float64]:
+    """What each job pays (J,) under the best fixed prices of a short search; 0 where it does not buy."""
+    it = arrays_of(scenario)
+    prices = best_fixed_prices(it.stream, it.cluster, it.budget, QUICK)
+    payment = fixed_payments(it.stream, prices)
+    answer = simulate_payments(it.stream, it.cluster, payment, it.budget, QUICK.rule).answer
+    return np.where(answer == ACCEPTED, payment, 0.0)
 
 
 def bfp(scenario: Scenario, given: Mapping[str, Any]) -> dict[str, Any]:

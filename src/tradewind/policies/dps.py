@@ -65,12 +65,18 @@ class Learner(Seller):
         if offered.payment <= 0.0 and fixed is None:
             return -1.0, f"capacity is worth {offered.cost:.4g} to jobs to come, more than any price allowed"
         payment = min(max(offered.payment, self._floor * items), self._cap * items)
-        why = f"expected acceptance {offered.chance:.0%}, capacity cost {offered.cost:.4g}"
+        said = [] if fixed is None else [f"contract price of {order.tenant}"]
         if fixed is not None:
-            payment, why = fixed * items, f"contract price of {order.tenant}"
-        if payment != offered.payment > 0.0:
-            reprice(self.mind, payment)
-        return payment, f"{why}, mark-up {payment - offered.cost:.4g}, expected worth {offered.value:.4g}"
+            payment = fixed * items
+        if offered.payment > 0.0:
+            chance = reprice(self.mind, payment) if payment != offered.payment else offered.chance
+            said.append(f"expected acceptance {chance:.0%}")
+        said += [
+            f"capacity cost {offered.cost:.4g}",
+            f"mark-up {payment - offered.cost:.4g}",
+            f"expected worth {offered.value:.4g}",
+        ]
+        return payment, ", ".join(said)
 
     def unit_prices(self, order: Order, payment: float) -> tuple[float, float]:
         """In the proportion in which the two kinds are worth something, as far as floor and cap allow."""

@@ -12,20 +12,19 @@ import numpy as np
 
 from tradewind.maths.market_demand import accept_chance
 from tradewind.maths.market_draw import KINDS
-from tradewind.maths.market_fixed import ACCEPTED
+from tradewind.maths.market_fixed import ACCEPTED, LIGHT, QUICK
 from tradewind.maths.market_mind import NO_PRICE, YES
 from tradewind.studies.dps_runs import (
-    LIGHT,
     STRONG,
     Knobs,
     Sold,
     best_fixed,
+    bound_of,
     drawn,
-    learn,
-    non_peeking,
+    learned,
     profit_until,
-    sell,
     sell_fixed,
+    sold,
 )
 from tradewind.studies.study import Chart, Effort, Finding, PaperFigure, Row, Study, Word, spread
 
@@ -35,14 +34,18 @@ MUST = dict(zip(KINDS, (0.94, 1.01, 1.08, 1.09, 1.25, 0.95, 1.02, 1.15, 0.85), s
 GOAL = dict(zip(KINDS, (0.98, 1.06, 1.15, 1.16, 1.32, 1.00, 1.10, 1.24, 1.00), strict=True))
 
 
-def _seeds(effort: Effort) -> range:
-    return range(1, 1 + effort.seeds)
+MOST_SEEDS = 5
+"""Seeds of a full study at most: a search for strong fixed prices takes a quarter of a minute, and there are 45 of them."""
+
+
+def _seeds(effort: Effort, most: int = MOST_SEEDS) -> range:
+    return range(1, 1 + min(effort.seeds, most))
 
 
 def _bfp(
     effort: Effort, seed: int, market: str = MARKET, with_runtime: bool = False, jobs: int = 10_000
 ) -> Sold:
-    search = (LIGHT if effort.quick else STRONG)._replace(with_runtime=with_runtime)
+    search = (QUICK if effort.quick else STRONG)._replace(with_runtime=with_runtime)
     return sell_fixed(drawn(market, seed, jobs), best_fixed(market, seed, search, jobs))
 
 
@@ -64,9 +67,9 @@ def regret_rows(effort: Effort) -> list[Row]:
     for seed in _seeds(effort):
         market = drawn(MARKET, seed)
         yard = profit_until(market, _bfp(effort, seed), slots)
-        curves = {name: profit_until(market, sell(market, name, seed), slots) for name in ONLINE}
+        curves = {name: profit_until(market, sold(MARKET, seed, name), slots) for name in ONLINE}
         curves["bfp-tau"] = profit_until(market, _bfp(effort, seed, with_runtime=True), slots)
-        curves["non-peeking bound"] = non_peeking(market) * slots / slots[-1]
+        curves["non-peeking bound"] = bound_of(MARKET, seed) * slots / slots[-1]
         for name, curve in curves.items():
             rows += [
                 {"slot": float(t), "policy": name, "regret": float(y - c)}
@@ -91,12 +94,11 @@ def profit_rows(effort: Effort) -> list[Row]:
     """Profit of each policy as a share of bfp's."""
     rows: list[Row] = []
     for seed in _seeds(effort):
-        market = drawn(MARKET, seed)
         yard = _bfp(effort, seed).outcome.profit
-        profit = {name: sell(market, name, seed).outcome.profit for name in ONLINE}
+        profit = {name: sold(MARKET, seed, name).outcome.profit for name in ONLINE}
         profit["bfp"] = yard
         profit["bfp-tau"] = _bfp(effort, seed, with_runtime=True).outcome.profit
-        profit["non-peeking bound"] = non_peeking(market)
+        profit["non-peeking bound"] = bound_of(MARKET, seed)
         rows += [{"policy": name, "of bfp": value / yard} for name, value in profit.items()]
     return spread(rows, ("policy",), "of bfp")
 
@@ -116,13 +118,14 @@ def judge_profit(rows: Sequence[Row]) -> Finding:
 def jobs_rows(effort: Effort) -> list[Row]:
     """Regret of dps-paper and dps per job, for several numbers of jobs at the same load."""
     rows: list[Row] = []
-    for seed in _seeds(effort):
-        for ratio in effort.pick((0.1, 1.0, 2.0), (0.1, 1.0, 5.0, 10.0)):
-            jobs = int(10_000 * ratio)
-            market = drawn(MARKET, seed, jobs)
-            yard = sell_fixed(market, best_fixed(MARKET, seed, LIGHT, jobs)).outcome.profit
+    for seed in _seeds(effort, 3):
+        for jobs in effort.pick((1_000, 4_000, 10_000), (1_000, 10_000, 30_000)):
+            search = QUICK if effort.quick else LIGHT
+            yard = sell_fixed(
+                drawn(MARKET, seed, jobs), best_fixed(MARKET, seed, search, jobs)
+            ).outcome.profit
             for name in ("dps-paper", "dps"):
-                lost = yard - sell(market, name, seed).outcome.profit
+                lost = yard - sold(MARKET, seed, name, jobs=jobs).outcome.profit
                 rows.append({"jobs": float(jobs), "policy": name, "regret of bfp": lost / yard})
     return spread(rows, ("jobs", "policy"), "regret of bfp")
 
@@ -144,10 +147,10 @@ def judge_jobs(rows: Sequence[Row]) -> Finding:
 def _constant_rows(effort: Effort, name: str, values: tuple[float, ...]) -> list[Row]:
     rows: list[Row] = []
     for seed in _seeds(effort):
-        market, yard = drawn(MARKET, seed), _bfp(effort, seed).outcome.profit
+        yard = _bfp(effort, seed).outcome.profit
         for value in values:
             knobs = Knobs(**{name: value})
-            earned = sell(market, "dps-paper", seed, knobs).outcome.profit
+            earned = sold(MARKET, seed, "dps-paper", knobs).outcome.profit
             rows.append({name: "formula" if value < 0 else f"{value:g}", "regret": yard - earned})
     return spread(rows, (name,), "regret")
 
@@ -174,9 +177,9 @@ def placement_rows(effort: Effort) -> list[Row]:
     """Profit and mean runtime of accepted jobs with the paper's placement, at random, and ours."""
     rows: list[Row] = []
     for seed in _seeds(effort):
-        market, yard = drawn(MARKET, seed), _bfp(effort, seed).outcome.profit
+        yard = _bfp(effort, seed).outcome.profit
         for name in ("dps-paper", "dps-rs", "dps"):
-            out = sell(market, name, seed).outcome
+            out = sold(MARKET, seed, name).outcome
             runtime = float(out.runtime[out.answer == ACCEPTED].mean())
             rows.append({"policy": name, "of bfp": out.profit / yard, "runtime": runtime})
     means = spread(rows, ("policy",), "of bfp")
@@ -202,7 +205,7 @@ def acceptance_rows(effort: Effort) -> list[Row]:
     for name in effort.pick(("balanced", "bimodal"), ("balanced", "km", "drift", "bimodal")):
         chances, answers = [], []
         for seed in _seeds(effort):
-            _, _, mind = learn(drawn(name, seed), seed)
+            _, _, mind = learned(name, seed)
             asked = np.flatnonzero(mind.answer != NO_PRICE)
             chances += [accept_chance(*mind.offer[row, 1:], mind.law) for row in asked]
             answers += [mind.answer[row] == YES for row in asked]
@@ -232,7 +235,7 @@ def judge_acceptance(rows: Sequence[Row]) -> Finding:
 def price_rows(effort: Effort) -> list[Row]:
     """Mean unit price that dps asks over time, for the dearest, the median and the cheapest type of worker."""
     market = drawn("drift", 1)
-    _, asked, _ = learn(market, 1)
+    _, asked, _ = learned("drift", 1)
     unit = asked / (market.d_k + market.d_m)
     kinds = np.arange(len(market.bps_k))
     mean = np.array([unit[(market.k == k) & (asked > 0)].mean() for k in kinds])
@@ -269,11 +272,11 @@ def market_rows(effort: Effort) -> list[Row]:
     """Profit over strong bfp in the nine markets."""
     rows: list[Row] = []
     for name in KINDS:
-        for seed in _seeds(effort):
-            market, yard = drawn(name, seed), _bfp(effort, seed, name).outcome.profit
-            profit = {p: sell(market, p, seed).outcome.profit for p in ONLINE}
+        for seed in _seeds(effort, effort.pick(1, MOST_SEEDS)):
+            yard = _bfp(effort, seed, name).outcome.profit
+            profit = {p: sold(name, seed, p).outcome.profit for p in ONLINE}
             profit["bfp-tau"] = _bfp(effort, seed, name, with_runtime=True).outcome.profit
-            profit["non-peeking bound"] = non_peeking(market)
+            profit["non-peeking bound"] = bound_of(name, seed)
             rows += [{"market": name, "policy": p, "of bfp": v / yard} for p, v in profit.items()]
     return spread(rows, ("market", "policy"), "of bfp")
 

@@ -42,8 +42,6 @@ from tradewind.maths.market_run import simulate_learner
 Floats = NDArray[np.float64]
 
 STRONG = Search(WORST_FIT)
-LIGHT = Search(WORST_FIT, levels=(0.35, 0.5), steps=(0.3, 0.12, 0.05), rounds=4, kicks=0)
-"""A search of a few seconds for quick studies: its prices are one to three percent worse, and studies say so."""
 MODES = {"dps-paper": UCB, "dps-simple": UCB, "top": WINDOW, "random": UNIFORM, "dps-rs": UCB}
 
 
@@ -62,9 +60,9 @@ class Knobs(NamedTuple):
 
 
 @cache
-def drawn(market: str, seed: int, jobs: int = 10_000, slots: int = 10_000) -> MarketDraw:
+def drawn(market: str, seed: int, jobs: int = 10_000) -> MarketDraw:
     """A market of the generator."""
-    return draw_market(KINDS[market], seed, MarketSize(jobs=jobs, slots=slots))
+    return draw_market(KINDS[market], seed, MarketSize(jobs=jobs))
 
 
 def arrays(market: MarketDraw) -> tuple[Stream, Cluster]:
@@ -109,13 +107,34 @@ def sell_fixed(market: MarketDraw, prices: FixedPrices, rule: int = WORST_FIT) -
 
 
 @cache
-def best_fixed(
-    market: str, seed: int, search: Search, jobs: int = 10_000, slots: int = 10_000
-) -> FixedPrices:
-    """The best fixed prices in hindsight."""
-    data = drawn(market, seed, jobs, slots)
+def best_fixed(market: str, seed: int, search: Search, jobs: int = 10_000) -> FixedPrices:
+    """The best fixed prices in hindsight; those that follow the runtime are found from those that do not."""
+    data = drawn(market, seed, jobs)
     stream, cluster = arrays(data)
-    return best_fixed_prices(stream, cluster, data.budget, search)
+    if not search.with_runtime:
+        return best_fixed_prices(stream, cluster, data.budget, search)
+    plain = best_fixed(market, seed, search._replace(with_runtime=False), jobs)
+    return best_fixed_prices(stream, cluster, data.budget, search._replace(kicks=min(search.kicks, 1)), plain)
+
+
+@cache
+def sold(market: str, seed: int, policy: str, knobs: Knobs | None = None, jobs: int = 10_000) -> Sold:
+    """One online seller in a market of the generator; figures share what they have in common."""
+    if policy == "dps":
+        return learned(market, seed, jobs)[0]
+    return sell(drawn(market, seed, jobs), policy, seed, knobs)
+
+
+@cache
+def learned(market: str, seed: int, jobs: int = 10_000) -> tuple[Sold, Floats, Mind]:
+    """Our learner in a market of the generator."""
+    return learn(drawn(market, seed, jobs), seed)
+
+
+@cache
+def bound_of(market: str, seed: int) -> float:
+    """The non-peeking bound of a market of the generator."""
+    return non_peeking(drawn(market, seed))
 
 
 def non_peeking(market: MarketDraw) -> float:

@@ -110,7 +110,7 @@ def utilisation(drawn: Sequence[Drawn], theme: Theme, width: float) -> Any:
 
 def queue(drawn: Sequence[Drawn], theme: Theme, width: float) -> Any:
     """Jobs that wait without workers over time, one line per policy."""
-    figure, axes = _single(width)
+    figure, axes = single(width)
     draw_queue(axes, drawn, theme)
     return figure
 
@@ -136,7 +136,8 @@ def has_queue(drawn: Sequence[Drawn]) -> bool:
     return any(float(d.facts.queue(edges).max(initial=0.0)) > 1e-3 for d in drawn)
 
 
-def _single(width: float, height: float = 246) -> tuple[Any, Any]:
+def single(width: float, height: float = 246) -> tuple[Any, Any]:
+    """A figure with one set of axes."""
     figure = canvas(width, height)
     axes = figure.add_axes((46 / width, 40 / height, 1 - 60 / width, 1 - 64 / height))
     return figure, axes
@@ -144,7 +145,7 @@ def _single(width: float, height: float = 246) -> tuple[Any, Any]:
 
 def completion(drawn: Sequence[Drawn], theme: Theme, width: float) -> Any:
     """Share of all jobs that arrived and are completed within a time; a curve that ends below 100% left jobs out."""
-    figure, axes = _single(width)
+    figure, axes = single(width)
     draw_completion(axes, drawn, theme)
     return figure
 
