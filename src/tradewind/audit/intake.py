@@ -62,7 +62,11 @@ def rules_for(job: Job) -> tuple[Rule, ...]:
 
 
 class Intake:
-    """Books of its own. `measured` worlds own their progress, so completion times are not predicted there."""
+    """Books of its own.
+
+    measured  the world runs programs and measures them: when a fixed job or a job of rounds is done, and how far it is, only
+              its ranks can say; any job may be done, or given up, before its time. Everything else holds as it does elsewhere.
+    """
 
     def __init__(self, scenario: Scenario, *, measured: bool = False) -> None:
         self._scenario, self._setup, self._measured = scenario, scenario.setup, measured
@@ -127,7 +131,7 @@ class Intake:
         at = event.at_us
         if at < self._now:
             found.append(Violation("time.forward", detail=f"{event.kind} at {at} us, after {self._now}"))
-        if at > self._alarm and not self._measured:
+        if at > self._alarm:
             self._missed(at, found)
         self._unanswered(found)
 
@@ -151,7 +155,7 @@ class Intake:
             )
 
     def _ring(self, event: Event, found: list[Violation]) -> None:
-        if event.at_us != self._timer and not self._measured:
+        if event.at_us != self._timer:
             found.append(Violation("time.timer", detail=f"a timer at {event.at_us} us, which nobody set"))
         self._timer = OPEN
         self._set_alarm()
@@ -188,9 +192,10 @@ class Intake:
         if record is None or record.is_over:
             found.append(Violation("time.finish", detail=f"job {event.job} finished without being there"))
             return
-        if not self._measured:
+        if not self._is_measured(record):
             due = self._work.finish_us(record)
-            if due != event.at_us:
+            early = self._measured and (due is None or event.at_us < due)
+            if due != event.at_us and not early:
                 detail = f"finished at {event.at_us} us; by its plan the work is done at {due}"
                 amount = 0 if due is None else (event.at_us - due) / 1e6
                 found.append(
@@ -203,7 +208,7 @@ class Intake:
         record.steps = ()
         if record.job.hold == "until":
             self._let_go(record)
-        if 0 <= record.promise_us < event.at_us and record.void_slot < 0:
+        if 0 <= record.promise_us < event.at_us and record.void_slot < 0 and not self._measured:
             detail = f"finished at {event.at_us} us; promised was {record.promise_us}"
             found.append(Violation("market.promise", record.job.id, detail=detail))
 
@@ -237,7 +242,8 @@ class Intake:
 
     def _leave(self, record: Record, event: Event, found: list[Violation]) -> None:
         due = self._leaves_us(record)
-        if event.at_us != due and not self._measured:
+        early = self._measured and (due is None or event.at_us < due)
+        if event.at_us != due and not early:
             detail = f"left at {event.at_us} us; it leaves at {due}"
             found.append(Violation("time.left", record.job.id, detail=detail))
         self._served(record, (event.at_us - 1) // self._setup.slot_us, found)
@@ -262,9 +268,7 @@ class Intake:
         if (v := rules_market.choice(self._setup, record, mine, -1)) is not None:
             found.append(v)
         self._settle(record, event.at_us)
-        if not self._measured and record.done != event.value:
-            detail = f"{event.value} is reported as done; the steps did {record.done}"
-            found.append(Violation("work.done", record.job.id, detail=detail))
+        self._check_done(record, event.value, found)
         record.state = event.kind
         self._let_go(record)
         self._streams.discard(event.job)
@@ -277,28 +281,45 @@ class Intake:
         if record.is_over:  # finished, its resources not yet released
             self._let_go(record)
             return
-        due = self._work.finish_us(record) if not self._measured else None
+        due = self._work.finish_us(record) if not self._is_measured(record) else None
         if due is not None and due <= event.at_us:
             detail = f"the work was done at {due} us, but the job never finished"
             found.append(Violation("work.finish", record.job.id, detail=detail))
         leaves = self._leaves_us(record)
-        if leaves is not None and leaves <= event.at_us and not self._measured:
+        if leaves is not None and leaves <= event.at_us:
             found.append(
                 Violation("time.left", record.job.id, detail=f"it leaves at {leaves} us, but never did")
             )
-        if 0 <= record.promise_us <= event.at_us and record.void_slot < 0:
+        if 0 <= record.promise_us <= event.at_us and record.void_slot < 0 and not self._measured:
             detail = f"promised for {record.promise_us} us, but never finished"
             found.append(Violation("market.promise", record.job.id, detail=detail))
         self._served(
             record, event.at_us // self._setup.slot_us - 1, found
         )  # earlier slots were closed in time
         self._settle(record, event.at_us)
-        if not self._measured and record.done != event.value:
-            detail = f"{event.value} is reported as done; the steps did {record.done}"
-            found.append(Violation("work.done", record.job.id, detail=detail))
+        self._check_done(record, event.value, found)
         self._let_go(record)
         record.state = "unfinished"
         self._streams.discard(event.job)
+
+    def _is_measured(self, record: Record) -> bool:
+        """Whether only the job's ranks know how far it is; worker-slots and chunks are counted by the plan."""
+        work = record.job.work
+        return self._measured and (
+            isinstance(work, Fixed) or (isinstance(work, Rounds) and work.unit == "round")
+        )
+
+    def _check_done(self, record: Record, value: int, found: list[Violation]) -> None:
+        """Work done is what the steps did; where it is measured, anything from nothing to all."""
+        if self._is_measured(record):
+            most = value if record.total is None else record.total
+            if not 0 <= value <= most:
+                detail = f"{value} is measured as done; there is {most} to do"
+                found.append(Violation("work.done", record.job.id, amount=value - most, detail=detail))
+            record.done = value
+        elif record.done != value:
+            detail = f"{value} is reported as done; the steps did {record.done}"
+            found.append(Violation("work.done", record.job.id, detail=detail))
 
     # ------------------------------------------------------------------ slots and data
     def _close_slot(self, event: Event, found: list[Violation]) -> None:
@@ -373,12 +394,12 @@ class Intake:
     def _void(self, record: Record, event: Event, found: list[Violation]) -> None:
         """A plan is cancelled: it had to be, and the job keeps what it did until the slot began (failure) or all."""
         now, failed = event.at_us, self._voids.pop(event.job, None)
-        if failed is None and not self._measured:
+        if failed is None:
             found.append(Violation("time.void", record.job.id, detail="its plan could have gone on"))
         self._work.mark(record, now)
         self._settle(record, now)
         kept = record.mark_done if failed and not isinstance(record.job.work, Dataset) else record.done
-        if self._measured:
+        if self._is_measured(record) and 0 <= event.value <= (record.total or event.value):
             kept = event.value
         elif event.value != kept:
             detail = f"work kept is {event.value}; it was {kept}"

@@ -147,7 +147,7 @@ def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instan
     plans = _read_plans(tables)
     quotes = _read_quotes(tables, plans)
     decisions = _read_decisions(tables, plans)
-    facts = _Facts(scenario)
+    facts = Facts(scenario)
     groups: dict[int, tuple[list[Event], list[Event]]] = {}
     rows = zip(*(tables["events"][c] for c in ("at_us", "kind", "job", "value")), strict=True)
     for at_us, kind, job, value in rows:
@@ -160,7 +160,7 @@ def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instan
         yield Instant(at_us, tuple(before), tuple(quotes.get(at_us, ())), by_time.get(at_us), tuple(after))
 
 
-class _Facts:
+class Facts:
     """Gives events back what the file does not repeat."""
 
     def __init__(self, scenario: Scenario) -> None:

@@ -89,6 +89,16 @@ class Ledger:
         self._new = []
         self.events = self._new
 
+    def unsee(self, events: Sequence[Event]) -> None:
+        """The policy was called in vain: it will hear of these events again."""
+        self._new = [*events, *self._new]
+        self.events = self._new
+
+    def last_step(self, job: int) -> Step | None:
+        """The last step of a job's plan, even where it is over."""
+        plan = self._plans.get(job)
+        return plan.steps[-1] if plan is not None else None
+
     def commit(self, decision: Decision) -> None:
         """Books what an audited decision changes."""
         for plan in decision.plans:

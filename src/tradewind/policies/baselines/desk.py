@@ -57,7 +57,7 @@ class Desk:
                 if facts.hold == "through":
                     self._through.add(job)
                 self.enter(job, shape, facts)
-            elif kind == "finished":
+            elif kind in ("finished", "ended"):  # ended: a live job that was given up
                 self.leave(job)
                 if not self._through or job not in self._through:
                     cluster.give(job)
