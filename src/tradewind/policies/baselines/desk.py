@@ -59,7 +59,7 @@ class Desk:
                 self.enter(job, shape, facts)
             elif kind in ("finished", "ended"):  # ended: a live job that was given up
                 self.leave(job)
-                if not self._through or job not in self._through:
+                if kind == "ended" or not self._through or job not in self._through:
                     cluster.give(job)
                     self.freed = True
             elif kind == "released":
