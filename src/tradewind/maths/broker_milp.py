@@ -59,11 +59,12 @@ class _Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """Columns of one job in one slot: workers y, server s, presence v, each (R,)."""
+    """Columns of one job in one slot: workers y, server s, presence v, each (R,); its spend as (column, list USD)."""
 
     y: Ints
     s: Ints
     v: Ints
+    spend: list[tuple[int, float]]
 
 
 def _job(out: _Columns, slot: Slot, i: int) -> _Job:
@@ -78,12 +79,16 @@ def _job(out: _Columns, slot: Slot, i: int) -> _Job:
     out.row(1.0, 1.0, [(c, 1.0) for c in s])
     most = float(slot.most_workers[i]) if slot.most_workers[i] >= 0 else inf
     out.row(float(need), most, [(c, 1.0) for c in y])
+    listed = slot.tiers.usd[:, :, 0]
+    spend = list(zip(y.tolist(), (listed @ slot.worker[i]).tolist(), strict=True))
+    spend += zip(s.tolist(), (listed @ slot.server[i]).tolist(), strict=True)
     into: list[list[tuple[int, float]]] = [[] for _ in range(sites)]
     chunk = float(slot.chunk[i])  # data in chunks: bytes would leave the program badly scaled
     for r in np.flatnonzero(slot.data[i] > 0.0).tolist():
         amount = float(slot.data[i, r]) / chunk
         flow = [out.new(float(slot.move_usd[r, q]) * chunk, amount if ok[q] else 0.0) for q in range(sites)]
         out.row(amount, amount, [(c, 1.0) for c in flow])
+        spend += [(c, out.cost[c]) for c in flow]
         for q in range(sites):
             into[q].append((flow[q], -1.0))
     for r in range(sites):
@@ -92,21 +97,22 @@ def _job(out: _Columns, slot: Slot, i: int) -> _Job:
         out.row(0.0, inf, [(int(v[r]), 1.0), (int(s[r]), -1.0)])
         out.row(0.0, inf, [(int(v[r]), float(max(need, 1))), (int(y[r]), -1.0)])
         out.row(-inf, 0.0, [(int(v[r]), 1.0), (int(y[r]), -1.0), (int(s[r]), -1.0)])
-    _traffic(out, slot, i, y, s)
-    return _Job(y, s, v)
+    spend += [(c, out.cost[c]) for c in _traffic(out, slot, i, y, s)]
+    return _Job(y, s, v, spend)
 
 
-def _traffic(out: _Columns, slot: Slot, i: int, y: Ints, s: Ints) -> None:
+def _traffic(out: _Columns, slot: Slot, i: int, y: Ints, s: Ints) -> list[int]:
     """g_rr' >= 0 connections with sum over r' = y_r and g_rr' <= N s_r': every worker talks to the one server."""
     need = float(slot.needed[i])
     sites = slot.shape[1]
-    if need == 0:
-        return
-    for r in range(sites):
+    found: list[int] = []
+    for r in range(sites) if need else ():
         g = [out.new(float(slot.traffic[i] * slot.talk_usd[r, q]), need) for q in range(sites)]
+        found += g
         out.row(0.0, 0.0, [(int(y[r]), -1.0), *((c, 1.0) for c in g)])
         for q in range(sites):
             out.row(-float("inf"), 0.0, [(g[q], 1.0), (int(s[q]), -need)])
+    return found
 
 
 def _rent(out: _Columns, slot: Slot, jobs: Sequence[_Job]) -> None:
@@ -132,8 +138,16 @@ def _rent(out: _Columns, slot: Slot, jobs: Sequence[_Job]) -> None:
                 out.row(-inf, 0.0, [(c, 1.0), (u, -most)])
 
 
+Cap = tuple[Sequence[tuple[int, int]], float]
+"""Jobs as (slot, place in it), and the most that they may spend together at list price, USD."""
+
+
 def solve_exactly(
-    slots: Sequence[Slot], follows: Sequence[Ints] | None = None, nodes: int = 200_000, gap: float = 1e-6
+    slots: Sequence[Slot],
+    follows: Sequence[Ints] | None = None,
+    nodes: int = 200_000,
+    gap: float = 1e-6,
+    caps: Sequence[Cap] = (),
 ) -> Proof:
     """Minimise the cost of all slots together; ``nodes`` of branch and bound at most.
 
@@ -151,10 +165,14 @@ def solve_exactly(
             for r in range(slot.shape[1]):
                 if last < 0:
                     out.cost[job.v[r]] = 0.0 if slot.deployed[i, r] else float(slot.deploy_usd[i])
+                    job.spend.append((int(job.v[r]), out.cost[job.v[r]]))
                 else:
                     z = out.new(float(slot.deploy_usd[i]), 1.0)
+                    job.spend.append((z, float(slot.deploy_usd[i])))
                     out.row(0.0, inf, [(z, 1.0), (int(job.v[r]), -1.0), (int(jobs[t - 1][last].v[r]), 1.0)])
         jobs.append(mine)
+    for members, usd in caps:
+        out.row(-inf, usd, [entry for t, i in members for entry in jobs[t][i].spend])
     return _run(out, jobs, nodes, gap)
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from tradewind.maths.broker_books import books
 from tradewind.maths.broker_bound import lower_bound
-from tradewind.maths.broker_milp import Proof, solve_exactly
+from tradewind.maths.broker_limits import clashes
+from tradewind.maths.broker_milp import Cap, Proof, solve_exactly
 from tradewind.maths.broker_sites import Prices, Sites, Weights, make_slot, read_sites, scaled
 from tradewind.maths.broker_slot import Bools, Ints, Slot
 from tradewind.model.job import Job, Stream
@@ -25,10 +26,14 @@ ROUNDS, NODES = 30, 6000
 
 
 def bound(scenario: Scenario) -> Bound | None:
-    """Lower bound on the cost of processing every job; None where jobs could be refused or prices are not covered."""
+    """Lower bound on the cost of any run that turns nobody away; None where there is none or prices are not covered."""
     if not covered(scenario):
         return None
-    value = sum(lower_bound(slot, ROUNDS, NODES).lower for slot, _, _ in slots_of(scenario))
+    value = 0.0
+    for slot, _, _ in slots_of(scenario):
+        if clashes(slot):
+            return None
+        value += lower_bound(slot, ROUNDS, NODES).lower
     return Bound(value=value, sense="min", kind="certified")
 
 
@@ -40,8 +45,8 @@ def chord_bound(scenario: Scenario) -> float:
 def covered(scenario: Scenario) -> bool:
     """Whether the bound holds: stream jobs with one server site, concave rent, linear egress, no failures.
 
-    Limits (capacity, residency, most workers) only raise the optimum. A job that the limits make impossible would be
-    refused and cost nothing, so scenarios with finite capacity or limited workers are not covered.
+    Residency, most workers and what of a job fits a site at all are in the bound; the capacity that jobs share and
+    spend caps are left out, which can only lower it. It says nothing about runs that turn somebody away.
     """
     setup = scenario.setup
     if setup.objective != "cost_usd" or not scenario.jobs:
@@ -52,9 +57,7 @@ def covered(scenario: Scenario) -> bool:
         return False
     if any(len(tariff.usd) > 1 for tariff in setup.egress.values()):
         return False
-    if any(change.kind not in ("price", "egress") for change in scenario.changes):
-        return False
-    return all(amount >= UNLIMITED for node in setup.nodes for amount in node.capacity_milli)
+    return all(change.kind in ("price", "egress") for change in scenario.changes)
 
 
 def slots_of(scenario: Scenario, *, first_only: bool = True) -> Iterator[tuple[Slot, tuple[Job, ...], int]]:
@@ -107,8 +110,27 @@ def _prices(scenario: Scenario, sites: Sites, start: int) -> Prices:
 
 
 def exact(scenario: Scenario, nodes: int = 200_000) -> Proof:
-    """The offline optimum of a small scenario by mixed-integer programming over all slots."""
-    return solve_exactly(*_chained(list(slots_of(scenario, first_only=False))), nodes)
+    """The offline optimum of a small scenario by mixed-integer programming over all slots, with all its limits."""
+    rows = list(slots_of(scenario, first_only=False))
+    return solve_exactly(*_chained(rows), nodes, caps=_caps(scenario, rows))
+
+
+def _caps(scenario: Scenario, rows: Sequence[tuple[Slot, tuple[Job, ...], int]]) -> list[Cap]:
+    """Spend caps as rows of the program: one per tenant and slot, one per tenant."""
+    found: list[Cap] = []
+    for tenant in sorted({job.tenant for job in scenario.jobs}):
+        cap = scenario.setup.cap_of(tenant)
+        if cap is None:
+            continue
+        mine = [
+            [(t, i) for i, job in enumerate(jobs) if job.tenant == tenant]
+            for t, (_, jobs, _) in enumerate(rows)
+        ]
+        if cap.slot_usd is not None:
+            found += [(members, cap.slot_usd) for members in mine if members]
+        if cap.total_usd is not None:
+            found.append(([pair for members in mine for pair in members], cap.total_usd))
+    return found
 
 
 def _chained(rows: Sequence[tuple[Slot, tuple[Job, ...], int]]) -> tuple[list[Slot], list[Ints]]:

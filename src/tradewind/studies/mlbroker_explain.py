@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def _absence(scenario: Scenario, run: Run, job_id: str) -> str:
     verdicts = run.tables["verdicts"]
     for row, job, reason in zip(verdicts["decision"], verdicts["job"], verdicts["reason"], strict=True):
         if job == index:
-            at_us = int(run.tables["decisions"]["at_us"][int(row)])
+            at_us = cast(int, run.tables["decisions"]["at_us"][cast(int, row)])
             return f"it was turned away in slot {at_us // scenario.setup.slot_us}: {reason}"
     return "it was not there"
 
