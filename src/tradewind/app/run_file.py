@@ -106,6 +106,7 @@ def _header(run: Run) -> dict[str, Any]:
         "params": _ordered(plain_values(run.params)),
         "seed": int(run.seed),
         "version": run.version,
+        **({} if run.world == "simulated" else {"world": run.world}),
         "objective": {
             "name": run.objective,
             "value": _measure(run.metrics.get(run.objective, math.nan)),
@@ -228,5 +229,6 @@ def _run(file: RunFile, tables: Mapping[str, Table], timings: Timings | None) ->
         tables=tables,
         bound=_bound(file.bound),
         certificates=tuple(file.certificates),
+        world=file.world,
         timings=timings,
     )

@@ -8,6 +8,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema
 
 from tradewind.app.quantities import Count, Flag, Measure, Name, PlainObject, Text, Whole, rule
 from tradewind.app.schemas_scenario import Strict
+from tradewind.model.result import WorldName
 from tradewind.model.setup import Objective
 from tradewind.model.tables import ColumnType
 
@@ -97,6 +98,10 @@ class RunFile(Strict):
     params: PlainObject = Field(description="parameters of the policy; its page gives their units")
     seed: Whole = Field(description="seed of all random streams (a number)")
     version: Text = Field(description="version of Tradewind that wrote the file")
+    world: WorldName = Field(
+        default="simulated",
+        description="simulated; or processes: completions and progress of fixed jobs and rounds are measured",
+    )
     objective: ObjectiveFile = Field(description="what the run was measured by")
     metrics: dict[Name, Measure] = Field(
         description="metric -> value; the unit ends the name; null: undefined, 'inf' and '-inf': unbounded"

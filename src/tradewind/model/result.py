@@ -53,13 +53,17 @@ class Timings:
     decide_p99: float
 
 
+WorldName = Literal["simulated", "processes"]
 Column = list[int] | list[float] | list[str]
 Table = Mapping[str, Column]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A finished run: header, metrics, tables (see docs/formats.md), audit, certificates."""
+    """A finished run: header, metrics, tables (see docs/formats.md), audit, certificates.
+
+    world  simulated, or processes: completions and progress of fixed jobs and rounds were measured
+    """
 
     scenario_hash: str
     scenario_name: str
@@ -73,6 +77,7 @@ class Run:
     tables: Mapping[str, Table]
     bound: Bound | None = None
     certificates: tuple[Mapping[str, Any], ...] = ()
+    world: WorldName = "simulated"
     timings: Timings | None = field(default=None, compare=False)
 
     @property

@@ -125,6 +125,26 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         ),
         "value_usd": ("float", "what the customer gained, before payment"),
     },
+    "attempts": {
+        "job": ("int", "whose ranks were started (live runs only)"),
+        "number": ("int", "0 for the first attempt of the job, 1 for the next, …"),
+        "slot": ("int", "the slot in which it began"),
+        "at_us": ("int", "when it began"),
+        "ended_us": ("int", "when the last rank had ended; -1: still running"),
+        "workers": ("int", "how many"),
+        "places": ("str", "ranks in order: ps@a 2@b = parameter server at a, two workers at b"),
+        "why": ("str", "how it ended: complete, moved, paused, the run is over, or failed: and the reason"),
+        "iterations": ("int", "reported by the rank that reported most"),
+        "measured_s": ("float", "median seconds of an iteration by the wall clock; 0: none reported"),
+        "predicted_s": ("float", "seconds of an iteration by the model, on the same clock; 0: it has none"),
+        "bytes_sent": ("float", "bytes that all ranks reported as sent"),
+        "loss": ("float", "the last that was reported"),
+    },
+    "alarms": {
+        "at_us": ("int", "when (live runs only)"),
+        "job": ("int", "the job concerned, or -1"),
+        "text": ("str", "what a person should know"),
+    },
     "bills": {
         "tenant": ("str", "the tenant, '' where the scenario has none"),
         "kind": (

@@ -58,11 +58,20 @@ def simulate(
     loop = Loop(world, Ledger(scenario.setup), audit, journal, policy, spec)
     with _rare_collections():
         loop.run(progress)
-    run = Run(
+    run = settle(scenario, unsettled(scenario, spec, values, seed, journal))
+    report = audit.close()
+    if found := report.violations + compare(report.metrics, run.metrics):
+        raise Refused(found)
+    return timed(run, perf_counter() - begin, loop.decide_s)
+
+
+def unsettled(scenario: Scenario, spec: Spec, params: Mapping[str, Any], seed: int, journal: Journal) -> Run:
+    """A run that has only its journal."""
+    return Run(
         scenario_hash=scenario_hash(scenario),
         scenario_name=scenario.name,
         policy=spec.name,
-        params=values,
+        params=params,
         seed=seed,
         version=__version__,
         objective=scenario.setup.objective,
@@ -74,11 +83,6 @@ def simulate(
             for at, c in journal.certificates
         ),
     )
-    run = settle(scenario, run)
-    report = audit.close()
-    if found := report.violations + compare(report.metrics, run.metrics):
-        raise Refused(found)
-    return _timed(run, perf_counter() - begin, loop.decide_s)
 
 
 @contextmanager
@@ -94,6 +98,7 @@ def _rare_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-def _timed(run: Run, total_s: float, decide_s: list[float]) -> Run:
+def timed(run: Run, total_s: float, decide_s: list[float]) -> Run:
+    """A run with its wall-clock times (seconds)."""
     p50, p99 = (float(q) for q in np.quantile(decide_s, [0.5, 0.99])) if decide_s else (0.0, 0.0)
     return replace(run, timings=Timings(total=total_s, decide_p50=p50, decide_p99=p99))
