@@ -39,7 +39,9 @@ PIN = 1000
 """Priority of the rules that pin paths; the main table is asked at 32766."""
 TABLE = 100
 """Routing table TABLE + k hands everything to neighbour k."""
-BURST_BYTES = 16_000
+BURST_S = 0.001
+BURST_LEAST_BYTES = 5_000
+"""What a link that was idle sends at once: enough that a late timer costs nothing, little beside a model."""
 QUEUE_S = 0.03
 QUEUE_LEAST_BYTES = 64_000
 SETTINGS = {
@@ -267,9 +269,10 @@ def _classes(near: Mapping[int, int]) -> str:
     lines = [f"qdisc add dev {INTERFACE} root handle 1: htb default 0"]
     for other, bps in sorted(near.items()):
         queue = max(QUEUE_LEAST_BYTES, int(bps * QUEUE_S / 8))
+        burst = max(BURST_LEAST_BYTES, int(bps * BURST_S / 8))
         lines += [
             f"class add dev {INTERFACE} parent 1: classid 1:{other + 1:x} htb rate {bps}bit ceil {bps}bit "
-            f"burst {BURST_BYTES} cburst {BURST_BYTES} quantum {MTU_BYTES + FRAME_BYTES}",
+            f"burst {burst} cburst {burst} quantum {MTU_BYTES + FRAME_BYTES}",
             f"qdisc add dev {INTERFACE} parent 1:{other + 1:x} bfifo limit {queue}",
             f"filter add dev {INTERFACE} parent 1: protocol ip u32 match u32 0x{_mac_tail(other)} 0xffffffff at -12 "
             f"flowid 1:{other + 1:x}",
