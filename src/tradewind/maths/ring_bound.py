@@ -9,7 +9,7 @@ from numba import njit
 
 from tradewind.maths.ring_columns import lagrangian, relax
 from tradewind.maths.ring_gains import envelope
-from tradewind.maths.ring_price import cheapest
+from tradewind.maths.ring_price import cheapest, most_workers
 from tradewind.maths.ring_slot import Floats, Ints, Prices, Slot
 
 BUCKETS = 8
@@ -33,6 +33,9 @@ def embeddable(
     result = np.zeros((count, widest + 1), np.bool_)
     for i in range(count):
         row = open_[i] if open_.shape[0] > 0 else everywhere
+        if _one_rack(room, link, first, need[i], band[i], widest, row):
+            result[i] = True
+            continue
         cheapest(
             room, link, first, trunk, window, need[i], band[i], widest, nothing, nothing, gate, row,
             cost, kind, where, inner, pick, outer, part,
@@ -40,6 +43,21 @@ def embeddable(
         for k in range(widest + 1):
             result[i, k] = cost[k] < np.inf
     return result
+
+
+@njit(cache=True)
+def _one_rack(
+    room: Ints, link: Ints, first: Ints, need: Ints, band: int, widest: int, row: np.ndarray
+) -> bool:
+    """Whether one of the first racks holds a ring of `widest`, and with it rings of all sizes."""
+    for g in range(min(4, first.size - 1)):
+        reach = 0
+        for s in range(first[g], first[g + 1]):
+            if link[s] >= band and (row.size == 0 or row[s] != 0):
+                reach += most_workers(room[s], need, widest)
+                if reach >= widest:
+                    return True
+    return False
 
 
 def possible(slot: Slot) -> Slot:

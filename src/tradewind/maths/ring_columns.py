@@ -156,11 +156,17 @@ def mixed(a: Prices, b: Prices, part: float) -> Prices:
 
 
 def relax(
-    slot: Slot, start: list[Rings], *, gap: float = 1e-4, rounds: int = 200, smooth: float = 0.6
+    slot: Slot,
+    start: list[Rings],
+    *,
+    gap: float = 1e-4,
+    rounds: int = 200,
+    smooth: float = 0.6,
+    known: float = np.inf,
 ) -> Relaxed:
     """Column generation from the rings in `start` until bound <= value · (1 + gap), with smoothed duals.
 
-    smooth: weight of the prices of the best bound so far; where smoothed prices find no new ring, the plain duals are
+    known: another upper bound; once the LP's value meets it, better prices cannot lower the bound. smooth: weight of the prices of the best bound so far; where smoothed prices find no new ring, the plain duals are
     tried, so that the end is exact.
     """
     master = Master(slot)
@@ -185,11 +191,11 @@ def relax(
             if bound < best:
                 best, hope, kept, centre = bound, reduced, tried, tried
             fresh = master.add(found, np.flatnonzero(reduced > 0.0))
-            if fresh or best <= value * (1 + gap):
+            if fresh or min(best, known) <= value * (1 + gap):
                 break
         if centre is None:
             centre = prices
-        if best <= value * (1 + gap) or not fresh:
+        if min(best, known) <= value * (1 + gap) or not fresh:
             break
     return Relaxed(
         bound=best, prices=kept, hope=hope, columns=master.columns, job=np.array(master.job, np.int64),

@@ -207,31 +207,64 @@ def _random(seed: Any) -> Any:
 
 
 @njit(cache=True)
-def _ruin(facts: Any, rings: Any, seed: Any, window: Ints, spot: int, most: int, out: Ints) -> int:
-    """Up to `most` jobs to take out: those on server `spot`, then others of the window at random."""
-    first = facts[0]
-    server, _, size = rings
-    low, high = first[window[0]], first[window[0] + 1]
+def _enter(lists: Any, rings: Any, i: int) -> None:
+    """Puts the ring of job i into the lists of its servers.
+
+    lists: head (S,) first entry of a server, after and before (I · N,) its neighbours; entry i · N + j is the j-th
+    server of job i; -1 is none.
+    """
+    head, after, before = lists
+    server = rings[0]
+    width = server.shape[1]
+    for j in range(width):
+        s = server[i, j]
+        if s < 0:
+            break
+        entry = i * width + j
+        after[entry], before[entry] = head[s], -1
+        if head[s] >= 0:
+            before[head[s]] = entry
+        head[s] = entry
+
+
+@njit(cache=True)
+def _leave(lists: Any, rings: Any, i: int) -> None:
+    """Takes the ring of job i out of the lists of its servers."""
+    head, after, before = lists
+    server = rings[0]
+    width = server.shape[1]
+    for j in range(width):
+        s = server[i, j]
+        if s < 0:
+            break
+        entry = i * width + j
+        if before[entry] >= 0:
+            after[before[entry]] = after[entry]
+        else:
+            head[s] = after[entry]
+        if after[entry] >= 0:
+            before[after[entry]] = before[entry]
+
+
+@njit(cache=True)
+def _ruin(lists: Any, width: int, seed: Any, spots: Ints, most: int, out: Ints) -> int:
+    """Up to `most` jobs to take out: those on server spots[0], then some on random ones of spots[1] … spots[2] - 1."""
+    head, after, _ = lists
     count = 0
-    jobs = size.size
-    offset = _random(seed) % jobs
-    for turn in range(2):
-        for n in range(jobs):
-            i = (n + offset) % jobs
-            if count >= most:
-                return count
-            if size[i] == 0:
-                continue
-            here, near = False, False
-            for j in range(server.shape[1]):
-                s = server[i, j]
-                if s < 0:
-                    break
-                here = here or s == spot
-                near = near or low <= s < high
-            if (turn == 0 and here) or (turn == 1 and near and not here and _random(seed) % 4 == 0):
+    for turn in range(1 + 2 * most):
+        s = spots[0] if turn == 0 else spots[1] + _random(seed) % (spots[2] - spots[1])
+        entry = head[s]
+        while entry >= 0 and count < most:
+            i = entry // width
+            fresh = turn == 0 or _random(seed) % 2 == 0
+            for n in range(count):
+                fresh = fresh and out[n] != i
+            if fresh:
                 out[count] = i
                 count += 1
+            entry = after[entry]
+        if count >= most:
+            break
     return count
 
 
@@ -286,6 +319,10 @@ def improve(
     for i in range(jobs):
         now += gain[i, size[i]]
     best, best_s, best_w, best_k = now, server.copy(), workers.copy(), size.copy()
+    lists = (np.full(spots, -1), np.full(jobs * width, -1), np.full(jobs * width, -1))
+    for i in range(jobs):
+        _enter(lists, rings, i)
+    near = np.empty(3, np.int64)
     for turn in range(rounds):
         if best >= goal:
             break
@@ -303,7 +340,10 @@ def improve(
         dice = _random(seed) % 8
         dear = full if dice > 2 else half if dice > 0 else cheap
         tie[0] = TIE * (1 - _random(seed) % 3)  # tight, any or roomy servers first
-        count = _ruin(facts, rings, seed, window, spot, most, out)
+        near[0], near[1], near[2] = spot, first[home], first[home + 1]
+        if window.size == racks and _random(seed) % 2 == 0:
+            near[1], near[2] = 0, spots
+        count = _ruin(lists, width, seed, near, most, out)
         touched = 0
         for n in range(count):
             i = out[n]
@@ -332,12 +372,19 @@ def improve(
             keep_s[n], keep_w[n], keep_k[n] = server[i], workers[i], size[i]
             before += gain[i, size[i]]
             if size[i] > 0:
+                _leave(lists, rings, i)
                 book(facts, left, rings, i, -1)
                 clear(rings, i)
-        rank = np.empty(touched)
+        rank, order = np.empty(touched), _random(seed) % 4
         for n in range(touched):
             noise = 0.6 + 0.8 * ((_random(seed) % 1000003) / 1000003.0)
-            rank[n] = -(hope[names[n]] + 1e-9) * noise
+            i = names[n]
+            if order < 2:
+                rank[n] = -(hope[i] + 1e-9) * noise
+            elif order == 2:
+                rank[n] = -gain[i].max() * noise
+            else:
+                rank[n] = noise
         for n in np.argsort(rank):
             i = names[n]
             look(facts, left, dear, scratch, window, i)
@@ -355,6 +402,8 @@ def improve(
             after += gain[names[n], size[names[n]]]
         allowed = heat * (1.0 - turn / rounds) * ((_random(seed) % 1000003) / 1000003.0)
         if after >= before - allowed:
+            for n in range(touched):
+                _enter(lists, rings, names[n])
             now += after - before
             if now > best + 1e-12:
                 best = now
@@ -370,6 +419,7 @@ def improve(
                 server[i], workers[i], size[i] = keep_s[n], keep_w[n], keep_k[n]
                 if size[i] > 0:
                     book(facts, left, rings, i, 1)
+                    _enter(lists, rings, i)
     if heat > 0.0:
         server[:], workers[:], size[:] = best_s, best_w, best_k
     return best

@@ -59,13 +59,22 @@ class Answer:
     proof: str
 
 
-def scarcity(slot: Slot) -> Prices:
-    """Prices without an LP: links cost by how small they are, so that rings stay together."""
-    return Prices(
-        room=np.zeros(slot.room.shape),
-        link=1.0 / np.maximum(slot.link, 1),
-        trunk=1.0 / np.maximum(slot.trunk, 1),
-    )
+def manners(slot: Slot, top: float) -> list[Prices]:
+    """Prices of greedy, several because none is always best; far below `top`, the largest gain, so that they only break ties.
+
+    Trunks cost by how small they are, so that rings stay in a rack. Wide links are kept for jobs that need them: they
+    cost by visit, or by worker, or nothing.
+    """
+    trunk = 1e-4 * top / np.maximum(slot.trunk, 1)
+    wide = slot.link / max(1, int(slot.link.max()))
+    none, free = np.zeros(slot.room.shape), np.zeros(slot.servers)
+    visit = 1e-7 * top * wide / max(1, int(slot.band.max()))
+    worker = 1e-5 * top * wide[:, None] / np.maximum(slot.need.max(0), 1)
+    return [
+        Prices(room=none, link=visit, trunk=trunk),
+        Prices(room=worker, link=free, trunk=trunk),
+        Prices(room=none, link=free, trunk=trunk),
+    ]
 
 
 def weights(slot: Slot) -> Floats:
@@ -82,7 +91,20 @@ class _Bench:
         self.facts = facts_of(slot, home, stay)
         self.scratch = scratch_of(slot.servers, len(slot.trunk), slot.widest)
         self.window, self.every = np.arange(len(slot.trunk)), np.arange(slot.jobs)
-        self.prices = prices_of(scarcity(slot))
+        self.prices = prices_of(manners(slot, 1.0)[0])
+
+    def start(self, top: float, enough: float) -> Rings:
+        """The best of greedy in several manners, whose prices are kept; the first that is worth `enough`."""
+        best, value, kept = no_rings(self.slot), -1.0, self.prices
+        for prices in manners(self.slot, top):
+            self.prices = prices_of(prices)
+            found = self.greedy(*self.booked(no_rings(self.slot)))
+            if worth(self.slot, found) > value:
+                best, value, kept = found, worth(self.slot, found), self.prices
+            if value >= enough:
+                break
+        self.prices = kept
+        return best
 
     def greedy(self, rings: Any, left: Any) -> Rings:
         """Grows from what is there."""
@@ -153,7 +175,7 @@ def solve(slot: Slot, effort: Effort, *, before: Rings | None = None, seed: int 
     top = float(np.maximum(slot.gain, 0.0).max())
     bench = _Bench(slot, None if before is None else before.server, effort.stay * top if before else 0.0)
     bound, proof = knapsack(slot), "knapsack"
-    best = bench.greedy(*bench.booked(no_rings(slot)))
+    best = bench.start(top, effort.enough * bound)
     value = worth(slot, best)
     if before is not None:
         # all rings as they are, if that is good enough; else those that should not shrink
@@ -166,7 +188,7 @@ def solve(slot: Slot, effort: Effort, *, before: Rings | None = None, seed: int 
         best = best if before is None else bench.go_home(best, before)
         return Answer(rings=best, value=value, bound=bound, proof=proof)
     if slot.servers <= FULL_LP or slot.open.size:
-        found = relax(slot, [best], gap=max(1e-4, (1.0 - effort.enough) / 4))
+        found = relax(slot, [best], gap=max(1e-4, (1.0 - effort.enough) / 4), known=bound)
         limit, prices, hope, how = found.bound, found.prices, found.hope, "configuration LP"
     else:
         pool = pooled(slot, value)

@@ -1,4 +1,4 @@
-"""Schedulers that the GADGET paper compares with (Sec. VI-2), with greedy ring placement: fifo, drf, las.
+"""Schedulers that the GADGET paper compares with (Sec. VI-2), with greedy ring placement: fifo, drf, las; and srtf.
 
 They do not know what progress is worth. Fifo and las give a job a fixed number of workers, drawn from 1 to 10 and cut to
 what the job allows; drf gives workers one by one. A ring goes where the DP finds one that uses few links.
@@ -7,6 +7,7 @@ ring-fifo  in order of arrival, running jobs keep their rings, and what does not
            stand still for ever behind a job that never fits)
 ring-drf   every slot, the job with the smallest dominant share gets the next worker
 ring-las   every slot, the jobs with the least worker-time so far run
+ring-srtf  every slot, the jobs with the least work left run (not in the paper; work is public)
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from tradewind.maths.ring_pack import (
     settle,
 )
 from tradewind.maths.ring_slot import Floats, Rings, Slot, no_rings
-from tradewind.maths.ring_solve import scarcity
-from tradewind.model.job import Job
+from tradewind.maths.ring_solve import manners
+from tradewind.model.job import Job, Rounds
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 from tradewind.policies.gadget_desk import (
@@ -54,7 +55,7 @@ class Seats:
         self._facts = facts_of(slot, before.server, 1.0)
         self._left, self.rings = left_of(slot), rings_of(no_rings(slot))
         self._scratch = scratch_of(slot.servers, len(slot.trunk), slot.widest)
-        self._window, self._prices = np.arange(len(slot.trunk)), prices_of(scarcity(slot))
+        self._window, self._prices = np.arange(len(slot.trunk)), prices_of(manners(slot, 1.0)[0])
 
     def keep(self, i: int) -> bool:
         """The ring that job i had, if it still fits."""
@@ -98,13 +99,30 @@ def _allowed(slot: Slot, jobs: Sequence[Job]) -> Slot:
     )  # fmt: skip
 
 
+Rank = Callable[[Job, Record], float]
+"""Place of a job in the line, the smallest first; those that are level go in order of arrival."""
+
+
+def _running_first(_job: Job, record: Record) -> float:
+    return float(not record.servers)
+
+
+def _service(job: Job, record: Record) -> float:
+    return record.attained * job.worker[0][1]
+
+
+def _work_left(job: Job, record: Record) -> float:
+    assert isinstance(job.work, Rounds)
+    return float(job.work.total - record.done)
+
+
 class Ordered:
-    """fifo and las: who is first in line gets its fixed number of workers."""
+    """fifo, las and srtf: who is first in line gets its fixed number of workers."""
 
     myopic = True
 
-    def __init__(self, seed: int, *, by_service: bool) -> None:
-        self._seed, self._by_service = seed, by_service
+    def __init__(self, seed: int, rank: Rank) -> None:
+        self._seed, self._rank = seed, rank
 
     def workers(self, job: Job) -> int:
         """The fixed number of a job, the same whenever it is asked."""
@@ -116,12 +134,7 @@ class Ordered:
         del number
         slot = _allowed(slot, jobs)
         seats = Seats(slot, rings_before(slot, records))
-        order = list(range(len(jobs)))
-        if self._by_service:
-            order.sort(key=lambda i: (records[i].attained * jobs[i].worker[0][1], i))
-        else:
-            order.sort(key=lambda i: (not records[i].servers, i))
-        for i in order:
+        for i in sorted(range(len(jobs)), key=lambda i: (self._rank(jobs[i], records[i]), i)):
             if not seats.keep(i):
                 seats.put(i, self.workers(jobs[i]))
         return seats.done()
@@ -151,12 +164,11 @@ class DominantShare:
         return seats.done()
 
 
-def _fifo(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> RingDesk:
-    return RingDesk(setup, Ordered(int(rng.integers(1 << 30)), by_service=False))
+def _ordered(rank: Rank) -> Callable[..., RingDesk]:
+    def factory(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> RingDesk:
+        return RingDesk(setup, Ordered(int(rng.integers(1 << 30)), rank))
 
-
-def _las(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> RingDesk:
-    return RingDesk(setup, Ordered(int(rng.integers(1 << 30)), by_service=True))
+    return factory
 
 
 def _drf(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> RingDesk:
@@ -171,7 +183,10 @@ def _spec(name: str, summary: str, factory: Callable[..., RingDesk]) -> Spec:
 
 
 FIFO = _spec(
-    "ring-fifo", "Ring jobs in order of arrival, each that fits, with a fixed number of workers", _fifo
+    "ring-fifo",
+    "Ring jobs in order of arrival, each that fits, with a fixed number of workers",
+    _ordered(_running_first),
 )
 DRF = _spec("ring-drf", "Ring jobs by dominant share, worker by worker, every slot", _drf)
-LAS = _spec("ring-las", "Ring jobs with the least worker-time so far run, every slot", _las)
+LAS = _spec("ring-las", "Ring jobs with the least worker-time so far run, every slot", _ordered(_service))
+SRTF = _spec("ring-srtf", "Ring jobs with the least work left run, every slot", _ordered(_work_left))
