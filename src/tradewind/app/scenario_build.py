@@ -211,6 +211,7 @@ class JobBuilder:
             restart_us=file.restart_us,
             hold=file.hold,
             caps=self._demand(file.caps, name, "caps"),
+            site_bytes=self._pairs(file.site_bytes, f"jobs[{name}].site_bytes"),
             command=tuple(file.command),
             env=tuple(sorted(file.env.items())),
             seed=file.seed,
@@ -256,11 +257,9 @@ class JobBuilder:
         index = self.setup.node_index
         return frozenset(find(index, name, "node", f"jobs[{job}].{field}") for name in names)
 
-    def _pairs(self, counts: dict[str, int], job: str, field: str) -> tuple[tuple[int, int], ...]:
+    def _pairs(self, counts: dict[str, int], where: str) -> tuple[tuple[int, int], ...]:
         index = self.setup.node_index
-        return tuple(
-            (find(index, name, "node", f"jobs[{job}].work.{field}"), n) for name, n in counts.items()
-        )
+        return tuple((find(index, name, "node", where), n) for name, n in counts.items())
 
     def _work(self, file: Any, job: str) -> Work:
         if isinstance(file, FixedWork):
@@ -269,7 +268,7 @@ class JobBuilder:
             return Stream(bytes_per_worker_slot=file.bytes_per_worker_slot)
         if isinstance(file, DatasetWork):
             return Dataset(
-                chunks=self._pairs(file.chunks, job, "chunks"),
+                chunks=self._pairs(file.chunks, f"jobs[{job}].work.chunks"),
                 chunk_bytes=file.chunk_bytes,
                 epochs=file.epochs,
                 chunk_epochs_per_worker_slot_milli=file.chunk_epochs_per_worker_slot,
@@ -281,7 +280,7 @@ class JobBuilder:
             comm=file.comm,
             rate=file.rate,
             whole_slots=file.whole_slots,
-            pinned=self._pairs(file.pinned, job, "pinned"),
+            pinned=self._pairs(file.pinned, f"jobs[{job}].work.pinned"),
         )
 
 

@@ -170,6 +170,8 @@ def _job(setup: Setup, job: Job, customer: Customer) -> dict[str, Any]:
         value = getattr(job, name)
         if value:
             row[name] = int(value)
+    if job.site_bytes:
+        row["site_bytes"] = {setup.nodes[node].name: int(size) for node, size in job.site_bytes}
     if job.utility is not None:
         row["utility"] = _utility(job.utility)
     for name, places in (("nodes", job.nodes), ("data_nodes", job.data_nodes)):

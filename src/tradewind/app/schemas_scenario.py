@@ -244,6 +244,10 @@ class JobFile(Strict):
         default=None, description="names of the nodes where its data may be processed; left out: anywhere"
     )
     model_bytes: Bytes = Field(default=0, description="bytes of the parameters")
+    site_bytes: dict[Name, Bytes] = Field(
+        default_factory=dict,
+        description="worker site -> bytes it sends and gets in a round, where not model_bytes (comm flows)",
+    )
     traffic_bytes_per_worker_slot: Bytes = Field(
         default=0, description="bytes between a worker and a server elsewhere, per slot"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import fsum
 
 from tradewind.audit.record import Record
-from tradewind.audit.work import comm_time_us
+from tradewind.audit.work import comm_time_us, exchanged
 from tradewind.model.decision import Step
 from tradewind.model.job import Rounds
 from tradewind.model.setup import Setup
@@ -115,11 +115,11 @@ class Bills:
         job, work = record.job, record.job.work
         assert isinstance(work, Rounds)
         n = sum(step.workers)
-        per_round = 2 * job.model_bytes * ((n - 1) / n if work.comm == "ring" and n else 1)
+        share = 2 * ((n - 1) / n if work.comm == "ring" and n else 1)
         rounds = span / max(1, work.compute_us + comm_time_us(self._setup, job, step))
         for route in step.routes:
             usd = sum(self._setup.links[link].usd_per_gb for link in route.path)
-            self._route_usd.append(rounds * per_round / 1e9 * usd)
+            self._route_usd.append(rounds * share * exchanged(job, route.src) / 1e9 * usd)
 
     def totals(self) -> dict[str, float]:
         """USD by kind of cost."""

@@ -18,6 +18,11 @@ def hop_weight(transport: str, hops: int) -> Fraction:
     return Fraction(hops if transport == "store-and-forward" else 1)
 
 
+def exchanged(job: Job, site: int) -> int:
+    """Bytes that a worker site sends and gets back in a round: its own number where it has one, else the model's."""
+    return next((size for node, size in job.site_bytes if node == site), job.model_bytes)
+
+
 def comm_time_us(setup: Setup, job: Job, step: Step) -> int:
     """Communication of one round in microseconds (docs/formats.md, "Work")."""
     work = job.work
@@ -28,7 +33,9 @@ def comm_time_us(setup: Setup, job: Job, step: Step) -> int:
         worst = 0
         for route in step.routes:
             if route.path:
-                push = hop_weight(setup.transport, len(route.path)) * bits / route.bps
+                push = (
+                    hop_weight(setup.transport, len(route.path)) * 8 * exchanged(job, route.src) / route.bps
+                )
                 worst = max(
                     worst, 2 * (round(push * 10**6) + sum(setup.links[k].latency_us for k in route.path))
                 )

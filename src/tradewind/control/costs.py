@@ -81,9 +81,10 @@ class _Meter:
         work = job.work
         assert isinstance(work, Rounds)
         n = sum(step.workers)
-        size = 2 * job.model_bytes * ((n - 1) / n if work.comm == "ring" and n else 1)
-        gb = span / max(1, work.compute_us + comm_us(self.setup, job, step)) * size / GB
+        share = 2 * ((n - 1) / n if work.comm == "ring" and n else 1)
+        rounds = span / max(1, work.compute_us + comm_us(self.setup, job, step))
         for route in step.routes:
+            gb = rounds * share * job.bytes_of(route.src) / GB
             usd = sum(self.setup.links[link].usd_per_gb for link in route.path)
             self.routed[slot, route.src, route.dst] += gb * usd
             self.routed_gb[slot, route.src, route.dst] += gb

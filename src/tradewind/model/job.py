@@ -79,7 +79,7 @@ class Rounds:
     comm         none       no communication
                  colocated  free if all is on one node, else 2 * model_bytes / min(worker_bps, server_bps / workers)
                             (DPS, equation (1))
-                 flows      2 * (w(hops) * model_bytes / bps + latency) of the slowest route (APSP)
+                 flows      2 * (w(hops) * bytes of its site / bps + latency) of the slowest route (APSP)
                  ring       (n-1)/n * model_bytes * (2 / ring_bps + 1 / reduce_bps), where more than one node is used;
                             without the first term on one node (GADGET, equation (1))
     rate         utility progress per round or worker-slot (GADGET's zeta)
@@ -116,6 +116,7 @@ class Job:
     nodes                where workers and servers may run (None: anywhere with capacity)
     data_nodes           where data may be processed (None: anywhere)
     model_bytes          size of the parameters
+    site_bytes           (node, bytes) pairs: worker sites that exchange another amount than model_bytes in a round
     traffic_bytes_per_worker_slot  exchanged between a worker and a server elsewhere, per slot
     worker_bps, server_bps         bandwidth that a worker and a server bring (DPS: h_k, H_m)
     ring_bps             reserved on every hop of the ring (GADGET: b_i)
@@ -153,6 +154,7 @@ class Job:
     restart_us: int = 0
     hold: Hold = "until"
     caps: Demand = ()
+    site_bytes: tuple[tuple[int, int], ...] = ()
     command: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     seed: int = 0
@@ -169,6 +171,10 @@ class Job:
             )
         if self.command or self.env or self.seed:
             self._check_program()
+
+    def bytes_of(self, node: int) -> int:
+        """What a worker site sends to the server, and gets back, in a round."""
+        return dict(self.site_bytes).get(node, self.model_bytes) if self.site_bytes else self.model_bytes
 
     def _check_program(self) -> None:
         where = f"jobs[{self.id}]"

@@ -19,11 +19,11 @@ def _round_div(a: int, b: int) -> int:
 
 
 def route_us(setup: Setup, job: Job, route: Route) -> int:
-    """Push and pull of the whole model over one route: 2 * (w(hops) * 8 D / bps + latency), in microseconds."""
+    """Push and pull of a site's data over one route: 2 * (w(hops) * 8 D / bps + latency), in microseconds."""
     hops = len(route.path)
     latency = sum(setup.links[link].latency_us for link in route.path)
     weight, whole = transport_fraction(setup.transport, hops)
-    return 2 * (_round_div(weight * 8 * job.model_bytes * US_PER_S, whole * route.bps) + latency)
+    return 2 * (_round_div(weight * 8 * job.bytes_of(route.src) * US_PER_S, whole * route.bps) + latency)
 
 
 def comm_us(setup: Setup, job: Job, step: Step) -> int:

@@ -170,6 +170,16 @@ def _check_job(setup: Setup, job: Job, customer: Customer) -> None:
     budget = customer.budget_usd
     if budget is not None and not 0 <= budget < float("inf"):
         raise ScenarioError(f"{where}.budget_usd is {budget}; it must be finite and not negative")
+    _check_once(f"{where}.site_bytes", job.site_bytes)
+    sites = {node for node, _ in job.work.pinned} if isinstance(job.work, Rounds) else set()
+    for node, size in job.site_bytes:
+        _check_node(setup, f"{where}.site_bytes", node)
+        name = setup.nodes[node].name
+        if node not in sites:
+            raise ScenarioError(
+                f"{where}.site_bytes names {name!r}, where no worker is pinned; pin one or drop it"
+            )
+        _positive(f"{where}.site_bytes[{name}]", bytes=size)
     _check_work(setup, job, customer)
 
 
@@ -261,6 +271,8 @@ def _check_rounds(setup: Setup, job: Job, work: Rounds) -> None:
             f"{where}.pinned places {pinned} workers; workers_min..workers_max allow {job.workers_min} to "
             f"{job.workers_max}. Change either."
         )
+    if job.site_bytes and work.comm != "flows":
+        raise ScenarioError(f"jobs[{job.id}].site_bytes is for comm 'flows' only; found {work.comm!r}")
     if work.comm == "flows" and not job.servers:
         raise ScenarioError(f"jobs[{job.id}].servers is 0; comm 'flows' gathers at a parameter server, use 1")
 
