@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tradewind.app.testbed import commands as testbed_commands
 from tradewind.model.errors import InputError, LookupFailed, Refused, TradewindError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Places, scales, routes and prices distributed machine-learning training.",
 )
+app.add_typer(testbed_commands, name="testbed")
 
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter; may be repeated.")

@@ -55,6 +55,8 @@ SETTINGS = {
 }
 """Forward for others without telling them of shorter ways; every transfer starts afresh, none from old measurements."""
 MOST_SITES = 200
+REST, PINNED = 0x1000, 0x2000
+"""htb classes of a site: 1 + k is the link to site k, REST + k its queue for all packets, PINNED + i a pinned path's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +81,11 @@ class Testbed:
         return ["ip", "netns", "exec", self.namespace(site), *command]
 
     def pin(self, paths: Sequence[Path]) -> None:
-        """Send packets from the first to the last site of each path along it; earlier pins are forgotten."""
+        """Send packets from the first to the last site of each path along it; earlier pins are forgotten.
+
+        On every link a pinned path has a queue of its own, and paths share the link evenly: what a plan means when it
+        reserves bandwidth for each path. (Through one queue TCP shares unevenly, and a round takes up to a tenth longer.)
+        """
         rates = self.wan.rates()
         for path in paths:
             for hop in pairwise(path):
@@ -87,18 +93,11 @@ class Testbed:
                     names = " > ".join(self.wan.sites[s] for s in path)
                     raise InputError(f"the path {names} uses a link that does not exist", where=self.name)
         with locked():
-            state = kept(self.name)
-            old = state.pins if state is not None else ()
-            # what will be there is written first: the next `pin` after a crash removes what may or may not exist
-            write(self.name, State(phase="up", wan=self.wan, pins=(*old, *paths)))
             for site in range(len(self.wan.sites)):
-                gone = "".join(f"rule del {_rule(p, site)}\n" for p in old if site in p[:-1])
-                if gone:
-                    _run(["ip", "-n", self.namespace(site), "-force", "-batch", "-"], gone, check=False)
-                new = "".join(f"rule add {_rule(p, site)}\n" for p in paths if site in p[:-1])
-                if new:
-                    _run(["ip", "-n", self.namespace(site), "-batch", "-"], new)
-            write(self.name, State(phase="up", wan=self.wan, pins=tuple(paths)))
+                _unpin(self.namespace(site))
+                here = [(path, path[path.index(site) + 1]) for path in paths if site in path[:-1]]
+                if here:
+                    _pin(self.namespace(site), here, {hop: rates[site, hop] for _, hop in here})
 
     def sent_bytes(self) -> dict[tuple[int, int], int]:
         """Bytes on the wire by (from, to) since the testbed came up, frames included."""
@@ -109,14 +108,9 @@ class Testbed:
         for site in range(len(self.wan.sites)):
             text = _run(["tc", "-n", self.namespace(site), "-s", "class", "show", "dev", INTERFACE])
             for minor, sent in re.findall(r"class htb 1:([0-9a-f]+) .*?Sent (\d+) bytes", text, re.S):
-                found[site, int(minor, 16) - 1] = int(sent)
+                if int(minor, 16) < REST:
+                    found[site, int(minor, 16) - 1] = int(sent)
         return found
-
-
-def _rule(path: Path, site: int) -> str:
-    towards = path[path.index(site) + 1]
-    ends = f"from {_address(path[0])} to {_address(path[-1])}"
-    return f"pref {PIN} {ends} lookup {TABLE + towards}"
 
 
 def _address(site: int) -> str:
@@ -268,16 +262,56 @@ def _classes(near: Mapping[int, int]) -> str:
     """An htb class with a short queue per neighbour, found by the neighbour's hardware address."""
     lines = [f"qdisc add dev {INTERFACE} root handle 1: htb default 0"]
     for other, bps in sorted(near.items()):
-        queue = max(QUEUE_LEAST_BYTES, int(bps * QUEUE_S / 8))
-        burst = max(BURST_LEAST_BYTES, int(bps * BURST_S / 8))
         lines += [
-            f"class add dev {INTERFACE} parent 1: classid 1:{other + 1:x} htb rate {bps}bit ceil {bps}bit "
-            f"burst {burst} cburst {burst} quantum {MTU_BYTES + FRAME_BYTES}",
-            f"qdisc add dev {INTERFACE} parent 1:{other + 1:x} bfifo limit {queue}",
-            f"filter add dev {INTERFACE} parent 1: protocol ip u32 match u32 0x{_mac_tail(other)} 0xffffffff at -12 "
-            f"flowid 1:{other + 1:x}",
+            f"class add dev {INTERFACE} parent 1: classid 1:{other + 1:x} htb {_rate(bps, bps)}",
+            *_queue(other, REST + other, bps),
+            f"filter add dev {INTERFACE} parent 1: protocol ip prio 2 u32 match u32 0x{_mac_tail(other)} 0xffffffff "
+            f"at -12 flowid 1:{REST + other:x}",
         ]
     return "\n".join(lines) + "\n"
+
+
+def _rate(sure_bps: int, most_bps: int) -> str:
+    burst = max(BURST_LEAST_BYTES, int(most_bps * BURST_S / 8))
+    size = f"burst {burst} cburst {burst} quantum {MTU_BYTES + FRAME_BYTES}"
+    return f"rate {sure_bps}bit ceil {most_bps}bit {size}"
+
+
+def _queue(towards: int, minor: int, bps: int) -> list[str]:
+    """A queue behind a link: next to nothing is its own, the rest it borrows from the link, in turn with the others."""
+    limit = max(QUEUE_LEAST_BYTES, int(bps * QUEUE_S / 8))
+    return [
+        f"class add dev {INTERFACE} parent 1:{towards + 1:x} classid 1:{minor:x} htb {_rate(bps // 1000, bps)}",
+        f"qdisc add dev {INTERFACE} parent 1:{minor:x} bfifo limit {limit}",
+    ]
+
+
+def _pin(space: str, here: Sequence[tuple[Path, int]], rates: Mapping[int, int]) -> None:
+    """Rules and queues of the paths that leave a site, each with the neighbour it leaves to."""
+    rules, queues = [], []
+    for number, (path, towards) in enumerate(here):
+        source, goal, minor = _address(path[0]), _address(path[-1]), PINNED + number
+        rules.append(f"rule add pref {PIN} from {source} to {goal} lookup {TABLE + towards}")
+        queues += _queue(towards, minor, rates[towards])
+        queues.append(
+            f"filter add dev {INTERFACE} parent 1: protocol ip prio 1 u32 match ip src {source} match ip dst {goal} "
+            f"flowid 1:{minor:x}"
+        )
+    _run(["ip", "-n", space, "-batch", "-"], "\n".join(rules) + "\n")
+    _run(["tc", "-n", space, "-batch", "-"], "\n".join(queues) + "\n")
+
+
+def _unpin(space: str) -> None:
+    """Remove what is pinned at a site, whatever it is."""
+    rules = _run(["ip", "-n", space, "rule", "list", "pref", str(PIN)]).splitlines()
+    if rules:
+        _run(["ip", "-n", space, "-batch", "-"], f"rule del pref {PIN}\n" * len(rules))
+    text = _run(["tc", "-n", space, "class", "show", "dev", INTERFACE])
+    minors = [m for m in re.findall(r"class htb 1:([0-9a-f]+) ", text) if int(m, 16) >= PINNED]
+    if minors:
+        gone = [f"filter del dev {INTERFACE} parent 1: prio 1"]
+        gone += [f"class del dev {INTERFACE} classid 1:{minor}" for minor in minors]
+        _run(["tc", "-n", space, "-force", "-batch", "-"], "\n".join(gone) + "\n", check=False)
 
 
 def _mac_tail(site: int) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path as File
 from typing import Literal
 
 from tradewind.model.errors import InputError
-from tradewind.worlds.testbed_wan import Line, Path, Wan
+from tradewind.worlds.testbed_wan import Line, Wan
 
 FOLDER = File("/run/tradewind")
 """Gone after a restart of the machine, as the namespaces are."""
@@ -21,11 +21,10 @@ FOLDER = File("/run/tradewind")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """building: it may be there in part. pins: paths for which rules may exist."""
+    """building: it may be there in part."""
 
     phase: Literal["building", "up"]
     wan: Wan
-    pins: tuple[Path, ...] = ()
 
 
 def check_name(name: str) -> None:
@@ -61,8 +60,7 @@ def kept(name: str) -> State | None:
             sites=tuple(data["sites"]),
             lines=tuple(Line(*(int(v) for v in line)) for line in data["lines"]),
         )
-        pins = tuple(tuple(int(site) for site in path) for path in data["pins"])
-        return State(phase="up" if data["phase"] == "up" else "building", wan=wan, pins=pins)
+        return State(phase="up" if data["phase"] == "up" else "building", wan=wan)
     except (OSError, ValueError, KeyError, TypeError, InputError):
         return None
 
@@ -75,7 +73,6 @@ def write(name: str, state: State) -> None:
         "network": wan.name,
         "sites": wan.sites,
         "lines": wan.lines,
-        "pins": state.pins,
     }
     beside = FOLDER / f".{name}.new"
     with beside.open("w", encoding="utf-8") as file:

@@ -34,7 +34,7 @@ class Exchange:
     """One way to exchange gradients between all sites.
 
     sites: the server's first, then those that send to it; or the ring in order. paths: per sending site to the server and
-    back again (server), or per hop (ring). pinned: whether these paths must be set, or are those packets take anyway.
+    back again (server), or per hop (ring).
     """
 
     kind: Literal["server", "ring"]
@@ -42,7 +42,6 @@ class Exchange:
     sites: tuple[int, ...]
     paths: tuple[Path, ...]
     back: tuple[Path, ...] = ()
-    pinned: bool = False
 
     def predicted_s(self, wan: Wan, model_bytes: int) -> float:
         if self.kind == "ring":
@@ -85,7 +84,7 @@ def gather_at(wan: Wan, server: int, paths: Mapping[tuple[int, int], Path]) -> E
     )
 
 
-def routed(wan: Wan, server: int, up: Sequence[Path], label: str) -> Exchange:
+def routed(server: int, up: Sequence[Path], label: str) -> Exchange:
     """A server with a chosen path per site; what is pulled comes back the same way."""
     return Exchange(
         kind="server",
@@ -93,7 +92,6 @@ def routed(wan: Wan, server: int, up: Sequence[Path], label: str) -> Exchange:
         sites=(server, *(path[0] for path in up)),
         paths=tuple(up),
         back=tuple(path[::-1] for path in up),
-        pinned=True,
     )
 
 
@@ -123,8 +121,7 @@ def measure(
     bed: Testbed, nursery: Nursery, how: str, exchange: Exchange, *, model_bytes: int, rounds: int
 ) -> Measured:
     """Run an exchange `rounds` times (and once to warm up) with one process per site."""
-    if exchange.pinned:
-        bed.pin([*exchange.paths, *exchange.back])
+    bed.pin([*exchange.paths, *exchange.back])
     predicted = exchange.predicted_s(bed.wan, model_bytes)
     limit = START_S + PATIENCE * (rounds + 1) * predicted
     with tempfile.TemporaryDirectory(prefix="tradewind-traffic-") as folder:
@@ -159,8 +156,6 @@ def measure(
                 f"{said[-1] if said else f'exit codes {codes}'}"
             )
         seconds = json.loads(result.read_text(encoding="utf-8"))
-    if exchange.pinned:
-        bed.pin([])
     return Measured(exchange=exchange, predicted_s=predicted, rounds_s=tuple(float(s) for s in seconds))
 
 
