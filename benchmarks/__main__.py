@@ -1,18 +1,28 @@
 """`make bench [ONLY=name]`: one table of all figures against their targets; says plainly what falls short.
 
 Every `bench_*.py` has `rows() -> list[dict]` with the keys name, measured, unit, target, better ("lower" or "higher") and,
-where there is one, spread (of repeats) and goal. Targets are the project's own; nothing here is ever skipped silently:
-a benchmark that cannot run (a data file that is not there) says so in its row.
+where there is one, spread (of its own repeats), goal and note. Targets are the project's own. `budgets.toml` holds for
+every figure its target and what was measured last; `known` there says why a figure may fall short for now. Nothing is ever
+skipped silently: a benchmark that crashes, a figure that cannot run here and one that has disappeared are rows, too.
+
+A benchmark that takes less than `--again` CPU seconds runs three times: shown are the median and the range.
+Exit code 1: something falls short of its target and is not known to, has disappeared, or crashed.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import pkgutil
 import sys
+import time
+import tomllib
 import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from rich.console import Console
@@ -21,17 +31,88 @@ from rich.table import Table
 import benchmarks
 
 Row = dict[str, Any]
+Budgets = dict[str, dict[str, Row]]
+"""Benchmark -> figure -> target, better, unit, measured, spread, known."""
+FILE = Path(benchmarks.__file__).parent / "budgets.toml"
+REPEATS = 3
+FIELDS = ("target", "better", "unit", "measured", "spread", "known")
+STYLES = {"SHORT": "red", "CRASHED": "red", "MISSING": "red", "known short": "yellow", "not run": "yellow"}
 
 
-def verdict(row: Row) -> str:
-    """ok, SHORT or not run."""
-    measured, target = row.get("measured"), row.get("target")
+@dataclass(slots=True)
+class Outcome:
+    """All rows of the benchmarks that ran, each with its verdict, and those that crashed."""
+
+    rows: list[tuple[str, Row, str]] = field(default_factory=list)
+
+    def count(self, *words: str) -> int:
+        return sum(word in words for _, _, word in self.rows)
+
+
+def verdict(row: Row, budget: Row) -> str:
+    """ok, SHORT, known short, not run, or – where there is no target."""
+    measured, target = row.get("measured"), row.get("target", budget.get("target"))
     if measured is None:
         return "not run"
     if target is None:
         return "–"
-    good = measured <= target if row["better"] == "lower" else measured >= target
-    return "ok" if good else "SHORT"
+    better = row.get("better", budget.get("better", "lower"))
+    if measured <= target if better == "lower" else measured >= target:
+        return "ok"
+    return "known short" if budget.get("known") else "SHORT"
+
+
+def repeated(several: Sequence[list[Row]]) -> list[Row]:
+    """The rows of several runs of a benchmark as one: the median, and the range where a row gives no spread itself."""
+    found = []
+    for row in several[0]:
+        values = [
+            r["measured"]
+            for rows in several
+            for r in rows
+            if r["name"] == row["name"] and r["measured"] is not None
+        ]
+        if len(values) < 2:
+            found.append(row)
+            continue
+        own = row.get("spread")
+        found.append(
+            {**row, "measured": median(values), "spread": max(values) - min(values) if own is None else own}
+        )
+    return found
+
+
+def measure(name: str, again_s: float) -> list[Row]:
+    """Runs a benchmark, several times where it is cheap."""
+    module = importlib.import_module(f"benchmarks.{name}")
+    begin = time.process_time()
+    several = [module.rows()]
+    if time.process_time() - begin < again_s:
+        several += [module.rows() for _ in range(REPEATS - 1)]
+    return repeated(several)
+
+
+def run(names: Sequence[str], budgets: Budgets, again_s: float) -> Outcome:
+    """All benchmarks with these names."""
+    outcome = Outcome()
+    for name in names:
+        short = name.removeprefix("bench_")
+        print(f"running {short} …", file=sys.stderr, flush=True)
+        known = budgets.get(short, {})
+        try:
+            rows = measure(name, again_s)
+        except Exception as error:
+            traceback.print_exc()
+            crash = {"name": "crashed", "measured": None, "note": f"{type(error).__name__}: {error}"}
+            outcome.rows.append((short, crash, "CRASHED"))
+            continue
+        for row in rows:
+            outcome.rows.append((short, row, verdict(row, known.get(row["name"], {}))))
+        there = {row["name"] for row in rows}
+        for gone in (figure for figure in known if figure not in there):
+            note = "in budgets.toml, but the benchmark has no such figure"
+            outcome.rows.append((short, {"name": gone, "measured": None, "note": note}, "MISSING"))
+    return outcome
 
 
 def number(value: Any) -> str:
@@ -41,39 +122,91 @@ def number(value: Any) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def main() -> int:
-    """Runs the benchmarks; exit code 1 where one crashed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+def _table(outcome: Outcome, budgets: Budgets) -> Table:
+    heads = ("benchmark", "figure", "measured", "spread", "target", "goal", "last", "unit", "verdict")
+    table = Table(*heads)
+    for name, row, word in outcome.rows:
+        budget = budgets.get(name, {}).get(row["name"], {})
+        target = row.get("target", budget.get("target"))
+        sign = "≤" if row.get("better", budget.get("better", "lower")) == "lower" else "≥"
+        limit = "–" if target is None else f"{sign} {number(target)}"
+        notes = [n for n in (budget.get("known") if word == "known short" else "", row.get("note")) if n]
+        said = f"{word}: {'; '.join(notes)}" if notes else word
+        numbers = (number(row.get("measured")), number(row.get("spread")), limit, number(row.get("goal")))
+        last = number(budget.get("measured"))
+        table.add_row(name, row["name"], *numbers, last, row.get("unit", ""), said, style=STYLES.get(word))
+    return table
+
+
+def read(path: Path = FILE) -> Budgets:
+    """The budgets; none where there is no file."""
+    if not path.exists():
+        return {}
+    found: Budgets = tomllib.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def updated(budgets: Budgets, outcome: Outcome) -> Budgets:
+    """The budgets with what was just measured; figures that have disappeared go, crashed benchmarks stay as they were."""
+    crashed = {name for name, _, word in outcome.rows if word == "CRASHED"}
+    found = {name: dict(rows) for name, rows in budgets.items()}
+    for name in {n for n, _, _ in outcome.rows} - crashed:
+        before, found[name] = budgets.get(name, {}), {}
+        for _, row, word in (r for r in outcome.rows if r[0] == name and r[2] != "MISSING"):
+            old = before.get(row["name"], {})
+            if word == "not run":  # what another machine measured stays
+                found[name][row["name"]] = old or {"known": row.get("note", "cannot run here")}
+                continue
+            entry = {**old, **{k: v for k, v in row.items() if k in FIELDS and v is not None}}
+            if word == "ok":
+                entry.pop("known", None)
+            found[name][row["name"]] = entry
+    return found
+
+
+def write(budgets: Budgets, path: Path = FILE) -> None:
+    """Writes the budgets as TOML, benchmarks by name, figures in their own order."""
+    lines = [
+        "# Targets, and what was measured last (`python -m benchmarks --update`); known: why it may fall short."
+    ]
+    for name in sorted(budgets):
+        for figure, row in budgets[name].items():
+            lines += ["", f"[{name}.{json.dumps(figure, ensure_ascii=False)}]"]
+            lines += [f"{key} = {_toml(row[key])}" for key in FIELDS if key in row]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return repr(float(f"{float(value):.6g}")) if not float(value).is_integer() else repr(float(value))
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Runs the benchmarks and prints the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.split("\n\n")[0])
     parser.add_argument("only", nargs="*", help="names of benchmarks, for example: files cluster")
-    wanted = set(parser.parse_args().only)
-    names = sorted(m.name for m in pkgutil.iter_modules([str(Path(benchmarks.__file__).parent)]))
-    crashed = short = 0
-    table = Table("benchmark", "figure", "measured", "spread", "target", "goal", "unit", "verdict")
-    for name in (n for n in names if n.startswith("bench_") and (not wanted or n[6:] in wanted)):
-        print(f"running {name[6:]} …", file=sys.stderr, flush=True)
-        try:
-            rows: list[Row] = importlib.import_module(f"benchmarks.{name}").rows()
-        except Exception:
-            traceback.print_exc()
-            crashed += 1
-            table.add_row(name[6:], "crashed", "–", "–", "–", "–", "", "CRASHED", style="red")
-            continue
-        for row in rows:
-            word = verdict(row)
-            short += word == "SHORT"
-            target = (
-                "–"
-                if row.get("target") is None
-                else f"{'≤' if row['better'] == 'lower' else '≥'} {number(row['target'])}"
-            )
-            cells = (number(row.get("measured")), number(row.get("spread")), target, number(row.get("goal")))
-            note = f"{word}: {row['note']}" if row.get("note") else word
-            style = "red" if word == "SHORT" else "yellow" if word == "not run" else None
-            table.add_row(name[6:], row["name"], *cells, row.get("unit", ""), note, style=style)
+    parser.add_argument("--update", action="store_true", help="write what was measured to budgets.toml")
+    parser.add_argument(
+        "--again", type=float, default=15.0, metavar="S", help="repeat what takes less CPU time"
+    )
+    asked = parser.parse_args(given)
+    every = sorted(m.name for m in pkgutil.iter_modules([str(Path(benchmarks.__file__).parent)]))
+    names = [n for n in every if n.startswith("bench_") and (not asked.only or n[6:] in asked.only)]
+    if unknown := sorted(set(asked.only) - {n[6:] for n in names}):
+        there = ", ".join(n[6:] for n in every if n.startswith("bench_"))
+        print(f"No benchmark is called {', '.join(unknown)}. There is: {there}.", file=sys.stderr)
+        return 2
+    budgets = read()
+    outcome = run(names, budgets, asked.again)
     console = Console()
-    (console if console.is_terminal else Console(width=160)).print(table)
-    print(f"{short} fall short, {crashed} crashed")
-    return int(crashed > 0)
+    (console if console.is_terminal else Console(width=190)).print(_table(outcome, budgets))
+    if asked.update:
+        write(updated(budgets, outcome))
+        print(f"wrote {FILE.name}")
+    words = ("ok", "SHORT", "known short", "not run", "MISSING", "CRASHED")
+    print(", ".join(f"{outcome.count(word)} {word}" for word in words))
+    return int(outcome.count("SHORT", "MISSING", "CRASHED") > 0)
 
 
 if __name__ == "__main__":
