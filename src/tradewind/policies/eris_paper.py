@@ -30,10 +30,9 @@ UNREAL = "what Algorithms 2 and 3 chose cannot be carried out"
 DEARER = "what Algorithms 2 and 3 chose is dearer than they counted, and than it is worth"
 
 
-def posted(books: Books, job: Job, first: int, gamma: float, unit: str) -> Market:
+def posted(books: Books, job: Job, first: int, prices: Prices, unit: str) -> Market:
     """Prices (6) from slot `first` on, bandwidth per GB (our convention) or per MB (as printed)."""
-    floor = np.zeros(books.capacity.shape[2] + 1)
-    market = books.market(job, first, Prices(gamma=gamma, floor=floor))
+    market = books.market(job, first, prices)
     return replace(market, byte_usd=market.byte_usd * 1000) if unit == "mb" else market
 
 
@@ -41,18 +40,20 @@ class PaperSeller(Seller):
     """Algorithm 1: one offer, the printed search's, repaired."""
 
     def __init__(self, setup: Setup, gamma: float, unit: str) -> None:
-        super().__init__(setup, gamma, floor_of(setup, "none", 0.0))
+        super().__init__(setup, gamma, floor_of(setup, "none", 0.0), flat=False)
         self._unit, self._why = unit, ""
 
     def quote(self, view: View, job: Job) -> Quote:
         self._why = ""
         answer = super().quote(view, job)
+        if self._unit == "mb":
+            answer = answer._replace(posted=None)  # a price list is per GB
         if answer.offers or not self._why:
             return answer
         return Quote(job.index, refused="capacity" if self._why == UNREAL else "price", why=self._why)
 
-    def _menu(self, view: View, job: Job, first: int) -> Menu:
-        market = posted(self.books, job, first, self.gamma, self._unit)
+    def _menu(self, view: View, job: Job, first: int, prices: Prices) -> Menu:
+        market = posted(self.books, job, first, prices, self._unit)
         task, worth = task_of(self.books, job), worth_of(view.setup, job, first)
         found = printed(task, market, worth)
         real = repair(task, market, found)
@@ -68,7 +69,8 @@ class Printed:
     """Algorithm 1 without repair: books on arrival whatever of the printed schedule is lawful."""
 
     def __init__(self, setup: Setup, gamma: float, unit: str) -> None:
-        self.books, self.gamma, self._unit = Books(setup), gamma, unit
+        self.books, self._unit = Books(setup), unit
+        self.prices = Prices(gamma=gamma, floor=np.zeros(len(setup.resources) + 1))
         self._judged: set[int] = set()
 
     def decide(self, view: View) -> Decision:
@@ -82,7 +84,7 @@ class Printed:
             if why := unfit(view.setup, job) or ("the horizon is over" if first >= view.setup.slots else ""):
                 verdicts.append(Verdict(index, why))
                 continue
-            market = posted(self.books, job, first, self.gamma, self._unit)
+            market = posted(self.books, job, first, self.prices, self._unit)
             task = task_of(self.books, job)
             found = printed(task, market, worth_of(view.setup, job, first))
             if found.payoff <= 0:
