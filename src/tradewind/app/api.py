@@ -147,7 +147,8 @@ def check(scenario: Scenario, result: Run) -> tuple[Violation, ...]:
             f"this run belongs to the scenario with hash {result.scenario_hash[:12]}…, "
             f"the scenario given has {scenario_hash(scenario)[:12]}…; give the scenario that was run"
         )
-    law = Audit(scenario, measured=result.world == "processes", binding=result.policy in policies.names() and policies.find(result.policy).binding)
+    binding = result.policy in policies.names() and policies.find(result.policy).binding
+    law = Audit(scenario, measured=result.world == "processes", binding=binding)
     for instant in instants(scenario, result.tables):
         found = law.take(instant.events)
         answers = list(instant.after)
