@@ -26,6 +26,8 @@ def mismatch(spec: Spec, scenario: Scenario) -> str:
             return f"{spec.name} needs runtimes that are known beforehand; job {job.id} keeps its runtime private"
         if "bid" in spec.needs and job.utility is None:
             return f"{spec.name} needs a bid (utility) from every job; job {job.id} has none"
+    if setup.objective == "profit_usd" and not spec.pricer:
+        return f"the scenario's objective is profit_usd; {spec.name} makes no offers, so that nobody pays anything"
     if setup.spend_caps and not spec.keeps_caps:
         return (
             f"the scenario caps what tenants may spend (spend_caps), which {spec.name} does not keep; "

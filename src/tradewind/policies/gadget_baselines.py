@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.maths.ring_bench import manners
 from tradewind.maths.ring_pack import (
     book,
     clear,
@@ -30,7 +31,6 @@ from tradewind.maths.ring_pack import (
     settle,
 )
 from tradewind.maths.ring_slot import Floats, Rings, Slot, no_rings
-from tradewind.maths.ring_solve import manners
 from tradewind.model.job import Job, Rounds
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec

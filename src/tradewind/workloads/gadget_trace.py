@@ -37,6 +37,14 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     given = read(
         own | {name: value for name, value in params.items() if name in own} | {"runtime": "public"}, seed
     )
+    rings = as_rings(given, params)
+    return replace(
+        rings, origin={**given.origin, "workload": "gadget-trace", **params, "file": given.origin["file"]}
+    )
+
+
+def as_rings(given: Scenario, params: Mapping[str, Any]) -> Scenario:
+    """Fixed jobs with public runtimes on servers in racks, as ring jobs on the same servers with links between them."""
     setup = given.setup
     nodes, links = _network(setup.nodes, params)
     jobs = tuple(_ring(job, setup.slot_us, round(params["ring_gbps"] * GBPS)) for job in given.jobs)
@@ -45,7 +53,6 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
         name=f"{given.name}-rings",
         setup=replace(setup, nodes=nodes, links=links, horizon_us=longer),
         jobs=jobs,
-        origin={**given.origin, "workload": "gadget-trace", **params, "file": given.origin["file"]},
     )
 
 
