@@ -139,6 +139,50 @@ def run(
 
 
 @app.command()
+def live(
+    scenario: ScenarioArg,
+    policy: Annotated[str, typer.Option("--policy", help="Name of a policy; see `tradewind policies`.")],
+    slot_seconds: Annotated[
+        float, typer.Option("--slot-seconds", min=0, help="Seconds that a slot takes; 0: as the scenario says.")
+    ] = 0.0,
+    speed: Annotated[float, typer.Option("--speed", min=1e-6, help="How many times faster than that.")] = 1.0,
+    seed: Seed = 0,
+    settings: Set = None,
+    state: Annotated[
+        Path | None,
+        typer.Option("--state", help="Directory of journal, logs and checkpoints; given again, it goes on."),
+    ] = None,
+    output: Out = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Where to write the report (.html).")] = None,
+    places: Annotated[
+        Path | None, typer.Option("--places", help="Site -> network namespace, address, interface.")
+    ] = None,
+    first_uid: Annotated[
+        int, typer.Option("--first-uid", min=0, help="Job i runs as user number FIRST_UID + i (as root).")
+    ] = 0,
+    limit: Annotated[
+        list[str] | None, typer.Option("--limit", metavar="NAME=VALUE", help="memory_bytes=2GB, open_files, …")
+    ] = None,
+    grace: Annotated[float, typer.Option("--grace", min=0, help="Seconds from SIGTERM to SIGKILL.")] = 10.0,
+    retries: Annotated[int, typer.Option("--retries", min=0, help="Failures in a row without progress.")] = 3,
+    stall: Annotated[float, typer.Option("--stall", min=0, help="Silent for so many seconds: hung.")] = 300.0,
+    as_json: Json = False,
+) -> None:
+    """Runs the scenario's commands as processes, as a policy decides, by the wall clock."""
+    from tradewind.app import live as door
+
+    options = door.Options(
+        limits=pairs(limit), places=places, first_uid=first_uid, grace_s=grace, retries=retries, stall_s=stall
+    )
+    asked = door.Asked(
+        policy=policy, params=pairs(settings), seed=seed, slot_seconds=slot_seconds, speed=speed, state=state,
+        output=output, report=report, as_json=as_json,
+    )  # fmt: skip
+    if door.command(scenario_from(scenario, seed), asked, options):
+        raise typer.Exit(1)
+
+
+@app.command()
 def audit(
     scenario: ScenarioArg,
     run_file: Annotated[Path, typer.Argument(metavar="RUN", help="A run file.")],

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tradewind.app import atomic, report_charts
 from tradewind.app.report_html import Cell, folded, full, section, stylesheet, table, template
+from tradewind.app.report_live import measured
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.studies import figures, quantities
@@ -55,6 +56,7 @@ def _sections(drawn: Sequence[Drawn]) -> list[str]:
         section("Results", report_charts.grid(report_charts.numbers(drawn)), note=_which(drawn)),
         section("Where", full(place.whole()) if place else ""),
         section("Jobs", full(jobs.whole()) if jobs else ""),
+        *[measured(best.facts.land.scenario, run) for run in best.group.runs],
         section("Every run", *[_policy(d, d is not best and i < MOST_DETAILED) for i, d in enumerate(drawn)]),
     ]
 
