@@ -16,7 +16,6 @@ from typing import Any
 
 from tradewind.audit import Audit, compare
 from tradewind.control.accounts import settle
-from tradewind.control.cycle import Progress
 from tradewind.control.fit import check_fit
 from tradewind.control.journal import Facts
 from tradewind.control.ledger import Ledger
@@ -35,6 +34,8 @@ from tradewind.worlds.clock import Clock
 from tradewind.worlds.launching import Rules
 from tradewind.worlds.processes import Ground, ProcessWorld
 
+Look = Callable[[LiveLoop, ProcessWorld], None]
+"""Is shown the loop and the world now and then, for a live view."""
 VERSION = 1
 LOCK_WAIT_S = 2.0
 
@@ -46,7 +47,6 @@ class Request:
     state         directory of journal, logs, checkpoints; one that holds a journal is continued
     slot_seconds  seconds of the wall that a slot takes (0: as long as the scenario says)
     speed         how many times faster than that
-    look          called now and then with the loop, for a live view
     """
 
     scenario: Scenario
@@ -57,7 +57,6 @@ class Request:
     slot_seconds: float = 0.0
     speed: float = 1.0
     rules: Rules = field(default_factory=Rules)
-    look: Callable[[LiveLoop, ProcessWorld], None] | None = None
 
     @property
     def pace(self) -> float:
@@ -66,7 +65,7 @@ class Request:
         return slot_us / (self.slot_seconds or slot_us / 1e6) * self.speed
 
 
-def live(request: Request, progress: Progress | None = None) -> Run:
+def live(request: Request, look: Look | None = None) -> Run:
     """Runs a policy on this machine until the scenario is over, or Ctrl-C; continues what a journal in `state` began."""
     check_fit(request.spec, request.scenario)
     if not request.spec.online:
@@ -80,13 +79,13 @@ def live(request: Request, progress: Progress | None = None) -> Run:
     _make(request.state)
     begin = perf_counter()
     with _locked(request.state):
-        loop, world, params = _assemble(request)
+        loop, world, params = _assemble(request, look)
         with _orderly(world):
-            loop.run(progress)
+            loop.run()
         return timed(_result(request, loop, world, params), perf_counter() - begin, loop.decide_s)
 
 
-def _assemble(request: Request) -> tuple[LiveLoop, ProcessWorld, dict[str, Any]]:
+def _assemble(request: Request, look: Look | None) -> tuple[LiveLoop, ProcessWorld, dict[str, Any]]:
     """World and loop, brought to where the journal left them."""
     scenario, spec, path = request.scenario, request.spec, request.state / "journal"
     records = read_records(path)
@@ -107,8 +106,8 @@ def _assemble(request: Request) -> tuple[LiveLoop, ProcessWorld, dict[str, Any]]
         file.append(kind, record)
 
     def tell(world: ProcessWorld) -> None:
-        if request.look is not None and loop is not None:
-            request.look(loop, world)
+        if look is not None and loop is not None:
+            look(loop, world)
 
     ground = Ground(
         state=request.state, token=records[0]["token"], clock=clock, note=note, rules=request.rules, tell=tell
