@@ -1,4 +1,4 @@
-"""Plans of every job side by side, and how jobs choose among them at given unit prices.
+"""Plans of every job side by side, as they are found; :mod:`tradewind.maths.broker_choice` chooses among them.
 
 A plan is a server site and workers at a few sites. Its rent depends on the pooled volume; everything else (data,
 traffic, deployment) is its own and is kept as one number.
@@ -10,8 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from tradewind.maths.broker_job import Task, copy, cost_with_server, gather_costs, solve
-from tradewind.maths.broker_prices import bill, marginal
+from tradewind.maths.broker_job import Task, cost_with_server, gather_costs, solve
 from tradewind.maths.broker_slot import Bools, Floats, Ints, Slot
 
 Shorts = NDArray[np.int32]
@@ -210,78 +209,3 @@ def add_responses(terms: Terms, pool: Pool, price: Floats, servers: int, choice:
             a = add(pool, i, p, y, cost_with_server(task(terms, i, nothing), p, y))
             if a >= 0:
                 choice[i] = a
-
-
-@njit(cache=True)
-def respond(terms: Terms, pool: Pool, price: Floats, choice: Ints) -> None:
-    """Every job takes its cheapest pooled plan at unit prices (R, K); the earliest of equals."""
-    sites, kinds = price.shape
-    wage = np.empty(sites)
-    serve = np.empty(sites)
-    for i in range(len(choice)):
-        for r in range(sites):
-            w = 0.0
-            m = 0.0
-            for k in range(kinds):
-                w += terms.worker[i, k] * price[r, k]
-                m += terms.server[i, k] * price[r, k]
-            wage[r] = w
-            serve[r] = m
-        best = np.inf
-        for a in range(pool.plans[i]):
-            cost = pool.own[i, a] + serve[pool.server[i, a]]
-            for z in range(pool.width[i, a]):
-                cost += pool.workers[i, a, z] * wage[pool.sites[i, a, z]]
-            if cost < best:
-                best = cost
-                choice[i] = a
-
-
-@njit(cache=True)
-def use(terms: Terms, pool: Pool, i: int, a: int, sign: float, usage: Floats) -> None:
-    """Add (or with sign -1 remove) what plan a of job i uses to ``usage`` (R, K)."""
-    for k in range(usage.shape[1]):
-        usage[pool.server[i, a], k] += sign * terms.server[i, k]
-        for z in range(pool.width[i, a]):
-            usage[pool.sites[i, a, z], k] += sign * pool.workers[i, a, z] * terms.worker[i, k]
-
-
-@njit(cache=True)
-def tally(terms: Terms, pool: Pool, choice: Ints, usage: Floats) -> float:
-    """Fill ``usage`` (R, K) and return the full cost of the chosen plans, rent at pooled prices."""
-    for r in range(usage.shape[0]):
-        for k in range(usage.shape[1]):
-            usage[r, k] = 0.0
-    own = 0.0
-    for i in range(len(choice)):
-        use(terms, pool, i, choice[i], 1.0, usage)
-        own += pool.own[i, choice[i]]
-    return float(own + bill(usage, terms.usd, terms.intercept))
-
-
-@njit(cache=True)
-def descend(terms: Terms, pool: Pool, price: Floats, choice: Ints) -> float:
-    """From start prices: jobs respond, prices follow the volume reached, until the cost stops falling.
-
-    ``choice`` and ``price`` hold the end state; returns its cost. Each round can only lower the cost, because the
-    tier reached gives the least of the linear pieces.
-    """
-    usage = np.empty(price.shape)
-    trial = np.empty(len(choice), dtype=np.int64)
-    best = np.inf
-    while True:
-        respond(terms, pool, price, trial)
-        cost = tally(terms, pool, trial, usage)
-        if best < np.inf and not cost < best - 1e-12 * abs(best):
-            marginal_of(terms, pool, choice, usage, price)
-            return best
-        best = cost
-        copy(trial, choice)
-        marginal(usage, terms.usd, terms.intercept, price)
-
-
-@njit(cache=True)
-def marginal_of(terms: Terms, pool: Pool, choice: Ints, usage: Floats, price: Floats) -> None:
-    """Fill ``usage`` and the marginal ``price`` (both (R, K)) of the chosen plans."""
-    tally(terms, pool, choice, usage)
-    marginal(usage, terms.usd, terms.intercept, price)

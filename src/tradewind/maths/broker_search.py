@@ -10,19 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from tradewind.maths.broker_choice import Plans, descend, marginal_of, packed, tally, unpack, use
 from tradewind.maths.broker_job import copy
-from tradewind.maths.broker_pool import (
-    Pool,
-    Terms,
-    add_responses,
-    add_single_sites,
-    descend,
-    empty_pool,
-    marginal_of,
-    tally,
-    terms,
-    use,
-)
+from tradewind.maths.broker_pool import Terms, add_responses, add_single_sites, empty_pool, terms
 from tradewind.maths.broker_prices import chord_slopes, piece
 from tradewind.maths.broker_slot import Floats, Ints, Slot
 
@@ -64,54 +54,55 @@ def _rise(terms: Terms, usage: Floats, r: int, amounts: Floats, times: float) ->
 
 
 @njit(cache=True)
-def _added(terms: Terms, pool: Pool, i: int, a: int, usage: Floats) -> float:
+def _added(terms: Terms, plans: Plans, i: int, a: int, usage: Floats) -> float:
     """True cost of adding plan a of job i on top of ``usage``: its own cost and the rise of the pooled rent."""
-    p = pool.server[i, a]
-    cost = pool.own[i, a]
+    n = plans.first[i] + a
+    p = plans.server[n]
+    cost = plans.own[n]
     alone = True
     both = np.empty(usage.shape[1])
-    for z in range(pool.width[i, a]):
-        r = pool.sites[i, a, z]
+    for z in range(plans.cell[n], plans.cell[n + 1]):
+        r = plans.site[z]
         if r == p:
             alone = False
             for k in range(len(both)):
-                both[k] = terms.server[i, k] + pool.workers[i, a, z] * terms.worker[i, k]
+                both[k] = terms.server[i, k] + plans.workers[z] * terms.worker[i, k]
             cost += _rise(terms, usage, r, both, 1.0)
         else:
-            cost += _rise(terms, usage, r, terms.worker[i], float(pool.workers[i, a, z]))
+            cost += _rise(terms, usage, r, terms.worker[i], float(plans.workers[z]))
     if alone:
         cost += _rise(terms, usage, p, terms.server[i], 1.0)
     return float(cost)
 
 
 @njit(cache=True)
-def polish(terms: Terms, pool: Pool, choice: Ints) -> float:
+def polish(terms: Terms, plans: Plans, choice: Ints) -> float:
     """One job after the other takes the plan that lowers the true pooled cost most, until none does."""
     usage = np.empty(terms.usd.shape[:2])
-    tally(terms, pool, choice, usage)
+    tally(terms, plans, choice, usage)
     moved = True
     sweeps = 0
     while moved and sweeps < 50:
         moved = False
         sweeps += 1
         for i in range(len(choice)):
-            use(terms, pool, i, choice[i], -1.0, usage)
-            now = _added(terms, pool, i, choice[i], usage)
+            use(terms, plans, i, choice[i], -1.0, usage)
+            now = _added(terms, plans, i, choice[i], usage)
             best = choice[i]
-            for a in range(pool.plans[i]):
-                cost = _added(terms, pool, i, a, usage)
+            for a in range(plans.first[i + 1] - plans.first[i]):
+                cost = _added(terms, plans, i, a, usage)
                 if cost < now - 1e-10 * abs(now):
                     now = cost
                     best = a
             if best != choice[i]:
                 moved = True
                 choice[i] = best
-            use(terms, pool, i, best, 1.0, usage)
-    return float(tally(terms, pool, choice, usage))
+            use(terms, plans, i, best, 1.0, usage)
+    return float(tally(terms, plans, choice, usage))
 
 
 @njit(cache=True)
-def trigger_starts(terms: Terms, pool: Pool, choice: Ints, best: float) -> float:
+def trigger_starts(terms: Terms, plans: Plans, choice: Ints, best: float) -> float:
     """Descend from each site alone at its last tier, the others DEAR times list; keep the best choice."""
     sites, kinds, last = terms.usd.shape
     price = np.empty((sites, kinds))
@@ -120,7 +111,7 @@ def trigger_starts(terms: Terms, pool: Pool, choice: Ints, best: float) -> float
         for q in range(sites):
             for k in range(kinds):
                 price[q, k] = terms.usd[q, k, last - 1] if q == r else DEAR * terms.usd[q, k, 0]
-        cost = descend(terms, pool, price, trial)
+        cost = descend(terms, plans, price, trial)
         if cost < best:
             best = cost
             copy(trial, choice)
@@ -128,14 +119,14 @@ def trigger_starts(terms: Terms, pool: Pool, choice: Ints, best: float) -> float
 
 
 @njit(cache=True)
-def flip_sites(terms: Terms, pool: Pool, choice: Ints, best: float) -> float:
+def flip_sites(terms: Terms, plans: Plans, choice: Ints, best: float) -> float:
     """From the incumbent's prices: each site as if its last tier were reached, or pushed away; keep what helps."""
     sites, kinds, last = terms.usd.shape
     usage = np.empty((sites, kinds))
     base = np.empty((sites, kinds))
     price = np.empty((sites, kinds))
     trial = np.zeros(len(choice), dtype=np.int64)
-    marginal_of(terms, pool, choice, usage, base)
+    marginal_of(terms, plans, choice, usage, base)
     quiet = 0
     step = 0
     while quiet < 2 * sites:
@@ -153,23 +144,13 @@ def flip_sites(terms: Terms, pool: Pool, choice: Ints, best: float) -> float:
                 price[q, k] = base[q, k]
         for k in range(kinds):
             price[r, k] = DEAR * terms.usd[r, k, 0] if away else terms.usd[r, k, last - 1]
-        cost = descend(terms, pool, price, trial)
+        cost = descend(terms, plans, price, trial)
         if cost < best - 1e-10 * abs(best):
             best = cost
             copy(trial, choice)
-            marginal_of(terms, pool, choice, usage, base)
+            marginal_of(terms, plans, choice, usage, base)
             quiet = 0
     return best
-
-
-def unpack(pool: Pool, choice: Ints, sites: int) -> tuple[Ints, Ints]:
-    """Workers (I, R) and server site (I,) of the chosen plans."""
-    jobs = len(choice)
-    workers = np.zeros((jobs, sites), dtype=np.int64)
-    for i in range(jobs):
-        width = pool.width[i, choice[i]]
-        workers[i, pool.sites[i, choice[i], :width]] = pool.workers[i, choice[i], :width]
-    return workers, pool.server[np.arange(jobs), choice].astype(np.int64)
 
 
 def start_prices(slot: Slot, before: Floats | None) -> list[Floats]:
@@ -197,23 +178,25 @@ def search(
     trial = np.zeros(jobs, dtype=np.int64)
     for price in starts:
         add_responses(data, pool, price, effort.servers, trial)
+    plans = packed(pool)
     best = np.inf
     for price in starts:
-        cost = descend(data, pool, price.copy(), trial)
+        cost = descend(data, plans, price.copy(), trial)
         if cost < best:
             best, choice = cost, trial.copy()
-    best = trigger_starts(data, pool, choice, best)
+    best = trigger_starts(data, plans, choice, best)
     usage = np.empty((sites, kinds))
     price = np.empty((sites, kinds))
     for _ in range(effort.rounds):
         was = best
-        best = flip_sites(data, pool, choice, best)
-        best = polish(data, pool, choice)
-        marginal_of(data, pool, choice, usage, price)
+        best = flip_sites(data, plans, choice, best)
+        best = polish(data, plans, choice)
+        marginal_of(data, plans, choice, usage, price)
         add_responses(data, pool, price, effort.servers, trial)
-        best = min(best, polish(data, pool, choice))
+        plans = packed(pool)
+        best = min(best, polish(data, plans, choice))
         if best >= was * (1.0 - 1e-9):
             break
-    marginal_of(data, pool, choice, usage, price)
-    workers, server = unpack(pool, choice, sites)
+    marginal_of(data, plans, choice, usage, price)
+    workers, server = unpack(plans, choice, sites)
     return Answer(workers=workers, server=server, cost=float(best), price=price)
