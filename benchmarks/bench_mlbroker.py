@@ -21,7 +21,7 @@ from tradewind.maths.broker_milp import solve_exactly
 from tradewind.maths.broker_prices import chord_slopes
 from tradewind.maths.broker_rivals import selfish
 from tradewind.maths.broker_search import search
-from tradewind.maths.broker_slot import Floats, Slot, slot, tiers
+from tradewind.maths.broker_slot import Floats, Slot
 from tradewind.model.params import settle
 from tradewind.model.scenario import Scenario
 from tradewind.optimum.mlbroker import bound, exact, look_ahead
@@ -29,9 +29,12 @@ from tradewind.policies.baselines.local import LOCAL
 from tradewind.policies.baselines.oasis import OASIS
 from tradewind.policies.mlbroker import MLBROKER
 from tradewind.policies.mlbroker_paper import MLBROKER_PAPER
+from tradewind.studies.mlbroker_growth import MOST, SEEDS, exponents, growth
+from tradewind.studies.mlbroker_growth import SIZES as JOBS
 from tradewind.studies.simulate import simulate
 from tradewind.workloads.mlbroker import MLBROKER as WORKLOAD
-from tradewind.workloads.mlbroker_draw import FAMILIES, DrawSettings, draw
+from tradewind.workloads.mlbroker_draw import FAMILIES, DrawSettings
+from tradewind.workloads.mlbroker_slot import drawn_slot
 
 Row = dict[str, Any]
 EPS = 0.01
@@ -44,16 +47,7 @@ def made(seed: int, **params: Any) -> Scenario:
 
 def single(family: str, seed: int, jobs: int, sites: int = 15) -> Slot:
     """The first jobs of a drawn slot, nothing deployed."""
-    settings = DrawSettings(family=family, sites=sites, slots=1, active=3.0 * jobs)
-    d = draw(settings, seed)
-    rows = np.flatnonzero(d.row_slot == 0)[:jobs]
-    j = d.row_job[rows]
-    assert len(j) == jobs
-    return slot(
-        worker=d.worker[j], server=d.server[j], chunk=d.chunk_gb[j], traffic=d.traffic_gb[j],
-        deploy_usd=d.deploy_usd[j], data=d.data_gb[rows], transfer_usd=d.transfer_usd,
-        price=tiers(d.tier_start, d.tier_usd),
-    )  # fmt: skip
+    return drawn_slot(DrawSettings(family=family, sites=sites), seed, jobs)
 
 
 def seconds(work: Callable[[], object], repeats: int = 3) -> float:
@@ -221,11 +215,12 @@ def speed_rows() -> list[Row]:
         found.append(
             row(f"integer slot, {jobs} jobs x {sites} sites", taken, target, "s", goal=goal, note=note)
         )
-    counts = (100, 300, 1000, 3000)
-    taken_by = [np.mean([searching(single("narrow", seed, n)) for seed in (3, 4, 5)]) for n in counts]
-    slope = float(np.polyfit(np.log(counts), np.log(taken_by), 1)[0])
-    note = ", ".join(f"{n} jobs {t:.2f} s" for n, t in zip(counts, taken_by, strict=True))
-    found.append(row("growth with the jobs: slope of log time over log jobs", slope, 1.1, "", note=note))
+    measured = growth(JOBS, SEEDS, 3)
+    ratio, slope = exponents(measured)
+    mean = {n: np.mean([r["seconds"] for r in measured if r["jobs"] == n]) for n in JOBS}
+    note = ", ".join(f"{n} jobs {t:.2f} s" for n, t in mean.items())
+    found.append(row(f"time per job, {JOBS[-1]} jobs over {JOBS[0]} jobs", ratio, MOST, "x", note=note))
+    found.append(row("growth with the jobs: slope of log time over log jobs", slope, 1.1, ""))
     return found
 
 

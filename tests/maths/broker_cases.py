@@ -4,26 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tradewind.maths.broker_slot import Ints, Slot, slot, tiers
-from tradewind.workloads.mlbroker_draw import DrawSettings, draw
-
-
-def drawn_slot(settings: DrawSettings, seed: int, jobs: int) -> Slot:
-    """The first ``jobs`` jobs of the first slot of a drawn instance, none of them deployed; data in GB."""
-    d = draw(replace(settings, slots=1, active=3.0 * jobs), seed)
-    rows = np.flatnonzero(d.row_slot == 0)[:jobs]
-    j = d.row_job[rows]
-    assert len(j) == jobs, "the draw has too few jobs; take another seed"
-    return slot(
-        worker=d.worker[j],
-        server=d.server[j],
-        chunk=d.chunk_gb[j],
-        traffic=d.traffic_gb[j],
-        deploy_usd=d.deploy_usd[j],
-        data=d.data_gb[rows],
-        transfer_usd=d.transfer_usd,
-        price=tiers(d.tier_start, d.tier_usd),
-    )
+from tradewind.maths.broker_slot import Ints, Slot, tiers
+from tradewind.workloads.mlbroker_draw import DrawSettings
+from tradewind.workloads.mlbroker_slot import drawn_slot
 
 
 def tiny(family: str, seed: int, jobs: int = 4, sites: int = 4, tier_count: int = 2) -> Slot:

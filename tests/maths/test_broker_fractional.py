@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from tests.maths.broker_cases import drawn_slot, tiny
+from tests.maths.broker_cases import tiny
 from tradewind.maths.broker_fractional import fractional_step, regulariser
 from tradewind.maths.broker_prices import chord_slopes
 from tradewind.maths.broker_rounding import (
@@ -19,6 +19,7 @@ from tradewind.maths.broker_rounding import (
 )
 from tradewind.maths.broker_slot import Floats, Slot
 from tradewind.workloads.mlbroker_draw import DrawSettings
+from tradewind.workloads.mlbroker_slot import drawn_slot
 
 
 def linear_value(case: Slot, i: int) -> float:

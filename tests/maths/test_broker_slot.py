@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.maths.broker_cases import drawn_slot, permuted_sites, tiny
+from tests.maths.broker_cases import permuted_sites, tiny
 from tradewind.maths.broker_books import books
 from tradewind.maths.broker_bound import lower_bound
 from tradewind.maths.broker_limits import clashes, decide, usage_of
@@ -14,6 +14,7 @@ from tradewind.maths.broker_rivals import central, cheapest_rent, local, selfish
 from tradewind.maths.broker_search import search
 from tradewind.maths.broker_slot import tiers
 from tradewind.workloads.mlbroker_draw import FAMILIES, DrawSettings
+from tradewind.workloads.mlbroker_slot import drawn_slot
 
 
 @pytest.mark.parametrize("family", FAMILIES)
