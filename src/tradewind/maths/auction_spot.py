@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tradewind.maths.auction_chunks import workers_for
 from tradewind.maths.auction_oracle import Market, Schedule, Task
 from tradewind.maths.auction_slot import Floats, Ints, cost_curve, deploy, remote_limit, site_terms
 
@@ -94,7 +93,7 @@ def at(task: Task, market: Market, server: int, workers: Ints) -> Spot | None:
     rows, trained = _train(workers * task.rate // task.need, task.data, room // task.chunk_bytes)
     if not trained.any():
         return None
-    kept = np.array([workers_for(int(n), task.rate, task.need) for n in trained], dtype=np.int64)
+    kept: Ints = -(-trained * task.need // task.rate)
     moved = sum(n for a, b, n in rows if a != b)
     away = int(kept.sum() - kept[server])
     usd: Floats = market.usd[0]

@@ -61,6 +61,9 @@ class Edge:
         self.paid: dict[int, float] = {}
         self.held: dict[int, tuple[int, list[int]]] = {}
         """Server's site and workers per site of jobs that stay."""
+        self._odd: dict[int, str] = {}
+        """Jobs that came and cannot be dealt with, and why."""
+        self._widest: dict[int, int] = {}
 
     # ------------------------------------------------------------------ what a rival says
     def turns(self, view: View) -> Iterable[Turn]:
@@ -78,11 +81,10 @@ class Edge:
         self._count(view)
         if view.now_us % view.setup.slot_us or view.slot >= view.setup.slots:
             return NOTHING
-        verdicts = [
-            Verdict(index, why) for index, job in view.active.items() if (why := unfit(view.setup, job))
-        ]
-        for verdict in verdicts:
-            del self.left[verdict.job]
+        verdicts = [Verdict(index, why) for index, why in self._odd.items()]
+        for index in self._odd:
+            del self.left[index]
+        self._odd = {}
         plans: list[Plan] = []
         for turn in self.turns(view):
             job = view.job(turn.job)
@@ -110,7 +112,7 @@ class Edge:
             del self.held[job.index]
         width = self._width(task)
         exact = turn.exact and not self.rules.elastic
-        want = min(width, self._most(task, width)) if exact else width
+        want = min(width, self._most(job)) if exact else width
         spot = place(task, market, want, exact, self.score(job))
         if spot is None:
             return None
@@ -130,17 +132,17 @@ class Edge:
         left = units_left(task)
         return left if self.rules.elastic else min(max(1, self.rules.workers // unit(task)), left)
 
-    def _most(self, task: Task, want: int) -> int:
+    def _most(self, job: Job) -> int:
         """Units that the empty network holds at once: nobody waits for more."""
-        last = self.books.setup.slots - 1
-        empty = Market(
-            usd=np.zeros((1, *self.books.capacity.shape[1:])),
-            byte_usd=np.zeros(1),
-            free=self.books.capacity[last:],
-            room=self.books.band[last:],
-        )
-        spot = place(task, empty, want, False, Score())
-        return want if spot is None else max(1, int(spot.workers.sum()) // unit(task))
+        if job.index not in self._widest:
+            empty = Books(self.books.setup)
+            market = empty.market(
+                job, 0, Prices(gamma=1.0, floor=np.zeros(empty.capacity.shape[2] + 1)), until=1
+            )
+            task = task_of(empty, job)
+            spot = place(task, market, self._width(task), False, Score())
+            self._widest[job.index] = 1 if spot is None else int(spot.workers.sum()) // unit(task)
+        return self._widest[job.index]
 
     def _worth(self, view: View, job: Job, slots: int) -> float:
         """Utility of completing in so many slots, this one included."""
@@ -161,8 +163,11 @@ class Edge:
     def _count(self, view: View) -> None:
         """Takes off what was trained since the last slot; what a failure cancelled is no longer in the books."""
         for index, job in view.active.items():
-            left = self.left.setdefault(index, task_of(self.books, job).data.tolist())
-            work = job.work
+            if index not in self.left:
+                self.left[index] = task_of(self.books, job).data.tolist()
+                if why := unfit(view.setup, job):
+                    self._odd[index] = why
+            left, work = self.left[index], job.work
             assert isinstance(work, Dataset)
             booked = self.books.plans.get(index)
             if booked is None or booked.plan.steps[-1].until_us > view.now_us:
@@ -171,7 +176,7 @@ class Edge:
                 self.paid[index] = self.paid.get(index, 0.0) + step.usd
                 for flow in step.flows:
                     left[self.books.row[flow.src]] -= flow.bytes // work.chunk_bytes
-        for known in (self.left, self.paid, self.held):
+        for known in (self.left, self.paid, self.held, self._widest, self._odd):
             for index in [i for i in known if i not in view.active]:
                 del known[index]
 
@@ -182,13 +187,14 @@ class Edge:
             "left": list(self.left.items()),
             "paid": list(self.paid.items()),
             "held": list(self.held.items()),
+            "odd": list(self._odd.items()),
         }
         return json.dumps(state).encode()
 
     def restore(self, state: bytes) -> None:
         data = json.loads(state)
         self.books.restore(data["books"])
-        self.left, self.paid = dict(data["left"]), dict(data["paid"])
+        self.left, self.paid, self._odd = dict(data["left"]), dict(data["paid"]), dict(data["odd"])
         self.held = {index: (server, workers) for index, (server, workers) in data["held"]}
 
 
