@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,7 +115,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     """The scenario for these parameters and this seed."""
     values = settings(params)
     rng = np.random.default_rng(seed)
-    sites, slots = values["sites"], values["slots"]
+    sites = values["sites"]
     scale = np.exp(rng.uniform(-values["uneven"], values["uneven"], sites))
     digits = len(str(sites - 1))
     top = (values["cpu"], values["gpu"], values["ram_gb"])
@@ -122,25 +123,31 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
         Node(name=f"site-{r:0{digits}d}", capacity_milli=tuple(round(c * scale[r]) * MILLI for c in top))
         for r in range(sites)
     )
-    setup = Setup(
-        resources=RESOURCES,
-        nodes=nodes,
-        transfer_bytes_per_slot=round(values["bandwidth_gb"] * 1e9),
-        slot_us=SLOT_US,
-        horizon_us=slots * SLOT_US,
-        objective="welfare_usd",
-    )
+    setup = _setup(nodes, values)
     jobs = _jobs(rng, values)
     if params["forecast"]:
         own = any(params[key] != -1 for key in DEFAULTS) or values != settings(
             {**BARE, "size": params["size"]}
         )
-        setup = replace(setup, forecast=_forecast(setup, values) if own else _named(RESERVE[params["size"]]))
+        prices = _past_prices(nodes, tuple(sorted(values.items()))) if own else RESERVE[params["size"]]
+        setup = replace(setup, forecast=_named(prices))
     return Scenario(
         name=f"eris-{params['size']}-{sites}x{values['jobs']}",
         setup=setup,
         jobs=jobs,
         origin={"workload": "eris", "seed": seed, **params},
+    )
+
+
+def _setup(nodes: tuple[Node, ...], values: Mapping[str, Any]) -> Setup:
+    """Everything that is known beforehand, without a forecast."""
+    return Setup(
+        resources=RESOURCES,
+        nodes=nodes,
+        transfer_bytes_per_slot=round(values["bandwidth_gb"] * 1e9),
+        slot_us=SLOT_US,
+        horizon_us=values["slots"] * SLOT_US,
+        objective="welfare_usd",
     )
 
 
@@ -151,11 +158,14 @@ def _jobs(rng: np.random.Generator, values: Mapping[str, Any]) -> tuple[Job, ...
     return tuple(_job(rng, values, j, int(slot), f"job-{j:0{width}d}") for j, slot in enumerate(arrive))
 
 
-def _forecast(setup: Setup, values: Mapping[str, Any]) -> dict[str, float]:
+@lru_cache(maxsize=64)
+def _past_prices(nodes: tuple[Node, ...], settled: tuple[tuple[str, Any], ...]) -> tuple[float, ...]:
     """What an operator knows from days before: scarcity prices of other days drawn alike, never of this one.
 
-    Keys price_RESOURCE in USD per unit and slot, price_transfer in USD per GB. Long days are cut, at the same rate.
+    USD per unit and slot of each resource, the last per GB moved. Long days are cut, at the same rate.
     """
+    values = dict(settled)
+    setup = _setup(nodes, values)
     share = min(1.0, HISTORY_JOBS / max(values["jobs"], 1))
     slots = max(min(setup.slots, 10), round(setup.slots * share))
     jobs = max(1, round(values["jobs"] * slots / setup.slots))
@@ -164,10 +174,11 @@ def _forecast(setup: Setup, values: Mapping[str, Any]) -> dict[str, float]:
     days = max(2, min(20, HISTORY_JOBS // jobs))
     drawn = [_jobs(np.random.default_rng((HISTORY_SEED, day)), past) for day in range(days)]
     prices = reserve_prices(np.concatenate([scarcity_prices(setup, day, slots, last + 1) for day in drawn]))
-    return _named(prices.tolist())
+    return tuple(prices.tolist())
 
 
 def _named(prices: Sequence[float]) -> dict[str, float]:
+    """The forecast's keys: price_RESOURCE, price_transfer."""
     return {f"price_{name}": float(p) for name, p in zip((*RESOURCES, "transfer"), prices, strict=True)}
 
 
