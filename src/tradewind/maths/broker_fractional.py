@@ -15,7 +15,8 @@ from tradewind.maths.broker_pool import Terms, task, terms
 from tradewind.maths.broker_prices import chord_slopes
 from tradewind.maths.broker_slot import Floats, Ints, Slot
 
-ATOMS = 32  # most pairs that a source is spread over at a time
+ATOMS = 64  # most pairs that a source is spread over at a time
+INNER = 4  # passes over the pairs at hand between two looks at all pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,25 +123,41 @@ def _gap(cost: Cost, mix: Mix, hat: Floats, best: Ints) -> tuple[float, float]:
 
 @njit(cache=True)
 def _line(cost: Cost, mix: Mix, sides: Ints, rate: Floats, slope: float, most: float) -> float:
-    """Best amount in [0, most] to move: bisection on the derivative along v[sides] + rate t (4 sites)."""
-    low, high = 0.0, most
+    """Best amount t in [0, most] to move: Newton with bisection on the derivative along v[sides] + rate t (4 sites)."""
+    scale = cost.c / np.log(1.0 + 1.0 / cost.eps)
+    site = np.empty(4, dtype=np.int64)
+    pace = np.empty(4)
+    count = 0
+    for j in range(4):
+        known = -1
+        for m in range(count):  # the same site may be on several sides
+            if site[m] == sides[j]:
+                known = m
+        if known >= 0:
+            pace[known] += rate[j]
+        else:
+            site[count], pace[count] = sides[j], rate[j]
+            count += 1
+    low, high, t = 0.0, most, most
     for turn in range(60):
-        mid = most if turn == 0 else 0.5 * (low + high)
-        at = slope
-        for j in range(4):
-            v = mix.v[sides[j]]
-            for other in range(4):  # the same site may be on several sides
-                if sides[other] == sides[j]:
-                    v += rate[other] * mid
-            at += rate[j] * _steep(v, cost.v0[sides[j]], cost.c, cost.eps)
+        at, bend = slope, 0.0
+        for m in range(count):
+            v, v0 = mix.v[site[m]] + pace[m] * t, cost.v0[site[m]]
+            if v > v0:
+                at += pace[m] * scale * np.log((v + cost.eps) / (v0 + cost.eps))
+                bend += pace[m] * pace[m] * scale / (v + cost.eps)
         if at > 0.0:
-            high = mid
+            high = t
         elif turn == 0:
             return most
         else:
-            low = mid
+            low = t
         if high - low <= 1e-12 * most:
             break
+        step = t - at / bend if bend > 0.0 else -1.0
+        if low < step < high and abs(step - t) <= 1e-13 * most:
+            return step
+        t = step if low < step < high else 0.5 * (low + high)
     return low
 
 
@@ -187,6 +204,20 @@ def _step(cost: Cost, mix: Mix, s: int, to_r: int, to_p: int) -> None:
 
 
 @njit(cache=True)
+def _settle(cost: Cost, mix: Mix, s: int) -> None:
+    """Move source s from its dearest to its cheapest pair among those it has."""
+    low, at = np.inf, 0
+    for a in range(mix.atoms[s]):
+        r, p = mix.site[s, a], mix.server[s, a]
+        value = cost.move[s, r] + cost.pair[r, p]
+        value += mix.slope[r] * cost.per_worker + mix.slope[p] * cost.per_server
+        if value < low:
+            low, at = value, a
+    if mix.atoms[s] > 1:
+        _step(cost, mix, s, mix.site[s, at], mix.server[s, at])
+
+
+@njit(cache=True)
 def _open(cost: Cost, hat: Floats, server: Ints) -> Mix:
     """Every source at its cheapest pair when presence is free."""
     sources, sites = cost.move.shape
@@ -222,7 +253,7 @@ def spread_job(cost: Cost, accuracy: float) -> tuple[Mix, float]:
     best = np.empty(sources, dtype=np.int64)
     mix = _open(cost, hat, server)
     gap = np.inf
-    for _ in range(1000):
+    for _sweep in range(1000):
         _oracle(cost, mix, hat, server)
         gap, total = _gap(cost, mix, hat, best)
         if gap <= accuracy * abs(total):
@@ -230,6 +261,9 @@ def spread_job(cost: Cost, accuracy: float) -> tuple[Mix, float]:
         for s in range(sources):
             if cost.amount[s] > 0.0:
                 _step(cost, mix, s, best[s], server[best[s]])
+        for _ in range(INNER):
+            for s in range(sources):
+                _settle(cost, mix, s)
     return mix, gap
 
 
