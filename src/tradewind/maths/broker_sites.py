@@ -15,6 +15,7 @@ from tradewind.maths.broker_slot import Floats, Slot, Tiers, tiers
 from tradewind.model.errors import Unsupported
 from tradewind.model.job import Job, Stream
 from tradewind.model.setup import Setup
+from tradewind.model.tariff import Tariff
 from tradewind.model.units import GB, MILLI, US_PER_HOUR
 
 
@@ -40,11 +41,15 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """The sites of a setup: host nodes in order, their tiers before price factors, egress prices (R, R) per byte."""
+    """The sites of a setup: host nodes in order, their tiers before price factors, egress prices (R, R) per byte.
+
+    egress_usd is the first tier; egress (R, R, L) has all of them, by bytes, and is None where no price has several.
+    """
 
     hosts: tuple[int, ...]
     tiers: Tiers
     egress_usd: Floats
+    egress: Tiers | None = None
 
 
 def read_sites(setup: Setup) -> Sites:
@@ -57,27 +62,28 @@ def read_sites(setup: Setup) -> Sites:
                 f"{setup.nodes[top].name!r} sells by the site but holds several nodes; "
                 "the brokerage policies need one node per site, or rent at the node itself"
             )
-    count = max((len(t.usd) for t in setup.rent.values()), default=1)
-    hours = setup.slot_us / US_PER_HOUR
-    shape = (len(hosts), len(setup.resources), count)
-    start = np.zeros(shape)
-    usd = np.zeros(shape)
-    for r, node in enumerate(hosts):
-        for k in range(shape[1]):
-            tariff = setup.rent.get((node, k))
+    rent = [[setup.rent.get((node, k)) for k in range(len(setup.resources))] for node in hosts]
+    tops = [setup.site_of[node] for node in hosts]
+    egress = [[setup.egress.get((a, b)) if a != b else None for b in tops] for a in tops]
+    priced = _tiers(egress, 1.0 / GB, GB)
+    several = any(len(tariff.usd) > 1 for row in egress for tariff in row if tariff is not None)
+    first = np.ascontiguousarray(priced.usd[:, :, 0])
+    return Sites(hosts, _tiers(rent, setup.slot_us / US_PER_HOUR, 1.0), first, priced if several else None)
+
+
+def _tiers(tariffs: Sequence[Sequence[Tariff | None]], price: float, unit: float) -> Tiers:
+    """Tariffs (R, K) as arrays: prices times ``price``, starts times ``unit``; a missing tariff costs nothing."""
+    count = max((len(tariff.usd) for row in tariffs for tariff in row if tariff is not None), default=1)
+    shape = (len(tariffs), len(tariffs[0]), count)
+    start, usd = np.zeros(shape), np.zeros(shape)
+    for r, row in enumerate(tariffs):
+        for k, tariff in enumerate(row):
             for t in range(count):
-                known = tariff is not None and t < len(tariff.usd)
-                start[r, k, t] = (
-                    tariff.starts[t] if tariff and known else (start[r, k, t - 1] + 1.0 if t else 0.0)
-                )
-                usd[r, k, t] = tariff.usd[t] * hours if tariff and known else (usd[r, k, t - 1] if t else 0.0)
-    egress = np.zeros((len(hosts), len(hosts)))
-    for r, a in enumerate(hosts):
-        for q, b in enumerate(hosts):
-            tariff = setup.egress.get((setup.site_of[a], setup.site_of[b]))
-            # A tiered egress price counts at its first tier in the decision; the books bill it in full.
-            egress[r, q] = tariff.usd[0] / GB if tariff is not None and r != q else 0.0
-    return Sites(hosts, tiers(start, usd), egress)
+                if tariff is not None and t < len(tariff.usd):
+                    start[r, k, t], usd[r, k, t] = tariff.starts[t] * unit, tariff.usd[t] * price
+                elif t:
+                    start[r, k, t], usd[r, k, t] = start[r, k, t - 1] + 1.0, usd[r, k, t - 1]
+    return tiers(start, usd)
 
 
 def units(demand: Sequence[tuple[int, int]], kinds: int, times: int = 1) -> Floats:

@@ -13,10 +13,12 @@ import numpy as np
 
 from tradewind.maths.broker_books import books
 from tradewind.maths.broker_bound import lower_bound
+from tradewind.maths.broker_egress import chord_egress
 from tradewind.maths.broker_limits import clashes
 from tradewind.maths.broker_milp import Cap, Proof, solve_exactly
 from tradewind.maths.broker_sites import Prices, Sites, Weights, make_slot, read_sites, scaled
-from tradewind.maths.broker_slot import Bools, Ints, Slot
+from tradewind.maths.broker_slot import Bools, Floats, Ints, Slot
+from tradewind.model.errors import Unsupported
 from tradewind.model.job import Job, Stream
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
@@ -30,7 +32,7 @@ def bound(scenario: Scenario) -> Bound | None:
     if not covered(scenario):
         return None
     value = 0.0
-    for slot, _, _ in slots_of(scenario):
+    for slot, _, _ in slots_of(scenario, chord=True):
         if clashes(slot):
             return None
         value += lower_bound(slot, ROUNDS, NODES).lower
@@ -39,11 +41,11 @@ def bound(scenario: Scenario) -> Bound | None:
 
 def chord_bound(scenario: Scenario) -> float:
     """The weaker bound at chord prices alone: cheap, any size."""
-    return sum(lower_bound(slot, 0, NODES).lower for slot, _, _ in slots_of(scenario))
+    return sum(lower_bound(slot, 0, NODES).lower for slot, _, _ in slots_of(scenario, chord=True))
 
 
 def covered(scenario: Scenario) -> bool:
-    """Whether the bound holds: stream jobs with one server site, concave rent, linear egress, no failures.
+    """Whether the bound holds: stream jobs with one server site, concave prices, no failures.
 
     Residency, most workers and what of a job fits a site at all are in the bound; the capacity that jobs share and
     spend caps are left out, which can only lower it. It says nothing about runs that turn somebody away.
@@ -53,17 +55,18 @@ def covered(scenario: Scenario) -> bool:
         return False
     if any(not isinstance(job.work, Stream) or job.servers < 1 for job in scenario.jobs):
         return False
-    if any(not tariff.is_concave for tariff in setup.rent.values()):
-        return False
-    if any(len(tariff.usd) > 1 for tariff in setup.egress.values()):
+    if any(not tariff.is_concave for tariff in (*setup.rent.values(), *setup.egress.values())):
         return False
     return all(change.kind in ("price", "egress") for change in scenario.changes)
 
 
-def slots_of(scenario: Scenario, *, first_only: bool = True) -> Iterator[tuple[Slot, tuple[Job, ...], int]]:
+def slots_of(
+    scenario: Scenario, *, first_only: bool = True, chord: bool = False
+) -> Iterator[tuple[Slot, tuple[Job, ...], int]]:
     """(slot arrays, jobs, number) of every slot with jobs.
 
     ``first_only``: a job counts as deployed everywhere after its first slot, so that deployment is charged once.
+    ``chord``: tiered prices between sites count at their chord, for bounds; else at their first tier.
     """
     setup, sites = scenario.setup, read_sites(scenario.setup)
     volumes = scenario.volumes
@@ -79,7 +82,11 @@ def slots_of(scenario: Scenario, *, first_only: bool = True) -> Iterator[tuple[S
         new = [job.arrive_us > start - setup.slot_us for job in jobs]
         before = [() if fresh or not first_only else everywhere for fresh in new]
         data = [rows.get((number, job.index), []) for job in jobs]
-        yield make_slot(sites, _prices(scenario, sites, start), jobs, data, before, Weights()), jobs, number
+        prices, factor = _prices(scenario, sites, start)
+        slot = make_slot(sites, prices, jobs, data, before, Weights())
+        if chord and sites.egress is not None:
+            slot = chord_egress(slot, scaled(sites.egress, factor))
+        yield slot, jobs, number
 
 
 def _present(scenario: Scenario, job: Job, start: int) -> bool:
@@ -88,8 +95,8 @@ def _present(scenario: Scenario, job: Job, start: int) -> bool:
     return job.arrive_us <= start and (stay is None or start < job.arrive_us + stay)
 
 
-def _prices(scenario: Scenario, sites: Sites, start: int) -> Prices:
-    """Prices of a slot with the factors in force, and the capacity that sites begin with."""
+def _prices(scenario: Scenario, sites: Sites, start: int) -> tuple[Prices, Floats]:
+    """Prices of a slot with the factors in force, the capacity that sites begin with; the egress factors (R, R)."""
     setup = scenario.setup
     shape = sites.tiers.usd.shape[:2]
     rent, egress = np.ones(shape), np.ones(sites.egress_usd.shape)
@@ -106,11 +113,13 @@ def _prices(scenario: Scenario, sites: Sites, start: int) -> Prices:
         for k, amount in enumerate(setup.nodes[node].capacity_milli):
             if amount < UNLIMITED:
                 room[r, k] = amount / MILLI
-    return Prices(tiers=scaled(sites.tiers, rent), egress_usd=sites.egress_usd * egress, room=room)
+    return Prices(tiers=scaled(sites.tiers, rent), egress_usd=sites.egress_usd * egress, room=room), egress
 
 
 def exact(scenario: Scenario, nodes: int = 200_000) -> Proof:
     """The offline optimum of a small scenario by mixed-integer programming over all slots, with all its limits."""
+    if any(len(tariff.usd) > 1 for tariff in scenario.setup.egress.values()):
+        raise Unsupported("the exact program knows one price per GB between sites; this scenario has tiers")
     rows = list(slots_of(scenario, first_only=False))
     return solve_exactly(*_chained(rows), nodes, caps=_caps(scenario, rows))
 

@@ -65,7 +65,7 @@ def _mlbroker(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator)
         raise InputError(f"found {margin}; allowed is 0 to 1", where="mlbroker.margin")
     effort = replace(Effort(), rounds=int(params["rounds"]), servers=int(params["servers"]))
     search = TierSearch(float(params["deploy_weight"]), effort)
-    return Broker(setup, search, Weights.read(params))
+    return Broker(setup, search, Weights.read(params), egress_tiers=True)
 
 
 MLBROKER = Spec(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from tradewind.maths.broker_bills import list_cost
+from tradewind.maths.broker_egress import choose_by_tiers
 from tradewind.maths.broker_limits import clashes
 from tradewind.maths.broker_sites import Prices, Sites, Weights, make_slot, read_sites, scaled
 from tradewind.maths.broker_slot import Floats, Ints, Slot, Tiers
@@ -53,7 +54,8 @@ class Present:
 
 def read_slot(view: View, sites: Sites, jobs: Sequence[Job], present: Present, weights: Weights) -> Slot:
     """The jobs of this slot as arrays, with the prices and the capacity of now."""
-    now = Prices(tiers=_tiers_now(view, sites), egress_usd=_egress_now(view, sites), room=_room(view, sites))
+    egress = sites.egress_usd * _egress_factor(view, sites)
+    now = Prices(tiers=_tiers_now(view, sites), egress_usd=egress, room=_room(view, sites))
     data = [view.data(job.index) for job in jobs]
     before = [present.sites(job.index, view.slot) for job in jobs]
     return make_slot(sites, now, jobs, data, before, weights)
@@ -67,12 +69,10 @@ def _tiers_now(view: View, sites: Sites) -> Tiers:
     return scaled(sites.tiers, factor)
 
 
-def _egress_now(view: View, sites: Sites) -> Floats:
-    """USD per byte between sites (R, R), at the factors of now."""
+def _egress_factor(view: View, sites: Sites) -> Floats:
+    """(R, R): what multiplies prices between sites now."""
     top = [view.setup.site_of[node] for node in sites.hosts]
-    factor = np.array([[view.egress_factor(a, b) if a != b else 1.0 for b in top] for a in top])
-    now: Floats = sites.egress_usd * factor
-    return now
+    return np.array([[view.egress_factor(a, b) if a != b else 1.0 for b in top] for a in top])
 
 
 def _room(view: View, sites: Sites) -> Floats:
@@ -146,8 +146,12 @@ class _Desk:
 class Broker:
     """Decides every slot for all stream jobs; refuses a job whose limits clash and goes on with the others."""
 
-    def __init__(self, setup: Setup, chooser: Chooser, weights: Weights) -> None:
+    def __init__(
+        self, setup: Setup, chooser: Chooser, weights: Weights, *, egress_tiers: bool = False
+    ) -> None:
+        """``egress_tiers``: the decision counts tiered prices of data between sites, not their first tier alone."""
         self._sites = read_sites(setup)
+        self._egress_tiers = egress_tiers and self._sites.egress is not None
         self._chooser = chooser
         self._weights = weights
         self._present = Present()
@@ -171,8 +175,26 @@ class Broker:
         desk = _Desk(jobs, slot, true)
         desk.turn_away(self._without_data(desk))
         desk.turn_away([Verdict(desk.jobs[clash.job].index, clash.limits) for clash in clashes(desk.slot)])
-        chosen = self._within_caps(desk) if self._caps.any else self._chosen(desk.slot, desk.jobs)
-        return self._answer(view, desk, chosen)
+        if self._caps.any:  # caps count first-tier prices, and so does the decision then
+            return self._answer(view, desk, self._within_caps(desk))
+        if self._egress_tiers and desk.jobs:
+            return self._answer(view, desk, self._by_tiers(view, desk))
+        return self._answer(view, desk, self._chosen(desk.slot, desk.jobs))
+
+    def _by_tiers(self, view: View, desk: _Desk) -> tuple[Ints, Ints]:
+        """The decision under tiered prices between sites; data then moves at the prices that it was made at."""
+        assert self._sites.egress is not None
+        price = scaled(self._sites.egress, _egress_factor(view, self._sites))
+        weights = (self._weights.transfer, self._weights.traffic)
+        weighed = desk.slot
+
+        def choose(slot: Slot) -> tuple[Ints, Ints]:
+            seen = replace(weighed, move_usd=slot.move_usd, talk_usd=slot.talk_usd)
+            return self._chooser.choose(seen, desk.jobs)
+
+        chosen, unit = choose_by_tiers(desk.true, price, weights, choose)
+        desk.true = replace(desk.true, move_usd=unit, talk_usd=unit)
+        return chosen
 
     def _without_data(self, desk: _Desk) -> list[Verdict]:
         """New jobs that bring nothing to train; a job that has had data keeps its server through a dry slot."""

@@ -7,16 +7,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tradewind.maths.broker_slot import Ints, Slot
+from tradewind.maths.broker_slot import Floats, Ints, Slot
 from tradewind.model.job import Job
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
+from tradewind.model.units import GB
 from tradewind.optimum.mlbroker import slots_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """One slot of a run: its arrays (with the true state before), jobs, workers (I, R), server site (I,) or -1."""
+    """One slot of a run: its arrays (with the true state before), jobs, workers (I, R), server site (I,) or -1.
+
+    Where prices between sites have tiers, the arrays have the average price that was paid, so that books add up.
+    """
 
     number: int
     slot: Slot
@@ -38,9 +42,28 @@ def places_of(scenario: Scenario, run: Run) -> dict[tuple[int, int], list[tuple[
     return found
 
 
+def paid_per_byte(scenario: Scenario, run: Run) -> Floats | None:
+    """(T, R, R): what a byte between two sites cost on average, NaN where none moved; None where prices have one tier."""
+    setup = scenario.setup
+    if all(len(tariff.usd) == 1 for tariff in setup.egress.values()):
+        return None
+    place = {setup.site_of[node]: r for r, node in enumerate(setup.hosts)}
+    usd, size = np.zeros((2, setup.slots, len(setup.hosts), len(setup.hosts)))
+    costs = run.tables["costs"]
+    rows = zip(*(costs[name] for name in ("slot", "kind", "a", "b", "amount", "usd")), strict=True)
+    for slot, kind, a, b, amount, paid in rows:
+        if kind in ("transfer", "traffic"):
+            at = (int(slot), place[int(a)], place[int(b)])
+            usd[at] += float(paid)
+            size[at] += float(amount) * GB
+    with np.errstate(invalid="ignore"):
+        average: Floats = usd / size
+    return average
+
+
 def decided_slots(scenario: Scenario, run: Run) -> Iterator[Decided]:
     """Every slot with jobs, in order."""
-    places = places_of(scenario, run)
+    places, paid = places_of(scenario, run), paid_per_byte(scenario, run)
     site = {node: r for r, node in enumerate(scenario.setup.hosts)}
     before: dict[int, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
     last = -2
@@ -62,6 +85,8 @@ def decided_slots(scenario: Scenario, run: Run) -> Iterator[Decided]:
                 here[server[i]] = True
             now[job.index] = here
         before, last = now, number
-        yield Decided(
-            number=number, slot=replace(slot, deployed=deployed), jobs=jobs, workers=workers, server=server
-        )
+        told = replace(slot, deployed=deployed)
+        if paid is not None:
+            unit = np.where(np.isnan(paid[number]), slot.move_usd, paid[number])
+            told = replace(told, move_usd=unit, talk_usd=unit)
+        yield Decided(number=number, slot=told, jobs=jobs, workers=workers, server=server)
