@@ -74,11 +74,27 @@ def possible(slot: Slot) -> Slot:
 
 def knapsack(slot: Slot) -> float:
     """Fractional knapsack of the scarcest resource with concave gains: valid, quick, blind to where things are."""
+    return _knapsack(slot)[0]
+
+
+def knapsack_prices(slot: Slot) -> tuple[Prices, Floats]:
+    """Its prices: the gain of the last worker that goes in, everywhere alike. And (I,) every job's best reduced value."""
+    _, scarce, price = _knapsack(slot)
+    room = np.zeros(slot.room.shape)
+    if scarce >= 0:
+        room[:, scarce] = price
+    paid = np.arange(slot.widest + 1) * (slot.need[:, scarce, None] * price if scarce >= 0 else 0.0)
+    hope: Floats = np.maximum(slot.gain - paid, 0.0).max(1)
+    return Prices(room=room, link=np.zeros(slot.servers), trunk=np.zeros(len(slot.trunk))), hope
+
+
+def _knapsack(slot: Slot) -> tuple[float, int, float]:
+    """(value, resource that limits it or -1, gain per amount of the last worker)."""
     steps = np.zeros((slot.jobs, slot.widest))
     for i in range(slot.jobs):
         line = envelope(np.maximum.accumulate(np.maximum(slot.gain[i], 0.0)))
         steps[i] = np.diff(line)
-    best = float(steps.sum())
+    best, scarce, price = float(steps.sum()), -1, 0.0
     for r in range(slot.need.shape[1]):
         need = slot.need[:, r].astype(np.float64)
         free = need == 0
@@ -89,8 +105,10 @@ def knapsack(slot: Slot) -> float:
         room = float(slot.room[:, r].sum())
         share = np.clip((room - (filled - amount[order])) / amount[order], 0.0, 1.0)
         value = float((steps[~free].ravel()[order] * share).sum()) + float(steps[free].sum())
-        best = min(best, value)
-    return best
+        if value < best:
+            last = int(np.searchsorted(filled, room))
+            best, scarce, price = value, r, float(density.ravel()[order][min(last, len(order) - 1)])
+    return best, scarce, price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -166,7 +166,8 @@ def relax(
 ) -> Relaxed:
     """Column generation from the rings in `start` until bound <= value · (1 + gap), with smoothed duals.
 
-    known: another upper bound; once the LP's value meets it, better prices cannot lower the bound. smooth: weight of the prices of the best bound so far; where smoothed prices find no new ring, the plain duals are
+    known: another upper bound; once the LP's value meets it, better prices cannot lower the bound.
+    smooth: weight of the prices of the best bound so far; where smoothed prices find no new ring, the plain duals are
     tried, so that the end is exact.
     """
     master = Master(slot)

@@ -127,6 +127,7 @@ def look(facts: Any, left: Any, prices: Any, scratch: Any, window: Ints, i: int)
         if home[i, j] < 0:
             break
         fee[home[i, j]] -= stay
+        toll[home[i, j]] -= stay
     row = open_[i] if open_.shape[0] > 0 else open_[:0].reshape(0)
     cost[widest + 1 :] = np.inf
     cheapest(
@@ -285,6 +286,21 @@ def _inside(facts: Any, rings: Any, i: int, window: Ints) -> bool:
 
 
 @njit(cache=True)
+def _at_home(facts: Any, i: int, servers: Ints) -> float:
+    """`stay` for every server (N,) of a ring of job i where it ran before: what moving it away must bring."""
+    home, stay = facts[5], facts[6]
+    if stay == 0.0:
+        return 0.0
+    count = 0
+    for j in range(servers.size):
+        if servers[j] < 0:
+            break
+        for n in range(home.shape[1]):
+            count += home[i, n] == servers[j]
+    return float(stay * count)
+
+
+@njit(cache=True)
 def improve(
     facts: Any, left: Any, rings: Any, prices: Any, weight: Floats, hope: Floats, rounds: int, wide: int,
     heat: float, number: int, goal: float,
@@ -397,11 +413,12 @@ def improve(
             if at > 0:
                 settle(facts, left, rings, scratch, window, i, at)
         grow(facts, left, rings, cheap, weight, window, names[:touched], scratch)
-        after = 0.0
+        after, bonus = 0.0, 0.0
         for n in range(touched):
             after += gain[names[n], size[names[n]]]
+            bonus += _at_home(facts, names[n], server[names[n]]) - _at_home(facts, names[n], keep_s[n])
         allowed = heat * (1.0 - turn / rounds) * ((_random(seed) % 1000003) / 1000003.0)
-        if after >= before - allowed:
+        if after + bonus >= before - allowed:
             for n in range(touched):
                 _enter(lists, rings, names[n])
             now += after - before
