@@ -40,8 +40,8 @@ def _attempts(setup: Setup, world: ProcessWorld, crew: Crew, pace: float) -> lis
     ranks = max((len(attempt.launch.ranks) for attempt in crew.attempts), default=0)
     lines = everything(world.launcher.report(crew.job, rank) for rank in range(ranks))
     rows = []
-    for attempt, following in zip(crew.attempts, [*crew.attempts[1:], None], strict=True):
-        until = following.began if following is not None else float("inf")
+    ends = [*(attempt.began for attempt in crew.attempts[1:]), float("inf")]
+    for attempt, until in zip(crew.attempts, ends, strict=False):
         mine = {
             path: [line for line in each if attempt.began <= line.at < until] for path, each in lines.items()
         }

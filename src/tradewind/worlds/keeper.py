@@ -91,6 +91,9 @@ class Log:
 def become(spec: dict[str, Any], pipe: int) -> None:
     """In the child: its own session, network, limits, user and directory; then the command."""
     libc = ctypes.CDLL(None, use_errno=True)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for here, there in ((null, 0), (pipe, 1), (pipe, 2)):
+        os.dup2(here, there)
     os.setsid()
     if spec["namespace"]:
         handle = os.open(f"/run/netns/{spec['namespace']}", os.O_RDONLY)
@@ -102,9 +105,6 @@ def become(spec: dict[str, Any], pipe: int) -> None:
             resource.setrlimit(which, (spec["limits"][name],) * 2)
     if spec["cpus"]:
         os.sched_setaffinity(0, spec["cpus"])
-    null = os.open(os.devnull, os.O_RDONLY)
-    for here, there in ((null, 0), (pipe, 1), (pipe, 2)):
-        os.dup2(here, there)
     if spec["uid"] is not None:
         os.setgroups([])
         os.setresgid(spec["uid"], spec["uid"], spec["uid"])
@@ -127,7 +127,7 @@ def begin(spec: dict[str, Any]) -> tuple[int, int]:
         try:
             become(spec, write)
         except BaseException as error:  # whatever it is, no second keeper may go on
-            os.write(write, f"cannot start {spec['argv'][0]!r}: {error}\n".encode())
+            os.write(2, f"cannot start {spec['argv'][0]!r}: {error}\n".encode())
         os._exit(127)
     os.close(write)
     os.set_blocking(read, False)
@@ -140,6 +140,7 @@ class Keeper:
     def __init__(self, control: str, spec: dict[str, Any]) -> None:
         self.control, self.spec = control, spec
         self.log = Log(spec["log"], spec["limits"]["log_bytes"])
+        self.child = 0  # until the command runs
         self.asked = self.killed = self.stopped = False
         self.deadline = self.alone_since = 0.0
         self.tick_s = CPU_EVERY_S if spec["cpu_milli"] else LEASE_EVERY_S
@@ -156,12 +157,15 @@ class Keeper:
         self.log.write(spec["head"].encode())
         self.child, self.pipe = begin(spec)
         put(control, "child", {"pid": self.child})
+        if self.asked:
+            self.signal(signal.SIGTERM)
 
     # ------------------------------------------------------------------ signals
     def signal(self, number: int) -> None:
         """To the command and everything in its group."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.child, number)
+        if self.child:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.child, number)
 
     def ask(self) -> None:
         """Asks the command to end; what has not ended after the time of grace is killed."""

@@ -114,6 +114,8 @@ class Launcher:
         self._path = os.pathsep.join((str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"))
         self._resource = setup.resource_index.get("cpu")
         self._next_cpu = 0
+        for name, mode in (("jobs", 0o711), ("logs", 0o700), ("control", 0o700)):
+            (state / name).mkdir(exist_ok=True, mode=mode)
 
     # ------------------------------------------------------------------ places on disk
     def job_folder(self, job: Job) -> Path:

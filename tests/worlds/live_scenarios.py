@@ -1,0 +1,88 @@
+"""Small scenarios whose jobs are commands: a broker's streams, a market, rings. All their instants are known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tests.builders import job, link, node, scenario, setup
+from tradewind.model.job import Customer, Dataset, Job, Rounds, Stream
+from tradewind.model.scenario import Scenario
+from tradewind.model.tariff import Tariff
+from tradewind.model.utility import Utility
+
+S = 1_000_000
+"""Microseconds of a slot: one second, which tests let pass faster."""
+NAP = ("sh", "-c", 'echo "$TRADEWIND_SLOT $RANK" >> ../started; exec sleep 1000')
+"""A light rank: it notes that it was started and sleeps until it is asked to end."""
+
+
+def _tariff(*usd: float) -> Tariff:
+    return Tariff(starts=tuple(2.0 * i for i in range(len(usd))), usd=usd)
+
+
+def broker(command: Sequence[str] = NAP, *, slots: int = 8) -> tuple[Scenario, str]:
+    """Two stream jobs at three sites with volume discounts: workers come and go, the server follows the data."""
+    where = setup(
+        [node("a"), node("b"), node("c")],
+        slot_us=S,
+        horizon_us=slots * S,
+        rent={(0, 0): _tariff(3.0, 2.0), (1, 0): _tariff(4.0, 1.0), (2, 0): _tariff(2.5, 2.4)},
+        egress={(i, j): Tariff(usd=(10.0,)) for i in range(3) for j in range(3) if i != j},
+    )
+
+    def stream(index: int, at: int) -> Job:
+        return job(
+            index, arrive_us=at, work=Stream(bytes_per_worker_slot=100), server=((0, 1000),), servers=1,
+            architecture="ps", workers_max=6, deploy_usd=0.001, traffic_bytes_per_worker_slot=1000,
+            command=tuple(command),
+        )  # fmt: skip
+
+    volumes = [
+        (0, 0, 0, 100), (0, 1, 0, 200), (1, 1, 1, 100), (0, 2, 1, 100), (1, 2, 1, 200),
+        (0, 3, 0, 100), (0, 3, 2, 200), (1, 3, 1, 100), (0, 4, 2, 100), (1, 4, 0, 100),
+    ]  # fmt: skip
+    stay = [Customer(runtime_us=5 * S), Customer(runtime_us=4 * S)]
+    return scenario([stream(0, 0), stream(1, S)], where=where, customers=stay, volumes=volumes), "mlbroker"
+
+
+def market(command: Sequence[str] = NAP) -> tuple[Scenario, str]:
+    """Three bidders who pay for completion times."""
+    where = setup(
+        [node("a"), node("b")],
+        slot_us=S,
+        horizon_us=8 * S,
+        objective="welfare_usd",
+        transfer_bytes_per_slot=10**9,
+    )
+    bid = Utility(of="delay_slots", shape="sigmoid", args=(100.0, -0.5, 4.0))
+    work = Dataset(
+        chunks=((0, 3), (1, 2)), chunk_bytes=1000, epochs=1, chunk_epochs_per_worker_slot_milli=1000
+    )
+
+    def bidder(index: int, at: int) -> Job:
+        return job(
+            index, arrive_us=at, work=work, server=((0, 1000),), servers=1, architecture="ps", workers_max=3,
+            utility=bid, traffic_bytes_per_worker_slot=10, command=tuple(command),
+        )  # fmt: skip
+
+    jobs = [bidder(0, 0), bidder(1, 0), bidder(2, 2 * S)]
+    return scenario(jobs, where=where, customers=[Customer(valuation=bid)] * 3), "eris"
+
+
+def rings(command: Sequence[str] = NAP) -> tuple[Scenario, str]:
+    """Three rings of one to three workers on three servers."""
+    nodes = [node("switch", 0, kind="switch"), *(node(name, 2, kind="server") for name in "abc")]
+    links = (link(0, 1), link(0, 2), link(0, 3))
+    where = setup(nodes, links=links, slot_us=S, horizon_us=8 * S, objective="utility")
+
+    def ring(index: int, at: int, count: int) -> Job:
+        work = Rounds(count=count, unit="worker-slot", comm="ring", compute_us=1000)
+        return job(
+            index, arrive_us=at, work=work, workers_max=3, ring_bps=1_000_000, model_bytes=1000,
+            utility=Utility(of="progress", shape="log1p", args=(1.0, 1.0)), command=tuple(command),
+        )  # fmt: skip
+
+    return scenario([ring(0, 0, 5), ring(1, S, 6), ring(2, 2 * S, 2)], where=where), "gadget"
+
+
+MADE: dict[str, Callable[[], tuple[Scenario, str]]] = {"broker": broker, "market": market, "rings": rings}

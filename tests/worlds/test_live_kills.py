@@ -1,0 +1,33 @@
+"""The loop is killed at more than two hundred points and comes back each time as if nothing had happened."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+KILLS = 70
+"""For each of three scenarios."""
+
+
+@pytest.mark.parametrize(("name", "seed"), [("broker", 1), ("market", 2), ("rings", 3)])
+def test_a_loop_that_is_killed_again_and_again_loses_no_job_runs_none_twice_and_books_the_same(
+    name: str, seed: int, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "tests.worlds.killing", name, str(seed), str(KILLS), str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout)
+    assert found["dead"] >= KILLS
+    assert found["different"] == []  # events, decisions, costs, payments, outcomes, metrics
+    assert found["twice"] == []
+    assert found["left"] == []
+    assert found["violations"] == 0
+    assert found["jobs"] >= 2
+    assert found["cost_usd"] > 0 or name != "broker"
+    assert found["payments_usd"] > 0 or name != "market"

@@ -1,0 +1,234 @@
+"""Stopping a live run in order, continuing it, and journals that cannot be continued."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.builders import job, node, rows, scenario, setup
+from tests.worlds.live_scenarios import S, broker
+from tests.worlds.test_live import LONG, counting, land, states
+from tradewind import policies
+from tradewind.app import api, cli
+from tradewind.control.statefile import StateFile, read_records, revive
+from tradewind.model.decision import Certificate, Decision, Flow, Offer, Plan, Quote, Route, Step, Verdict
+from tradewind.model.errors import InputError, RunFileError
+from tradewind.model.job import Rounds
+from tradewind.model.scenario import Scenario
+from tradewind.studies.live import Request, live
+from tradewind.worlds.clock import Clock
+from tradewind.worlds.launching import Rules
+from tradewind.worlds.watching import strays
+
+
+def request(given: Scenario, state: Path, policy: str = "fifo", *, slot_seconds: float = 0.25) -> Request:
+    rules = Rules(grace_s=0.5, backoff_s=0.02, patience_s=1.5)
+    return Request(
+        scenario=given, spec=policies.find(policy), state=state, slot_seconds=slot_seconds, rules=rules
+    )
+
+
+def count_to(n: int) -> Scenario:
+    return scenario(
+        [job(0, work=Rounds(count=n, compute_us=10), command=counting(n))], where=land(horizon=60)
+    )
+
+
+def token(state: Path) -> str:
+    return str(read_records(state / "journal")[0]["token"])
+
+
+def in_a_process(asked: Request) -> int:
+    """A loop in a process of its own, running when this returns."""
+    pid = os.fork()
+    if not pid:
+        try:
+            live(asked)
+        finally:
+            os._exit(0)
+    until = time.monotonic() + 20
+    while not list(asked.state.glob("jobs/*/begun")) and time.monotonic() < until:
+        time.sleep(0.02)
+    return pid
+
+
+def test_an_interrupted_run_is_whole_and_auditable_and_can_be_continued(tmp_path: Path) -> None:
+    given, state = count_to(25), tmp_path / "state"
+    seen: list[int] = []
+
+    def look(loop: object, world: object) -> None:
+        del loop, world
+        seen.append(1)
+        if list(state.glob("jobs/*/begun")) and len(seen) < 1000:
+            seen.extend([1] * 1000)
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    first = live(request(given, state), look)
+    assert states(first) == ["unfinished"]
+    assert [r[0] for r in rows(first, "attempts", "why")] == ["the run is over"]
+    assert api.check(given, first) == ()
+    assert strays(token(state)) == []
+    second = live(request(given, state))
+    assert states(second) == ["finished"]
+    assert [r[0] for r in rows(second, "attempts", "why")] == ["the run is over", "complete"]
+    assert (
+        sum(r[0] for r in rows(second, "attempts", "iterations")) == 25
+    )  # no iteration was lost or done twice
+    assert api.check(given, second) == ()
+
+
+def test_a_finished_run_that_is_asked_for_again_says_the_same_and_starts_nothing(tmp_path: Path) -> None:
+    given, policy = broker(("sleep", "1000"))
+    first = live(request(given, tmp_path / "s", policy, slot_seconds=0.05))
+    before = sorted(tmp_path.rglob("claim"))
+    again = live(request(given, tmp_path / "s", policy, slot_seconds=0.05))
+    assert again == first
+    assert sorted(tmp_path.rglob("claim")) == before
+
+
+def test_ranks_whose_loop_never_comes_back_end_by_themselves(tmp_path: Path) -> None:
+    pid = in_a_process(request(count_to(1000), tmp_path / "s"))
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    mark = token(tmp_path / "s")
+    assert len(strays(mark)) >= 2  # the keeper and its command go on for a while
+    until = time.monotonic() + 10
+    while strays(mark) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert strays(mark) == []
+
+
+def test_a_loop_that_comes_back_adopts_the_rank_that_went_on_without_it(tmp_path: Path) -> None:
+    given, state = count_to(30), tmp_path / "s"
+    pid = in_a_process(request(given, state))
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    run = live(request(given, state))
+    assert states(run) == ["finished"]
+    assert rows(run, "attempts", "number", "why", "iterations") == [(0, "complete", 30)]
+    assert (state / "jobs/0000-j0/begun").read_text() == "from 0\n"
+
+
+def test_two_loops_cannot_share_a_state_directory(tmp_path: Path) -> None:
+    asked = request(count_to(1000), tmp_path / "s")
+    pid = in_a_process(asked)
+    with pytest.raises(InputError, match="another loop is running here"):
+        live(asked)
+    os.kill(pid, signal.SIGTERM)
+    os.waitpid(pid, 0)
+    assert strays(token(tmp_path / "s")) == []
+
+
+def test_a_journal_is_continued_by_the_same_run_only(tmp_path: Path) -> None:
+    given, policy = broker(("sleep", "1000"))
+    live(request(given, tmp_path / "s", policy, slot_seconds=0.02))
+    other, _ = broker(("sleep", "999"))
+    with pytest.raises(InputError, match="belongs to a run with scenario"):
+        live(request(other, tmp_path / "s", policy, slot_seconds=0.02))
+    with pytest.raises(InputError, match="belongs to a run with pace"):
+        live(request(given, tmp_path / "s", policy, slot_seconds=0.03))
+
+
+def test_a_torn_last_line_does_not_count_and_a_damaged_one_inside_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    file = StateFile(path)
+    for number in range(3):
+        file.append("instant", {"n": number})
+    file.close()
+    whole = path.read_bytes()
+    for cut in range(1, 30):
+        path.write_bytes(whole[:-cut])
+        assert [r["n"] for r in read_records(path)] == [0, 1]
+        assert path.read_bytes() == b"".join(whole.splitlines(keepends=True)[:2])
+    path.write_bytes(whole.replace(b'"n":1', b'"n":7'))
+    with pytest.raises(RunFileError, match="line 2 is damaged"):
+        read_records(path)
+
+
+def test_decisions_and_quotes_come_back_from_the_journal_as_they_were(tmp_path: Path) -> None:
+    step = Step(0, 5, (1, 0), (2, 1), (0, 1), (Flow(0, 1, 7),), (Route(0, 1, 9, (3,), "push-pull"),), 0.1)
+    decision = Decision(
+        (Plan(3, (step,)),), (Verdict(1, "no"),), 9, Certificate("c", 1.5, "min", {"x": [1]}), "why"
+    )
+    quote = Quote(3, (Offer(1.25, 8, Plan(3, (step, step)), ((0, 0.5),)),), "", "because")
+    file = StateFile(tmp_path / "journal")
+    file.append("both", {"decision": decision, "quote": quote})
+    (record,) = read_records(tmp_path / "journal")
+    assert revive(Decision, record["decision"]) == decision
+    assert revive(Quote, record["quote"]) == quote
+
+
+def test_the_clock_never_skips_an_instant_and_leaves_every_slot_half_of_its_time() -> None:
+    wall = [100.0]
+    clock = Clock(1000.0, 1000, lambda: wall[0])
+    clock.set(0, 100.0)
+    wall[0] = 100.5
+    assert clock.now_us() == 500
+    wall[0] = 101.25  # slot 1 is a quarter of a second late: caught up
+    clock.arrive(1000)
+    assert clock.now_us() == 1250
+    wall[0] = 104.0  # slot 2 is two slots late: the clock moves back to it
+    clock.arrive(2000)
+    assert clock.now_us() == 2000
+    assert clock.seconds_until(3000) == pytest.approx(1.0)
+    wall[0] = 50.0  # somebody set the clock of the wall back
+    assert clock.now_us() == 2000
+
+
+def test_the_command_writes_run_file_and_report_and_streams_plain_lines(tmp_path: Path) -> None:
+    where = setup([node("a"), node("b")], slot_us=S, horizon_us=30 * S)
+    given = scenario(
+        [
+            job(0, work=Rounds(count=5, compute_us=10), command=counting(5)),
+            job(1, work=LONG, command=("false",)),
+        ],
+        where=where,
+    )
+    api.dump(given, tmp_path / "scenario.yaml")
+    command = [
+        sys.executable, "-m", "tradewind.app.cli", "live", "scenario.yaml", "--policy", "fifo", "--slot-seconds", "0.2",
+        "--state", "state", "-o", "run.json", "--report", "report.html", "--retries", "0",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "slot 0: " in done.stderr
+    assert "alarm: j1: attempt 0 failed: rank 0@" in done.stderr
+    assert "complete" in done.stdout
+    run = api.load_run(tmp_path / "run.json")
+    assert api.check(given, run) == ()
+    html = (tmp_path / "report.html").read_text()
+    assert "measured / predicted" in html
+    assert "given up" in html
+    assert "it 5" in done.stderr or "loss 1" in done.stderr or "iterations" in done.stdout
+
+
+def test_the_command_explains_what_it_cannot_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    api.dump(broker(())[0], tmp_path / "bare.yaml")
+    api.dump(broker()[0], tmp_path / "fine.yaml")
+
+    def said(file: str, *more: str) -> str:
+        words = [
+            "live",
+            str(tmp_path / file),
+            "--policy",
+            "mlbroker",
+            "--state",
+            str(tmp_path / "state"),
+            *more,
+        ]
+        assert cli.guarded(lambda: cli.app(words, standalone_mode=False)) == 2
+        return capsys.readouterr().err
+
+    assert "has no command" in said("bare.yaml")
+    assert "No limit is called 'memory'" in said("fine.yaml", "--limit", "memory=3")
+    assert "write a whole number" in said("fine.yaml", "--limit", "open_files=many")
+    assert "end its name in .html" in said("fine.yaml", "--report", "x.pdf")
+    (tmp_path / "places.json").write_text('{"a": {"netns": "x"}}')
+    assert "allowed are the fields namespace" in said("fine.yaml", "--places", str(tmp_path / "places.json"))
