@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tradewind.app.cli import app, guarded
 from tradewind.app.plan_wan import Request, model_bytes, plan, run
 from tradewind.model.errors import InputError, LookupFailed
 
@@ -94,3 +95,76 @@ def test_one_worker_site_needs_no_traffic(capsys: pytest.CaptureFixture[str]) ->
     assert "takes 0 s" in capsys.readouterr().out
     found = plan(Request(topology="internet2", workers="Seattle"))
     assert (found["server"], found["epoch_s"], found["flows"]) == ("Seattle", 0.0, [])
+
+
+PAIRS = """src,dst,gbps,rtt_ms,usd_per_gb
+a,b,4,10,0.02
+b,c,1,10,0.01
+a,c,4,10,0.09
+c,d,2,10,
+"""
+
+
+def test_a_site_without_priced_links_is_left_out_of_the_front_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text(PAIRS)
+    found = plan(Request(topology=str(path)))
+    assert found["pareto_without"] == ["d"]
+    assert found["pareto"]
+    assert found["usd_per_epoch"] is None, "the plan itself serves d, whose price is unknown"
+    assert guarded(lambda: app(["plan-wan", str(path)], standalone_mode=False)) == 0
+    assert "--default-usd-per-gb" in capsys.readouterr().out
+
+
+def test_a_price_for_links_that_have_none_brings_everybody_into_the_front(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text(PAIRS)
+    found = plan(Request(topology=str(path), usd_per_gb=0.5))
+    assert found["pareto_without"] == []
+    cheapest = found["pareto"][0]
+    # 92 MB there and back for each site: the dear link of d once, the cheap ones for the others
+    assert cheapest["usd_per_epoch"] >= 2 * 0.092 * 0.5
+    assert any("as you said" in note for note in found["notes"])
+    with pytest.raises(InputError, match="0 or more"):
+        plan(Request(topology=str(path), usd_per_gb=-1.0))
+
+
+def test_sites_may_exchange_different_amounts(tmp_path: Path) -> None:
+    """Twice the data of one site costs it twice the traffic, and everybody's doubled data takes twice the time."""
+    path = tmp_path / "pairs.csv"
+    path.write_text(PAIRS)
+    one = plan(Request(topology=str(path), model="100 MB", usd_per_gb=0.5))
+    (tmp_path / "data.csv").write_text("site,mb\na,200\nb,200\nc,200\nd,200\n")
+    (tmp_path / "data.json").write_text('{"a": 200, "b": "200 MB", "c": 200, "d": 0.2e3}')
+    for data in ("a=200,b=200 MB,c=0.2 GB,d=200", str(tmp_path / "data.csv"), str(tmp_path / "data.json")):
+        two = plan(Request(topology=str(path), model="100 MB", usd_per_gb=0.5, data=data))
+        assert two["transfer_s"] == pytest.approx(2 * one["transfer_s"])
+        assert two["server"] == one["server"]
+    far = plan(Request(topology=str(path), model="100 MB", data="d=3000"))
+    assert far["server"] == "d", "the site with most data keeps it at home"
+    assert far["site_bytes"] == {"d": 3_000_000_000}
+    assert [row["way"] for row in far["alternatives"]] == ["splittable"], (
+        "a tree or a ring needs equal amounts"
+    )
+    assert far["certificate_checked"]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ("Oslo=3", "Oslo"),
+        ("a", "SITE=MB"),
+        ("a=-3", "positive"),
+        ("a=nan", "positive"),
+        ("a=1,a=2", "twice"),
+        ("none.csv", "none.csv"),
+        ("b=1", "no worker site"),
+    ],
+)
+def test_amounts_that_cannot_be_read_are_said(tmp_path: Path, data: str, said: str) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text(PAIRS)
+    with pytest.raises(InputError, match=said):
+        plan(Request(topology=str(path), workers="a,c", data=data))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tradewind.audit.wan_certificate import check_run, recheck
+from tradewind.app.api import check
+from tradewind.audit.wan_certificate import recheck
+from tradewind.control.intervals import ints
 from tradewind.model.decision import Decision
+from tradewind.model.errors import ScenarioError
 from tradewind.model.job import Rounds
 from tradewind.model.params import settle
 from tradewind.model.result import Run
@@ -19,10 +23,12 @@ from tradewind.optimum.apsp import bound, exact, network_of
 from tradewind.policies.apsp import APSP
 from tradewind.policies.apsp_paper import APSP_PAPER
 from tradewind.policies.apsp_plan import WanPolicy
-from tradewind.policies.baselines.load_balancing import LOAD_BALANCING
-from tradewind.policies.baselines.most_connected import MOST_CONNECTED
-from tradewind.policies.baselines.random_ps import RANDOM_PS
-from tradewind.policies.baselines.shortest_path import SHORTEST_PATH
+from tradewind.policies.baselines.wan_rivals import (
+    LOAD_BALANCING,
+    MOST_CONNECTED,
+    RANDOM_PS,
+    SHORTEST_PATH,
+)
 from tradewind.studies.simulate import simulate
 from tradewind.workloads.apsp import APSP as WORKLOAD
 
@@ -38,6 +44,23 @@ def servers(run: Run) -> list[int]:
     """Nodes of the server, in the order of the steps."""
     places = run.tables["places"]
     return [int(str(n)) for n, s in zip(places["node"], places["servers"], strict=True) if int(str(s))]
+
+
+def forged(scenario: Scenario, run: Run, certificate: Mapping[str, Any]) -> str:
+    """What the audit of the file says of this certificate in place of the run's own."""
+    found = check(scenario, replace(run, certificates=(certificate,)))
+    assert all(v.rule == "certificate.placement" for v in found)
+    return str(found[0]) if found else ""
+
+
+def two_jobs() -> Scenario:
+    """A job between two sites that takes all of a link, and ten seconds later one between all sites."""
+    scenario = made(0, topology="internet2", epochs=30)
+    job = scenario.jobs[0]
+    pair = Rounds(count=30, comm="flows", pinned=((0, 1), (1, 1)))
+    first = replace(job, id="first", work=pair, workers_min=2, workers_max=2)
+    second = replace(job, index=1, id="second", arrive_us=10_000_000)
+    return replace(scenario, jobs=(first, second), customers=())
 
 
 def rounds_done(run: Run) -> float:
@@ -84,9 +107,7 @@ def test_apsp_is_the_optimum_of_one_milp_per_site() -> None:
     job = scenario.jobs[0]
     net = network_of(scenario, job)
     _, level = exact(net.problem)
-    assert simulate(scenario, APSP).metrics["epoch_s"] == pytest.approx(
-        net.seconds(level, job.model_bytes), abs=2e-6
-    )
+    assert simulate(scenario, APSP).metrics["epoch_s"] == pytest.approx(net.seconds(level), abs=2e-6)
 
 
 def test_doubling_the_model_doubles_the_epoch() -> None:
@@ -115,14 +136,28 @@ def test_the_certificates_of_a_whole_run_are_checked_against_the_scenario() -> N
     scenario = made(4, move_s=60.0, **DAY)
     run = simulate(scenario, APSP)
     assert len(run.certificates) > 3
-    assert check_run(scenario, run.certificates) == ()
-    for key, value in (("model_bytes", 1), ("sources", [0, 1]), ("allowed", [99])):
-        forged = [{**c, "data": {**c["data"], key: value}} for c in run.certificates[:1]]
-        (found,) = check_run(scenario, forged)
-        assert found.rule == "certificate.placement"
-    narrow = json.loads(json.dumps(run.certificates[0]))
+    assert check(scenario, run) == ()
+    first = run.certificates[0]
+    for key, value in (("model_bytes", 1), ("sources", [0, 1]), ("allowed", [99]), ("job", 5)):
+        assert forged(scenario, run, {**first, "data": {**first["data"], key: value}})
+    narrow = json.loads(json.dumps(first))
     narrow["data"]["bps"][0][0] //= 2
-    assert "bit/s" in str(check_run(scenario, [narrow])[0])
+    assert "bit/s" in forged(scenario, run, narrow)
+    assert "nothing was decided" in forged(scenario, run, {**first, "at_us": 12345})
+
+
+def test_with_several_jobs_a_certificate_is_about_the_bandwidth_that_the_others_leave() -> None:
+    """The second job's bound holds on what the first leaves; on any other network, wider or narrower, it is refused."""
+    scenario = two_jobs()
+    run = simulate(scenario, APSP)
+    assert check(scenario, run) == ()
+    second = next(c for c in run.certificates if c["data"]["job"] == 1)
+    whole = [[link.ab_bps, link.ba_bps] for link in scenario.setup.links]
+    assert second["data"]["bps"] != whole
+    assert "for the job" in forged(scenario, run, {**second, "data": {**second["data"], "bps": whole}})
+    narrow = json.loads(json.dumps(second))
+    narrow["data"]["bps"][0] = [b - 1 for b in narrow["data"]["bps"][0]]
+    assert "for the job" in forged(scenario, run, narrow)
 
 
 def test_a_server_moves_only_where_that_pays_within_the_look_ahead() -> None:
@@ -150,11 +185,83 @@ def test_the_most_connected_site_has_most_links() -> None:
 
 
 def test_two_jobs_share_the_network_and_both_are_served() -> None:
-    scenario = made(0, epochs=30)
+    assert simulate(two_jobs(), APSP).metrics["jobs_completed"] == 2
+
+
+def sized(seed: int = 3, **given: Any) -> Scenario:
+    """Every site of Internet2 sends another amount: 40 MB, 50 MB, 60 MB and so on."""
+    scenario = made(seed, topology="internet2", **given)
     job = scenario.jobs[0]
-    second = replace(job, index=1, id="second", arrive_us=10_000_000)
-    run = simulate(replace(scenario, jobs=(job, second), customers=()), APSP)
+    sizes = tuple((node, (40 + 10 * node) * 1_000_000) for node in range(len(scenario.setup.nodes)))
+    return replace(scenario, jobs=(replace(job, site_bytes=sizes),))
+
+
+@pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("transport", ["store-and-forward", "cut-through"])
+def test_sites_may_send_different_amounts(spec: Spec, transport: str) -> None:
+    """The audit recomputes the time of every route from its own site's bytes; nobody is below the certified bound."""
+    scenario = sized(transport=transport)
+    run = simulate(scenario, spec, seed=2)
+    assert check(scenario, run) == ()
+    least = bound(scenario)
+    assert least is not None
+    assert run.metrics["epoch_s"] >= least.value * (1 - 1e-6)
+    job, path = scenario.jobs[0], ints(run, "paths", "path")
+    slowest = max(
+        2 * (int((path == p).sum()) if transport == "store-and-forward" else 1) * 8 * job.bytes_of(src) / bps
+        for src, bps, p in zip(
+            *(ints(run, "routes", c).tolist() for c in ("src", "bps", "path")), strict=True
+        )
+    )
+    assert run.metrics["epoch_s"] == pytest.approx(slowest, abs=4e-6)
+
+
+def test_different_amounts_are_placed_at_the_optimum_and_the_certificate_names_them() -> None:
+    scenario = sized(rule="uniform")
+    run = simulate(scenario, APSP)
+    net = network_of(scenario, scenario.jobs[0])
+    assert run.metrics["epoch_s"] == pytest.approx(net.seconds(exact(net.problem)[1]), abs=4e-6)
+    (certificate,) = run.certificates
+    assert certificate["data"]["amounts"] == [4 + n for n in range(len(scenario.setup.nodes))]
+    equal = {**certificate["data"], "amounts": [4] * len(scenario.setup.nodes)}
+    assert "other worker sites" in forged(scenario, run, {**certificate, "data": equal})
+
+
+def test_equal_amounts_are_the_same_as_a_model_of_that_size() -> None:
+    scenario = made(3, topology="internet2")
+    job = scenario.jobs[0]
+    sizes = tuple((n, 2 * job.model_bytes) for n in range(len(scenario.setup.nodes)))
+    two = simulate(replace(scenario, jobs=(replace(job, site_bytes=sizes),)), APSP)
+    same = simulate(replace(scenario, jobs=(replace(job, model_bytes=2 * job.model_bytes),)), APSP)
+    assert two.metrics == same.metrics
+
+
+def test_odd_amounts_on_what_two_jobs_leave_each_other_are_still_placed() -> None:
+    scenario = two_jobs()
+    jobs = tuple(
+        replace(job, site_bytes=tuple((n, 91_000_003 + 17 * n) for n, _ in job.work.pinned))
+        for job in scenario.jobs
+        if isinstance(job.work, Rounds)
+    )
+    run = simulate(replace(scenario, jobs=jobs), APSP)
     assert run.metrics["jobs_completed"] == 2
+    assert check(replace(scenario, jobs=jobs), run) == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"site_bytes": ((0, 5), (0, 6))}, "twice"),
+        ({"site_bytes": ((0, 0),)}, "positive"),
+        ({"site_bytes": ((99, 5),)}, "12 nodes"),
+        ({"site_bytes": ((0, 5),), "model_bytes": 0}, "name every worker site"),
+        ({"site_bytes": ((0, 5),), "work": Rounds(count=1, compute_us=1)}, "no worker is pinned"),
+    ],
+)
+def test_amounts_that_make_no_sense_are_refused(given: dict[str, Any], said: str) -> None:
+    scenario = made(0)
+    with pytest.raises(ScenarioError, match=said):
+        replace(scenario, jobs=(replace(scenario.jobs[0], **given),))
 
 
 def test_a_job_whose_workers_sit_at_one_site_needs_no_traffic() -> None:

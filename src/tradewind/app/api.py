@@ -13,7 +13,8 @@ from tradewind.app.run_file import load_run, save
 from tradewind.app.scenario_file import dump, load
 from tradewind.audit import Audit
 from tradewind.audit import compare as compare_books
-from tradewind.audit.wan_certificate import check_run
+from tradewind.audit.wan_certificate import NAME as PLACEMENT
+from tradewind.audit.wan_certificate import check_certificate
 from tradewind.control.accounts import settle
 from tradewind.control.cycle import Progress
 from tradewind.control.fit import check_fit
@@ -149,6 +150,7 @@ def check(scenario: Scenario, result: Run) -> tuple[Violation, ...]:
         )
     binding = result.policy in policies.names() and policies.find(result.policy).binding
     law = Audit(scenario, measured=result.world == "processes", binding=binding)
+    doubts = _undecided(result)
     for instant in instants(scenario, result.tables):
         found = law.take(instant.events)
         answers = list(instant.after)
@@ -161,14 +163,27 @@ def check(scenario: Scenario, result: Run) -> tuple[Violation, ...]:
             found += law.take(mine)
         if instant.decision is not None and not found:
             found += law.check(instant.at_us, instant.decision)
+            for certificate in result.certificates if not found else ():
+                if certificate["at_us"] == instant.at_us:
+                    doubts += check_certificate(scenario, certificate, law.free_bps)
         found += law.take(answers)
         if found:
             return found
     report = law.close()
     found = report.violations + compare_books(report.metrics, result.metrics)
-    return found or _compare_tables(settle(scenario, result), result) + check_run(
-        scenario, result.certificates
-    )
+    return found or _compare_tables(settle(scenario, result), result) + tuple(doubts)
+
+
+def _undecided(result: Run) -> list[Violation]:
+    """Placement certificates of instants at which nothing was decided."""
+    decided = set(result.tables["decisions"]["at_us"])
+    return [
+        Violation(
+            "certificate.placement", detail=f"a certificate at {c['at_us']} us, where nothing was decided"
+        )
+        for c in result.certificates
+        if c["name"] == PLACEMENT and c["at_us"] not in decided
+    ]
 
 
 def _compare_tables(ours: Run, theirs: Run) -> tuple[Violation, ...]:

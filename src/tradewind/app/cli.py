@@ -143,7 +143,8 @@ def live(
     scenario: ScenarioArg,
     policy: Annotated[str, typer.Option("--policy", help="Name of a policy; see `tradewind policies`.")],
     slot_seconds: Annotated[
-        float, typer.Option("--slot-seconds", min=0, help="Seconds that a slot takes; 0: as the scenario says.")
+        float,
+        typer.Option("--slot-seconds", min=0, help="Seconds that a slot takes; 0: as the scenario says."),
     ] = 0.0,
     speed: Annotated[float, typer.Option("--speed", min=1e-6, help="How many times faster than that.")] = 1.0,
     seed: Seed = 0,
@@ -153,7 +154,9 @@ def live(
         typer.Option("--state", help="Directory of journal, logs and checkpoints; given again, it goes on."),
     ] = None,
     output: Out = None,
-    report: Annotated[Path | None, typer.Option("--report", help="Where to write the report (.html).")] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Where to write the report (.html).")
+    ] = None,
     places: Annotated[
         Path | None, typer.Option("--places", help="Site -> network namespace, address, interface.")
     ] = None,
@@ -161,7 +164,8 @@ def live(
         int, typer.Option("--first-uid", min=0, help="Job i runs as user number FIRST_UID + i (as root).")
     ] = 0,
     limit: Annotated[
-        list[str] | None, typer.Option("--limit", metavar="NAME=VALUE", help="memory_bytes=2GB, open_files, …")
+        list[str] | None,
+        typer.Option("--limit", metavar="NAME=VALUE", help="memory_bytes=2GB, open_files, …"),
     ] = None,
     grace: Annotated[float, typer.Option("--grace", min=0, help="Seconds from SIGTERM to SIGKILL.")] = 10.0,
     retries: Annotated[int, typer.Option("--retries", min=0, help="Failures in a row without progress.")] = 3,
@@ -327,6 +331,15 @@ def plan_wan(
     workers: Annotated[
         str, typer.Option("--workers", help="Worker sites, separated by commas; default: all.")
     ] = "",
+    data: Annotated[
+        str,
+        typer.Option(
+            "--data", help="What sites exchange where not the model: SITE=MB,… or a .csv or .json file."
+        ),
+    ] = "",
+    usd_per_gb: Annotated[
+        float | None, typer.Option("--default-usd-per-gb", help="Price of links that have none.")
+    ] = None,
     transport: Annotated[
         str, typer.Option("--transport", help="store-and-forward, cut-through or chunks:K.")
     ] = "store-and-forward",
@@ -350,8 +363,8 @@ def plan_wan(
     from tradewind.app.plan_wan import run as plan
 
     request = Request(
-        topology=topology, model=model, workers=workers, transport=transport, rule=rule, min_mbps=min_mbps,
-        shared=shared, seed=seed,
+        topology=topology, model=model, workers=workers, data=data, usd_per_gb=usd_per_gb, transport=transport,
+        rule=rule, min_mbps=min_mbps, shared=shared, seed=seed,
     )  # fmt: skip
     plan(request, as_json=as_json, output=output)
 

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
-from tradewind.app.plan_wan_front import front
+from tradewind.app.plan_wan_front import front, payable
 from tradewind.app.plan_wan_picture import picture
+from tradewind.app.plan_wan_show import show
 from tradewind.audit.wan_certificate import recheck
 from tradewind.maths.columns import Pool
 from tradewind.maths.wan_alternatives import aggregation_tree, ring
@@ -32,6 +31,7 @@ from tradewind.model.site import Node
 from tradewind.model.units import UNLIMITED, US_PER_HOUR, US_PER_S, parse_bytes
 from tradewind.workloads.apsp import drawn_mbps
 from tradewind.workloads.apsp_draw import MODEL_BYTES
+from tradewind.workloads.apsp_sizes import read_sizes
 from tradewind.workloads.topologies import SHIPPED, Topology, read_topology
 
 MBPS = 1_000_000
@@ -45,11 +45,14 @@ class Request:
     """What is asked: a topology, a model (name or size such as "300 MB"), worker sites, how data travels.
 
     rule: how bandwidth follows distance; "auto" takes the file's own bandwidths where it has them, else power-exact.
+    data: what sites exchange where that is not the model's size; usd_per_gb: price of links that have none.
     """
 
     topology: str
     model: str = "resnet50"
     workers: str = ""
+    data: str = ""
+    usd_per_gb: float | None = None
     transport: str = "store-and-forward"
     rule: str = "auto"
     min_mbps: int = 500
@@ -78,7 +81,7 @@ class _Work:
     setup: Setup
     net: Net
     size: int
-    sources: list[int]
+    sizes: dict[int, int]
     answer: Answer
     rule: str
 
@@ -90,7 +93,7 @@ def plan(request: Request) -> dict[str, Any]:
 
 def _solve(request: Request) -> tuple[_Work, list[Answer]]:
     """The plan, and every site that was solved by itself, the first choice by transfer time among them."""
-    topology = read_topology(request.topology)
+    topology = _priced(read_topology(request.topology), request.usd_per_gb)
     size = model_bytes(request.model)
     if size <= 0:
         raise InputError(f"model {request.model!r} has no bytes to send")
@@ -120,28 +123,47 @@ def _solve(request: Request) -> tuple[_Work, list[Answer]]:
     )
     names = [name.strip() for name in request.workers.split(",") if name.strip()]
     sources = sorted({topology.index(name) for name in names}) or list(range(len(topology.nodes)))
+    sizes = {**dict.fromkeys(sources, size), **read_sizes(request.data, topology, sources)}
     wires = [Wire(link.a, link.b, link.ab_bps, link.ba_bps, link.shared) for link in setup.links]
-    net = make_net(len(topology.nodes), wires, sources, request.transport)
+    try:
+        net = make_net(len(topology.nodes), wires, sizes, request.transport)
+    except ValueError as error:
+        raise InputError(f"{error}; give sizes in whole MB", where="plan-wan") from None
     answer = place(net, settings_for(len(topology.nodes), request.gap, 1 + request.seed))
-    work = _Work(
-        topology=topology, setup=setup, net=net, size=size, sources=sources, answer=answer, rule=rule
-    )
+    work = _Work(topology=topology, setup=setup, net=net, size=size, sizes=sizes, answer=answer, rule=rule)
     others = [answer, *_others(work, request)]
     return _with_latency(work, others), others
+
+
+def _priced(topology: Topology, usd_per_gb: float | None) -> Topology:
+    """The topology with a price for links that have none; where no link has one, for all."""
+    if usd_per_gb is None:
+        return topology
+    if not 0 <= usd_per_gb < float("inf"):
+        raise InputError(f"found {usd_per_gb}; allowed is 0 or more", where="--default-usd-per-gb")
+    bare = not any(link.ab_usd_per_gb + link.ba_usd_per_gb for link in topology.links)
+    known = [link.priced and not bare for link in topology.links]
+    links = tuple(
+        link if told else replace(link, ab_usd_per_gb=usd_per_gb, ba_usd_per_gb=usd_per_gb, priced=True)
+        for link, told in zip(topology.links, known, strict=True)
+    )
+    note = f"{known.count(False)} links without a price count with {usd_per_gb:g} USD/GB, as you said"
+    kept = tuple(n for n in topology.notes if "have no price" not in n)
+    return replace(topology, links=links, notes=(*kept, note) if False in known else kept)
 
 
 def _wait_s(work: _Work, arcs: Sequence[int]) -> float:
     return sum(work.setup.links[k].latency_us for k in work.net.path_links(arcs)) / US_PER_S
 
 
-def _usd(work: _Work, arcs: Sequence[int]) -> float | None:
-    """Traffic of a flow in one epoch, pushed and pulled: both directions of every link on the path; None if unknown."""
+def _usd(work: _Work, site: int, arcs: Sequence[int]) -> float | None:
+    """Traffic of a site in one epoch, pushed and pulled: both directions of every link on the path; None if unknown."""
     total = 0.0
     for k in work.net.path_links(arcs):
         link = work.topology.links[k]
         if not link.priced:
             return None
-        total += (link.ab_usd_per_gb + link.ba_usd_per_gb) * work.size / 1e9
+        total += (link.ab_usd_per_gb + link.ba_usd_per_gb) * work.sizes[site] / 1e9
     return total
 
 
@@ -151,7 +173,7 @@ def _epoch_s(work: _Work, routing: Routing) -> float:
     weight, scale = work.net.problem.weight, work.net.scale
     return max(
         (
-            2 * (float(weight[len(arcs)]) / scale * 8 * work.size / rates[u] + _wait_s(work, arcs))
+            2 * (float(weight[len(arcs)]) / scale * 8 * work.sizes[u] / rates[u] + _wait_s(work, arcs))
             for u, arcs in enumerate(routing)
             if arcs
         ),
@@ -173,11 +195,11 @@ def _report(work: _Work, answers: Sequence[Answer], request: Request) -> dict[st
                     "hops": len(arcs),
                     "mbps": rates[u] / MBPS,
                     "latency_ms": 1000 * _wait_s(work, arcs),
-                    "usd_per_epoch": _usd(work, arcs),
+                    "usd_per_epoch": _usd(work, u, arcs),
                 }
             )
     certificate = certificate_of(work)
-    bound = net.seconds(answer.bound, work.size)
+    bound = net.seconds(answer.bound)
     wrong = recheck(work.setup, certificate, bound)
     if wrong:
         raise InputError(f"the bound does not check: {wrong}", where="plan-wan")
@@ -189,17 +211,18 @@ def _report(work: _Work, answers: Sequence[Answer], request: Request) -> dict[st
         "bandwidth": work.rule,
         "transport": request.transport,
         "model_bytes": work.size,
+        "site_bytes": {names[u]: n for u, n in work.sizes.items() if n != work.size},
         "server": names[answer.sink],
         "epoch_s": _epoch_s(work, answer.routing),
-        "transfer_s": net.seconds(answer.time, work.size),
+        "transfer_s": net.seconds(answer.time),
         "bound_s": bound,
         "ratio": answer.ratio,
         "certificate_checked": True,
-        "usd_per_epoch": _sum([_usd(work, arcs) for arcs in answer.routing if arcs]),
+        "usd_per_epoch": _sum([_usd(work, u, arcs) for u, arcs in enumerate(answer.routing) if arcs]),
         "flows": flows,
         "runners_up": _runners_up(work, answers),
         "alternatives": _alternatives(work),
-        "pareto": _pareto(work),
+        **_pareto(work),
         "certificate": certificate,
     }
 
@@ -212,9 +235,8 @@ def _sum(parts: Sequence[float | None]) -> float | None:
 def certificate_of(work: _Work) -> dict[str, Any]:
     """What audit.wan_certificate.recheck needs to check the bound again."""
     return {
-        "model_bytes": work.size,
+        **work.net.sizes_as_data(),
         "unit_bps": work.net.unit_bps,
-        "sources": work.sources,
         "allowed": sorted(work.answer.bounds),
         "bps": [[link.ab_bps, link.ba_bps] for link in work.setup.links],
         "sinks": bounds_as_data(work.net, work.answer.bounds),
@@ -232,7 +254,9 @@ def _others(work: _Work, request: Request) -> list[Answer]:
     plain = {v: float(time_of(problem, fewest_hops(problem, v))) for v in others}
     likely = sorted(others, key=lambda v: (float(levels[v]), v))[:LIKELY]
     likely += sorted(others, key=lambda v: (plain[v], v))[:LIKELY]
-    settings = settings_for(len(work.topology.nodes), max(request.gap, 0.02), 1 + request.seed)
+    # runners-up are for comparison: good routings matter, tight bounds do not
+    exact = settings_for(len(work.topology.nodes), max(request.gap, 0.02), 1 + request.seed)
+    settings = replace(exact, rounds=1, raise_nodes=0)
     return [place(work.net, settings, [v]) for v in sorted(set(likely))]
 
 
@@ -256,8 +280,8 @@ def _runners_up(work: _Work, answers: Sequence[Answer]) -> list[dict[str, Any]]:
                     {
                         "server": work.topology.nodes[own.sink],
                         "epoch_s": seconds,
-                        "transfer_s": work.net.seconds(own.time, work.size),
-                        "bound_s": work.net.seconds(own.bound, work.size),
+                        "transfer_s": work.net.seconds(own.time),
+                        "bound_s": work.net.seconds(own.bound),
                     },
                 )
             )
@@ -265,56 +289,64 @@ def _runners_up(work: _Work, answers: Sequence[Answer]) -> list[dict[str, Any]]:
 
 
 def _alternatives(work: _Work) -> list[dict[str, Any]]:
-    """Splittable routing, an aggregation tree and a ring on the same network, with latency."""
+    """Splittable routing, an aggregation tree and a ring on the same network, with latency.
+
+    A tree and a ring add up what sites send, so they need equal amounts.
+    """
     net, problem, graph = work.net, work.net.problem, work.net.problem.graph
-    if len(work.sources) < 2:
+    if len(work.sizes) < 2:
         return []
     wait = np.array([work.setup.links[k].latency_us for k in net.link.tolist()]) / US_PER_S
     names = work.topology.nodes
     _, time, _ = relaxed_level(problem, work.answer.sink, Pool())
-    split = net.seconds(Fraction(time), work.size)
+    split = net.seconds(Fraction(time))
     longest = max(float(wait[list(arcs)].sum()) for arcs in work.answer.routing if arcs)
-    members = np.array(work.sources, dtype=np.int64)
+    several: dict[str, Any] = {
+        "way": "splittable",
+        "epoch_s": split + 2 * longest,
+        "detail": f"flows to {names[work.answer.sink]} may use several paths; latency of the longest path above",
+    }
+    if len(set(work.sizes.values())) > 1:
+        return [several]
+    n, size = len(work.sizes), next(iter(work.sizes.values()))
+    members = np.array(list(work.sizes), dtype=np.int64)
     tree = aggregation_tree(graph, problem.capacity, members, wait)
     loop = ring(graph, problem.capacity, members, problem.weight, wait, RING_MOVES)
-    n = len(work.sources)
     return [
-        {
-            "way": "splittable",
-            "epoch_s": split + 2 * longest,
-            "detail": f"flows to {names[work.answer.sink]} may use several paths; latency of the longest path above",
-        },
+        several,
         {
             "way": "aggregation tree",
-            "epoch_s": 16 * work.size / (tree.narrowest * net.unit_bps) + 2 * tree.depth_latency,
+            "epoch_s": 16 * size / (tree.narrowest * net.unit_bps) + 2 * tree.depth_latency,
             "detail": f"root {names[tree.root]}, pipelined, sums on the way; narrowest link "
             f"{tree.narrowest * net.unit_bps / MBPS:g} Mbit/s",
         },
         {
             "way": "ring",
-            "epoch_s": net.seconds(loop.slowest, work.size) * (n - 1) / n + 2 * (n - 1) * loop.latency,
+            "epoch_s": net.seconds(loop.slowest) * (n - 1) / n + 2 * (n - 1) * loop.latency,
             "detail": " > ".join(names[v] for v in loop.order),
         },
     ]
 
 
-def _pareto(work: _Work) -> list[dict[str, Any]]:
-    """Time against the cost of traffic, where links have prices."""
+def _pareto(work: _Work) -> dict[str, Any]:
+    """Time against the cost of traffic, where links have prices: the points, and whom they leave out."""
     prices = [link.ab_usd_per_gb + link.ba_usd_per_gb for link in work.topology.links]
-    if not any(prices) or len(work.sources) < 2:
-        return []
+    if not any(prices) or len(work.sizes) < 2:
+        return {"pareto": [], "pareto_without": []}
     known = [p if link.priced else np.inf for p, link in zip(prices, work.topology.links, strict=True)]
-    usd = np.array([known[k] for k in work.net.link.tolist()]) * work.size / 1e9
-    rows = front(work.net.problem, usd, work.answer)
-    return [
+    usd = np.array([known[k] for k in work.net.link.tolist()]) * work.net.unit_bytes / 1e9
+    problem, out = payable(work.net.problem, usd)
+    rows = front(problem, usd, work.answer)
+    points = [
         {
             "server": work.topology.nodes[point.sink],
             "usd_per_epoch": point.usd,
-            "transfer_s": work.net.seconds(time_of(work.net.problem, point.routing), work.size),
+            "transfer_s": work.net.seconds(time_of(problem, point.routing)),
             "epoch_s": _epoch_s(work, point.routing),
         }
         for point in rows
     ]
+    return {"pareto": points, "pareto_without": [work.topology.nodes[v] for v in out]}
 
 
 def run(request: Request, *, as_json: bool, output: Path | None) -> None:
@@ -332,62 +364,8 @@ def run(request: Request, *, as_json: bool, output: Path | None) -> None:
     if as_json:
         print(json.dumps(found, indent=2, allow_nan=False))
         return
-    _print(found)
+    show(found)
 
 
 def _title(found: dict[str, Any]) -> str:
     return f"{found['topology']}: server at {found['server']}, an epoch in {found['epoch_s']:.3g} s"
-
-
-def _print(found: dict[str, Any]) -> None:
-    console = Console() if Console().is_terminal else Console(width=140)
-    console.print(
-        f"[bold]Parameter server at {found['server']}[/bold] ({found['topology']}, {found['transport']})"
-    )
-    ratio = "optimal" if found["ratio"] == 1.0 else f"at most {100 * (found['ratio'] - 1):.2f}% above it"
-    console.print(
-        f"An epoch's communication takes {found['epoch_s']:.4g} s with latency, {found['transfer_s']:.4g} s without; "
-        f"certified lower bound {found['bound_s']:.4g} s: {ratio} (certificate checked)."
-    )
-    for note in found["notes"]:
-        console.print(f"Note: {note}.")
-    priced = bool(found["pareto"])
-    table = _table("worker site", "path", "Mbit/s", "latency ms", *(["USD/epoch"] if priced else []))
-    for flow in found["flows"]:
-        cells = [
-            flow["site"],
-            " > ".join(flow["path"][1:]),
-            f"{flow['mbps']:.1f}",
-            f"{flow['latency_ms']:.1f}",
-        ]
-        table.add_row(*cells, *([_money(flow["usd_per_epoch"])] if priced else []))
-    console.print(table)
-    if found["runners_up"] and found["epoch_s"] > 0:
-        others = _table("other site", "epoch s", "slower by")
-        for row in found["runners_up"]:
-            slower = f"{100 * (row['epoch_s'] / found['epoch_s'] - 1):.0f}%"
-            others.add_row(row["server"], f"{row['epoch_s']:.4g}", slower)
-        console.print(others)
-    ways = _table("another way", "epoch s", "how")
-    for row in found["alternatives"]:
-        ways.add_row(row["way"], f"{row['epoch_s']:.4g}", row["detail"])
-    if found["alternatives"]:
-        console.print(ways)
-    if found["pareto"]:
-        costs = _table("time against cost", "epoch s", "USD/epoch")
-        for row in found["pareto"]:
-            costs.add_row(row["server"], f"{row['epoch_s']:.4g}", f"{row['usd_per_epoch']:.4f}")
-        console.print(costs)
-    for path in found.get("pictures", ()):
-        console.print(f"picture: {path}")
-
-
-def _money(usd: float | None) -> str:
-    return "unknown" if usd is None else f"{usd:.4f}"
-
-
-def _table(*columns: str) -> Table:
-    table = Table()
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 or column in ("path", "how") else "right")
-    return table

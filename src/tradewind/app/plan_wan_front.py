@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,13 +25,31 @@ class Point(NamedTuple):
     usd: float
 
 
+def payable(problem: Gather, usd: Floats) -> tuple[Gather, list[int]]:
+    """The problem without the sources that no arc with a known price joins to the largest group of them; who is out."""
+    g = problem.graph
+    group = np.arange(g.nodes)
+    arcs = np.flatnonzero(np.isfinite(usd))
+    while True:
+        before = group.copy()
+        np.minimum.at(group, g.tail[arcs], before[g.head[arcs]])
+        np.minimum.at(group, g.head[arcs], before[g.tail[arcs]])
+        if (group == before).all():
+            break
+    sources = problem.data > 0
+    inside = group == np.bincount(group[sources], minlength=g.nodes).argmax()
+    out = np.flatnonzero(sources & ~inside).tolist()
+    return replace(problem, data=np.where(inside, problem.data, 0)) if out else problem, out
+
+
 def front(problem: Gather, usd: Floats, answer: Answer) -> list[Point]:
     """Points by rising cost: from each promising site's cheapest routing, the bottleneck is relieved step by step.
 
-    usd (A,): price of one flow on an arc, inf where unknown: such arcs are not used. A heuristic front: each point is a
-    real plan, but better ones may exist.
+    usd (A,): price of a unit of data on an arc, inf where unknown: such arcs are not used. A heuristic front: each point
+    is a real plan, but better ones may exist. Sources without data in the problem are dropped from the answer's routing.
     """
-    found = [p for p in [_point(problem, usd, answer.sink, answer.routing)] if np.isfinite(p.usd)]
+    own = tuple(arcs if problem.data[u] else () for u, arcs in enumerate(answer.routing))
+    found = [p for p in [_point(problem, usd, answer.sink, own)] if np.isfinite(p.usd)]
     starts = [_cheapest(problem, usd, v) for v in range(problem.graph.nodes)]
     cheap = sorted((p for p in starts if p is not None), key=lambda p: (p.usd, p.time))
     quick = sorted(cheap, key=lambda p: (p.time, p.usd))
@@ -45,7 +64,7 @@ def front(problem: Gather, usd: Floats, answer: Answer) -> list[Point]:
 
 
 def _point(problem: Gather, usd: Floats, sink: int, routing: Routing) -> Point:
-    cost = sum(float(usd[list(arcs)].sum()) for arcs in routing if arcs)
+    cost = sum(float(usd[list(arcs)].sum()) * int(problem.data[u]) for u, arcs in enumerate(routing) if arcs)
     return Point(sink, routing, float((loads_of(problem, routing) / problem.capacity).max()), cost)
 
 
@@ -56,7 +75,7 @@ def _cheapest(problem: Gather, usd: Floats, sink: int) -> Point | None:
     flat = np.minimum(np.arange(g.nodes), 1)
     price = usd + 1e-9 * float(usd[np.isfinite(usd)].max(initial=1e-9))
     cost, length, arcs = cheapest_by_hops(g.tail, g.head, room, price, sink, problem.data, flat)
-    if not np.isfinite(cost).all():
+    if not np.isfinite(cost[problem.data > 0]).all():
         return None
     routing = tuple(tuple(arcs[u, : length[u]].tolist()) for u in range(g.nodes))
     return _point(problem, usd, sink, routing)
@@ -80,7 +99,7 @@ def _relieve(problem: Gather, usd: Floats, start: Point) -> list[Point]:
                 for other in choices[u]:
                     after = _moved(problem, rest, u, other, +1)
                     time = float((after / problem.capacity).max())
-                    extra = float(usd[list(other)].sum() - usd[list(arcs)].sum())
+                    extra = float(usd[list(other)].sum() - usd[list(arcs)].sum()) * int(problem.data[u])
                     if time < slowest * (1 - 1e-9) and (best is None or (extra, time) < best[:2]):
                         best = (extra, time, u, other)
         if best is None:

@@ -164,6 +164,11 @@ class Audit(Intake):
         self._quote = None
         return NONE
 
+    # ------------------------------------------------------------------ certificates
+    def free_bps(self, job: int) -> list[list[int]]:
+        """Bit/s of every link, there and back, that the other jobs leave to this one after the last decision."""
+        return self._books.free_bps(self._records[job].holds if job in self._records else ())
+
     # ------------------------------------------------------------------ the end
     def recount(self) -> tuple[Violation, ...]:
         """Adds all claims up from scratch and compares exactly."""

@@ -173,6 +173,30 @@ class Books:
         elif change.kind.startswith("link_"):
             (self.down_links.add if change.kind == "link_down" else self.down_links.discard)(a)
 
+    def free_bps(self, own: Iterable[Claim]) -> list[list[int]]:
+        """Bit/s of every link, there and back, that nobody but the owner of the claims `own` holds now; 0 where down."""
+        mine: dict[int, int] = {}
+        for row, slot, amount in own:
+            if slot in (FOREVER, self.now_slot):
+                mine[row] = mine.get(row, 0) + amount
+        found = []
+        for number, link in enumerate(self.setup.links):
+            ends = {*self.setup.lineage[link.a], *self.setup.lineage[link.b]}
+            if number in self.down_links or ends & self.down_nodes:
+                found.append([0, 0])
+                continue
+            rows = (self._link_row + 2 * number + (0 if link.shared else way) for way in (0, 1))
+            found.append(
+                [
+                    self.limit[row]
+                    - self.open[row]
+                    - self.booked.get(row, {}).get(self.now_slot, 0)
+                    + mine.get(row, 0)
+                    for row in rows
+                ]
+            )
+        return found
+
     def every_row(self) -> list[Claim]:
         """A claim on each row and each slot still ahead: for a look at everything."""
         rows: list[Claim] = [(row, FOREVER, 0) for row in range(len(self.limit))]

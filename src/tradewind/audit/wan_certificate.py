@@ -13,7 +13,7 @@ or the second set of arcs. This file shares nothing with the solver but the form
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tradewind.audit.work import exchanged
 from tradewind.model.job import Rounds
 from tradewind.model.network import Link
 from tradewind.model.result import Violation
@@ -161,7 +162,8 @@ class Checker:
 def claim_of(data: Mapping[str, Any], links: Sequence[Link], transport: str, nodes: int) -> Claim:
     """The problem that a policy's certificate speaks of, rebuilt from the scenario's own links.
 
-    data: what the certificate carries: sources, unit_bps, bps (two per link: what it took as free), sinks.
+    data: what the certificate carries: sources, unit_bps, bps (two per link: what it took as free), sinks; amounts
+    where sources send different numbers of units of model_bytes.
     Resource 2k is link k from a to b, 2k + 1 the way back; a shared link has 2k alone.
     """
     unit = int(data["unit_bps"])
@@ -184,11 +186,12 @@ def claim_of(data: Mapping[str, Any], links: Sequence[Link], transport: str, nod
         h if transport == "store-and-forward" else 1 if transport == "cut-through" else pieces + h - 1
         for h in range(1, nodes)
     ]
-    sources = {int(u) for u in data["sources"]}
+    amounts = data.get("amounts") or [1] * len(data["sources"])
+    sent = {int(u): int(n) for u, n in zip(data["sources"], amounts, strict=True)}
     return Claim(
         arcs=arcs,
         capacity=capacity,
-        data=[int(u in sources) for u in range(nodes)],
+        data=[sent.get(u, 0) for u in range(nodes)],
         weight=weight,
         sinks=[int(v) for v in data["allowed"]],
     )
@@ -197,8 +200,8 @@ def claim_of(data: Mapping[str, Any], links: Sequence[Link], transport: str, nod
 def recheck(setup: Setup, data: Mapping[str, Any], value_s: float) -> str:
     """Checks the certificate of a decision again; empty if the bound in seconds holds, else what is wrong.
 
-    The free bandwidth that the certificate assumed must not be less than what the job could use; the caller knows that. A
-    larger one only weakens the bound.
+    The free bandwidth that the certificate assumed must not be less than what the job could use: `check_certificate`
+    compares it with the books. A larger one only weakens the bound.
     """
     try:
         claim = claim_of(data, setup.links, setup.transport, len(setup.nodes))
@@ -214,70 +217,40 @@ def recheck(setup: Setup, data: Mapping[str, Any], value_s: float) -> str:
     return ""
 
 
-def check_run(scenario: Scenario, certificates: Sequence[Mapping[str, Any]]) -> tuple[Violation, ...]:
-    """Re-checks every placement certificate of a run: its problem is the scenario's, and its prices show the bound.
+def check_certificate(
+    scenario: Scenario, certificate: Mapping[str, Any], free: Callable[[int], list[list[int]]]
+) -> tuple[Violation, ...]:
+    """Re-checks a placement certificate: its problem is the scenario's at that time, and its prices show the bound.
 
-    The free bandwidth it assumed may not exceed what the links had at that time; with a single job in the scenario it
-    must be all of that, for a bound on a narrower network would claim too much.
+    free: job -> bit/s of every link, there and back, that the other jobs leave to it, by the audit's own books. The
+    certificate must be about exactly these: a bound on a narrower network would claim too much.
     """
-    found = []
-    for certificate in certificates:
-        if certificate["name"] == NAME:
-            data, at_us = certificate["data"], int(certificate["at_us"])
-            why = _foreign(scenario, data, at_us) or recheck(
-                scenario.setup, data, float(certificate["value"])
-            )
-            if why:
-                slot = at_us // scenario.setup.slot_us
-                found.append(Violation(rule="certificate.placement", slot=slot, detail=why))
-    return tuple(found)
+    if certificate["name"] != NAME:
+        return ()
+    data, at_us = certificate["data"], int(certificate["at_us"])
+    why = _foreign(scenario, data, free) or recheck(scenario.setup, data, float(certificate["value"]))
+    if not why:
+        return ()
+    return (Violation(rule="certificate.placement", slot=at_us // scenario.setup.slot_us, detail=why),)
 
 
-def _foreign(scenario: Scenario, data: Mapping[str, Any], at_us: int) -> str:
-    """Why a certificate is not about this scenario at this time; empty if it is."""
+def _foreign(scenario: Scenario, data: Mapping[str, Any], free: Callable[[int], list[list[int]]]) -> str:
+    """Why a certificate is not about this job on this network; empty if it is."""
     try:
         job = scenario.jobs[int(data["job"])]
         pinned = sorted(node for node, _ in job.work.pinned) if isinstance(job.work, Rounds) else []
-        if int(data["model_bytes"]) != job.model_bytes or sorted(data["sources"]) != pinned:
+        amounts = data.get("amounts") or [1] * len(data["sources"])
+        sent = {
+            int(u): int(n) * int(data["model_bytes"]) for u, n in zip(data["sources"], amounts, strict=True)
+        }
+        if sent != {u: exchanged(job, u) for u in pinned}:
             return "the certificate is about another model size or other worker sites"
         hosts = {v for v in scenario.setup.hosts if job.nodes is None or v in job.nodes}
         if not set(data["allowed"]) <= hosts:
             return "the certificate allows sites where the job may not run"
-        for k, (now, claimed) in enumerate(zip(_bps_at(scenario, at_us), data["bps"], strict=True)):
-            alone = len(scenario.jobs) == 1
-            if any(c > n or (alone and c < n) for n, c in zip(now, claimed, strict=True)):
-                return f"link {k} has {now} bit/s, the certificate says {list(claimed)}"
+        for k, (now, claimed) in enumerate(zip(free(job.index), data["bps"], strict=True)):
+            if [int(c) for c in claimed] != now:
+                return f"link {k} has {now} bit/s for the job, the certificate says {list(claimed)}"
     except (KeyError, TypeError, ValueError, IndexError) as problem:
         return f"the certificate is malformed: {problem!r}"
     return ""
-
-
-def _bps_at(scenario: Scenario, at_us: int) -> list[list[int]]:
-    """Bit/s of every link, there and back, after all changes up to a time."""
-    links = scenario.setup.links
-    bps = [[link.ab_bps, link.ba_bps] for link in links]
-    dead: set[int] = set()
-    gone: set[int] = set()
-    for change in scenario.changes:
-        if change.at_us > at_us:
-            break
-        if change.kind == "bandwidth":
-            for direction in (0, 1) if change.b == 2 or links[change.a].shared else (change.b,):
-                bps[change.a][direction] = change.value
-        elif change.kind in ("link_down", "link_up"):
-            (dead.add if change.kind == "link_down" else dead.discard)(change.a)
-        elif change.kind in ("node_down", "node_up"):
-            (gone.add if change.kind == "node_down" else gone.discard)(change.a)
-    down = {n for n in range(len(scenario.setup.nodes)) if gone & set(_above(scenario, n))}
-    return [
-        [0, 0] if k in dead or link.a in down or link.b in down else bps[k] for k, link in enumerate(links)
-    ]
-
-
-def _above(scenario: Scenario, node: int) -> list[int]:
-    """A node and everything that holds it."""
-    chain = []
-    while node >= 0:
-        chain.append(node)
-        node = scenario.setup.nodes[node].parent
-    return chain

@@ -8,7 +8,7 @@ is the certificate. (Theorem 1 of the paper claims NP-hardness; it does not hold
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +17,14 @@ import numpy.typing as npt
 from tradewind.maths.maxflow import max_flow
 from tradewind.maths.paths import Ints
 from tradewind.maths.wan_bound import Bound, Leaf, degree_levels
-from tradewind.maths.wan_problem import Gather, Routing, room_within, sinks_that_reach_all, time_of
+from tradewind.maths.wan_problem import (
+    Gather,
+    Routing,
+    hop_weight,
+    room_within,
+    sinks_that_reach_all,
+    time_of,
+)
 from tradewind.maths.wan_solve import Answer
 
 Bools = npt.NDArray[np.bool_]
@@ -28,6 +35,16 @@ def is_cut_through(problem: Gather) -> bool:
     """Weight 1 for every path, and every source sends the same amount of data."""
     sizes = np.unique(problem.data[problem.data > 0])
     return bool((problem.weight[1:] == 1).all()) and sizes.tolist() == [1]
+
+
+def even_use(problem: Gather, sink: int) -> Routing:
+    """The routing with the least flows per bandwidth on the worst link, whatever their hops and sizes."""
+    flat = replace(
+        problem,
+        data=np.minimum(problem.data, 1),
+        weight=hop_weight(problem.graph.nodes, "cut-through")[0],
+    )
+    return solve_cut_through(flat, np.array([sink], dtype=np.int64)).routing
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ assumption (Sec. III-C) that a path is as fast up as down, made safe.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -41,7 +41,8 @@ class Net:
     """A gathering problem with what is needed to speak of links, seconds and bit/s again.
 
     link (A,): link number of each arc; public (R,): number of each resource in certificates;
-    unit_bps: bit/s of one unit of capacity; scale: weight[h] / scale is w(h).
+    unit_bps: bit/s of one unit of capacity; unit_bytes: bytes of one unit of data (1 where sources are only named:
+    they send 1 unit each, and its size is told later); scale: weight[h] / scale is w(h).
     """
 
     problem: Gather
@@ -49,10 +50,18 @@ class Net:
     public: Ints
     unit_bps: int
     scale: int
+    unit_bytes: int = 1
 
-    def seconds(self, level: Fraction, model_bytes: int) -> float:
+    def seconds(self, level: Fraction, model_bytes: int = 1) -> float:
         """Time of an epoch's communication, push and pull, without latency."""
-        return float(BITS_BOTH_WAYS * model_bytes * level / (self.scale * self.unit_bps))
+        return float(BITS_BOTH_WAYS * self.unit_bytes * model_bytes * level / (self.scale * self.unit_bps))
+
+    def sizes_as_data(self) -> dict[str, Any]:
+        """Who sends how much, for a certificate: sources, bytes of a unit, and units where they differ."""
+        sources = np.flatnonzero(self.problem.data)
+        units = self.problem.data[sources].tolist()
+        found: dict[str, Any] = {"model_bytes": self.unit_bytes, "sources": sources.tolist()}
+        return found if set(units) == {1} else {**found, "amounts": units}
 
     def path_links(self, arcs: Sequence[int]) -> tuple[int, ...]:
         return tuple(int(self.link[a]) for a in arcs)
@@ -71,8 +80,13 @@ class Net:
         ]
 
 
-def make_net(nodes: int, wires: Sequence[Wire], sources: Sequence[int], transport: str) -> Net:
-    """Gathering from the sources. Links without bandwidth are left out; of parallel links the widest stays."""
+def make_net(
+    nodes: int, wires: Sequence[Wire], sources: Sequence[int] | Mapping[int, int], transport: str
+) -> Net:
+    """Gathering from the sources, or from each its number of bytes.
+
+    Links without bandwidth are left out; of parallel links the widest stays.
+    """
     widest: dict[tuple[int, int], tuple[int, int]] = {}
     for k, wire in enumerate(wires):
         bps = wire.ab_bps if wire.shared else min(wire.ab_bps, wire.ba_bps)
@@ -94,7 +108,11 @@ def make_net(nodes: int, wires: Sequence[Wire], sources: Sequence[int], transpor
     units, unit = coarsest(np.array(capacity, dtype=np.int64))
     weight, scale = hop_weight(nodes, transport)
     data = np.zeros(nodes, dtype=np.int64)
+    unit_bytes = 1
     data[list(sources)] = 1
+    if isinstance(sources, Mapping):
+        amounts, unit_bytes = coarsest(np.array(list(sources.values()), dtype=np.int64))
+        data[list(sources)] = amounts
     link = [link_of[u, v] for u, v in zip(graph.tail.tolist(), graph.head.tolist(), strict=True)]
     return Net(
         problem=Gather(graph=graph, capacity=units, data=data, weight=weight),
@@ -102,6 +120,7 @@ def make_net(nodes: int, wires: Sequence[Wire], sources: Sequence[int], transpor
         public=np.array(public, dtype=np.int64),
         unit_bps=unit,
         scale=scale,
+        unit_bytes=unit_bytes,
     )
 
 

@@ -180,6 +180,8 @@ def _check_job(setup: Setup, job: Job, customer: Customer) -> None:
                 f"{where}.site_bytes names {name!r}, where no worker is pinned; pin one or drop it"
             )
         _positive(f"{where}.site_bytes[{name}]", bytes=size)
+    if job.site_bytes and not job.model_bytes and len(job.site_bytes) < len(sites):
+        raise ScenarioError(f"{where}.model_bytes is 0; name every worker site in site_bytes, or give it")
     _check_work(setup, job, customer)
 
 

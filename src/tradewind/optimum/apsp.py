@@ -33,7 +33,7 @@ def network_of(scenario: Scenario, job: Job) -> Net:
         Wire(link.a, link.b, ab, ab if link.shared else ba, link.shared)
         for link, (ab, ba) in zip(scenario.setup.links, widest, strict=True)
     ]
-    sources = [node for node, _ in job.work.pinned]
+    sources = {node: job.bytes_of(node) for node, _ in job.work.pinned}
     return make_net(len(scenario.setup.nodes), wires, sources, scenario.setup.transport)
 
 
@@ -48,7 +48,7 @@ def bound(scenario: Scenario) -> Bound | None:
         net = network_of(scenario, job)
         hosts = [v for v in scenario.setup.hosts if job.nodes is None or v in job.nodes]
         answer = place(net, settings_for(net.problem.graph.nodes, GAP, 1), hosts)
-        value = net.seconds(answer.bound, job.model_bytes)
+        value = net.seconds(answer.bound)
         least = value if least is None else min(least, value)
     assert least is not None
     return Bound(value=least, sense="min", kind="certified")

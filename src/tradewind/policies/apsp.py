@@ -6,25 +6,11 @@ branch and price; max-flow where transport is cut-through. See docs/systems/apsp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
 
 from tradewind.maths.wan_network import Net, place, settings_for
-from tradewind.model.setup import Setup
-from tradewind.model.spec import Param, Spec
-from tradewind.policies.apsp_plan import (
-    ARCHITECTURES,
-    LOOK_AHEAD,
-    NEEDS,
-    OBJECTIVES,
-    TRIGGERS,
-    WORKS,
-    Chosen,
-    Wanderer,
-    WanPolicy,
-)
+from tradewind.model.spec import Param
+from tradewind.policies.apsp_plan import LOOK_AHEAD, Chosen, Wanderer, wan_spec
 
 GAP = {
     "gap": Param(
@@ -45,20 +31,9 @@ class NearExact(Wanderer):
         return Chosen(answer.sink, answer.routing, answer.bounds)
 
 
-def _apsp(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> WanPolicy:
-    del setup, rng
-    return WanPolicy(NearExact(float(params["gap"])), float(params["lookahead_s"]))
-
-
-APSP = Spec(
-    name="apsp",
-    summary="Parameter-server site and routes in a WAN, near exact with a certified bound; moves when it pays",
-    factory=_apsp,
-    works=WORKS,
-    architectures=ARCHITECTURES,
-    objectives=OBJECTIVES,
-    triggers=TRIGGERS,
-    needs=NEEDS,
-    params={**GAP, **LOOK_AHEAD},
-    system="apsp",
+APSP = wan_spec(
+    "apsp",
+    "Parameter-server site and routes in a WAN, near exact with a certified bound; moves when it pays",
+    lambda params, rng: NearExact(float(params["gap"])),
+    {**GAP, **LOOK_AHEAD},
 )

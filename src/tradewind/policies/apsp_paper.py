@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from tradewind.maths.wan_network import Net
 from tradewind.maths.wan_paper import algorithm_2
-from tradewind.model.setup import Setup
-from tradewind.model.spec import Param, Spec
-from tradewind.policies.apsp_plan import (
-    ARCHITECTURES,
-    LOOK_AHEAD,
-    NEEDS,
-    OBJECTIVES,
-    TRIGGERS,
-    WORKS,
-    Chosen,
-    Wanderer,
-    WanPolicy,
-)
+from tradewind.model.spec import Param
+from tradewind.policies.apsp_plan import LOOK_AHEAD, Chosen, Drawing, Wanderer, wan_spec
 
 ALL_PATHS_UP_TO = 16
 
 
-class Rounding(Wanderer):
-    """The method of ``apsp-paper``. State: the random stream."""
+class Rounding(Drawing, Wanderer):
+    """The method of ``apsp-paper``."""
 
     def __init__(self, paths: int, rng: np.random.Generator) -> None:
         self._paths, self._rng = paths, rng
@@ -41,30 +29,13 @@ class Rounding(Wanderer):
         )
         return Chosen(found.sink, found.routing)
 
-    def state(self) -> Any:
-        return self._rng.bit_generator.state
 
-    def resume(self, state: Any) -> None:
-        self._rng.bit_generator.state = state
-
-
-def _paper(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> WanPolicy:
-    del setup
-    return WanPolicy(Rounding(int(params["paths"]), rng), float(params["lookahead_s"]))
-
-
-APSP_PAPER = Spec(
-    name="apsp-paper",
-    summary="The paper's Algorithm 2: an LP per candidate site, randomized rounding with one draw per flow",
-    factory=_paper,
-    works=WORKS,
-    architectures=ARCHITECTURES,
-    objectives=OBJECTIVES,
-    triggers=TRIGGERS,
-    needs=NEEDS,
-    params={
+APSP_PAPER = wan_spec(
+    "apsp-paper",
+    "The paper's Algorithm 2: an LP per candidate site, randomized rounding with one draw per flow",
+    lambda params, rng: Rounding(int(params["paths"]), rng),
+    {
         "paths": Param(default=16, doc="paths per worker site on networks of more than 16 nodes"),
         **LOOK_AHEAD,
     },
-    system="apsp",
 )

@@ -8,20 +8,19 @@ where the rounds gained within the look-ahead outweigh those lost to `restart_us
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tradewind.maths.wan_bound import Bound
 from tradewind.maths.wan_network import Net, Wire, bounds_as_data, make_net
-from tradewind.maths.wan_problem import Routing, time_of
+from tradewind.maths.wan_problem import Routing
 from tradewind.model.decision import Certificate, Decision, Plan, Route, Step
 from tradewind.model.job import Job, Rounds
-from tradewind.model.setup import Objective
-from tradewind.model.spec import EVERY_EVENT, Need, Param
+from tradewind.model.setup import Objective, Setup, transport_fraction
+from tradewind.model.spec import EVERY_EVENT, Need, Param, Spec
 from tradewind.model.units import OPEN, US_PER_S
 from tradewind.model.view import View
 
@@ -30,6 +29,7 @@ ARCHITECTURES = frozenset({"ps"})
 OBJECTIVES: frozenset[Objective] = frozenset(("epoch_s", "jct_mean_s", "makespan_s"))
 NEEDS: frozenset[Need] = frozenset(("links",))
 TRIGGERS = EVERY_EVENT
+MBPS = 1_000_000
 LOOK_AHEAD = {
     "lookahead_s": Param(
         default=3600.0, doc="a server moves if that gains rounds within so many seconds, restart included"
@@ -151,9 +151,10 @@ class WanPolicy:
         work = job.work
         assert isinstance(work, Rounds)
         sinks = _sinks(view, job, work, given)
-        net = _net(view, work, given)
-        if not sinks or net is None:
+        scene = _scene(view, job, work, given)
+        if not sinks or scene is None:
             return None
+        net = scene.net
         home = self._at.get(job.index)
         only = self._method.fixed(net, sinks, job) if home is None else None
         if only is not None:
@@ -161,10 +162,10 @@ class WanPolicy:
         elif home is not None and self._method.fixed(net, [home], job) is not None:
             sinks = [home] if home in sinks else []
         try:
-            best = self._option(view, job, net, sinks, given) if sinks else None
+            best = self._option(view, job, scene, sinks, given) if sinks else None
             stay = best
             if home in sinks and best is not None and _server_of(best.step) != home:
-                stay = self._option(view, job, net, [home], given)
+                stay = self._option(view, job, scene, [home], given)
         except ValueError:
             return None  # some worker site is cut off for now
         if best is not None and stay is not None and stay is not best and not self._pays(job, stay, best):
@@ -185,12 +186,12 @@ class WanPolicy:
         left = self._lookahead_us - job.restart_us
         return left > 0 and left / move.round_us > self._lookahead_us / stay.round_us * (1 + 1e-9)
 
-    def _option(self, view: View, job: Job, net: Net, sinks: Sequence[int], given: Ledgers) -> _Option:
-        chosen = self._method.choose(net, sinks)
-        step = _step(view, job, net, chosen)
+    def _option(self, view: View, job: Job, scene: _Scene, sinks: Sequence[int], given: Ledgers) -> _Option:
+        chosen = self._method.choose(scene.net, sinks)
+        step = _step(view, job, scene.net, chosen)
         certificate = None
-        if chosen.bounds is not None:
-            certificate = _certificate(view, job, net, chosen.bounds, given)
+        if chosen.bounds is not None and scene.exact:
+            certificate = _certificate(view, job, scene.net, chosen.bounds, given)
         return _Option(step, _round_us(view, job, step), certificate)
 
     def save(self) -> bytes:
@@ -200,6 +201,30 @@ class WanPolicy:
         kept = json.loads(state)
         self._at = {int(job): int(node) for job, node in kept["at"]}
         self._method.resume(kept["method"])
+
+
+Make = Callable[[Mapping[str, Any], np.random.Generator], Method]
+
+
+def wan_spec(name: str, summary: str, make: Make, params: Mapping[str, Param]) -> Spec:
+    """A catalogue line of a placement; without `lookahead_s` among its parameters its server never moves."""
+
+    def factory(setup: Setup, values: Mapping[str, Any], rng: np.random.Generator) -> WanPolicy:
+        del setup
+        return WanPolicy(make(values, rng), float(values.get("lookahead_s", 0.0)))
+
+    return Spec(
+        name=name,
+        summary=summary,
+        factory=factory,
+        works=WORKS,
+        architectures=ARCHITECTURES,
+        objectives=OBJECTIVES,
+        triggers=TRIGGERS,
+        needs=NEEDS,
+        params=dict(params),
+        system="apsp",
+    )
 
 
 class Wanderer:
@@ -214,6 +239,18 @@ class Wanderer:
 
     def resume(self, state: Any) -> None:
         del state
+
+
+class Drawing:
+    """State of a method that draws: its random stream."""
+
+    _rng: np.random.Generator
+
+    def state(self) -> Any:
+        return self._rng.bit_generator.state
+
+    def resume(self, state: Any) -> None:
+        self._rng.bit_generator.state = state
 
 
 def _server_of(step: Step) -> int:
@@ -252,11 +289,27 @@ def _wires(view: View, given: Ledgers) -> list[Wire]:
     ]
 
 
-def _net(view: View, work: Rounds, given: Ledgers) -> Net | None:
+class _Scene(NamedTuple):
+    """The network a job finds; exact: sizes and bandwidths are the true ones, so that bounds on it are certificates."""
+
+    net: Net
+    exact: bool
+
+
+def _scene(view: View, job: Job, work: Rounds, given: Ledgers) -> _Scene | None:
+    """The network; None where no link has bandwidth left.
+
+    Odd numbers of bytes times odd numbers of bit/s may exceed what is computed exactly: then whole Mbit/s are used.
+    """
+    sizes = {node: job.bytes_of(node) for node, _ in work.pinned}
+    sources: Sequence[int] | Mapping[int, int] = sizes if all(sizes.values()) else list(sizes)
+    wires, nodes = _wires(view, given), len(view.setup.nodes)
     try:
-        return make_net(
-            len(view.setup.nodes), _wires(view, given), [n for n, _ in work.pinned], view.setup.transport
-        )
+        return _Scene(make_net(nodes, wires, sources, view.setup.transport), all(sizes.values()))
+    except ValueError:
+        coarse = [w._replace(ab_bps=w.ab_bps // MBPS * MBPS, ba_bps=w.ba_bps // MBPS * MBPS) for w in wires]
+    try:
+        return _Scene(make_net(nodes, coarse, sources, view.setup.transport), False)
     except ValueError:
         return None
 
@@ -287,12 +340,8 @@ def _round_us(view: View, job: Job, step: Step) -> float:
     assert isinstance(work, Rounds)
     slowest = 0.0
     for route in step.routes:
-        hops = len(route.path)
-        pieces = view.setup.transport.partition(":")[2]
-        weight = Fraction(int(pieces) + hops - 1, int(pieces)) if pieces else Fraction(hops)
-        if view.setup.transport == "cut-through":
-            weight = Fraction(1)
-        push = float(weight * 8 * job.model_bytes * US_PER_S / route.bps)
+        weight, whole = transport_fraction(view.setup.transport, len(route.path))
+        push = weight * 8 * job.bytes_of(route.src) * US_PER_S / (whole * route.bps)
         slowest = max(slowest, 2 * (push + sum(view.setup.links[k].latency_us for k in route.path)))
     return max(1.0, work.compute_us + slowest)
 
@@ -303,20 +352,14 @@ def _certificate(view: View, job: Job, net: Net, bounds: dict[int, Bound], given
     wires = _wires(view, given)
     return Certificate(
         name="apsp epoch_s",
-        value=net.seconds(level, job.model_bytes),
+        value=net.seconds(level),
         sense="min",
         data={
             "job": job.index,
-            "model_bytes": job.model_bytes,
+            **net.sizes_as_data(),
             "unit_bps": net.unit_bps,
-            "sources": np.flatnonzero(net.problem.data).tolist(),
             "allowed": sorted(bounds),
             "bps": [[wire.ab_bps, wire.ba_bps] for wire in wires],
             "sinks": bounds_as_data(net, bounds),
         },
     )
-
-
-def epoch_s(net: Net, routing: Routing, model_bytes: int) -> float:
-    """Time of an epoch's transfers in seconds, without latency."""
-    return net.seconds(time_of(net.problem, routing), model_bytes)

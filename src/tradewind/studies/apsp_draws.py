@@ -11,10 +11,10 @@ from functools import cache
 import numpy as np
 
 from tradewind.maths.wan_alternatives import aggregation_tree, ring
-from tradewind.maths.wan_cut import solve_cut_through
+from tradewind.maths.wan_cut import even_use
 from tradewind.maths.wan_network import Net, Wire, make_net, place, settings_for
 from tradewind.maths.wan_paper import algorithm_2
-from tradewind.maths.wan_problem import Gather, Routing, fewest_hops, hop_weight, time_of
+from tradewind.maths.wan_problem import fewest_hops, time_of
 from tradewind.maths.wan_solve import Settings
 from tradewind.workloads.apsp import drawn_mbps
 from tradewind.workloads.topologies import Topology, read_topology
@@ -86,7 +86,7 @@ def solved(name: str, rule: str, min_mbps: int, seed: int) -> Draw:
         site=tuple(net.seconds(a.time, 1) for a in answers),
         best=best,
         shortest_path=net.seconds(time_of(problem, fewest_hops(problem, best)), 1),
-        load_balancing=net.seconds(time_of(problem, balanced(problem, best)), 1),
+        load_balancing=net.seconds(time_of(problem, even_use(problem, best)), 1),
         tied=tuple(np.flatnonzero(degree == degree.max()).tolist()),
         proven=whole.time == whole.bound,
         loose=max(a.ratio for a in answers),
@@ -99,17 +99,6 @@ def paper_run(name: str, rule: str, min_mbps: int, seed: int) -> float:
     net = net_of(name, rule, min_mbps, seed)
     found = algorithm_2(net.problem, np.random.default_rng((seed, 77)), limit=None)
     return net.seconds(found.time, 1)
-
-
-def balanced(problem: Gather, sink: int) -> Routing:
-    """Least flows / bandwidth on the worst link, whatever the hops."""
-    flat = Gather(
-        graph=problem.graph,
-        capacity=problem.capacity,
-        data=problem.data,
-        weight=hop_weight(problem.graph.nodes, "cut-through")[0],
-    )
-    return solve_cut_through(flat, np.array([sink], dtype=np.int64)).routing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ from tradewind.workloads.apsp_draw import (
     draw_mbps,
     rule_mbps,
 )
+from tradewind.workloads.apsp_sizes import read_sizes
 from tradewind.workloads.topologies import Topology, read_topology
 
 MBPS = 1_000_000
@@ -79,6 +80,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     topology = read_topology(params["topology"])
     there, back = drawn_mbps(topology, params["rule"], params["min_mbps"], seed)
     sites = _worker_sites(topology, params["workers"])
+    sizes = read_sizes(params["data"], topology, sites)
     hours = max(1, int(np.ceil(params["hours"])))
     wait = topology.latency_us() if params["latency"] else [0] * len(topology.links)
     setup = Setup(
@@ -118,6 +120,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
         servers=1,
         model_bytes=MODEL_BYTES[params["model"]],
         restart_us=round(params["move_s"] * US_PER_S),
+        site_bytes=tuple(sorted(sizes.items())),
     )
     changes = _changes(topology, there, back, hours, params, seed) if params["vary"] > 0 else ()
     return Scenario(
@@ -187,6 +190,10 @@ APSP = Workload(
             default=500, doc="least bandwidth of a link in Mbit/s (Figures 5-6 raise it to 5000)"
         ),
         "workers": Param(default="", doc="worker sites, separated by commas; empty: all"),
+        "data": Param(
+            default="",
+            doc="what a site exchanges where not the model: SITE=MB,… or a .csv (site, mb) or .json file",
+        ),
         "transport": Param(
             default="store-and-forward", doc="store-and-forward (the paper), cut-through or chunks:K"
         ),
