@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 CATALOGUE: dict[str, str] = {
     "apsp": "tradewind.studies.apsp:STUDY",
     "dps": "tradewind.studies.dps:STUDY",
+    "eris": "tradewind.studies.eris:STUDY",
     "gadget": "tradewind.studies.gadget:STUDY",
     "mlbroker": "tradewind.studies.mlbroker:STUDY",
 }
