@@ -47,6 +47,7 @@ class Request:
     state         directory of journal, logs, checkpoints; one that holds a journal is continued
     slot_seconds  seconds of the wall that a slot takes (0: as long as the scenario says)
     speed         how many times faster than that
+    wall          seconds since 1970, by which slots pass; injected so that a test can tell the time
     """
 
     scenario: Scenario
@@ -57,6 +58,7 @@ class Request:
     slot_seconds: float = 0.0
     speed: float = 1.0
     rules: Rules = field(default_factory=Rules)
+    wall: Callable[[], float] = time.time
 
     @property
     def pace(self) -> float:
@@ -97,7 +99,7 @@ def _assemble(request: Request, look: Look | None) -> tuple[LiveLoop, ProcessWor
     else:
         records = [{"kind": "header", **header, "token": secrets.token_hex(16)}]
         file.append("header", records[0])
-    clock = Clock(request.pace, scenario.setup.slot_us)
+    clock = Clock(request.pace, scenario.setup.slot_us, request.wall)
     loop: LiveLoop | None = None
 
     def note(kind: str, record: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import heappush
@@ -117,7 +118,7 @@ class ProcessWorld(SimulatedWorld):
         """Sleeps until a keeper ends, a retry is due, the bell rings or time is up."""
         poll = select.poll()
         poll.register(self._bell, select.POLLIN)
-        now, most_s = self._clock.wall(), min(most_s, LONGEST_NAP_S)
+        now, most_s = time.time(), min(most_s, LONGEST_NAP_S)
         for crew in self.crews.values():
             for watch in crew.watches:
                 if watch.handle >= 0:
@@ -157,9 +158,7 @@ class ProcessWorld(SimulatedWorld):
                     at = min(max(self._clock.now_us(), self._now + 1), due)
                     heappush(self._heap, (at, crew.job.index, live.stamp, what))
                     heard = True
-            elif (
-                not crew.watches and crew.not_before <= self._clock.wall() and (wanted := self._wanted(crew))
-            ):
+            elif not crew.watches and crew.not_before <= time.time() and (wanted := self._wanted(crew)):
                 self._begin(crew, wanted)
         return heard
 
@@ -185,7 +184,7 @@ class ProcessWorld(SimulatedWorld):
             crew.stop(verdict(crew.ranks, [each or Exit(0) for each in exits], self._names, "")[0])
         elif self._wanted(crew) != crew.ranks:
             crew.stop("moved" if self._wanted(crew) else "paused")
-        elif crew.is_hung(self._rules.stall_s, self._clock.wall()):
+        elif crew.is_hung(self._rules.stall_s, time.time()):
             crew.stop(f"{FAILED} no iteration reported for {self._rules.stall_s:g} s")
 
     def _complain(self, crew: Crew, exits: list[Exit | None]) -> None:
@@ -209,7 +208,7 @@ class ProcessWorld(SimulatedWorld):
 
     def _close(self, crew: Crew, exits: list[Exit]) -> None:
         """All ranks of an attempt have ended."""
-        attempt, now = crew.attempts[-1], self._clock.wall()
+        attempt, now = crew.attempts[-1], time.time()
         why, failed = verdict(crew.ranks, exits, self._names, crew.stopping)
         crew.spent_s += max(0.0, now - attempt.began)
         attempt.ended, attempt.ended_us, attempt.why = now, self._measured_now(), why
@@ -234,7 +233,7 @@ class ProcessWorld(SimulatedWorld):
         slot = self._now // self._setup.slot_us
         launch = Launch(crew.job, len(crew.attempts), slot, wanted, free_port(taken))
         attempt = Attempt(
-            launch=launch, at_us=max(self._clock.now_us(), self._now), began=self._clock.wall(), step=step
+            launch=launch, at_us=max(self._clock.now_us(), self._now), began=time.time(), step=step
         )
         self._ground.note("attempt", as_record(attempt))
         crew.begin(self.launcher, attempt)
@@ -251,7 +250,7 @@ class ProcessWorld(SimulatedWorld):
         if isinstance(crew.job.work, Rounds):
             done = crew.reports.iterations * MICRO
         else:
-            done = int(crew.running_s(self._clock.wall()) * self._clock.pace)
+            done = int(crew.running_s(time.time()) * self._clock.pace)
         live.done = done if live.total is None else min(done, live.total)
 
     def _ripe(self, live: Live, what: str, now: int, events: list[Event]) -> None:

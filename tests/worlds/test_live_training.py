@@ -1,0 +1,130 @@
+"""Real training through the live loop: a parameter server that moves, workers that come, a ring. PyTorch's own processes."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import job, link, node, rows, scenario, setup
+from tests.worlds.live_scenarios import S
+from tests.worlds.test_live import alarms, states
+from tradewind import policies
+from tradewind.app import api
+from tradewind.control.live import LiveLoop
+from tradewind.model.job import Customer, Rounds, Stream
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.model.tariff import Tariff
+from tradewind.model.utility import Utility
+from tradewind.studies.live import Request, live
+from tradewind.worlds.launching import Rules
+from tradewind.worlds.processes import ProcessWorld
+from tradewind.worlds.watching import strays
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="PyTorch is not installed: make install EXTRAS=train"
+)
+TRAIN = ("python", "-m", "tradewind.train", "--size", "20KB", "--samples", "64", "--batch", "8")
+PATIENCE_S = 150.0
+
+
+class Slots:
+    """A clock that nearly stands still until every running job has reported `enough` iterations in its attempt."""
+
+    def __init__(self, enough: int) -> None:
+        self.enough, self.now, self.begun = enough, 1000.0, time.monotonic()
+        self.then: dict[tuple[int, int], int] = {}
+
+    def look(self, loop: LiveLoop, world: ProcessWorld) -> None:
+        if time.monotonic() - self.begun > PATIENCE_S:
+            world.interrupt()
+        self.now += 1e-5  # what is measured happens after what was told before
+        crews = [crew for crew in world.crews.values() if crew.watches and not crew.stopping]
+        for crew in crews:
+            self.then.setdefault((crew.job.index, len(crew.attempts)), crew.reports.iterations)
+        ready = [
+            crew.reports.iterations - self.then[crew.job.index, len(crew.attempts)] >= self.enough
+            for crew in crews
+        ]
+        if ready and all(ready) and loop.ledger.slot == int(self.now - 1000.0):
+            self.now += 1.0
+
+
+def trained(given: Scenario, policy: str, state: Path, enough: int) -> Run:
+    slots = Slots(enough)
+    request = Request(
+        scenario=given, spec=policies.find(policy), state=state, slot_seconds=1.0, rules=Rules(grace_s=20.0),
+        wall=lambda: slots.now,
+    )  # fmt: skip
+    tokens: list[str] = []
+
+    def look(loop: LiveLoop, world: ProcessWorld) -> None:
+        tokens.append(world._ground.token)
+        slots.look(loop, world)
+
+    run = live(request, look)
+    assert strays(tokens[0]) == []
+    assert alarms(run) == ""
+    assert run.violations == ()
+    assert api.check(given, run) == ()
+    return run
+
+
+def logs(state: Path) -> str:
+    return "\n".join(f"{file.name}:\n{file.read_text()}" for file in sorted(state.rglob("rank-*.log")))
+
+
+def test_a_server_job_moves_its_server_gets_a_worker_more_and_goes_on_learning(tmp_path: Path) -> None:
+    where = setup(
+        [node("a"), node("b")],
+        slot_us=S,
+        horizon_us=2 * S,
+        rent={(i, 0): Tariff(usd=(1.0,)) for i in range(2)},
+        egress={pair: Tariff(usd=(1e6,)) for pair in ((0, 1), (1, 0))},
+    )
+    stream = job(
+        0, work=Stream(bytes_per_worker_slot=100), server=((0, 1000),), servers=1, architecture="ps", workers_max=4,
+        traffic_bytes_per_worker_slot=1000, command=(*TRAIN, "--mode", "ps", "--iterations", "100000"), seed=3,
+    )  # fmt: skip
+    given = scenario(
+        [stream],
+        where=where,
+        customers=[Customer(runtime_us=2 * S)],
+        volumes=[(0, 0, 0, 100), (0, 1, 1, 200)],
+    )
+    run = trained(given, "mlbroker", tmp_path / "s", enough=3)
+    found = rows(run, "attempts", "places", "why", "iterations", "loss")
+    assert [row[0] for row in found] == ["ps@a 1@a", "ps@b 2@b"], logs(tmp_path)
+    assert [row[1] for row in found] == ["moved", "the run is over"]
+    assert min(row[2] for row in found) >= 3
+    assert states(run) == ["left"]
+    report = (tmp_path / "s/jobs/0000-j0/report/rank-1.jsonl").read_text().splitlines()
+    numbers = [int(line.split('"iteration": ')[1].split(",")[0]) for line in report]
+    assert numbers == sorted(set(numbers))  # it went on where it had stopped: nothing twice, nothing left out
+    assert numbers == list(range(numbers[0], numbers[-1] + 1))
+
+
+def ring(index: int, iterations: int) -> Any:
+    return job(
+        index, work=Rounds(count=100, unit="worker-slot", comm="ring", compute_us=1000), workers_min=2, workers_max=2,
+        ring_bps=1_000_000, model_bytes=20_000, utility=Utility(of="progress", shape="log1p", args=(1.0, 1.0)),
+        command=(*TRAIN, "--mode", "ring", "--iterations", str(iterations)),
+    )  # fmt: skip
+
+
+def test_a_ring_job_trains_and_is_finished_when_its_ranks_say_so(tmp_path: Path) -> None:
+    nodes = [node("switch", 0, kind="switch"), node("a", 1, kind="server"), node("b", 1, kind="server")]
+    where = setup(nodes, links=(link(0, 1), link(0, 2)), slot_us=S, horizon_us=60 * S, objective="utility")
+    run = trained(scenario([ring(0, 6)], where=where), "gadget", tmp_path / "s", enough=50)
+    assert states(run) == ["finished"], logs(tmp_path)
+    ((where_to, why, iterations, measured, predicted, sent),) = rows(
+        run, "attempts", "places", "why", "iterations", "measured_s", "predicted_s", "bytes_sent"
+    )
+    assert (sorted(where_to.split()), why, iterations) == (["1@a", "1@b"], "complete", 6)
+    assert measured > 0
+    assert predicted > 0
+    assert sent > 0
