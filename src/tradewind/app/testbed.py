@@ -213,8 +213,10 @@ def _show(found: Check, files: list[str], as_json: bool) -> None:
     ]))  # fmt: skip
     for kind, words in (("server", "best server site"), ("ring", "best ring")):
         pair = best[kind]
-        agree = "the same" if pair["same"] else f"NOT the same: measured {pair['measured']}"
-        print(f"{words}: predicted {pair['predicted']}, measured {agree}")
+        agree = "the same" if pair["predicted"] == pair["measured"] else str(pair["measured"])
+        if pair["predicted"] != pair["measured"]:
+            agree += " (predicted equally good)" if pair["same"] else " (NOT the same)"
+        print(f"{words}: predicted {pair['predicted']}; measured {agree}")
     print(f"largest difference: {100 * found.worst:.1f}%")
     for path in files:
         print(f"wrote {path}")

@@ -36,7 +36,7 @@ def _train(options: Options, rank: Rank) -> int:
     from tradewind.train import exchange, ring, server
 
     number = exchange.ring_numbers(rank.ring)[rank.rank] if rank.ring else rank.rank
-    work = ring.work if options.mode == "ring" else server.serve if rank.role == "ps" else server.work
+    work = ring.work if options.mode != "ps" else server.serve if rank.role == "ps" else server.work
     name = f"rank {rank.rank} at {rank.site}"
     try:
         store = exchange.join(
@@ -48,12 +48,17 @@ def _train(options: Options, rank: Rank) -> int:
             timeout_s=options.timeout_s,
         )
         code = work(options, rank, stopping)
-        exchange.part(store, rank.world)
+        exchange.part(store, rank.world, host=rank.rank == 0)
         return code
     except RuntimeError as error:
         return _say(name, f"lost the other ranks: {str(error).splitlines()[0]}", PEER_LOST)
     except OSError as error:
         return _say(name, f"{error.filename or ''}: {error.strerror or error}", FAILED)
+
+
+def rank(arguments: Sequence[str]) -> int:
+    """A rank in a process that was forked for it (see worlds/nursery.py)."""
+    return run(arguments, os.environ)
 
 
 def rank_name(environment: Mapping[str, str]) -> str:

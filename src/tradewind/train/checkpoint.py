@@ -16,7 +16,7 @@ NAME = "checkpoint.pt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """iteration: iterations done. model, optimizer: state dicts. random: rank 0's random state. about: what is trained."""
+    """iteration: iterations done. model, optimizer: their state. random: rank 0's random state. about: what is trained."""
 
     iteration: int
     model: dict[str, Any]

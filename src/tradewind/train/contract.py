@@ -66,7 +66,7 @@ def read(environment: Mapping[str, str], mode: str) -> Rank:
         world=world,
         role=role,
         sites=_sites(environment, world),
-        ring=_ring(environment, world) if mode == "ring" else (),
+        ring=() if mode == "ps" else _ring(environment, world),
         shard=_shard(environment, max(0, rank - first), workers) if role == "worker" else (0, 1),
         master=(environment.get("MASTER_ADDR", "127.0.0.1"), _number(environment, "MASTER_PORT", 29500, 0)),
         interface=environment.get("TRADEWIND_INTERFACE", "") or "lo",

@@ -47,7 +47,7 @@ def _synthetic(count: int, seed: int, rng: torch.Generator) -> tuple[Tensor, Ten
     """Ten clouds of points that overlap."""
     centres = torch.randn(CLASSES, SIDE * SIDE, generator=_stream(seed, 1))
     labels = torch.randint(CLASSES, (count,), generator=rng)
-    points = 0.35 * centres[labels] + torch.randn(count, SIDE * SIDE, generator=rng)
+    points = 0.22 * centres[labels] + torch.randn(count, SIDE * SIDE, generator=rng)
     return points.view(-1, 1, SIDE, SIDE), labels
 
 
@@ -71,7 +71,7 @@ def _shapes(count: int, seed: int, rng: torch.Generator) -> tuple[Tensor, Tensor
     )  # fmt: skip
     drawn = (kinds[torch.arange(count), labels] & near).float()
     noise = torch.randn(count, SIDE, SIDE, generator=rng)
-    return (drawn + 0.6 * noise).unsqueeze(1), labels
+    return (drawn + 0.3 * noise).unsqueeze(1), labels
 
 
 MAKERS = {"synthetic": _synthetic, "shapes": _shapes}

@@ -7,6 +7,7 @@ once and receives parameters once, however many workers it has. Sums are made in
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -44,12 +45,17 @@ def join(
     return store
 
 
-def part(store: Store, world: int) -> None:
+def part(store: Store, world: int, *, host: bool) -> None:
     """Leave together: a rank that closes its connections early could cut off what is still on its way to others."""
-    with suppress(RuntimeError):  # the host may leave first; then everybody has arrived here
+    with suppress(RuntimeError):  # somebody was killed meanwhile: nothing left to wait for
         if store.add("goodbye", 1) == world:
-            store.set("all gone", "1")
-        store.wait(["all gone"], timedelta(seconds=GOODBYE_S))
+            store.set("all here", "1")
+        store.wait(["all here"], timedelta(seconds=GOODBYE_S))
+        limit = time.monotonic() + GOODBYE_S
+        left = store.add("left", 0 if host else 1)
+        while host and left < world - 1 and time.monotonic() < limit:  # the store is in this process
+            time.sleep(0.005)
+            left = store.add("left", 0)
 
 
 class Site:
@@ -108,7 +114,12 @@ class Ring:
         self._site = site
         self._leaders = len(leaders)
         self._group = dist.new_group(sorted(leaders)) if 1 < len(leaders) < world else None
-        self.sent_bytes = 0
+        self._around = 0
+
+    @property
+    def sent_bytes(self) -> int:
+        """Around the ring and within the site."""
+        return self._around + self._site.sent_bytes
 
     def sum(self, values: Tensor) -> None:
         """`values` becomes the sum over all workers, at all workers."""
@@ -116,5 +127,5 @@ class Ring:
         if self._site.leads and self._leaders > 1:
             dist.all_reduce(values, group=self._group)
             n = self._leaders
-            self.sent_bytes += round(2 * (n - 1) / n * values.numel() * values.element_size())
+            self._around += round(2 * (n - 1) / n * values.numel() * values.element_size())
         self._site.spread(values)

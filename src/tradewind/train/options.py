@@ -41,7 +41,12 @@ def parse(arguments: Sequence[str]) -> Options:
     add = parser.add_argument
     add("--model", choices=("mlp", "cnn"), default="mlp")
     add("--size", type=_bytes, default=400_000, help="size of the model, for example 400KB or 4MB")
-    add("--mode", choices=("ps", "ring"), default="ps", help="parameter server (rank 0), or ring all-reduce")
+    add(
+        "--mode",
+        choices=("ps", "ring", "ddp"),
+        default="ps",
+        help="parameter server (rank 0), ring all-reduce, or the same ring below DistributedDataParallel",
+    )
     add("--data", choices=("synthetic", "shapes"), default="synthetic")
     add("--samples", type=_positive, default=8192, help="samples of the data set, over all workers")
     add("--batch", type=_positive, default=64, help="samples per iteration, over all workers")

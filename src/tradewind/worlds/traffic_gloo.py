@@ -36,7 +36,7 @@ def run(argument: dict[str, Any]) -> int:
         seconds = _serve(count, values, rounds) if me == 0 else _work(values, rounds)
     if me == 0:
         Path(argument["result"]).write_text(json.dumps(seconds[1:]), encoding="utf-8")
-    part(store, count)
+    part(store, count, host=me == 0)
     return 0
 
 

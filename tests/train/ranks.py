@@ -1,0 +1,122 @@
+"""Jobs of several ranks on loopback, each rank a process forked from one that has loaded PyTorch."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tradewind.train import checkpoint
+from tradewind.worlds.nursery import Nursery
+
+MODULES = ("torch._dynamo", "tradewind.train.ring", "tradewind.train.server", "tests.train.writer")
+PATIENCE_S = 100.0
+SIZE = 40_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is trained, where: sites by rank (rank 0 is the server in mode ps)."""
+
+    mode: str
+    sites: Sequence[str]
+    iterations: int = 12
+    seed: int = 1
+    arguments: Sequence[str] = ()
+
+
+class Ranks:
+    """The running ranks of a job."""
+
+    def __init__(self, nursery: Nursery, folder: Path, job: Job) -> None:
+        self._nursery, self._folder, self._job = nursery, folder, job
+        self.world = len(job.sites)
+        folder.mkdir(parents=True, exist_ok=True)
+        port = free_port()
+        arguments = [
+            "--mode",
+            job.mode,
+            "--size",
+            str(SIZE),
+            "--batch",
+            "24",
+            "--samples",
+            "240",
+            *job.arguments,
+        ]
+        self.pids = [
+            nursery.start(
+                "tradewind.train.__main__:rank",
+                arguments,
+                environment=self._environment(rank, port),
+                log=folder / "log",
+            )
+            for rank in range(self.world)
+        ]
+
+    def _environment(self, rank: int, port: int) -> dict[str, str]:
+        job, first = self._job, int(self._job.mode == "ps")
+        workers = self.world - first
+        return {
+            "RANK": str(rank),
+            "WORLD_SIZE": str(self.world),
+            "LOCAL_RANK": "0",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "TRADEWIND_ROLE": "ps" if rank < first else "worker",
+            "TRADEWIND_SITE": job.sites[rank],
+            "TRADEWIND_SITES": ",".join(job.sites),
+            "TRADEWIND_RING": ",".join(f"{r}@{s}" for r, s in enumerate(job.sites)) if not first else "",
+            "TRADEWIND_CHECKPOINT_DIR": str(self._folder / "checkpoint"),
+            "TRADEWIND_DATA_SHARD": f"{max(0, rank - first)}/{workers}",
+            "TRADEWIND_REPORT": str(self.report_file(rank)),
+            "TRADEWIND_INTERFACE": "lo",
+            "TRADEWIND_SEED": str(job.seed),
+            "TRADEWIND_STOP_AFTER_ITERATIONS": str(job.iterations),
+        }
+
+    def report_file(self, rank: int) -> Path:
+        return self._folder / f"report-{self.world}-{rank}.jsonl"
+
+    def report(self, rank: int) -> list[dict[str, Any]]:
+        path = self.report_file(rank)
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def losses(self, rank: int = 0) -> list[float]:
+        return [line["loss"] for line in self.report(rank)]
+
+    def wait(self) -> list[int]:
+        codes = self._nursery.wait_all(self.pids, PATIENCE_S)
+        log = (self._folder / "log").read_text()
+        print(log)  # shown by pytest where a test fails
+        return codes
+
+    def until(self, iteration: int) -> None:
+        """Until rank 0 has done so many iterations."""
+        limit = time.monotonic() + PATIENCE_S
+        while not any(line["iteration"] >= iteration for line in self.report(0)):
+            assert time.monotonic() < limit, "the job makes no progress"
+            time.sleep(0.02)
+
+    def stop(self) -> list[int]:
+        for pid in self.pids:
+            os.kill(pid, signal.SIGTERM)
+        return self.wait()
+
+    def saved_iteration(self) -> int:
+        import torch
+
+        found = torch.load(self._folder / "checkpoint" / checkpoint.NAME, weights_only=True)
+        return int(found["iteration"])
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

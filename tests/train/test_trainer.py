@@ -1,0 +1,251 @@
+"""The reference trainer: learns, repeats itself, resumes with other workers, and ends as the contract says."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.train.ranks import MODULES, SIZE, Job, Ranks
+from tradewind.worlds.nursery import Nursery
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: make install EXTRAS=train")
+
+from tradewind.train import checkpoint, data, models  # noqa: E402
+from tradewind.train.contract import COMPLETE, PEER_LOST, STOPPED, ContractError  # noqa: E402
+from tradewind.train.work import EXTRAS  # noqa: E402
+
+SLOW = ("--sample-ms", "1")
+"""24 ms per iteration over all workers: time to send signals."""
+SAME = 1e-5
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with Nursery(MODULES) as made:
+        yield made
+
+
+def trained(nursery: Nursery, folder: Path, job: Job) -> Ranks:
+    ranks = Ranks(nursery, folder, job)
+    assert ranks.wait() == [COMPLETE] * len(job.sites)
+    return ranks
+
+
+@pytest.mark.parametrize(
+    ("mode", "model", "data"),
+    [("ps", "cnn", "shapes"), ("ring", "mlp", "synthetic"), ("ddp", "mlp", "shapes")],
+)
+def test_a_job_learns_reports_every_iteration_and_ends_with_a_checkpoint(
+    nursery: Nursery, tmp_path: Path, mode: str, model: str, data: str
+) -> None:
+    arguments = ("--model", model, "--data", data, "--evaluate-every", "80", "--rate", "0.1")
+    job = Job(mode=mode, sites=("a", "a", "b"), iterations=80, arguments=arguments)
+    ranks = trained(nursery, tmp_path, job)
+    for rank in range(3):
+        lines = ranks.report(rank)
+        assert [line["iteration"] for line in lines] == list(range(1, 81))
+        wanted = {"iteration", "seconds", "bytes_sent", "loss", "workers", "at"}
+        assert all(wanted <= set(line) for line in lines)
+        assert {line["workers"] for line in lines} == {2 if mode == "ps" else 3}
+        assert ranks.losses(rank) == ranks.losses(0)
+    losses = ranks.losses()
+    assert sum(losses[-5:]) < 0.6 * sum(losses[:5])
+    assert ranks.report(0)[-1]["accuracy"] > 0.3  # by chance: 0.1
+    assert ranks.saved_iteration() == 80
+
+
+def test_losses_repeat_exactly_for_a_seed_and_differ_for_another(nursery: Nursery, tmp_path: Path) -> None:
+    found = [
+        trained(nursery, tmp_path / name, Job(mode="ps", sites=("a", "b", "c"), seed=seed)).losses()
+        for name, seed in (("one", 1), ("again", 1), ("other", 2))
+    ]
+    assert found[0] == found[1]
+    assert found[0] != found[2]
+
+
+def test_neither_the_number_of_workers_nor_the_exchange_changes_what_is_learned(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    alone = trained(nursery, tmp_path / "alone", Job(mode="ring", sites=("a",), iterations=20)).losses()
+    for mode, sites in (
+        ("ps", ("a", "b")),
+        ("ps", ("a", "b", "b", "c")),
+        ("ring", ("a", "b", "b")),
+        ("ddp", ("a", "b", "b")),
+    ):
+        ranks = trained(nursery, tmp_path / f"{mode}{len(sites)}", Job(mode=mode, sites=sites, iterations=20))
+        assert ranks.losses() == pytest.approx(alone, rel=SAME)
+
+
+def test_a_stopped_job_goes_on_with_other_workers_another_server_site_and_another_exchange(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    whole = trained(nursery, tmp_path / "whole", Job(mode="ps", sites=("a", "b"), iterations=30)).losses()
+    first = Ranks(
+        nursery, tmp_path / "cut", Job(mode="ps", sites=("a", "b", "c"), iterations=30, arguments=SLOW)
+    )
+    first.until(4)
+    assert first.stop() == [STOPPED] * 3
+    cut = first.saved_iteration()
+    assert cut == first.report(0)[-1]["iteration"] == first.report(2)[-1]["iteration"]
+    assert 4 <= cut < 30
+    second = Ranks(
+        nursery, tmp_path / "cut", Job(mode="ring", sites=("c", "c"), iterations=30, arguments=SLOW)
+    )
+    second.until(cut + 4)
+    assert second.stop() == [STOPPED] * 2
+    again = second.saved_iteration()
+    third = trained(nursery, tmp_path / "cut", Job(mode="ps", sites=("d", "a", "a", "b"), iterations=30))
+    assert [line["iteration"] for line in third.report(0)] == list(range(again + 1, 31))
+    assert first.losses() + second.losses() + third.losses() == pytest.approx(whole, rel=SAME)
+
+
+def test_a_finished_job_that_is_started_again_ends_at_once(nursery: Nursery, tmp_path: Path) -> None:
+    for mode in ("ps", "ring"):
+        job = Job(mode=mode, sites=("a", "b"), iterations=2)
+        trained(nursery, tmp_path / mode, job)
+        assert len(trained(nursery, tmp_path / mode, job).report(0)) == 2
+
+
+def test_a_site_sends_its_gradient_once_however_many_workers_it_has(nursery: Nursery, tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    size = models.size_of(models.build("mlp", SIZE, 1))
+    pushed = size + 4 * EXTRAS
+    server = trained(nursery, tmp_path / "ps", Job(mode="ps", sites=("a", "b", "b", "b", "c"), iterations=3))
+    last = [server.report(rank)[-1]["bytes_sent"] for rank in range(5)]
+    # the server answers two sites; b's leader sends one gradient and serves two colleagues; c's serves nobody
+    assert last == [2 * pushed, pushed + 2 * pushed, pushed, pushed, pushed]
+    ring = trained(nursery, tmp_path / "ring", Job(mode="ring", sites=("a", "b", "b", "c"), iterations=3))
+    last = [ring.report(rank)[-1]["bytes_sent"] for rank in range(4)]
+    around = 2 * 2 / 3 * pushed  # three leaders
+    assert last == [pytest.approx(around, abs=3), pytest.approx(around + pushed, abs=3), pushed, last[0]]
+
+
+@pytest.mark.parametrize("mode", ["ps", "ring"])
+def test_ranks_whose_peer_is_killed_end_soon_with_an_error(
+    nursery: Nursery, tmp_path: Path, mode: str
+) -> None:
+    job = Job(
+        mode=mode, sites=("a", "b", "c"), iterations=10_000, arguments=(*SLOW, "--checkpoint-every", "2")
+    )
+    ranks = Ranks(nursery, tmp_path, job)
+    ranks.until(5)
+    os.kill(ranks.pids[1], signal.SIGKILL)
+    assert ranks.wait() == [PEER_LOST, -signal.SIGKILL, PEER_LOST]
+    assert ranks.saved_iteration() >= 4
+
+
+def test_a_rank_that_still_waits_for_others_obeys_sigterm(nursery: Nursery, tmp_path: Path) -> None:
+    alone = Ranks(nursery, tmp_path, Job(mode="ps", sites=("a", "b")))
+    os.kill(alone.pids[1], signal.SIGKILL)
+    time.sleep(0.3)
+    os.kill(alone.pids[0], signal.SIGTERM)
+    assert alone.wait() == [STOPPED, -signal.SIGKILL]
+
+
+def test_a_killed_writer_leaves_a_whole_checkpoint(nursery: Nursery, tmp_path: Path) -> None:
+    rng, seen = random.Random(3), 0
+    for _ in range(12):
+        pid = nursery.start(
+            "tests.train.writer:write_for_ever",
+            {"folder": str(tmp_path)},
+            environment={},
+            log=tmp_path / "log",
+        )
+        time.sleep(rng.uniform(0.01, 0.08))
+        os.kill(pid, signal.SIGKILL)
+        assert nursery.wait(pid, 10.0) == -signal.SIGKILL
+        found = checkpoint.load(tmp_path, {"seed": 1})
+        if found is not None:
+            seen += 1
+            assert torch.equal(found.model["w"], torch.full((50_000,), float(found.iteration)))
+            assert torch.equal(found.optimizer["m"], found.model["w"])
+    assert seen > 3
+
+
+def test_a_write_that_fails_keeps_the_old_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(iteration: int) -> checkpoint.Checkpoint:
+        return checkpoint.Checkpoint(
+            iteration=iteration, model={}, optimizer={}, random=torch.get_rng_state(), about={"seed": 1}
+        )
+
+    checkpoint.save(tmp_path, made(1))
+
+    def half(data: object, file: object) -> None:
+        file.write(b"half")  # type: ignore[attr-defined]
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(torch, "save", half)
+    with pytest.raises(OSError, match="No space"):
+        checkpoint.save(tmp_path, made(2))
+    found = checkpoint.load(tmp_path, {"seed": 1})
+    assert found is not None
+    assert found.iteration == 1
+    assert [path.name for path in tmp_path.iterdir()] == [checkpoint.NAME]
+
+
+def test_a_checkpoint_of_another_job_is_refused(tmp_path: Path) -> None:
+    checkpoint.save(
+        tmp_path,
+        checkpoint.Checkpoint(
+            iteration=1, model={}, optimizer={}, random=torch.get_rng_state(), about={"batch": 8}
+        ),
+    )
+    with pytest.raises(ContractError, match="batch: 8 there, 16 now"):
+        checkpoint.load(tmp_path, {"batch": 16})
+    (tmp_path / checkpoint.NAME).write_bytes(b"junk")
+    with pytest.raises(ContractError, match="no checkpoint of this trainer"):
+        checkpoint.load(tmp_path, {"batch": 16})
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 5, 7])
+def test_shares_of_a_batch_make_up_the_same_batch_and_never_overlap(workers: int) -> None:
+    whole = data.shard("shapes", 100, 10, (0, 1), 4)
+    parts = [data.shard("shapes", 100, 10, (i, workers), 4) for i in range(workers)]
+    for iteration in (0, 3, 9, 10, 27):
+        inputs = torch.cat([part.take(iteration)[0] for part in parts])
+        assert torch.equal(inputs, whole.take(iteration)[0])
+    assert torch.equal(torch.cat([part.labels for part in parts]), whole.labels)
+
+
+def test_every_sample_is_used_once_per_epoch() -> None:
+    whole = data.shard("synthetic", 60, 6, (0, 1), 4)
+    seen = torch.cat([whole.take(i)[0] for i in range(10)]).flatten(1)
+    every = whole.inputs.reshape(60, -1)
+    assert sorted(map(tuple, seen.tolist())) == sorted(map(tuple, every.tolist()))
+
+
+@pytest.mark.parametrize("kind", ["mlp", "cnn"])
+@pytest.mark.parametrize("size", [20_000, 400_000, 4_000_000])
+def test_a_model_has_about_the_size_that_was_asked_for(kind: str, size: int) -> None:
+    assert models.size_of(models.build(kind, size, 0)) == pytest.approx(size, rel=0.1)
+
+
+def test_more_workers_than_samples_in_a_batch_are_refused() -> None:
+    with pytest.raises(ContractError, match="--batch is 2; with 3 workers"):
+        data.shard("shapes", 100, 2, (0, 3), 0)
+
+
+def test_the_command_trains_alone(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "tradewind.train",
+        "--mode",
+        "ring",
+        "--iterations",
+        "3",
+        "--size",
+        "40KB",
+    ]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "checkpoints" / checkpoint.NAME).exists()
