@@ -67,7 +67,7 @@ STUDY = Study(
             name="fig-9",
             title="Figure 9: welfare and the number of jobs",
             claim="Welfare falls as jobs are added, and Eris earns most at every size.",
-            rows=partial(eris_scale.job_rows, "simulator", 10),
+            rows=partial(eris_scale.job_rows, "simulator", 6),
             judge=eris_scale.judge_jobs,
             chart=_chart("jobs", "welfare", x_label="jobs", y_label=WELFARE),
         ),

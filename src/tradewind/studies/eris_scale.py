@@ -32,7 +32,7 @@ FEW = (PAPER, *OURS, "tiresias", *ELASTIC)
 def site_rows(effort: Effort) -> list[Row]:
     """Figure 8: 100 jobs on more and more sites."""
     rows: list[Row] = []
-    for seed in seeds(effort, 10):
+    for seed in seeds(effort, 6):
         for sites in effort.pick((10, 20, 50), (10, 20, 30, 50, 80)):
             scenario = made(effort, seed, "simulator", sites=sites)
             found = compared(scenario, effort.pick(FEW, NAMES))
@@ -106,7 +106,7 @@ def profit_rows(effort: Effort) -> list[Row]:
         *({"jobs": n} for n in (100, 200, 300)),
     ]
     rows: list[Row] = []
-    for seed in seeds(effort, effort.pick(2, 10)):
+    for seed in seeds(effort, effort.pick(2, 6)):
         for params in cases:
             scenario = made(effort, seed, "simulator", **params)
             count = len(scenario.setup.hosts if "sites" in params else scenario.jobs)
@@ -152,7 +152,7 @@ def judge_profit(rows: Sequence[Row]) -> Finding:
 def gamma_rows(effort: Effort) -> list[Row]:
     """Welfare over gamma on two sizes: printed, ours without and with a floor, elastic Tiresias and the bound."""
     rows: list[Row] = []
-    for seed in seeds(effort, 10):
+    for seed in seeds(effort, 6):
         for size in ("simulator", "contended"):
             scenario = made(effort, seed, size)
             flat = {n: outcome(scenario, n).welfare for n in ELASTIC} | {BOUND: limit(scenario)}
