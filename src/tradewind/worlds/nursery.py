@@ -1,8 +1,8 @@
 """Starts many short-lived processes from one that has loaded their libraries already.
 
 Loading PyTorch takes two seconds of CPU; a fork of a process that has loaded it takes a millisecond. `Nursery` runs such a
-process (`python -m tradewind.worlds.nursery MODULE…`), asks it for children, and hears when they end. A child may live in a network
-namespace. When the nursery is closed, or its parent dies, its children are killed.
+process (`python -m tradewind.worlds.nursery MODULE…`), asks it for children, and hears when they end. A child may live in a
+network namespace. When the nursery is closed, or its parent dies, its children are killed.
 """
 
 from __future__ import annotations
@@ -211,6 +211,7 @@ def serve(modules: Sequence[str]) -> None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
+    os._exit(0)  # taking large libraries down in order takes seconds and serves nobody
 
 
 if __name__ == "__main__":
