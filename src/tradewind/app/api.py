@@ -125,9 +125,13 @@ def compare(
     bound: bool = False,
     progress: Callable[[str, int], Progress | None] | None = None,
 ) -> Comparison:
-    """Runs every policy on every scenario (one, or one per seed) with every seed."""
+    """Runs every policy on every scenario (one, or one per seed) with every seed.
+
+    Systems whose claims depend on their rivals' settings always come with `policies.BESIDE` and the bound.
+    """
     data = (scenario,) * len(seeds) if isinstance(scenario, Scenario) else tuple(scenario)
-    specs = [policies.find(name) for name in policy_names]
+    specs = [policies.find(name) for name in policies.with_rivals(policy_names)]
+    bound = bound or any(spec.system in policies.BESIDE for spec in specs)
     for spec in specs:  # a mismatch is said before the first run
         for each in data:
             check_fit(spec, each)

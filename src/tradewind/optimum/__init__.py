@@ -18,6 +18,7 @@ BOUNDS: dict[str, str] = {
     "makespan_s": "tradewind.optimum.cluster:bound",
     "mlbroker": "tradewind.optimum.mlbroker:bound",
     "mlbroker-real": "tradewind.optimum.mlbroker:bound",
+    "welfare_usd": "tradewind.optimum.eris:bound",
 }
 """Workload name (scenario.origin["workload"]) or objective -> "module:function" that gives its bound."""
 

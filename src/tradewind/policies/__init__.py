@@ -5,6 +5,7 @@ A new policy is one file with a Spec in it and one line here. Nothing is importe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 
 from tradewind.model.errors import LookupFailed
@@ -57,6 +58,8 @@ CATALOGUE: dict[str, str] = {
     "top": "tradewind.policies.dps:TOP",
 }
 """Name -> "module:attribute" of its Spec."""
+BESIDE: dict[str, tuple[str, ...]] = {"eris": ("tiresias-elastic", "antman-elastic", "liquid-elastic")}
+"""System -> rivals that every comparison of its policies shows, with the bound: what a lead must be held against."""
 
 
 def names() -> tuple[str, ...]:
@@ -73,3 +76,9 @@ def find(name: str) -> Spec:
     assert isinstance(spec, Spec)
     assert spec.name == name
     return spec
+
+
+def with_rivals(names: Sequence[str]) -> list[str]:
+    """These names, and the rivals that belong beside their systems where they are not among them."""
+    systems = dict.fromkeys(find(name).system for name in names)
+    return list(dict.fromkeys((*names, *(rival for system in systems for rival in BESIDE.get(system, ())))))
