@@ -221,8 +221,7 @@ def compare(
     names = [name.strip() for name in policies.split(",") if name.strip()]
     if not names:
         raise InputError("--policies is empty; name at least one, for example --policies fifo,las")
-    for name in names:
-        catalogue.find(name)
+    names = catalogue.with_rivals(names)
     if output is not None:
         must_be_page(output)
     given = pairs(settings)
