@@ -85,4 +85,37 @@ def rings(command: Sequence[str] = NAP) -> tuple[Scenario, str]:
     return scenario([ring(0, 0, 5), ring(1, S, 6), ring(2, 2 * S, 2)], where=where), "gadget"
 
 
-MADE: dict[str, Callable[[], tuple[Scenario, str]]] = {"broker": broker, "market": market, "rings": rings}
+COUNT = """
+c=$TRADEWIND_CHECKPOINT_DIR
+i=$(cat $c/i 2>/dev/null || echo 0)
+trap 'exit 75' TERM
+echo "from $i" >> ../begun
+while [ $i -lt {n} ]; do
+  sleep 0.05
+  i=$((i+1))
+  [ $RANK = 0 ] && echo $i > $c/new && mv $c/new $c/i
+  printf '{{"iteration": %s, "seconds": 0.05, "bytes_sent": 10, "loss": 1, "workers": 1, "at": %s}}\\n' \\
+    $i $(date +%s.%N) >> $TRADEWIND_REPORT
+done
+"""
+"""Counts to n, one step in a twentieth of a second; rank 0 keeps the checkpoint; a stop is answered with 75."""
+
+
+def counting(n: int) -> tuple[str, ...]:
+    """The command of a job that counts to n."""
+    return ("sh", "-c", COUNT.format(n=n))
+
+
+def batch() -> tuple[Scenario, str]:
+    """Jobs that end when they are done, whenever that is: one after the other, two at a time."""
+    where = setup([node("a", 1), node("b", 1)], slot_us=S, horizon_us=10_000 * S, objective="jct_mean_s")
+    jobs = [
+        job(i, arrive_us=i * S, work=Rounds(count=8, compute_us=10), command=counting(8 + i))
+        for i in range(4)
+    ]
+    return scenario(jobs, where=where), "fifo"
+
+
+MADE: dict[str, Callable[[], tuple[Scenario, str]]] = {
+    "broker": broker, "market": market, "rings": rings, "batch": batch,
+}  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Scripted, decision, job, node, plan, rows, run_at, scenario, setup, spec_of
-from tests.worlds.live_scenarios import S, broker, market, rings
+from tests.worlds.live_scenarios import COUNT, S, broker, counting, market, rings
 from tradewind import policies
 from tradewind.app import api
 from tradewind.control.live import LiveLoop
@@ -30,25 +30,6 @@ from tradewind.worlds.watching import strays
 QUICK = Rules(grace_s=0.5, backoff_s=0.02, retries=2)
 LONG = Fixed(runtime_us=10 * S)
 Look = Callable[[LiveLoop, ProcessWorld], None]
-
-COUNT = """
-c=$TRADEWIND_CHECKPOINT_DIR
-i=$(cat $c/i 2>/dev/null || echo 0)
-trap 'exit 75' TERM
-echo "from $i" >> ../begun
-while [ $i -lt {n} ]; do
-  sleep 0.05
-  i=$((i+1))
-  [ $RANK = 0 ] && echo $i > $c/new && mv $c/new $c/i
-  printf '{{"iteration": %s, "seconds": 0.05, "bytes_sent": 10, "loss": 1, "workers": 1, "at": %s}}\\n' \\
-    $i $(date +%s.%N) >> $TRADEWIND_REPORT
-done
-"""
-"""Counts to n, one step in a twentieth of a second; rank 0 keeps the checkpoint; a stop is answered with 75."""
-
-
-def counting(n: int) -> tuple[str, ...]:
-    return ("sh", "-c", COUNT.format(n=n))
 
 
 def land(*, horizon: int = 20, **more: Any) -> Any:
@@ -254,14 +235,14 @@ def test_a_scenario_with_commands_is_simulated_as_if_it_had_none() -> None:
 
 # ---------------------------------------------------------------------- what ranks may do
 def test_limits_are_set_and_cores_are_not_dumped(tmp_path: Path) -> None:
-    limits = Limits(open_files=77, file_bytes=512 * 1000, memory_bytes=4 << 30, cpu_seconds=9)
+    limits = Limits(open_files=77, file_bytes=512 * 1000, memory_bytes=4 << 30, cpu_seconds=9, processes=3000)
     lived(
-        one(("bash", "-c", "ulimit -n -f -v -t -c")),
+        one(("bash", "-c", "ulimit -n -f -v -t -c -u")),
         tmp_path / "state",
         rules=Rules(limits=limits, grace_s=0.5),
     )
     found = [line.split()[-1] for line in log(tmp_path / "state").splitlines()[1:-1]]
-    assert sorted(found) == sorted(["77", "500", str(4 << 20), "9", "0"])
+    assert sorted(found) == sorted(["77", "500", str(4 << 20), "9", "0", "3000"])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start jobs as other users")

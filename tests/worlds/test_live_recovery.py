@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.builders import job, node, rows, scenario, setup
-from tests.worlds.live_scenarios import S, broker
-from tests.worlds.test_live import LONG, counting, land, states
+from tests.worlds.live_scenarios import S, broker, counting
+from tests.worlds.test_live import LONG, land, states
 from tradewind import policies
 from tradewind.app import api, cli
 from tradewind.control.statefile import StateFile, read_records, revive

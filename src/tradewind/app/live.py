@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -87,8 +88,6 @@ class Options:
 
     def rules(self) -> Rules:
         """Checked, as the world wants it."""
-        import os
-
         if self.first_uid and os.geteuid() != 0:
             raise InputError(
                 "--first-uid starts jobs as other users, which only root may do; run as root or leave it out"
@@ -270,17 +269,18 @@ def _summary(scenario: Scenario, result: Run) -> None:
     console = Console()
     table = Table("job", "slot", "ranks", "ended", "iterations", "measured s", "predicted s", "loss")
     names = ("job", "slot", "places", "why", "iterations", "measured_s", "predicted_s", "loss")
-    for row in zip(*(result.tables["attempts"][name] for name in names), strict=True):
+    columns: Any = [result.tables["attempts"][name] for name in names]
+    for row in zip(*columns, strict=True):
         job, slot, where, why, count, seconds, model, loss = row
         figures = [
             f"{seconds:.4g}" if count else "–",
             f"{model:.4g}" if model else "–",
             f"{loss:.4g}" if count else "–",
         ]
-        table.add_row(scenario.jobs[int(job)].id, str(slot), str(where), str(why), str(count), *figures)
+        table.add_row(scenario.jobs[job].id, str(slot), str(where), str(why), str(count), *figures)
     (console if console.is_terminal else Console(width=140)).print(table)
-    said = result.tables["alarms"]
-    for job, text in zip(said["job"], said["text"], strict=True):
-        print(f"alarm: {scenario.jobs[int(job)].id + ': ' if int(job) >= 0 else ''}{text}")
+    said: Any = result.tables["alarms"]
+    for at_us, job, text in zip(said["at_us"], said["job"], said["text"], strict=True):
+        print(f"alarm at {at_us / 1e6:.1f} s: {scenario.jobs[job].id + ': ' if job >= 0 else ''}{text}")
     for violation in result.violations:
         print(f"audit: {violation}")

@@ -33,6 +33,7 @@ LIMITS = {
     "open_files": resource.RLIMIT_NOFILE,
     "file_bytes": resource.RLIMIT_FSIZE,
     "cpu_seconds": resource.RLIMIT_CPU,
+    "processes": resource.RLIMIT_NPROC,
 }
 
 

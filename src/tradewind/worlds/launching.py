@@ -26,12 +26,16 @@ KEPT = ("LANG", "LC_ALL", "TZ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one rank may use; 0 = no limit. The CPU share is the job's demand of the resource `cpu`."""
+    """What one rank may use; 0 = no limit. The CPU share is the job's demand of the resource `cpu`.
+
+    processes  counts all processes of the rank's user, so it is useful where jobs have users of their own
+    """
 
     memory_bytes: int = 0
     open_files: int = 1024
     file_bytes: int = 0
     cpu_seconds: int = 0
+    processes: int = 0
     log_bytes: int = 4_000_000
 
 
