@@ -160,6 +160,9 @@ def live(
     places: Annotated[
         Path | None, typer.Option("--places", help="Site -> network namespace, address, interface.")
     ] = None,
+    testbed: Annotated[
+        str, typer.Option("--testbed", help="Sites with the names of this testbed's run in it (as root).")
+    ] = "",
     first_uid: Annotated[
         int, typer.Option("--first-uid", min=0, help="Job i runs as user number FIRST_UID + i (as root).")
     ] = 0,
@@ -176,8 +179,9 @@ def live(
     from tradewind.app import live as door
 
     options = door.Options(
-        limits=pairs(limit), places=places, first_uid=first_uid, grace_s=grace, retries=retries, stall_s=stall
-    )
+        limits=pairs(limit), places=places, testbed=testbed, first_uid=first_uid, grace_s=grace, retries=retries,
+        stall_s=stall,
+    )  # fmt: skip
     asked = door.Asked(
         policy=policy, params=pairs(settings), seed=seed, slot_seconds=slot_seconds, speed=speed, state=state,
         output=output, report=report, as_json=as_json,

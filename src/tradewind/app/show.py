@@ -107,10 +107,15 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None) -
     if seconds is not None:
         pace = result.metrics["jobs"] / seconds.total if seconds.total else 0.0
         console.print(
-            f"audit: ok · {seconds.total:.2f} s, {pace:,.0f} jobs/s, decide p99 {seconds.decide_p99 * 1e3:.2f} ms"
+            f"audit: {_found(result)} · {seconds.total:.2f} s, {pace:,.0f} jobs/s, decide p99 {seconds.decide_p99 * 1e3:.2f} ms"
         )
     if saved is not None:
         console.print(f"{'report' if saved.suffix in ('.html', '.htm') else 'run file'}: {saved}")
+
+
+def _found(result: Run) -> str:
+    """Only a live run can be here with violations: a simulated one ends with the first."""
+    return f"{len(result.violations)} violations" if result.violations else "ok"
 
 
 def _costs_by_tenant(console: Console, result: Run) -> None:
