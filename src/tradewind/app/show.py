@@ -107,7 +107,8 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None) -
     if seconds is not None:
         pace = result.metrics["jobs"] / seconds.total if seconds.total else 0.0
         console.print(
-            f"audit: {_found(result)} · {seconds.total:.2f} s, {pace:,.0f} jobs/s, decide p99 {seconds.decide_p99 * 1e3:.2f} ms"
+            f"audit: {_found(result)} · {seconds.total:.2f} s, "
+            f"{pace:,.0f} jobs/s, decide p99 {seconds.decide_p99 * 1e3:.2f} ms"
         )
     if saved is not None:
         console.print(f"{'report' if saved.suffix in ('.html', '.htm') else 'run file'}: {saved}")
