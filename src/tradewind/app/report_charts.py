@@ -68,7 +68,7 @@ def colour(number: int) -> str:
 
 def numbers(drawn: Sequence[Drawn]) -> list[Sketch]:
     """All charts that compare policies; those that belong together stand side by side."""
-    made = (_objective, _completion, _costs, _prices, _use, _queue)
+    made = (_objective, _ratio, _completion, _costs, _prices, _use, _queue)
     return [sketch for make in made if (sketch := make(drawn)) is not None] + _market(drawn)
 
 
@@ -158,6 +158,22 @@ def _objective(drawn: Sequence[Drawn]) -> Sketch | None:
     )
 
 
+def _ratio(drawn: Sequence[Drawn]) -> Sketch | None:
+    """The objective by the bound of the same scenario, where several seeds make it differ from the objective's bars."""
+    groups = [d.group for d in drawn]
+    if _seeds(drawn) < 2 or not figures_bars.has_ratio(groups):
+        return None
+    listed = ", ".join(f"{g.label} {g.ratio.mean:.3f}" for g in groups if g.ratio.n)
+    return Sketch(
+        name="ratio",
+        heading="To the bound",
+        label=f"Bars of objective by bound, by policy: {listed}",
+        draw=lambda width: figures_bars.ratio(groups, THEMED, width),
+        entries=[("offline bound", "dash")],
+        caption="Each run by the bound of its own scenario, mean and 95% interval: what differs between scenarios cancels.",
+    )
+
+
 def _costs(drawn: Sequence[Drawn]) -> Sketch | None:
     groups = [d.group for d in drawn]
     if not figures_bars.has_costs(groups):
@@ -201,7 +217,7 @@ def _queue(drawn: Sequence[Drawn]) -> Sketch | None:
 
 
 def _completion(drawn: Sequence[Drawn]) -> Sketch | None:
-    if not figures_time.finished(drawn):
+    if not figures_time.finished(drawn) or max(len(d.facts.completion_s) for d in drawn) < 2:
         return None
     return Sketch(
         name="completion",

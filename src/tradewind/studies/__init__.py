@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 CATALOGUE: dict[str, str] = {
     "apsp": "tradewind.studies.apsp:STUDY",
+    "cross": "tradewind.studies.cross:STUDY",
     "dps": "tradewind.studies.dps:STUDY",
     "eris": "tradewind.studies.eris:STUDY",
     "gadget": "tradewind.studies.gadget:STUDY",

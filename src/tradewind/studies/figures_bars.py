@@ -89,6 +89,49 @@ def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | 
     return bound
 
 
+def ratio(groups: Sequence[Group], theme: Theme, width: float) -> Any:
+    """Horizontal bars of objective / bound, scenario by scenario, with 95% intervals; the bound is the line at 1."""
+    height = height_of(groups)
+    figure = canvas(width, height)
+    axes = figure.add_axes(
+        (room_for(groups) / width, 40 / height, 1 - (room_for(groups) + 52) / width, 1 - 46 / height)
+    )
+    draw_ratio(axes, groups, theme)
+    return figure
+
+
+def draw_ratio(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
+    """Fills axes with the bars; a policy whose runs have no bound (it turned jobs away) says so."""
+    for row, g in enumerate(groups):
+        found = g.ratio
+        if not found.n or not math.isfinite(found.mean):
+            axes.text(0, row, " not every job served", va="center", color=theme.muted, fontsize=10)
+            continue
+        colour = theme.policy(g.number)
+        axes.barh(row, found.mean, height=_thickness(groups), color=colour, linewidth=0)
+        half = found.half if math.isfinite(found.half) else 0.0
+        if half > 0:
+            axes.plot(
+                [found.mean - half, found.mean + half], [row, row], color=theme.ink, linewidth=1.4, marker="|",
+                markersize=8, solid_capstyle="butt",
+            )  # fmt: skip
+        axes.annotate(
+            f"{found.mean:.3f}", (max(0.0, found.mean + half), row), xytext=(6, 0), textcoords="offset points",
+            va="center", color=theme.ink, fontsize=10.5, annotation_clip=False,
+        )  # fmt: skip
+    axes.axvline(1.0, color=theme.ink, linewidth=1.1, linestyle=(0, (4, 3)))
+    dress(axes, theme, grid="x")
+    axes.axvline(0, color=theme.muted, linewidth=0.8)
+    _names(axes, groups, theme)
+    axes.xaxis.set_major_locator(ticks(4))
+    axes.set_xlabel(f"{quantities.name(groups[0].objective)} / bound")
+
+
+def has_ratio(groups: Sequence[Group]) -> bool:
+    """Whether any run has a bound to be held against."""
+    return any(g.ratio.n and math.isfinite(g.ratio.mean) for g in groups)
+
+
 def costs(groups: Sequence[Group], theme: Theme, width: float) -> Any:
     """Stacked bars: rent, data transfer, training traffic, deployment in USD, mean over seeds."""
     height = height_of(groups)
