@@ -1,19 +1,21 @@
 """Eris without promises: slots that have not run yet are planned again whenever a slot begins.
 
-Jobs are planned one after another by what they would still be worth per share of the scarcest resource that they still
-need; each takes the completion time with the largest worth minus cost at reserve prices. What a job was planned to get
-may change until it runs, and there are no payments.
+Jobs are planned one after another by what they would be worth, once done, per share of the scarcest resource that they
+still need; each takes the completion time with the largest worth minus cost. A slot costs the more the further ahead it
+is: what runs now competes with the jobs that are here, what runs later also with those still to come. What a job was
+planned to get may change until it runs, and there are no payments.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tradewind.maths.auction_oracle import Task, menu
+from tradewind.maths.auction_oracle import Market, Task, menu
 from tradewind.maths.auction_slot import Floats
 from tradewind.model.decision import NOTHING, Decision, Plan, Verdict
 from tradewind.model.job import Job
@@ -25,7 +27,8 @@ from tradewind.policies.eris_market import Books, Prices, left_after, plan_of, t
 
 WORTHLESS = 0.01
 """Share of the first worth below which a job is given up."""
-
+LEAD, NOW = 3.0, 1e-3
+"""Prices rise with the lead t in slots as 1 - exp(-t / LEAD), from the share NOW in the slot that comes next."""
 
 NEWS = frozenset(("arrived", "voided", "changed", "refused"))
 
@@ -37,6 +40,12 @@ class Waiting(NamedTuple):
     task: Task
     worth: Floats
     share: float
+
+
+def _density(waiting: Waiting) -> float:
+    """Worth per dominant share, as of when the job would be done if it had everything."""
+    done = min(int(np.ceil(waiting.share)), len(waiting.worth) - 1)
+    return float(waiting.worth[done]) / waiting.share
 
 
 class Preemptive:
@@ -99,14 +108,20 @@ class Preemptive:
     def _fill(self, waiting: dict[int, Waiting], first: int) -> dict[int, Plan]:
         """Plans and books jobs one after another, by falling worth per share."""
         plans = {}
-        for index in sorted(waiting, key=lambda i: (-float(waiting[i].worth[0]) / waiting[i].share, i)):
+        for index in sorted(waiting, key=lambda i: (-_density(waiting[i]), i)):
             job, task, worth, _ = waiting[index]
-            found = menu(task, self.books.market(job, first, self.prices), worth)
+            found = menu(task, self._market(job, first), worth)
             gains = [worth[o.slots[-1]] - o.usd for o in found.offers]
             if gains and max(gains) > 0:
                 plans[index] = plan_of(self.books, job, found.offers[int(np.argmax(gains))], first)
                 self.books.book(job, plans[index])
         return plans
+
+    def _market(self, job: Job, first: int) -> Market:
+        """What is left, at prices that rise with the lead."""
+        market = self.books.market(job, first, self.prices)
+        rise = np.maximum(1.0 - np.exp(-np.arange(len(market.room)) / LEAD), NOW)
+        return replace(market, usd=market.usd * rise[:, None, None], byte_usd=market.byte_usd * rise)
 
     def save(self) -> bytes:
         state = {"books": self.books.save(), "left": list(self._left.items()), "counted_us": self._counted_us}
@@ -136,7 +151,7 @@ PREEMPTIVE = Spec(
         "floor": Param(
             default="auto", doc="prices that weigh time against use: auto (the forecast's), none, or numbers"
         ),
-        "floor_scale": Param(default=0.2, doc="share of the forecast's reserve prices"),
+        "floor_scale": Param(default=0.3, doc="share of the forecast's reserve prices"),
     },
     system="eris",
 )
