@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.contract.contracts import continues_after_restore, does_not_peek_ahead, passes_the_audit
 from tests.policies.test_mlbroker import ALL, made, reasons, with_capacity
 from tradewind.app.scenario_file import parse
 from tradewind.app.scenario_write import document
@@ -118,6 +119,17 @@ def test_the_audit_stops_a_policy_that_forgets_caps(monkeypatch: pytest.MonkeyPa
     total = 0.5 * sum(spend(free, simulate(free, MLBROKER))["tenant-1"])
     with pytest.raises(Refused, match=r"spend\.total"):
         simulate(capped(free, tenant_1=SpendCap(total_usd=total)), MLBROKER)
+
+
+@pytest.mark.parametrize("name", ["mlbroker", "local"])
+def test_a_policy_restored_in_the_middle_remembers_what_was_spent(name: str) -> None:
+    free = made(**BUSY, slots=8)
+    total = 0.6 * sum(spend(free, simulate(free, find(name)))["tenant-0"])
+    given = capped(free, tenant_0=SpendCap(total_usd=total))
+    run = passes_the_audit(find(name), given)
+    assert reasons(run)
+    continues_after_restore(find(name), given, run, 0.5)
+    does_not_peek_ahead(find(name), given, run, 0.5)
 
 
 def test_policies_that_do_not_know_caps_refuse_the_scenario_before_it_starts() -> None:

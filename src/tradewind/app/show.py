@@ -20,9 +20,11 @@ from tradewind.studies.summary import Estimate, Group, group
 if TYPE_CHECKING:
     from tradewind.app.api import Comparison
     from tradewind.app.reproduce import Result
+    from tradewind.studies.menu import OfferedMenu
     from tradewind.studies.mlbroker_explain import Explanation
     from tradewind.workloads import Workload
 
+MOST_REASONS = 5  # refusals that are printed after a run
 FIRST = (
     "cost_usd",
     "profit_usd",
@@ -103,6 +105,7 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None) -
             table.add_row(name, number(value))
     console.print(table)
     _costs_by_tenant(console, result)
+    _turned_away(console, result, scenario)
     seconds = result.timings
     if seconds is not None:
         pace = result.metrics["jobs"] / seconds.total if seconds.total else 0.0
@@ -127,6 +130,18 @@ def _costs_by_tenant(console: Console, result: Run) -> None:
     for tenant, kind, usd in zip(bills["tenant"], bills["kind"], bills["usd"], strict=True):
         table.add_row(str(tenant) or "(none)", str(kind), number(cast(float, usd)))
     console.print(table)
+
+
+def _turned_away(console: Console, result: Run, scenario: Scenario) -> None:
+    """Whom the policy refused and why, the first few."""
+    verdicts = result.tables["verdicts"]
+    told = [(j, why) for j, why in zip(verdicts["job"], verdicts["reason"], strict=True) if why]
+    for job, why in told[:MOST_REASONS]:
+        console.print(
+            f"turned away: {scenario.jobs[cast(int, job)].id}: {why}", markup=False, highlight=False
+        )
+    if len(told) > MOST_REASONS:
+        console.print(f"… and {len(told) - MOST_REASONS} more (table verdicts of the run file)")
 
 
 def audit(found: Sequence[Violation], *, as_json: bool) -> None:
@@ -234,10 +249,13 @@ def reproduction(results: Sequence[Result], out: Path, *, as_json: bool) -> None
     print(f"page: {out / 'index.html'}")
 
 
-def explanation(found: Explanation, *, as_json: bool) -> None:
-    """Why a job is where it is."""
+def explanation(found: Explanation | OfferedMenu, *, as_json: bool) -> None:
+    """Why a job is where it is, or what it was offered."""
     if not as_json:
         print("\n".join(found.lines))
+        return
+    if isinstance(found, tuple):
+        _json(found.as_json())
         return
     tiers = [
         {
