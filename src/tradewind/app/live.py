@@ -28,6 +28,7 @@ from tradewind.model.units import parse_bytes
 from tradewind.studies.live import Look, Request, live
 from tradewind.studies.live_tables import places
 from tradewind.studies.simulate import unsettled
+from tradewind.worlds import testbed
 from tradewind.worlds.launching import Limits, Place, Rules
 from tradewind.worlds.processes import ProcessWorld
 
@@ -75,12 +76,24 @@ def read_places(path: Path | None) -> dict[str, Place]:
     return found
 
 
+def testbed_places(name: str) -> dict[str, Place]:
+    """The sites of a testbed that is up (`tradewind testbed up`)."""
+    if not name:
+        return {}
+    bed = testbed.find(name)
+    return {
+        site: Place(namespace=bed.namespace(i), address=bed.address(i), interface=testbed.INTERFACE)
+        for i, site in enumerate(bed.wan.sites)
+    }
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How ranks are run, as the command line gives it."""
 
     limits: Mapping[str, str]
     places: Path | None
+    testbed: str
     first_uid: int
     grace_s: float
     retries: int
@@ -93,8 +106,8 @@ class Options:
                 "--first-uid starts jobs as other users, which only root may do; run as root or leave it out"
             )
         return Rules(
-            limits=limits(self.limits), places=read_places(self.places), first_uid=self.first_uid or None,
-            grace_s=self.grace_s, retries=self.retries, stall_s=self.stall_s,
+            limits=limits(self.limits), places=testbed_places(self.testbed) | read_places(self.places),
+            first_uid=self.first_uid or None, grace_s=self.grace_s, retries=self.retries, stall_s=self.stall_s,
         )  # fmt: skip
 
 
