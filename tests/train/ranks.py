@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tradewind.train import checkpoint
+from tradewind.train.local import LocalJob, environments, free_port, report_file
 from tradewind.worlds.nursery import Nursery
 
 MODULES = ("torch._dynamo", "tradewind.train.ring", "tradewind.train.server", "tests.train.writer")
@@ -38,7 +38,9 @@ class Ranks:
         self._nursery, self._folder, self._job = nursery, folder, job
         self.world = len(job.sites)
         folder.mkdir(parents=True, exist_ok=True)
-        port = free_port()
+        self._local = LocalJob(
+            mode=job.mode, sites=job.sites, folder=folder, seed=job.seed, stop_after=job.iterations
+        )
         arguments = [
             "--mode",
             job.mode,
@@ -51,41 +53,12 @@ class Ranks:
             *job.arguments,
         ]
         self.pids = [
-            nursery.start(
-                "tradewind.train.__main__:rank",
-                arguments,
-                environment=self._environment(rank, port),
-                log=folder / "log",
-            )
-            for rank in range(self.world)
+            nursery.start("tradewind.train.__main__:rank", arguments, environment=told, log=folder / "log")
+            for told in environments(self._local, free_port())
         ]
 
-    def _environment(self, rank: int, port: int) -> dict[str, str]:
-        job, first = self._job, int(self._job.mode == "ps")
-        workers = self.world - first
-        return {
-            "RANK": str(rank),
-            "WORLD_SIZE": str(self.world),
-            "LOCAL_RANK": "0",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port),
-            "TRADEWIND_ROLE": "ps" if rank < first else "worker",
-            "TRADEWIND_SITE": job.sites[rank],
-            "TRADEWIND_SITES": ",".join(job.sites),
-            "TRADEWIND_RING": ",".join(f"{r}@{s}" for r, s in enumerate(job.sites)) if not first else "",
-            "TRADEWIND_CHECKPOINT_DIR": str(self._folder / "checkpoint"),
-            "TRADEWIND_DATA_SHARD": f"{max(0, rank - first)}/{workers}",
-            "TRADEWIND_REPORT": str(self.report_file(rank)),
-            "TRADEWIND_INTERFACE": "lo",
-            "TRADEWIND_SEED": str(job.seed),
-            "TRADEWIND_STOP_AFTER_ITERATIONS": str(job.iterations),
-        }
-
-    def report_file(self, rank: int) -> Path:
-        return self._folder / f"report-{self.world}-{rank}.jsonl"
-
     def report(self, rank: int) -> list[dict[str, Any]]:
-        path = self.report_file(rank)
+        path = report_file(self._local, rank)
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     def losses(self, rank: int = 0) -> list[float]:
@@ -114,9 +87,3 @@ class Ranks:
 
         found = torch.load(self._folder / "checkpoint" / checkpoint.NAME, weights_only=True)
         return int(found["iteration"])
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -21,6 +21,7 @@ CATALOGUE: dict[str, str] = {
     "dps": "tradewind.studies.dps:STUDY",
     "eris": "tradewind.studies.eris:STUDY",
     "gadget": "tradewind.studies.gadget:STUDY",
+    "live": "tradewind.studies.live_study:STUDY",
     "mlbroker": "tradewind.studies.mlbroker:STUDY",
 }
 """System -> "module:attribute" of its Study."""
