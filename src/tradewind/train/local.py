@@ -1,0 +1,56 @@
+"""A job of several ranks on this machine: what each is told. For studies and tests; `tradewind live` does more."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalJob:
+    """Sites by rank (rank 0 is the server in mode ps); folder: checkpoint and reports; stop_after: iterations in all."""
+
+    mode: str
+    sites: Sequence[str]
+    folder: Path
+    seed: int
+    stop_after: int
+
+
+def report_file(job: LocalJob, rank: int) -> Path:
+    """One file per rank and size of the job."""
+    return job.folder / f"report-{len(job.sites)}-{rank}.jsonl"
+
+
+def environments(job: LocalJob, port: int) -> list[dict[str, str]]:
+    """The environment of every rank."""
+    first, world = int(job.mode == "ps"), len(job.sites)
+    return [
+        {
+            "RANK": str(rank),
+            "WORLD_SIZE": str(world),
+            "LOCAL_RANK": "0",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "TRADEWIND_ROLE": "ps" if rank < first else "worker",
+            "TRADEWIND_SITE": job.sites[rank],
+            "TRADEWIND_SITES": ",".join(job.sites),
+            "TRADEWIND_RING": "" if first else ",".join(f"{r}@{s}" for r, s in enumerate(job.sites)),
+            "TRADEWIND_CHECKPOINT_DIR": str(job.folder / "checkpoint"),
+            "TRADEWIND_DATA_SHARD": f"{max(0, rank - first)}/{world - first}",
+            "TRADEWIND_REPORT": str(report_file(job, rank)),
+            "TRADEWIND_INTERFACE": "lo",
+            "TRADEWIND_SEED": str(job.seed),
+            "TRADEWIND_STOP_AFTER_ITERATIONS": str(job.stop_after),
+        }
+        for rank in range(world)
+    ]
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody uses at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
