@@ -22,7 +22,7 @@ from tradewind.studies.dps_runs import (
 
 SEEDS = (1, 2)
 ONE = (1,)
-YARD = Search(WORST_FIT, levels=(0.45,), steps=(0.3, 0.12, 0.05), rounds=4, kicks=0)
+YARD = Search(WORST_FIT, levels=(0.45,), rounds=4, polish=(), kicks=0)
 
 
 def profit(market: str, policy: str, seed: int, knobs: Knobs | None = None) -> float:

@@ -129,7 +129,8 @@ def _solve(request: Request) -> tuple[_Work, list[Answer]]:
         net = make_net(len(topology.nodes), wires, sizes, request.transport)
     except ValueError as error:
         raise InputError(f"{error}; give sizes in whole MB", where="plan-wan") from None
-    answer = place(net, settings_for(len(topology.nodes), request.gap, 1 + request.seed))
+    arcs = net.problem.graph.arcs
+    answer = place(net, settings_for(len(topology.nodes), request.gap, 1 + request.seed, arcs))
     work = _Work(topology=topology, setup=setup, net=net, size=size, sizes=sizes, answer=answer, rule=rule)
     others = [answer, *_others(work, request)]
     return _with_latency(work, others), others
@@ -254,9 +255,15 @@ def _others(work: _Work, request: Request) -> list[Answer]:
     plain = {v: float(time_of(problem, fewest_hops(problem, v))) for v in others}
     likely = sorted(others, key=lambda v: (float(levels[v]), v))[:LIKELY]
     likely += sorted(others, key=lambda v: (plain[v], v))[:LIKELY]
-    # runners-up are for comparison: good routings matter, tight bounds do not
-    exact = settings_for(len(work.topology.nodes), max(request.gap, 0.02), 1 + request.seed)
-    settings = replace(exact, rounds=1, raise_nodes=0)
+    # runners-up are for comparison: good routings matter, tight bounds do not, except where they are cheap
+    usual = settings_for(
+        len(work.topology.nodes), max(request.gap, 0.02), 1 + request.seed, problem.graph.arcs
+    )
+    settings = (
+        usual
+        if len(work.topology.nodes) <= usual.tree_size
+        else replace(usual, long=usual.quick, rounds=0, raise_nodes=0)
+    )
     return [place(work.net, settings, [v]) for v in sorted(set(likely))]
 
 

@@ -38,23 +38,30 @@ class Outcome(NamedTuple):
 
 
 class Search(NamedTuple):
-    """How hard to look: starting unit prices, sizes of the multiplicative steps, passes per size, and the placement rule."""
+    """How hard to look: ascents from flat unit prices, one that polishes the best of them, and `kicks` that shake it.
+
+    steps and rounds: sizes of the multiplicative steps and passes of the first; polish: sizes of the others' (none: no
+    polishing). The profit is a rugged function of the prices where capacity is scarce, so many starts find more than
+    long ascents do.
+    """
 
     rule: int
     with_runtime: bool = False
-    levels: tuple[float, ...] = (0.35, 0.5, 0.65)
-    steps: tuple[float, ...] = (0.3, 0.12, 0.05, 0.02)
-    rounds: int = 8
+    levels: tuple[float, ...] = (0.3, 0.38, 0.45, 0.52, 0.6)
+    steps: tuple[float, ...] = (0.3, 0.12, 0.05)
+    rounds: int = 2
+    polish: tuple[float, ...] = (0.12, 0.05, 0.02)
     patience: float = 5e-4
-    kicks: int = 4
+    kicks: int = 1
     jitter: float = 0.12
     seed: int = 0
 
 
-LIGHT = Search(WORST_FIT, levels=(0.35, 0.5), steps=(0.3, 0.12, 0.05), rounds=4, kicks=0)
+LIGHT = Search(WORST_FIT, levels=(0.35, 0.5), rounds=4, polish=(), kicks=0)
 """A search of a few seconds."""
-QUICK = Search(WORST_FIT, levels=(0.45,), steps=(0.3, 0.12, 0.05), rounds=2, kicks=0)
-"""A search of a second or two, for reports and quick studies, which say so."""
+QUICK = Search(WORST_FIT, levels=(0.35, 0.5), polish=(), kicks=0)
+"""A search of two seconds or so, for reports and quick studies, which say so."""
+_POLISH_ROUNDS = 8
 
 
 class _Pace(NamedTuple):
@@ -126,20 +133,23 @@ def best_fixed_prices(
     pace = _Pace(search.rule, search.with_runtime, search.rounds, search.patience)
     best = np.zeros(kinds_k + kinds_m + 1)
     profit, spent = -1.0, 0
-    levels = search.levels
     if begin is not None:
-        levels = ()
         best[:] = np.concatenate([np.log(begin.p_k), np.log(begin.p_m), [begin.power]])
-        value, spent = _ascend(books, clean, stream, budget, ratio, best, np.array(search.steps[1:]), pace)
-        profit = float(value)
-    for start in range(len(levels) + search.kicks):
-        level = levels[start] if start < len(levels) else 0.0
-        jolt = search.jitter * rng.standard_normal(kinds_k + kinds_m)
+    for level in search.levels if begin is None else ():
+        log_p = np.zeros_like(best)
+        log_p[:-1] = np.minimum(0.0, np.log(level) + search.jitter * rng.standard_normal(kinds_k + kinds_m))
+        value, used = _ascend(books, clean, stream, budget, ratio, log_p, np.array(search.steps), pace)
+        spent += used
+        if value > profit:
+            profit, best = float(value), log_p
+    finish = search.polish or (search.steps[1:] if begin is not None else ())
+    long = pace._replace(rounds=_POLISH_ROUNDS)
+    for kick in range(1 + search.kicks if finish else 0):
         log_p = best.copy()
-        # The first starts are flat price levels; the later ones shake the best prices found so far.
-        log_p[:-1] = np.minimum(0.0, jolt + (np.log(level) if level else best[:-1]))
-        steps = np.array(search.steps if level else search.steps[1:])
-        value, used = _ascend(books, clean, stream, budget, ratio, log_p, steps, pace)
+        if kick:
+            jolt = search.jitter * rng.standard_normal(kinds_k + kinds_m)
+            log_p[:-1] = np.minimum(0.0, best[:-1] + jolt)
+        value, used = _ascend(books, clean, stream, budget, ratio, log_p, np.array(finish), long)
         spent += used
         if value > profit:
             profit, best = float(value), log_p

@@ -22,6 +22,7 @@ from tradewind.maths.wan_problem import Gather, Routing, coarsest, hop_weight
 from tradewind.maths.wan_search import Effort
 from tradewind.maths.wan_solve import Answer, Settings, solve
 
+DENSE = 16
 BITS_BOTH_WAYS = 16
 """8 bits per byte, pushed and pulled: T = 2 * 8 * D * max load / B."""
 
@@ -150,12 +151,19 @@ def _at_home(net: Net, sink: int, allowed: Sequence[int]) -> Answer:
     )
 
 
-def settings_for(nodes: int, gap: float, seed: int) -> Settings:
-    """Exact up to the size that branch and price settles; on larger networks the gap given."""
+def settings_for(nodes: int, gap: float, seed: int, arcs: int = 0) -> Settings:
+    """Exact up to the size that branch and price settles; on larger networks the gap given.
+
+    On dense ones (more than DENSE arcs a node) an LP takes a hundred times longer, so fewer are solved.
+    """
     if nodes <= Settings().tree_size:
         # the tree settles what a short search leaves open, so little is spent before it
         return Settings(seed=seed, quick=Effort(draws=32, moves=60), squeezes=40, presort_rounds=40)
-    return Settings(seed=seed, gap=Fraction(gap).limit_denominator(1_000_000))
+    fraction = Fraction(gap).limit_denominator(1_000_000)
+    if arcs > DENSE * nodes:
+        few = Effort(draws=128, moves=600)
+        return Settings(seed=seed, gap=fraction, long=few, rounds=1, raise_nodes=40, after_stuck=0)
+    return Settings(seed=seed, gap=fraction)
 
 
 def proof_as_data(net: Net, proof: Proof) -> dict[str, Any]:

@@ -51,7 +51,8 @@ class Settings:
     larger ones the restricted MILP runs `rounds` times with at most mip_nodes nodes. prices_kept and squeezes:
     prices of earlier sinks, and rounds of multiplicative weights, that are tried before an LP. Up to presort_size
     nodes the sinks are ordered by presort_rounds such rounds, beyond it by their degree bound. Up to raise_size nodes
-    trees of raise_nodes nodes in all raise what the gap still asks for.
+    trees of raise_nodes nodes in all raise what the gap still asks for. Once a sink stays open, after_stuck more are
+    searched for faster routings.
     """
 
     gap: Fraction = Fraction(0)
@@ -68,6 +69,7 @@ class Settings:
     presort_rounds: int = 20
     raise_size: int = 100
     raise_nodes: int = 2000
+    after_stuck: int = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +137,14 @@ def solve(problem: Gather, settings: Settings, sinks: Ints | None = None) -> Ans
     for sink in order:
         _first_look(work, int(sink), float(levels[sink]))
     open_sinks = sorted((b.level, v) for v, b in work.bounds.items() if not work.done(b.level))
+    # one sink that stays open keeps the bound of all down: for those above it only faster routings are looked for
+    stuck, tried = False, 0
     for _, sink in open_sinks:
-        if not work.done(work.bounds[sink].level):
-            _work_on(work, sink)
+        if work.done(work.bounds[sink].level) or (stuck and tried >= settings.after_stuck):
+            continue
+        tried += stuck
+        _work_on(work, sink, only_search=stuck)
+        stuck = stuck or not work.done(work.bounds[sink].level)
     assert work.time is not None
     bound = min(work.time, *(b.level for b in work.bounds.values()))
     return Answer(
@@ -207,7 +214,7 @@ def _search(
         work.offer(sink, found)
 
 
-def _work_on(work: _Work, sink: int) -> None:
+def _work_on(work: _Work, sink: int, only_search: bool) -> None:
     """Raise the sink's bound and lower the incumbent until they meet within the gap or the work is spent."""
     problem, settings = work.problem, work.settings
     pool = work.pools.setdefault(sink, Pool())
@@ -222,7 +229,7 @@ def _work_on(work: _Work, sink: int) -> None:
         if work.done(bound.level):
             return
         _restricted(work, sink, _varied(work, sink, turn) if turn else pool)
-    if problem.graph.nodes <= settings.raise_size:
+    if problem.graph.nodes <= settings.raise_size and not only_search:
         _raise(work, sink)
 
 

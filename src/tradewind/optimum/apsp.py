@@ -47,7 +47,7 @@ def bound(scenario: Scenario) -> Bound | None:
             return None
         net = network_of(scenario, job)
         hosts = [v for v in scenario.setup.hosts if job.nodes is None or v in job.nodes]
-        answer = place(net, settings_for(net.problem.graph.nodes, GAP, 1), hosts)
+        answer = place(net, settings_for(net.problem.graph.nodes, GAP, 1, net.problem.graph.arcs), hosts)
         value = net.seconds(answer.bound)
         least = value if least is None else min(least, value)
     assert least is not None

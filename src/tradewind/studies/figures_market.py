@@ -20,7 +20,7 @@ from tradewind.model.units import MILLI
 from tradewind.optimum.dps import fixed_price_sales
 from tradewind.studies import quantities
 from tradewind.studies.figures_data import Facts, Land, bins
-from tradewind.studies.figures_theme import Theme, canvas, dress, head, ticks
+from tradewind.studies.figures_theme import Theme, dress, head, ticks
 from tradewind.studies.figures_time import POINTS, Drawn, single, span_us, time_axis
 
 MOST_JOBS = 20_000
@@ -202,9 +202,7 @@ def acceptance(drawn: Sequence[Drawn], theme: Theme, width: float) -> Any:
 
 def calibration(drawn: Sequence[Drawn], theme: Theme, width: float) -> Any:
     """Share of offers taken by the acceptance expected; on the diagonal a policy knows its customers."""
-    height = 300.0
-    figure = canvas(width, height)
-    axes = figure.add_axes((46 / width, 40 / height, 1 - 60 / width, 1 - 64 / height))
+    figure, axes = single(width)
     axes.plot([0, 100], [0, 100], color=theme.muted, linewidth=1.0)
     for d in drawn:
         x, y, half = by_belief(asked(d.facts))
