@@ -29,6 +29,7 @@ from tradewind.model.scenario import Scenario
 from tradewind.studies.simulate import simulate
 
 if TYPE_CHECKING:
+    from tradewind.studies.menu import OfferedMenu
     from tradewind.studies.mlbroker_explain import Explanation
 
 __all__ = [
@@ -78,12 +79,19 @@ def with_bills(scenario: Scenario, result: Run) -> Run:
     return replace(result, tables={**result.tables, "bills": bills})
 
 
-def explain(scenario: Scenario, result: Run, job: str, slot: int) -> Explanation:
-    """Why a stream job was placed as it was in a slot."""
+def explain(scenario: Scenario, result: Run, job: str, slot: int = -1) -> Explanation | OfferedMenu:
+    """Why a stream job was placed as it was in a slot; in a market, the menu that a job was offered (no slot)."""
+    from tradewind.studies.menu import menu_of
     from tradewind.studies.mlbroker_explain import explain as why
 
+    if result.tables["answers"]["job"]:
+        found = instants(scenario, result.tables)
+        quotes = [(i.at_us, quote, taken) for i in found for quote, taken in i.quotes]
+        return menu_of(scenario, result, job, quotes)
     if not all(isinstance(each.work, Stream) for each in scenario.jobs):
-        raise InputError("only runs of stream jobs (mlbroker's workload) can be explained so far")
+        raise InputError("only runs of stream jobs and of markets can be explained so far")
+    if slot < 0:
+        raise InputError("a placement belongs to a slot; name it with --slot")
     return why(scenario, result, job, slot)
 
 

@@ -305,7 +305,9 @@ def replay(
 def explain(
     run_file: Annotated[Path, typer.Argument(metavar="RUN", help="A run file.")],
     job: Annotated[str, typer.Option("--job", help="Id of a job.")],
-    slot: Annotated[int, typer.Option("--slot", min=0, help="Number of a slot.")],
+    slot: Annotated[
+        int, typer.Option("--slot", min=-1, help="Number of a slot; -1: the menu that the job was offered.")
+    ] = -1,
     scenario: Annotated[
         str,
         typer.Option(
@@ -315,7 +317,7 @@ def explain(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Says why a job was placed as it was in a slot: its sites, the next best, the discount tiers reached."""
+    """Says why a job was placed as it was in a slot (sites, next best, tiers), or in a market what it was offered."""
     from tradewind.app import api, show
 
     result = api.load_run(run_file)
