@@ -177,6 +177,7 @@ def main(name: str, seed: int, kills: int, folder: Path) -> None:
         "different": [],
         "twice": [],
         "left": [],
+        "alarms": [],
         "violations": len(calm.violations),
     }
     number = 0
@@ -188,6 +189,7 @@ def main(name: str, seed: int, kills: int, folder: Path) -> None:
         ours, theirs = (measured(run), measured(calm)) if name == "batch" else (books(run), books(calm))
         found["different"] += [(number, key) for key in ours if ours[key] != theirs[key]]
         found["violations"] += len(run.violations)
+        found["alarms"] += run.tables["alarms"]["text"]
         found["twice"] += [(number, what) for what in twice(state, run)]
         reap()
         token = json.loads((state / "journal").read_text().splitlines()[0][9:])["token"]

@@ -28,6 +28,7 @@ def test_a_loop_that_is_killed_again_and_again_loses_no_job_runs_none_twice_and_
     assert found["twice"] == []
     assert found["left"] == []
     assert found["violations"] == 0
+    assert found["alarms"] == []
     assert found["jobs"] >= 2
     assert found["cost_usd"] > 0 or name != "broker"
     assert found["payments_usd"] > 0 or name != "market"

@@ -138,6 +138,10 @@ def verdict(ranks: tuple[Rank, ...], exits: list[Exit], names: list[str], stoppi
         return stopping, False
     if stopping:
         return stopping, True
+    if all(
+        each.asked or each.code == 0 for each in exits
+    ):  # by a loop that was killed before it could write it down
+        return "stopped", False
     number = next(i for i, code in enumerate(codes) if code != 0)
     if codes[number] == STOPPED:
         return f"{FAILED} rank {number}@{names[ranks[number].node]} stopped without being asked", True

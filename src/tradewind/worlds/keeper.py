@@ -141,7 +141,6 @@ class Keeper:
     def __init__(self, control: str, spec: dict[str, Any]) -> None:
         self.control, self.spec = control, spec
         self.log = Log(spec["log"], spec["limits"]["log_bytes"])
-        self.child = 0  # until the command runs
         self.asked = self.killed = self.stopped = False
         self.deadline = self.alone_since = 0.0
         self.tick_s = CPU_EVERY_S if spec["cpu_milli"] else LEASE_EVERY_S
@@ -158,15 +157,13 @@ class Keeper:
         self.log.write(spec["head"].encode())
         self.child, self.pipe = begin(spec)
         put(control, "child", {"pid": self.child})
-        if self.asked:
-            self.signal(signal.SIGTERM)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
     # ------------------------------------------------------------------ signals
     def signal(self, number: int) -> None:
         """To the command and everything in its group."""
-        if self.child:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.child, number)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.child, number)
 
     def ask(self) -> None:
         """Asks the command to end; what has not ended after the time of grace is killed."""
@@ -278,7 +275,8 @@ def children(pid: int) -> list[int]:
 
 
 def main(control: str) -> None:
-    """Runs one rank from claim to exit."""
+    """Runs one rank from claim to exit; from the claim on, a signal waits until there is a rank to pass it on to."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     if not claim(control, os.getpid()):
         return
     with open(os.path.join(control, "spec.json")) as file:
