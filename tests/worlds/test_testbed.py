@@ -5,6 +5,7 @@ Needs root for network namespaces; where they cannot be made the tests that need
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -19,7 +20,9 @@ import pytest
 from tradewind.model.errors import InputError, TradewindError
 from tradewind.studies import testbed_check
 from tradewind.studies.testbed_networks import exchanges, network
+from tradewind.train.local import LocalJob, environments, report_file
 from tradewind.worlds import testbed, testbed_state
+from tradewind.worlds.nursery import Nursery
 from tradewind.worlds.testbed_traffic import carrier, gather_at, measure, traffic
 from tradewind.worlds.testbed_wan import GOODPUT, Line, Wan, loads, ring_s, server_s, shortest
 
@@ -250,6 +253,41 @@ def test_real_traffic_on_four_sites_takes_as_long_as_the_model_says(name: str, t
     for one in found.measured:
         assert min(one.rounds_s) == pytest.approx(one.predicted_s, rel=0.1)
     assert testbed_check.save_picture(found, tmp_path / "verify")[1].read_bytes().startswith(b"\x89PNG")
+
+
+@needs_namespaces
+def test_a_real_job_on_the_testbed_sends_one_gradient_per_site_in_the_time_predicted(
+    name: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed: make install EXTRAS=train")
+    wan, sites, rounds = line_of_three(), (0, 1, 1, 2), 4
+    bed = testbed.up(wan, name)
+    job = LocalJob(mode="ps", sites=[wan.sites[s] for s in sites], folder=tmp_path, seed=1, stop_after=rounds)
+    bed.pin([p for s in (1, 2) for p in (shortest(wan)[s, 0], shortest(wan)[0, s])])
+    with Nursery(["tradewind.train.server"]) as nursery:
+        pids = [
+            nursery.start(
+                "tradewind.train.__main__:rank",
+                ["--mode", "ps", "--size", "400KB", "--batch", "8", "--samples", "64"],
+                environment={
+                    **told, "MASTER_ADDR": bed.address(0), "TRADEWIND_INTERFACE": testbed.INTERFACE
+                },
+                namespace=bed.namespace(site),
+                log=tmp_path / "log",
+            )
+            for site, told in zip(sites, environments(job, 29500), strict=True)
+        ]  # fmt: skip
+        codes = nursery.wait_all(pids, 120)
+    print((tmp_path / "log").read_text())
+    assert codes == [0] * 4
+    lines = [json.loads(line) for line in report_file(job, 0).read_text().splitlines()]
+    size = lines[-1]["bytes_sent"] / 2  # parameters to two sites
+    # b's two workers add up at home: the link to the server carries two gradients per round, not three
+    assert bed.sent_bytes()[1, 0] == pytest.approx(rounds * 2 * size / GOODPUT, rel=0.15)
+    predicted = gather_at(wan, 0, shortest(wan)).predicted_s(wan, round(size))
+    assert predicted == pytest.approx(0.5, rel=0.1)
+    # rounds overlap a little: the first site to have its parameters pushes while the other still pulls
+    assert 0.75 * predicted < min(line["seconds"] for line in lines[1:]) < 1.15 * predicted
 
 
 @needs_namespaces

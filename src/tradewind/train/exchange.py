@@ -23,6 +23,7 @@ else:
     from torch.distributed import Store, TCPStore
 
 GOODBYE_S = 10.0
+MEETING_S = 120.0
 
 
 def ring_numbers(ring: Sequence[int]) -> dict[int, int]:
@@ -37,10 +38,16 @@ def ring_numbers(ring: Sequence[int]) -> dict[int, int]:
 def join(
     *, number: int, world: int, master: tuple[str, int], interface: str, host: bool, timeout_s: float
 ) -> Store:
-    """Meet the other ranks; `host` is the one at the master's address. The store stays usable for goodbyes."""
+    """Meet the other ranks; `host` is the one at the master's address. The store stays usable for goodbyes.
+
+    On a busy machine ranks start far apart, so they wait longer for each other to appear than for a peer that is silent.
+    """
     os.environ["GLOO_SOCKET_IFNAME"] = interface
-    patience = timedelta(seconds=timeout_s)
-    store = TCPStore(master[0], master[1], world, host, timeout=patience, wait_for_workers=False)
+    patience, meeting = timedelta(seconds=timeout_s), timedelta(seconds=max(timeout_s, MEETING_S))
+    store = TCPStore(master[0], master[1], world, host, timeout=meeting, wait_for_workers=False)
+    if store.add("present", 1) == world:
+        store.set("all present", "1")
+    store.wait(["all present"], meeting)
     dist.init_process_group("gloo", store=store, rank=number, world_size=world, timeout=patience)
     return store
 
