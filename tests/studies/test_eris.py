@@ -21,6 +21,7 @@ from tradewind.studies.eris_runs import (
     played,
 )
 from tradewind.studies.eris_scale import FEW, judge_gamma, judge_jobs, judge_profit, judge_sites
+from tradewind.studies.eris_slot import judge_slot, judged, state
 from tradewind.studies.eris_tables import judge_counts, judge_printed
 from tradewind.studies.eris_testbed import judge_loss, judge_rejected, judge_use, judge_welfare
 from tradewind.studies.study import Effort, Row
@@ -178,3 +179,15 @@ def test_use_by_slot_never_exceeds_what_there_is() -> None:
     scenario = tiny(4)
     for name in (PAPER, "eris", "tiresias-elastic"):
         assert np.max(load_by_slot(scenario, played(scenario, name))) <= 1 + 1e-9
+
+
+def test_a_slot_of_the_printed_algorithm_is_judged_by_the_exact_optimum() -> None:
+    def rows(equal: float) -> list[Row]:
+        share = {"equal": equal, "dearer": 1 - equal, "breaks a rule": 0.0, "finds nothing": 0.0}
+        return [{"outcome": k, "share": v, "n": 10, "excess": 0.2} for k, v in share.items()]
+
+    words = [judge_slot(rows(equal)).word for equal in (1.0, 0.7, 0.3)]
+    assert words == ["reproduced", "partly reproduced", "not reproduced"]
+    found = [result for seed in range(30) if (result := judged(*state(seed))) is not None]
+    assert {"equal", "dearer"} <= {kind for kind, _ in found}
+    assert all(excess > -1e-6 for kind, excess in found if kind in ("equal", "dearer"))

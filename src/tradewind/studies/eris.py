@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tradewind.studies import eris_scale, eris_tables, eris_testbed
+from tradewind.studies import eris_scale, eris_slot, eris_tables, eris_testbed
 from tradewind.studies.eris_runs import LEADS
 from tradewind.studies.study import Chart, PaperFigure, Study
 
@@ -110,6 +110,14 @@ STUDY = Study(
             rows=eris_tables.printed_rows,
             judge=eris_tables.judge_printed,
             chart=_chart("size", "finish", kind="bar", y_label="share of accepted jobs that finish"),
+        ),
+        PaperFigure(
+            name="table-slot",
+            title="Algorithm 3 against the exact optimum of a slot",
+            claim="Theorem 4: Algorithm 3 returns an optimal solution of problem (8).",
+            rows=eris_slot.slot_rows,
+            judge=eris_slot.judge_slot,
+            chart=_chart("outcome", "share", "", kind="bar", y_label="share of random states"),
         ),
     ),
     remarks=(
