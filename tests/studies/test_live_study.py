@@ -19,7 +19,7 @@ QUICK = Effort(quick=True, seeds=3)
 
 
 def curve(schedule: str, job: str, shift: float) -> list[Row]:
-    same = {"job": job, "schedule": schedule, "workers": 2.0}
+    same: Row = {"job": job, "schedule": schedule, "workers": 2.0}
     return [
         {**same, "iteration": 10.0 * k, "loss": 2.0 / k, "accuracy": 0.1 * k + shift} for k in range(1, 6)
     ]
