@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tests.papers.test_eris import tiny
 from tradewind.app.api import compare
 from tradewind.optimum.eris import bound, exact
 from tradewind.policies import find, with_rivals
+from tradewind.studies.eris_lies import tiny
 from tradewind.studies.eris_runs import ELASTIC, FIXED, PAPER, outcome
 from tradewind.studies.simulate import simulate
 from tradewind.workloads import generate

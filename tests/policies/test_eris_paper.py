@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.papers.test_eris import payoffs, tiny
 from tradewind.maths.auction_oracle import Market, Task, menu
 from tradewind.maths.auction_paper import carried_out, printed, repair
 from tradewind.maths.auction_slot import Floats, Ints
 from tradewind.policies import find
 from tradewind.policies.eris_market import Books, Prices
 from tradewind.policies.eris_paper import DEARER, UNREAL, posted
+from tradewind.studies.eris_lies import payoffs, tiny
 from tradewind.studies.simulate import simulate
 from tradewind.workloads import generate
 

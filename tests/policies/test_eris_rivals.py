@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.builders import node, rows, setup
-from tests.papers.test_eris import tiny
 from tradewind.model.errors import InputError
 from tradewind.model.job import Dataset, Job
 from tradewind.model.result import Run
@@ -16,6 +15,7 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change
 from tradewind.policies import find
+from tradewind.studies.eris_lies import tiny
 from tradewind.studies.eris_runs import ELASTIC, FIXED, paid_usd
 from tradewind.studies.simulate import simulate
 

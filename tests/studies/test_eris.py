@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from tests.papers.test_eris import tiny
 from tradewind import studies
+from tradewind.studies.eris_lies import tiny
 from tradewind.studies.eris_runs import (
     BOUND,
     ELASTIC,
