@@ -168,7 +168,7 @@ class Seller:
             elif event.kind == "finished" and event.job in self._running:
                 if view.job(event.job).hold == "until":
                     self.done(*self._running.pop(event.job))
-            elif event.kind == "released" and event.job in self._running:
+            elif event.kind in ("released", "ended") and event.job in self._running:
                 self.done(*self._running.pop(event.job))
             elif event.kind == "voided" and event.job in view.active:
                 self._again.append(event.job)
