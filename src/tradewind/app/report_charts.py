@@ -299,6 +299,8 @@ def _map_caption(g: figures_map.Graph, kind: str) -> str:
         f"A disc grows with the {kind} in use there"
         + (", stronger in colour where fuller." if (g.share > 0).any() else ".")
     ]
+    if 0 < int((g.serves > 0.005).sum()) < len(g.names):
+        said.append("Orange circles: parameter servers.")
     if g.link_bps.max(initial=0.0) > 0:
         most = float(g.link_bps.max())
         scale = quantities.rate_scale(most)

@@ -51,7 +51,7 @@ def write(out: Path, systems: Sequence[str], results: Sequence[Result], effort: 
         kind=f"{kind} reproduction",
         version=escape(__version__),
         facts=escape(
-            f"{len(results)} figures and tables; intervals are 95% over seeds, where a figure has seeds"
+            f"Figures and tables: {len(results)}. Intervals are 95% over seeds, where a figure has seeds."
         ),
         css=stylesheet(),
         body="".join(parts),
@@ -141,7 +141,7 @@ def _chart(out: Path, r: Result) -> str:
 
 
 def _interval_note(paper: PaperFigure) -> str:
-    low = paper.chart.low
+    low = "" if paper.paint else paper.chart.low
     return {"low": "Whiskers: 95% interval of the mean.", "": ""}.get(
         low, f"Whiskers: {low} to {paper.chart.high}."
     )
@@ -150,8 +150,9 @@ def _interval_note(paper: PaperFigure) -> str:
 def _numbers(r: Result) -> str:
     """The values with their intervals, x by series; then every column of the data."""
     heads = list(r.rows[0])
-    cells = [("", [escape(_text(row[h])) for h in heads]) for row in r.rows[:MOST_ROWS]]
-    more = f", first {MOST_ROWS} of {len(r.rows)} rows" if len(r.rows) > MOST_ROWS else ""
+    most = len(r.rows) if r.figure.paint else MOST_ROWS
+    cells = [("", [escape(_text(row[h])) for h in heads]) for row in r.rows[:most]]
+    more = f", first {most} of {len(r.rows)} rows" if len(r.rows) > most else ""
     path = f"{r.system}/{r.figure.name}.csv"
     raw = folded("All columns", f"{path}{more}", table(heads, cells, f"Data of {r.figure.title}"))
     pivot = _pivot(r)

@@ -354,13 +354,16 @@ def judge(table: Sequence[Row]) -> Finding:
 
 
 def paint(table: Sequence[Row], theme: Theme, width: float) -> Any:
-    """The heat map: policies that run anywhere by families."""
-    somewhere = {str(r["policy"]) for r in table if r["share"] != ""}
-    cells = [
-        (str(r["policy"]), str(r["family"]), float("nan") if r["share"] == "" else float(r["share"]))
-        for r in table
-        if r["policy"] in somewhere
-    ]
+    """The heat map: policies that run anywhere by families, those that run the same families together, the best first."""
+    families = list(dict.fromkeys(str(r["family"]) for r in table))
+    shares = {(str(r["policy"]), str(r["family"])): float(r["share"]) for r in table if r["share"] != ""}
+
+    def rank(policy: str) -> tuple[list[bool], float, str]:
+        mine = [shares[policy, f] for f in families if (policy, f) in shares]
+        return [(policy, f) not in shares for f in families], -sum(mine) / len(mine), policy
+
+    order = sorted({policy for policy, _ in shares}, key=rank)
+    cells = [(policy, f, shares.get((policy, f), float("nan"))) for policy in order for f in families]
     return heat_table(cells, theme, width)
 
 

@@ -217,6 +217,12 @@ class Facts:
         )  # fmt: skip
         return pieces.mean_per_bin(edges)
 
+    def servers_by_node(self) -> Floats:
+        """Mean number of parameter servers at each node over the whole run, (N,)."""
+        u = self.usage
+        held = u.servers * (u.until_us - u.from_us) / self.end_us
+        return _sums(u.node, held, len(self.land.setup.nodes))
+
     @cached_property
     def arrived(self) -> Ints:
         """Jobs that arrived."""

@@ -30,6 +30,7 @@ class Graph:
 
     xy      position of each node (N, 2), within [-1, 1];  names  (N,)
     busy    mean units in use at each node (N,);  share  the same by capacity, nan where unlimited
+    serves  mean number of parameter servers at each node (N,)
     links   ends of each link (L, 2);  link_bps  mean reserved bit/s (L,)
     arcs    src and dst of data moved (F, 2), largest first;  arc_bytes (F,);  arcs_left  how many more there are
     """
@@ -38,6 +39,7 @@ class Graph:
     names: tuple[str, ...]
     busy: Floats
     share: Floats
+    serves: Floats
     links: Ints
     link_bps: Floats
     arcs: Ints
@@ -67,7 +69,7 @@ def graph(facts: Facts) -> Graph:
     share = np.where(known, busy[shown] / np.where(known, capacity, 1.0), np.nan)
     return Graph(
         xy=layout(len(shown), place[links]), names=tuple(setup.nodes[int(n)].name for n in shown),
-        busy=busy[shown], share=share, links=place[links], link_bps=link_bps(facts),
+        busy=busy[shown], share=share, serves=facts.servers_by_node()[shown], links=place[links], link_bps=link_bps(facts),
         arcs=place[arcs], arc_bytes=size[:most], arcs_left=max(0, len(size) - most),
     )  # fmt: skip
 
@@ -222,6 +224,12 @@ def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, width: float) -> 
                 xy[mine, 0], xy[mine, 1], s=size[mine] ** 2, color=theme.heat, alpha=0.15 + 0.85 * level,
                 linewidths=0, zorder=5,
             )  # fmt: skip
+    home = np.flatnonzero(g.serves > 0.005)
+    if 0 < len(home) < count:
+        axes.scatter(
+            xy[home, 0], xy[home, 1], s=(size[home] + 9) ** 2, color="none", edgecolors=theme.series[1],
+            linewidths=1.2 + 1.8 * np.sqrt(g.serves[home] / g.serves.max()), zorder=6,
+        )  # fmt: skip
     named = (
         range(count)
         if count <= (40 if width > 600 else 16)
@@ -230,7 +238,7 @@ def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, width: float) -> 
     for n in named:
         below = xy[n, 1] < 0 or count > 12
         axes.annotate(
-            shorten(g.names[n], 16), xy[n], xytext=(0, (-1 if below else 1) * (size[n] / 2 + 4)),
+            shorten(g.names[n], 16), xy[n], xytext=(0, (-1 if below else 1) * (size[n] / 2 + (8 if n in home else 4))),
             textcoords="offset points", ha="center", va="top" if below else "bottom", color=theme.ink,
             fontsize=11.5 if width > 600 else 10.5, zorder=6,
         )  # fmt: skip

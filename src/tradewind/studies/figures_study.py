@@ -146,7 +146,12 @@ def heat_table(cells: Sequence[tuple[str, str, float]], theme: Theme, width: flo
     """A heat map of (row, column, share): the stronger, the nearer to 1; nothing where the share is not a number."""
     rows = list(dict.fromkeys(r for r, _, _ in cells))
     columns = list(dict.fromkeys(c for _, c, _ in cells))
-    left, top, side = 12 + LETTER * max(map(len, rows)), 8 + 0.75 * LETTER * max(map(len, columns)), 10.0
+    turn = 48 if width > 500 else 90
+    left, top, side = (
+        12 + LETTER * max(map(len, rows)),
+        8 + (0.75 if turn < 90 else 1.0) * LETTER * max(map(len, columns)),
+        10.0,
+    )
     cell = (width - left - side) / len(columns)
     high = 21.0
     height = top + high * len(rows) + 12
@@ -176,7 +181,7 @@ def heat_table(cells: Sequence[tuple[str, str, float]], theme: Theme, width: flo
     axes.spines["bottom"].set_visible(False)
     axes.xaxis.tick_top()
     axes.set_xticks(
-        range(len(columns)), columns, rotation=48, ha="left", rotation_mode="anchor", fontsize=HEAT_LABEL
+        range(len(columns)), columns, rotation=turn, ha="left", rotation_mode="anchor", fontsize=HEAT_LABEL
     )
     axes.set_yticks(range(len(rows)), rows, fontsize=HEAT_LABEL)
     return figure
