@@ -37,10 +37,10 @@ NETNS = File("/run/netns")
 PREFIX = "tradewind"
 PIN = 1000
 """Priority of the rules that pin paths; the main table is asked at 32766."""
-TABLE = 100
+TABLE = 1000
 """Routing table TABLE + k hands everything to neighbour k."""
 BURST_S = 0.001
-BURST_LEAST_BYTES = 5_000
+BURST_LEAST_BYTES = 3_200
 """What a link that was idle sends at once: enough that a late timer costs nothing, little beside a model."""
 QUEUE_S = 0.03
 QUEUE_LEAST_BYTES = 64_000

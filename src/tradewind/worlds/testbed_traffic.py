@@ -110,10 +110,14 @@ def carrier() -> Literal["gloo", "sockets"]:
     return "gloo" if importlib.util.find_spec("torch") is not None else "sockets"
 
 
+MODULES = {"gloo": "tradewind.train.traffic", "sockets": "tradewind.worlds.testbed_sockets"}
+"""What a site runs; named, not imported: this file needs no PyTorch."""
+
+
 @contextmanager
 def traffic(how: Literal["gloo", "sockets"]) -> Iterator[Nursery]:
     """The process from which sites are started."""
-    with Nursery([f"tradewind.worlds.traffic_{how}"]) as nursery:
+    with Nursery([MODULES[how]]) as nursery:
         yield nursery
 
 
@@ -141,7 +145,7 @@ def measure(
             }
             pids.append(
                 nursery.start(
-                    f"tradewind.worlds.traffic_{how}:run",
+                    f"{MODULES[how]}:run",
                     argument,
                     environment={"PATH": os.environ.get("PATH", "")},
                     namespace=bed.namespace(site),
