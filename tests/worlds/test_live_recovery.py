@@ -204,7 +204,8 @@ def test_the_command_writes_run_file_and_report_and_streams_plain_lines(tmp_path
     run = api.load_run(tmp_path / "run.json")
     assert api.check(given, run) == ()
     html = (tmp_path / "report.html").read_text()
-    assert "measured / predicted" in html
+    assert "Attempts of all jobs" in html
+    assert '<th scope="col">predicted</th>' in html
     assert "given up" in html
     assert "it 5" in done.stderr or "loss 1" in done.stderr or "iterations" in done.stdout
 

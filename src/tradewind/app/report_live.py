@@ -18,18 +18,24 @@ def measured(scenario: Scenario, run: Run) -> str:
     """The section, or nothing where the run was simulated."""
     if run.world == "simulated":
         return ""
-    parts = [table(HEADS, _attempts(scenario, run), "Attempts of all jobs")]
+    rows = _attempts(scenario, run)
+    some = [i for i in range(len(HEADS)) if any(cells[i] != quantities.DASH for _, cells in rows)]
+    parts = []
+    if rows:  # columns without any number are left out
+        body = [(kind, [cells[i] for i in some]) for kind, cells in rows]
+        parts.append(table([HEADS[i] for i in some], body, "Attempts of all jobs", "panel"))
     if said := _alarms(scenario, run):
-        parts.append(table(["Time", "Job", "Alarm"], said, "Alarms"))
+        parts.append(table(["Time", "Job", "Alarm"], said, "Alarms", "panel"))
     note = (
         "Completions and progress of this run were measured. An attempt is one start of all ranks of a job; seconds are "
-        "medians of an iteration by the wall clock, beside what the model predicts for the same places."
+        "medians of an iteration by the wall clock, beside what the model predicts for the same places (ratio: measured to "
+        "predicted)."
     )
     return section("Measured", *parts, note=note)
 
 
 HEADS = [
-    "Job", "slot", "ranks", "ended", "iterations", "measured", "predicted", "measured / predicted", "sent", "loss",
+    "Job", "slot", "ranks", "ended", "iterations", "measured", "predicted", "ratio", "sent", "loss",
 ]  # fmt: skip
 
 

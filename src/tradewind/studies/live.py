@@ -6,6 +6,7 @@ import fcntl
 import os
 import secrets
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -70,6 +71,10 @@ class Request:
 def live(request: Request, look: Look | None = None) -> Run:
     """Runs a policy on this machine until the scenario is over, or Ctrl-C; continues what a journal in `state` began."""
     check_fit(request.spec, request.scenario)
+    if sys.platform != "linux":
+        raise InputError(
+            "live runs need Linux: process groups, namespaces and limits are used as they are there"
+        )
     if not request.spec.online:
         raise InputError(
             f"{request.spec.name} decides in hindsight; a live run needs a policy that can decide now"
