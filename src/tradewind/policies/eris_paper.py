@@ -135,15 +135,11 @@ PAPER = Spec(
     binding=True,
     system="eris",
 )
-PRINTED = Spec(
+PRINTED = replace(
+    PAPER,
     name="eris-printed",
     summary="Eris as printed without repair or payments: most jobs that it accepts never finish",
     factory=_printed,
-    works=WORKS,
-    architectures=frozenset({"ps"}),
-    objectives=OBJECTIVES,
-    triggers=TRIGGERS,
-    needs=frozenset({"bid"}),
-    params=PARAMS,
-    system="eris",
+    pricer=False,
+    binding=False,
 )
