@@ -6,7 +6,7 @@ with Clarabel, and the slot's integer program as a plain HiGHS model (stopped af
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from time import process_time
@@ -62,6 +62,9 @@ def seconds(work: Callable[[], object], repeats: int = 3) -> float:
 
 
 def row(name: str, measured: float, target: float, unit: str, better: str = "lower", **more: Any) -> Row:
+    """A figure beside its target; ratios are told to four decimals."""
+    if unit.startswith("x o") or unit.startswith("x b"):
+        more["note"] = ", ".join(filter(None, (f"{measured:.4f}", more.get("note"))))
     return {"name": name, "measured": measured, "target": target, "unit": unit, "better": better, **more}
 
 
@@ -88,22 +91,23 @@ def tiny_rows() -> list[Row]:
     return found
 
 
-def switching_rows() -> list[Row]:
+def switching_rows(seeds: Sequence[int] = (0, 3, 4)) -> list[Row]:
     """Deployment five times as dear, sources that move on every slot: against the exact offline optimum."""
     online, ahead = [], []
-    for seed in (0, 3, 4):
-        given = made(
-            seed, family="cpu", sites=4, slots=6, jobs_per_slot=3.0, threshold_scale=0.1, deploy_scale=5.0, rotating=True,
-            data_gb=300.0,
-        )  # fmt: skip
-        if given.jobs:
-            best = exact(given, nodes=5000).cost
-            online.append(simulate(given, MLBROKER).value / best)
-            ahead.append(look_ahead(given, 4, nodes=2000) / best)
+    for data_gb in (300.0, 500.0):
+        for seed in seeds:
+            given = made(
+                seed, family="cpu", sites=4, slots=6, jobs_per_slot=3.0, threshold_scale=0.1, deploy_scale=5.0,
+                rotating=True, data_gb=data_gb,
+            )  # fmt: skip
+            if given.jobs:
+                best = exact(given, nodes=5000).cost
+                online.append(simulate(given, MLBROKER).value / best)
+                ahead.append(look_ahead(given, 4, nodes=2000) / best)
     return [
-        row("heavy switching, online, worst", max(online), 1.10, "x optimum"),
-        row("heavy switching, exact look-ahead of 4 slots, worst", max(ahead), 1.03, "x optimum"),
-    ]
+        row(f"heavy switching, online, worst of {len(online)}", max(online), 1.10, "x optimum"),
+        row(f"heavy switching, exact look-ahead of 4 slots, worst of {len(ahead)}", max(ahead), 1.03, "x optimum"),
+    ]  # fmt: skip
 
 
 def horizon_rows() -> list[Row]:
