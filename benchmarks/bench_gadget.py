@@ -14,7 +14,7 @@ from tradewind.maths.ring_exact import solve_exactly
 from tradewind.maths.ring_paper import paper
 from tradewind.maths.ring_slot import Slot, excess
 from tradewind.maths.ring_solve import Effort, solve
-from tradewind.studies.gadget import first_slot, moved_share
+from tradewind.studies.gadget_runs import first_slot, moved_share
 from tradewind.studies.simulate import simulate
 
 FAMILIES = ("paper", "tight", "vtight", "multi")

@@ -150,6 +150,12 @@ class Bench:
             settle(drawn, left, mine, self.scratch, self.window, i, int(rings.size[i]))
         return Rings(server=mine[0], workers=mine[1], size=mine[2])
 
+    def moved_gain(self, before: Rings, rings: Rings) -> float:
+        """Gains of the rings that run on other servers than before."""
+        both = (before.size > 0) & (rings.size > 0)
+        other = (np.sort(before.server, 1) != np.sort(rings.server, 1)).any(1)
+        return float(self.slot.gain[self.every, rings.size][both & other].sum())
+
     def repair(
         self, rings: Rings, prices: tuple[Prices, Floats], rounds: int, heat: float, goal: float, seed: int
     ) -> Rings:

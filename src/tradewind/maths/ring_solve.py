@@ -27,12 +27,14 @@ class Effort:
     enough  share of the bound at which the search stops
     heat    of the annealing, as a share of the mean gain
     stay    what moving a worker must bring, as a share of the largest gain
+    moving  share of the slot's gain that a ring loses when it moves
     """
 
     rounds: int = 15_000
     enough: float = 0.9995
     heat: float = 0.6
     stay: float = 3e-3
+    moving: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,8 @@ def solve(slot: Slot, effort: Effort, *, before: Rings | None = None, seed: int 
     if not slot.jobs or not (slot.gain > 0).any():
         return Answer(rings=no_rings(slot), value=0.0, bound=0.0, proof="nothing fits")
     top = float(np.maximum(slot.gain, 0.0).max())
-    bench = Bench(slot, None if before is None else before.server, effort.stay * top if before else 0.0)
+    stay = effort.stay * top + effort.moving * float(np.maximum(slot.gain, 0.0).max(1).mean())
+    bench = Bench(slot, None if before is None else before.server, 0.0 if before is None else stay)
     bound, proof = knapsack(slot), "knapsack"
     best = bench.start(top, effort.enough * bound)
     if before is not None:
@@ -82,14 +85,19 @@ def solve(slot: Slot, effort: Effort, *, before: Rings | None = None, seed: int 
 
 def _kept(bench: Bench, before: Rings, best: Rings, effort: Effort, seed: int) -> Rings:
     """Rings nearer to those before that are nearly worth `best`; else `best`."""
-    goal = effort.enough * worth(bench.slot, best)
+
+    def score(rings: Rings) -> float:
+        lost = effort.moving * bench.moved_gain(before, rings) if effort.moving else 0.0
+        return worth(bench.slot, rings) - lost
+
+    goal = effort.enough * score(best)
     near: Rings | None = None
     for kept in bench.kept(before, best):
-        if worth(bench.slot, kept) >= goal:
+        if score(kept) >= goal:
             return kept
-        if near is None or worth(bench.slot, kept) > CLEARLY * worth(bench.slot, near):
+        if near is None or score(kept) > CLEARLY * score(near):
             near = kept
     if near is None or not effort.rounds:
         return best
     better = bench.repair(near, knapsack_prices(bench.slot), effort.rounds, 0.0, goal, seed)
-    return better if worth(bench.slot, better) >= goal else best
+    return better if score(better) >= goal else best

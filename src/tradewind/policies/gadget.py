@@ -7,6 +7,7 @@ configuration LP by column generation, annealed repair, rings that stay. See doc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,15 +32,18 @@ from tradewind.policies.gadget_desk import (
 class Embedding:
     """The decision of ``gadget``: no state of its own."""
 
-    def __init__(self, effort: Effort, *, sticky: bool, seed: int, myopic: bool = False) -> None:
-        self._effort, self._sticky, self._seed = effort, sticky, seed
+    def __init__(
+        self, effort: Effort, slot_us: int, *, sticky: bool, seed: int, myopic: bool = False
+    ) -> None:
+        self._effort, self._slot_us, self._sticky, self._seed = effort, slot_us, sticky, seed
         self.myopic = myopic
 
     def choose(self, slot: Slot, jobs: Sequence[Job], records: Sequence[Record], number: int) -> Choice:
         """Rings, and the slot's bound as a certificate."""
-        del jobs
         before = rings_before(slot, records) if self._sticky else None
-        answer = solve(slot, self._effort, before=before, seed=self._seed + number)
+        lost = sum(job.restart_us for job in jobs) / (len(jobs) * self._slot_us)
+        effort = replace(self._effort, moving=min(1.0, lost))
+        answer = solve(slot, effort, before=before, seed=self._seed + number)
         data = {"value": answer.value, "proof": answer.proof, "slot": number}
         return Choice(
             rings=answer.rings,
@@ -50,8 +54,8 @@ class Embedding:
 def _gadget(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> RingDesk:
     effort = Effort(rounds=int(params["rounds"]), enough=float(params["enough"]))
     seed = int(rng.integers(1 << 30))
-    chooser = Embedding(effort, sticky=bool(params["sticky"]), seed=seed, myopic=bool(params["myopic"]))
-    return RingDesk(setup, chooser)
+    sticky, myopic = bool(params["sticky"]), bool(params["myopic"])
+    return RingDesk(setup, Embedding(effort, setup.slot_us, sticky=sticky, seed=seed, myopic=myopic))
 
 
 GADGET = Spec(
