@@ -11,9 +11,10 @@ import pytest
 from tradewind.maths.auction_oracle import Market, Task, menu
 from tradewind.maths.auction_paper import carried_out, printed, repair
 from tradewind.maths.auction_slot import Floats, Ints
+from tradewind.model.job import Dataset
 from tradewind.policies import find
 from tradewind.policies.eris_market import Books, Prices
-from tradewind.policies.eris_paper import DEARER, UNREAL, posted
+from tradewind.policies.eris_paper import DEARER, MOST_CHUNKS, UNREAL, posted
 from tradewind.studies.eris_lies import payoffs, tiny
 from tradewind.studies.simulate import simulate
 from tradewind.workloads import generate
@@ -177,3 +178,15 @@ def test_bandwidth_priced_per_mb_is_a_thousand_times_dearer() -> None:
     assert (per_mb.usd == per_gb.usd).all()
     run = simulate(scenario, find("eris-paper"), {"transfer_unit": "mb"})
     assert run.metrics["jobs_completed"] >= 1
+
+
+@pytest.mark.parametrize("name", ["eris-paper", "eris-printed"])
+def test_a_bid_of_too_many_chunks_is_refused_and_the_market_goes_on(name: str) -> None:
+    scenario = tiny(3, slots=60, gpu=8.0, cpu=200.0, ram_gb=500.0)
+    work = scenario.jobs[2].work
+    assert isinstance(work, Dataset)
+    large = replace(scenario.jobs[2], work=replace(work, chunks=((0, MOST_CHUNKS + 1),)))
+    jobs = tuple(large if job.index == 2 else job for job in scenario.jobs)
+    run = simulate(replace(scenario, jobs=jobs), find(name))
+    assert run.tables["outcomes"]["state"][2] == "refused"
+    assert run.metrics["jobs_accepted"] >= 1

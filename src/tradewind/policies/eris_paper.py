@@ -19,7 +19,7 @@ from tradewind.maths.auction_oracle import Market, Menu
 from tradewind.maths.auction_paper import carried_out, printed, repair
 from tradewind.model.decision import NOTHING, Decision, Quote, Verdict
 from tradewind.model.errors import InputError
-from tradewind.model.job import Job
+from tradewind.model.job import Dataset, Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param, Spec
 from tradewind.model.view import View
@@ -28,6 +28,17 @@ from tradewind.policies.eris_market import Books, Prices, plan_of, task_of, wort
 
 UNREAL = "what Algorithms 2 and 3 chose cannot be carried out"
 DEARER = "what Algorithms 2 and 3 chose is dearer than they counted, and than it is worth"
+
+
+MOST_CHUNKS = 5000
+"""The printed program takes time in the square of a job's chunks; larger bids are refused."""
+
+
+def too_large(job: Job) -> str:
+    """Why the printed program will not take a bid; empty where it will."""
+    assert isinstance(job.work, Dataset)
+    over = job.work.total > MOST_CHUNKS
+    return f"has {job.work.total} chunks; the printed program takes {MOST_CHUNKS}" if over else ""
 
 
 def posted(books: Books, job: Job, first: int, prices: Prices, unit: str) -> Market:
@@ -45,6 +56,8 @@ class PaperSeller(Seller):
 
     def quote(self, view: View, job: Job) -> Quote:
         self._why = ""
+        if why := too_large(job):
+            return Quote(job.index, refused="unsupported", why=f"{job.id} {why}")
         answer = super().quote(view, job)
         if self._unit == "mb":
             answer = answer._replace(posted=None)  # a price list is per GB
@@ -81,7 +94,8 @@ class Printed:
             if index in self._judged:
                 continue
             self._judged.add(index)
-            if why := unfit(view.setup, job) or ("the horizon is over" if first >= view.setup.slots else ""):
+            late = "the horizon is over" if first >= view.setup.slots else ""
+            if why := unfit(view.setup, job) or too_large(job) or late:
                 verdicts.append(Verdict(index, why))
                 continue
             market = posted(self.books, job, first, self.prices, self._unit)
