@@ -281,7 +281,7 @@ class Intake:
         if record.is_over:  # finished, its resources not yet released
             self._let_go(record)
             return
-        due = self._work.finish_us(record) if not self._is_measured(record) else None
+        due = self._work.finish_us(record) if not self._measured else None
         if due is not None and due <= event.at_us:
             detail = f"the work was done at {due} us, but the job never finished"
             found.append(Violation("work.finish", record.job.id, detail=detail))
