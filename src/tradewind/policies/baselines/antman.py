@@ -7,6 +7,7 @@ one. Places go by the posted price.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -23,17 +24,30 @@ class AntMan(Edge):
     def __init__(self, setup: Setup, rules: Rules, patience: int) -> None:
         super().__init__(setup, rules)
         self._patience = patience
+        self._late: set[int] = set()
+        """Guaranteed jobs that waited too long."""
 
     def turns(self, view: View) -> Iterable[Turn]:
+        for index in self.left:
+            waited = view.slot - view.job(index).arrive_us // view.setup.slot_us
+            if waited > self._patience and index not in self.paid:
+                self._late.add(index)
         running = [i for i in self.left if i in self.held]
-        waiting = [i for i in self.left if i not in self.held and self._guaranteed(view, i)]
-        others = [i for i in self.left if i not in self.held and not self._guaranteed(view, i)]
+        waiting = [i for i in self.left if i not in self.held and self._guaranteed(i)]
+        others = [i for i in self.left if i not in self.held and not self._guaranteed(i)]
         sure = [Turn(i, exact=True, stays=True) for i in running + waiting]
         return sure + [Turn(i, exact=False, stays=False) for i in others]
 
-    def _guaranteed(self, view: View, index: int) -> bool:
-        waited = view.slot - view.job(index).arrive_us // view.setup.slot_us
-        return index % 2 == 0 and waited <= self._patience
+    def _guaranteed(self, index: int) -> bool:
+        return index % 2 == 0 and index not in self._late
+
+    def save(self) -> bytes:
+        return json.dumps([super().save().decode(), sorted(self._late)]).encode()
+
+    def restore(self, state: bytes) -> None:
+        rest, late = json.loads(state)
+        super().restore(rest.encode())
+        self._late = set(late)
 
 
 def _antman(setup: Setup, rules: Rules, params: Mapping[str, Any]) -> AntMan:
