@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.worlds.live_scenarios import MADE
+from tests.worlds.live_scenarios import MADE, S
 from tradewind import policies
 from tradewind.control import statefile
 from tradewind.model.result import Run
@@ -139,6 +139,7 @@ def measured(run: Run) -> dict[str, Any]:
     attempts = run.tables["attempts"]
     return {
         "states": run.tables["outcomes"]["state"],
+        "in time": max(map(int, run.tables["outcomes"]["finish_us"])) < 1000 * S,
         "attempts": list(zip(*(attempts[c] for c in ("job", "number", "why", "iterations")), strict=True)),
     }
 

@@ -373,6 +373,28 @@ def test_a_command_that_always_fails_is_given_up_and_the_others_go_on(tmp_path: 
     assert api.check(given, run) == ()
 
 
+@pytest.mark.parametrize("policy", ["fifo", "fifo-backfill", "srtf", "srsf", "las", "drf"])
+def test_the_room_of_a_job_that_was_given_up_goes_to_the_next(policy: str, tmp_path: Path) -> None:
+    jobs = [job(0, work=LONG, command=("false",)), job(1, work=LONG, arrive_us=1, command=("true",))]
+    given = scenario(jobs, where=setup([node("a", 1)], slot_us=S, horizon_us=60 * S))
+    run = lived(given, tmp_path / "state", policy, rules=Rules(grace_s=0.5, retries=0))
+    assert states(run) == ["unfinished", "finished"]
+    assert run.violations == ()
+    assert "refused" not in alarms(run)
+    assert api.check(given, run) == ()
+
+
+@pytest.mark.parametrize("made", [broker, market, rings])
+def test_policies_that_plan_slots_live_with_jobs_that_are_given_up(made: Any, tmp_path: Path) -> None:
+    given, policy = made(("false",))
+    run = lived(given, tmp_path / "state", policy, slot_seconds=0.8, rules=Rules(grace_s=0.5, retries=0))
+    assert "unfinished" in states(run)
+    assert "given up" in alarms(run)
+    assert run.violations == ()
+    assert "refused" not in alarms(run)
+    assert api.check(given, run) == ()
+
+
 def test_a_program_that_does_not_exist_is_said_clearly(tmp_path: Path) -> None:
     run = lived(one(("no-such-program",)), tmp_path / "state")
     assert states(run) == ["unfinished"]

@@ -14,6 +14,9 @@ from tradewind.model.job import Job
 from tradewind.worlds.launching import Launch, Launcher, Rank
 from tradewind.worlds.watching import STOPPED, Exit, Reports, Watch, adopt, strays_of
 
+FAILED = "failed:"
+"""How the reason begins where an attempt was the job's own failure."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
@@ -58,6 +61,12 @@ class Crew:
     def ranks(self) -> tuple[Rank, ...]:
         """Who runs now."""
         return self.attempts[-1].launch.ranks if self.watches else ()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether nothing runs, or the rest is being stopped, because the last attempt failed."""
+        why = self.stopping if self.watches else self.attempts[-1].why if self.attempts else ""
+        return why.startswith(FAILED)
 
     def running_s(self, now: float) -> float:
         """Seconds of the wall that the job's ranks have run."""
@@ -146,9 +155,6 @@ def verdict(ranks: tuple[Rank, ...], exits: list[Exit], names: list[str], stoppi
     if codes[number] == STOPPED:
         return f"{FAILED} rank {number}@{names[ranks[number].node]} stopped without being asked", True
     return f"{FAILED} rank {number}@{names[ranks[number].node]} {exits[number]}", True
-
-
-FAILED = "failed:"
 
 
 def as_record(attempt: Attempt) -> dict[str, Any]:

@@ -78,7 +78,9 @@ class ProcessWorld(SimulatedWorld):
         self._enlist()
         while not self.stopped:
             due = self._next_instant()
-            if due is None and not any(self._wanted(crew) for crew in self.crews.values()):
+            if due is None and not any(
+                self._wanted(crew) or self._outcome(crew) for crew in self.crews.values()
+            ):
                 return self._go_home(self._setup.horizon_us)
             if self._reached(self._setup.horizon_us if due is None else due):
                 if due is None:
@@ -254,11 +256,18 @@ class ProcessWorld(SimulatedWorld):
         live.done = done if live.total is None else min(done, live.total)
 
     def _ripe(self, live: Live, what: str, now: int, events: list[Event]) -> None:
-        if what == "failed":
-            events.append(Event(now, "ended", live.job.index, live.progress(now)))
-            del self._live[live.job.index]
-        else:
+        """A plan that is over finishes nothing where the ranks that should have carried it out had failed."""
+        index = live.job.index
+        if what != "failed":
+            count = len(events)
             super()._ripe(live, what, now, events)
+            if len(events) == count or events[-1].kind != "finished" or not self.crews[index].has_failed:
+                return
+            events.pop()
+        elif live.at >= 0:
+            self._credit(live, now)
+        events.append(Event(now, "ended", index, live.done))
+        self._live.pop(index, None)
 
     # ------------------------------------------------------------------ the end
     def _go_home(self, at: int) -> Sequence[Event]:
@@ -276,7 +285,7 @@ class ProcessWorld(SimulatedWorld):
             crew.read(self.launcher)
             self._measure(crew)
             if crew.complete and (live := self._live.get(crew.job.index)) is not None:
-                super()._ripe(live, "left" if isinstance(crew.job.work, Stream) else "finished", at, events)
+                self._ripe(live, "left" if isinstance(crew.job.work, Stream) else "finished", at, events)
         return [*events, *self._end(at)]
 
     # ------------------------------------------------------------------ after a crash
