@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -78,9 +79,8 @@ def test_an_interrupted_run_is_whole_and_auditable_and_can_be_continued(tmp_path
     second = live(request(given, state))
     assert states(second) == ["finished"]
     assert [r[0] for r in rows(second, "attempts", "why")] == ["the run is over", "complete"]
-    assert (
-        sum(r[0] for r in rows(second, "attempts", "iterations")) == 25
-    )  # no iteration was lost or done twice
+    # nothing is done twice; a stop may come between this command's checkpoint and its report
+    assert 24 <= sum(r[0] for r in rows(second, "attempts", "iterations")) <= 25
     assert api.check(given, second) == ()
 
 
@@ -114,6 +114,27 @@ def test_a_loop_that_comes_back_adopts_the_rank_that_went_on_without_it(tmp_path
     assert states(run) == ["finished"]
     assert rows(run, "attempts", "number", "why", "iterations") == [(0, "complete", 30)]
     assert (state / "jobs/0000-j0/begun").read_text() == "from 0\n"
+
+
+@pytest.mark.parametrize("who", ["command", "keeper"])
+def test_a_rank_that_dies_while_there_is_no_loop_is_started_again_from_its_checkpoint(
+    who: str, tmp_path: Path
+) -> None:
+    given, state = count_to(30), tmp_path / "s"
+    pid = in_a_process(request(given, state))
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    time.sleep(0.3)
+    name, key = ("child", "pid") if who == "command" else ("claim", "pid")
+    os.kill(json.loads((state / "control/0000-j0-0/0-0" / name).read_text())[key], signal.SIGKILL)
+    run = live(request(given, state))
+    assert states(run) == ["finished"]
+    why = [r[0] for r in rows(run, "attempts", "why")]
+    assert why[0].startswith("failed: rank 0@a was")
+    assert why[1] == "complete"
+    first, second = (int(line.split()[1]) for line in (state / "jobs/0000-j0/begun").read_text().splitlines())
+    assert first == 0 < second
+    assert strays(token(state)) == []
 
 
 def test_two_loops_cannot_share_a_state_directory(tmp_path: Path) -> None:

@@ -94,6 +94,10 @@ class LiveLoop(Loop):
         if not self.world.stopped:
             self._file.append("closed", {})
 
+    def close(self) -> None:
+        """Gives the journal back."""
+        self._file.close()
+
     def cycle(self, events: Sequence[Event]) -> None:
         try:
             super().cycle(events)

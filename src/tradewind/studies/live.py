@@ -87,8 +87,12 @@ def live(request: Request, look: Look | None = None) -> Run:
     begin = perf_counter()
     with _locked(request.state):
         loop, world, params = _assemble(request, look)
-        with _orderly(world):
-            loop.run()
+        try:
+            with _orderly(world):
+                loop.run()
+        finally:
+            loop.close()
+            world.close()
         return timed(_result(request, loop, world, params), perf_counter() - begin, loop.decide_s)
 
 

@@ -196,7 +196,8 @@ class Keeper:
             poll.register(each, select.POLLIN)
         checked = time.monotonic()
         while True:
-            ready = dict(poll.poll(self.tick_s * 1000))
+            left = self.deadline - time.monotonic() if self.asked and not self.killed else self.tick_s
+            ready = dict(poll.poll(max(0.0, min(left, self.tick_s)) * 1000))
             if self.pipe in ready and not self.read():
                 poll.unregister(self.pipe)
             if self.ears.fileno() in ready:
