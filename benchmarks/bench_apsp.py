@@ -2,6 +2,7 @@
 
 B4 and Internet2 ship with the project. The larger networks are read from TRADEWIND_TOPOLOGIES (a folder with JSON files)
 or ../shared/data/topologies; where they are not there the row says so. Every bound is re-checked by the audit's own checker.
+Times are CPU seconds.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import networkx as nx
@@ -34,16 +35,17 @@ EXACT = settings_for(12, 0.0, 1)
 SMALL_DRAWS = 100
 PAPER_DRAWS = 10
 LARGE = (
-    # network, gap asked for, target ratio, target seconds, goal seconds
-    ("germany50", Fraction(29, 1000), 1.03, 10.0, None),
-    ("germany50", Fraction(11, 1000), 1.012, 60.0, None),
-    ("GtsCe", Fraction(24, 1000), 1.025, 5.0, None),
-    ("GtsCe", Fraction(95, 10000), 1.01, 60.0, None),
-    ("UsCarrier", Fraction(24, 1000), 1.025, 5.0, None),
-    ("UsCarrier", Fraction(95, 10000), 1.01, 60.0, None),
-    ("Cogentco", Fraction(24, 1000), 1.025, 5.0, None),
-    ("Cogentco", Fraction(95, 10000), 1.01, 60.0, None),
-    ("Kdl", Fraction(48, 10000), 1.005, 60.0, 10.0),
+    # network, bandwidths, gap asked for, target ratio, target seconds, goal seconds
+    ("germany50", "file", Fraction(29, 1000), 1.03, 10.0, None),
+    ("germany50", "power-exact", Fraction(10, 1000), 1.012, 60.0, None),
+    ("germany50", "file", Fraction(10, 1000), 1.012, 60.0, None),
+    ("GtsCe", "file", Fraction(24, 1000), 1.025, 5.0, None),
+    ("GtsCe", "file", Fraction(95, 10000), 1.01, 60.0, None),
+    ("UsCarrier", "file", Fraction(24, 1000), 1.025, 5.0, None),
+    ("UsCarrier", "file", Fraction(95, 10000), 1.01, 60.0, None),
+    ("Cogentco", "file", Fraction(24, 1000), 1.025, 5.0, None),
+    ("Cogentco", "file", Fraction(95, 10000), 1.01, 60.0, None),
+    ("Kdl", "file", Fraction(48, 10000), 1.005, 60.0, 10.0),
 )
 Row = dict[str, Any]
 
@@ -92,20 +94,22 @@ def small() -> list[Row]:
         for rule in RULES:
             for seed in range(SMALL_DRAWS):
                 net, setup = network(name, rule, seed)
-                begin = perf_counter()
+                begin = process_time()
                 answer = place(net, EXACT)
-                ours.append(perf_counter() - begin)
+                ours.append(process_time() - begin)
                 proven += answer.time == answer.bound and checked(net, setup, answer)
                 if seed < PAPER_DRAWS:
                     same.append(ours[-1])
-                    begin = perf_counter()
+                    begin = process_time()
                     algorithm_2(net.problem, np.random.default_rng(seed), limit=None)
-                    paper.append(perf_counter() - begin)
+                    paper.append(process_time() - begin)
         count = SMALL_DRAWS * len(RULES)
         found += [
             {"name": f"{name}: draws solved to a checked optimum", "measured": proven, "target": count, "better": "higher"},
             {"name": f"{name}: mean time", "measured": float(np.mean(ours)), "spread": float(np.max(ours)), "unit": "s",
              "target": 0.2, "better": "lower", "note": "spread is the slowest draw"},
+            {"name": f"{name}: draws within 0.2 s", "measured": sum(t <= 0.2 for t in ours), "target": count,
+             "better": "higher"},
             {"name": f"{name}: time / apsp-paper", "measured": sum(same) / sum(paper), "target": 0.2, "better": "lower"},
         ]  # fmt: skip
     return found
@@ -115,34 +119,35 @@ def large() -> list[Row]:
     """Ratio to a checked bound, and time."""
     folder = Path(os.environ.get("TRADEWIND_TOPOLOGIES", "../shared/data/topologies"))
     found: list[Row] = []
-    for name, gap, ratio, seconds, goal in LARGE:
+    for name, rule, gap, ratio, seconds, goal in LARGE:
         path = folder / f"{name}.json"
         if not path.exists():
             found.append(
                 {"name": f"{name} to {ratio}", "measured": None, "note": "no such topology file here"}
             )
             continue
-        net, setup = network(str(path), "file", 0)
-        begin = perf_counter()
+        net, setup = network(str(path), rule, 0)
+        named = name if rule == "file" else f"{name} ({rule})"
+        begin = process_time()
         answer = place(net, Settings(gap=gap))
-        took = perf_counter() - begin
+        took = process_time() - begin
         note = "bound checked" if checked(net, setup, answer) else "BOUND DOES NOT CHECK"
         row = {
-            "name": f"{name} to {ratio}: ratio",
+            "name": f"{named} to {ratio}: ratio",
             "measured": answer.ratio,
             "target": ratio,
             "better": "lower",
         }
         found.append({**row, "note": note})
-        row = {"name": f"{name} to {ratio}: time", "measured": took, "unit": "s", "target": seconds}
+        row = {"name": f"{named} to {ratio}: time", "measured": took, "unit": "s", "target": seconds}
         found.append({**row, "better": "lower", "goal": goal})
     path = folder / "Kdl.json"
     if path.exists():
         net, setup = network(str(path), "file", 0, "cut-through")
         place(net, Settings())
-        begin = perf_counter()
+        begin = process_time()
         answer = place(net, Settings())
-        took = perf_counter() - begin
+        took = process_time() - begin
         exact = answer.time == answer.bound and checked(net, setup, answer)
         note = "exact, bound checked" if exact else "NOT EXACT"
         row = {
@@ -192,12 +197,12 @@ def instead() -> list[Row]:
     """Our whole answer against the LPs alone of a hand-written version, on B4."""
     net, _ = network("b4", "power", 1)
     place(net, EXACT)
-    begin = perf_counter()
+    begin = process_time()
     answer = place(net, EXACT)
-    ours = perf_counter() - begin
-    begin = perf_counter()
+    ours = process_time() - begin
+    begin = process_time()
     lower = by_hand(net, 16)
-    theirs = perf_counter() - begin
+    theirs = process_time() - begin
     note = f"by hand {theirs:.2f} s for LPs without rounding; our time / their LP value {float(answer.time) / lower:.3f}"
     return [
         {
