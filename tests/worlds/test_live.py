@@ -297,11 +297,15 @@ def test_a_job_cannot_read_the_checkpoints_of_another_when_each_has_its_own_user
     assert (tmp_path / "state/jobs/0000-j0/checkpoint").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_rank_gets_no_more_cpu_than_its_job_asks_for(tmp_path: Path) -> None:
-    where = setup([node("a")], resources=("cpu",), slot_us=S, horizon_us=9 * S)
+@pytest.mark.parametrize("how", ["the job's demand", "a limit for all"])
+def test_a_rank_gets_no_more_cpu_than_it_may(how: str, tmp_path: Path) -> None:
+    where = setup(
+        [node("a")], resources=("cpu" if how == "the job's demand" else "gpu",), slot_us=S, horizon_us=9 * S
+    )
     spin = ("sh", "-c", "trap 'times; exit 0' TERM; while :; do :; done")
     given = scenario([job(0, work=LONG, worker=((0, 300),), command=spin)], where=where)
-    lived(given, tmp_path / "state")
+    limits = Limits() if how == "the job's demand" else Limits(cpu_milli=300)
+    lived(given, tmp_path / "state", rules=Rules(grace_s=0.5, limits=limits))
     minutes, _, seconds = log(tmp_path / "state").splitlines()[1].split()[0].rstrip("s").partition("m")
     used = 60 * int(minutes) + float(seconds)
     assert 0.1 < used < 0.3 * 9 * 0.25 * 1.3  # 0.3 CPUs for nine slots of a quarter of a second

@@ -26,9 +26,10 @@ KEPT = ("LANG", "LC_ALL", "TZ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one rank may use; 0 = no limit. The CPU share is the job's demand of the resource `cpu`.
+    """What one rank may use; 0 = no limit.
 
     processes  counts all processes of the rank's user, so it is useful where jobs have users of their own
+    cpu_milli  thousandths of a CPU; a job's own demand of a resource called `cpu` goes before
     """
 
     memory_bytes: int = 0
@@ -36,6 +37,7 @@ class Limits:
     file_bytes: int = 0
     cpu_seconds: int = 0
     processes: int = 0
+    cpu_milli: int = 0
     log_bytes: int = 4_000_000
 
 
@@ -202,10 +204,10 @@ class Launcher:
         return env
 
     def _cpu_milli(self, job: Job, role: str) -> int:
-        """Thousandths of a CPU that a rank may use; 0 where the job does not say."""
-        if self._resource is None:
-            return 0
-        return dict(job.server if role == "ps" else job.worker).get(self._resource, 0)
+        """Thousandths of a CPU that a rank may use; 0: all there is."""
+        demand = dict(job.server if role == "ps" else job.worker)
+        own = demand.get(self._resource, 0) if self._resource is not None else 0
+        return own or self.rules.limits.cpu_milli
 
     def _spec(self, launch: Launch, number: int) -> dict[str, object]:
         job, me = launch.job, launch.ranks[number]
