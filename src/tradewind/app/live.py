@@ -21,6 +21,7 @@ from tradewind.app.show import number
 from tradewind.control.costs import cost_table
 from tradewind.control.intervals import effective
 from tradewind.control.live import LiveLoop
+from tradewind.control.statefile import read_records
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -272,6 +273,8 @@ def command(scenario: Scenario, asked: Asked, options: Options) -> bool:
     if not asked.as_json:
         _summary(scenario, result)
         print(f"logs, checkpoints, journal: {state}")
+        if read_records(state / "journal")[-1]["kind"] != "closed":
+            print(f"stopped before the end; the same command with --state {state} goes on from here")
         if asked.report is not None:
             print(f"report: {asked.report}")
     return bool(result.violations)
