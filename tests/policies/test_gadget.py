@@ -224,3 +224,22 @@ def test_the_three_objectives_run_and_gadget_leads(objective: str) -> None:
     ours = simulate(given, policies.find("gadget")).metrics["utility"]
     for name in ("ring-fifo", "ring-las"):
         assert ours >= simulate(given, policies.find(name)).metrics["utility"]
+
+
+@pytest.mark.parametrize("name", ["fifo", "las", "srtf", "drf"])
+def test_a_plain_scheduler_refuses_ring_jobs_and_names_its_ring_form(name: str) -> None:
+    with pytest.raises(Unsupported, match=f"ring-{name}"):
+        simulate(scenario([ring_job(0)], where=tree(((2,),))), policies.find(name))
+
+
+def test_a_ring_job_without_workers_is_refused_where_it_is_made() -> None:
+    with pytest.raises(InputError, match="workers"):
+        ring_job(0, workers=0, least=0)
+
+
+def test_a_utility_that_falls_is_not_followed_down() -> None:
+    falling = Utility(of="progress", shape="linear", args=(5.0, -1.0))
+    given = scenario([ring_job(0, utility=falling), ring_job(1)], where=tree(((2,),)))
+    run = simulate(given, policies.find("gadget"))
+    assert run.violations == ()
+    assert run.metrics["utility"] == pytest.approx(5.0 + 8.0)

@@ -8,6 +8,9 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 
+RINGS = "ring jobs run under gadget, ring-fifo, ring-drf, ring-las or ring-srtf"
+"""Where to go with ring jobs: placing a ring is the policy's own business, so the plain schedulers do not take them."""
+
 
 def mismatch(spec: Spec, scenario: Scenario) -> str:
     """Why the policy cannot run the scenario; empty where it can."""
@@ -19,7 +22,9 @@ def mismatch(spec: Spec, scenario: Scenario) -> str:
         kinds = _kinds(job)
         if not kinds & spec.works:
             known = ", ".join(sorted(spec.works))
-            return f"job {job.id} is of kind {max(kinds, key=len)}; {spec.name} works on {known}"
+            kind = max(kinds, key=len)
+            hint = f", {RINGS}" if kind == "rounds/ring" else ""
+            return f"job {job.id} is of kind {kind}; {spec.name} works on {known}{hint}"
         if job.architecture not in spec.architectures:
             return f"job {job.id} is a {job.architecture} job; {spec.name} handles {', '.join(sorted(spec.architectures))}"
         if "runtime" in spec.needs and isinstance(job.work, Fixed) and job.work.runtime_us is None:

@@ -35,9 +35,9 @@ CASES = (("paper", "sqrt"), ("tight", "sqrt"), ("tight", "gang"))
 def utility_rows(effort: Effort) -> list[Row]:
     """Total utility over the number of jobs, and its share of the offline bound."""
     rows: list[Row] = []
-    for seed in seeds_of(effort):
+    for seed in seeds_of(effort)[:2]:
         for family in HARDNESS:
-            for jobs in effort.pick((60, 240), (500, 1000, 2000)):
+            for jobs in effort.pick((60, 240), (500, 2000)):
                 given = made(effort, seed, family=family, jobs=jobs)
                 bound = optimum.bound(given)
                 assert bound is not None
@@ -74,10 +74,10 @@ def judge_utility(rows: Sequence[Row]) -> Finding:
 # ------------------------------------------------------------------ figures 5 and 6
 def _embedded(effort: Effort, knob: str) -> list[Row]:
     rows: list[Row] = []
-    for seed in seeds_of(effort):
+    for seed in seeds_of(effort)[:2]:
         for family, utility in CASES:
             for scale in effort.pick(SCALES[::2], SCALES):
-                size = effort.pick({"jobs": 80, "slots": 20}, {"jobs": 600, "slots": 60})
+                size = effort.pick({"jobs": 80, "slots": 20}, {"jobs": 300, "slots": 30})
                 given = made(effort, seed, family=family, utility=utility, **(size | {knob: scale}))
                 for name in ("gadget", "gadget-paper"):
                     ratio = embedded_ratio(given, played(given, name, seed, quickly(name)))
