@@ -9,7 +9,6 @@ from itertools import combinations, permutations
 import numpy as np
 
 from tradewind.maths.wan_network import Net, Wire, make_net
-from tradewind.maths.wan_problem import Routing
 from tradewind.model.errors import InputError
 from tradewind.workloads.apsp import drawn_mbps
 from tradewind.workloads.topologies import SHIPPED, Topology, read_topology
@@ -112,11 +111,6 @@ def as_net(wan: Wan, transport: str = "cut-through") -> Net:
     """The network as placement methods see it: every site sends, packets are forwarded one by one."""
     wires = [Wire(line.a, line.b, line.ab_bps, line.ba_bps, False) for line in wan.lines]
     return make_net(len(wan.sites), wires, range(len(wan.sites)), transport)
-
-
-def as_paths(net: Net, routing: Routing) -> list[Path]:
-    """The sites on each flow's way."""
-    return [walk(net, source, arcs) for source, arcs in enumerate(routing) if arcs]
 
 
 def walk(net: Net, source: int, arcs: Sequence[int]) -> Path:

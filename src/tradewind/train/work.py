@@ -26,7 +26,6 @@ class Flat:
         parameters = list(model.parameters())
         count = sum(p.numel() for p in parameters)
         self.values, self.gradient = torch.zeros(count + EXTRAS), torch.zeros(count + EXTRAS)
-        self.count = count
         at = 0
         for p in parameters:
             mine = self.values[at : at + p.numel()].view_as(p)
