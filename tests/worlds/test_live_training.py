@@ -16,7 +16,7 @@ from tests.worlds.live_scenarios import S
 from tests.worlds.test_live import alarms, states
 from tradewind import policies
 from tradewind.app import api
-from tradewind.app.live import testbed_places
+from tradewind.app.live import places_in_testbed
 from tradewind.control.live import LiveLoop
 from tradewind.model.job import Customer, Rounds, Stream
 from tradewind.model.result import Run
@@ -138,7 +138,7 @@ def places(request: pytest.FixtureRequest) -> Iterator[dict[str, Place]]:
     name = f"test-{uuid.uuid4().hex[:12]}"
     try:
         testbed.up(Wan(name="pair", sites=("a", "b"), lines=(Line(0, 1, BPS, BPS),)), name)
-        yield testbed_places(name)
+        yield places_in_testbed(name)
     finally:
         testbed.down(name)
 

@@ -77,7 +77,7 @@ def read_places(path: Path | None) -> dict[str, Place]:
     return found
 
 
-def testbed_places(name: str) -> dict[str, Place]:
+def places_in_testbed(name: str) -> dict[str, Place]:
     """The sites of a testbed that is up (`tradewind testbed up`)."""
     if not name:
         return {}
@@ -107,7 +107,7 @@ class Options:
                 "--first-uid starts jobs as other users, which only root may do; run as root or leave it out"
             )
         return Rules(
-            limits=limits(self.limits), places=testbed_places(self.testbed) | read_places(self.places),
+            limits=limits(self.limits), places=places_in_testbed(self.testbed) | read_places(self.places),
             first_uid=self.first_uid or None, grace_s=self.grace_s, retries=self.retries, stall_s=self.stall_s,
         )  # fmt: skip
 
