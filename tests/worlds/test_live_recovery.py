@@ -23,6 +23,7 @@ from tradewind.model.errors import InputError, RunFileError
 from tradewind.model.job import Rounds
 from tradewind.model.scenario import Scenario
 from tradewind.studies.live import Request, live
+from tradewind.studies.simulate import simulate
 from tradewind.worlds.clock import Clock
 from tradewind.worlds.launching import Rules
 from tradewind.worlds.watching import strays
@@ -229,6 +230,16 @@ def test_the_command_writes_run_file_and_report_and_streams_plain_lines(tmp_path
     assert '<th scope="col">predicted</th>' in html
     assert "given up" in html
     assert "it 5" in done.stderr or "loss 1" in done.stderr or "iterations" in done.stdout
+
+
+def test_the_example_fits_into_two_minutes_and_has_workers_that_come_and_go_and_a_server_that_moves() -> None:
+    given = api.load(Path(__file__).parents[2] / "examples" / "live.yaml")
+    assert given.setup.horizon_us <= 95 * S
+    run = simulate(given, policies.find("mlbroker"), {})
+    places = rows(run, "places", "node", "workers", "servers")
+    assert len({node for node, _, servers in places if servers}) > 1
+    assert len({workers for _, workers, _ in places}) > 1
+    assert all(each.command[:3] == ("python", "-m", "tradewind.train") for each in given.jobs)
 
 
 def test_the_command_explains_what_it_cannot_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,9 +77,7 @@ class Crew:
         """Starts the ranks of an attempt that is already in the journal."""
         launch = attempt.launch
         launcher.prepare(launch)
-        if not self.attempts or self.attempts[-1] is not attempt:
-            self.attempts.append(attempt)
-        self.watches = []
+        self.attempts.append(attempt)
         self.stopping, self.heard = "", 0.0
         for number in range(len(launch.ranks)):
             self.watches.append(_start(launcher, launch, number, 0))
@@ -147,10 +145,8 @@ def verdict(ranks: tuple[Rank, ...], exits: list[Exit], names: list[str], stoppi
         return stopping, False
     if stopping:
         return stopping, True
-    if all(
-        each.asked or each.code == 0 for each in exits
-    ):  # by a loop that was killed before it could write it down
-        return "stopped", False
+    if all(each.asked or each.code == 0 for each in exits):
+        return "stopped", False  # by a loop that was killed before it could write down why
     number = next(i for i, code in enumerate(codes) if code != 0)
     if codes[number] == STOPPED:
         return f"{FAILED} rank {number}@{names[ranks[number].node]} stopped without being asked", True
