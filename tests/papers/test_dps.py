@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tradewind.maths.market_draw import KINDS
-from tradewind.maths.market_fixed import ACCEPTED, REFUSED_CAPACITY, Search, simulate_payments
+from tradewind.maths.market_fixed import ACCEPTED, LIGHT, REFUSED_CAPACITY, simulate_payments
 from tradewind.maths.market_place import BEST_FIT, WORST_FIT
 from tradewind.studies.dps import MUST
 from tradewind.studies.dps_runs import (
@@ -22,7 +22,7 @@ from tradewind.studies.dps_runs import (
 
 SEEDS = (1, 2)
 ONE = (1,)
-YARD = Search(WORST_FIT, levels=(0.45,), rounds=4, polish=(), kicks=0)
+YARD = LIGHT._replace(levels=(0.45,))
 
 
 def profit(market: str, policy: str, seed: int, knobs: Knobs | None = None) -> float:

@@ -114,7 +114,7 @@ def best_fixed(market: str, seed: int, search: Search, jobs: int = 10_000) -> Fi
     if not search.with_runtime:
         return best_fixed_prices(stream, cluster, data.budget, search)
     plain = best_fixed(market, seed, search._replace(with_runtime=False), jobs)
-    return best_fixed_prices(stream, cluster, data.budget, search, plain)
+    return best_fixed_prices(stream, cluster, data.budget, search._replace(kicks=min(search.kicks, 1)), plain)
 
 
 @cache
