@@ -304,6 +304,10 @@ def _read_posted(tables: Mapping[str, Table]) -> dict[int, Posted]:
     if "posted" not in tables:
         return {}
     rows: dict[int, list[tuple[int, float, float, float]]] = {}
+    answered = dict(_column(tables, "answers", "job", "at_us"))
+    for at, job in _column(tables, "posted", "at_us", "job"):
+        if answered.get(job) != at:
+            raise RunFileError(f"tables.posted: the price list at {at} us fits no answer to job {job}")
     for job, *row in _column(tables, "posted", "job", "resource", "gamma", "floor_usd", "data_usd"):
         rows.setdefault(job, []).append((row[0], row[1], row[2], row[3]))
     found = {}

@@ -18,13 +18,22 @@ from tradewind.maths.auction_oracle import Menu, flat_menu, menu
 from tradewind.maths.auction_slot import Floats
 from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote
 from tradewind.model.errors import InputError
-from tradewind.model.job import Job
+from tradewind.model.job import Dataset, Job
 from tradewind.model.setup import Objective, Setup
 from tradewind.model.spec import Param, Spec, Trigger
 from tradewind.model.units import GB
 from tradewind.model.view import View
 from tradewind.policies.eris_floor import Floor, forecast_floor
-from tradewind.policies.eris_market import Books, Prices, left_after, plan_of, read_plan, task_of, worth_of
+from tradewind.policies.eris_market import (
+    Books,
+    Prices,
+    left_after,
+    most_chunks,
+    plan_of,
+    read_plan,
+    task_of,
+    worth_of,
+)
 
 OBJECTIVES: frozenset[Objective] = frozenset({"welfare_usd", "profit_usd"})
 TRIGGERS: frozenset[Trigger] = frozenset({"arrival", "completion", "change", "slot"})
@@ -36,13 +45,22 @@ def unfit(setup: Setup, job: Job) -> str:
         return "needs one parameter server and workers from 1 on"
     if job.utility is None or job.utility.of != "delay_slots":
         return "bids no utility of the delay"
-    arrived = job.arrive_us // setup.slot_us
+    work, arrived = job.work, job.arrive_us // setup.slot_us
+    assert isinstance(work, Dataset)
     worth = [job.utility.value(t) for t in range(setup.slots - arrived)]
     if any(b > a + 1e-9 for a, b in pairwise(worth)):
         return "bids a utility that rises with the delay"
     if worth and worth[0] < 0:
         return "bids a negative utility"
+    if most_chunks(setup, job) < work.total:
+        return f"has {work.total} chunks, more than the network can train until the horizon"
     return ""
+
+
+def _soonest(slots: int) -> Floats:
+    """A worth (slots,) by which nothing but an early completion counts."""
+    worth: Floats = 1e12 - 1e6 * np.arange(slots)
+    return worth
 
 
 class Seller:
@@ -77,12 +95,10 @@ class Seller:
         )
         self._open = {job.index: offers}
         if not offers:
-            why = (
-                "no completion time is worth what it costs"
-                if np.isfinite(found.bound_usd).any()
-                else "no room"
-            )
-            return Quote(job.index, refused="price" if "worth" in why else "capacity", why=why)
+            if self._has_room(job, first):
+                why = "no completion time is worth what it costs"
+                return Quote(job.index, refused="price", why=why)
+            return Quote(job.index, refused="capacity", why="no room")
         return Quote(job.index, offers, posted=prices.posted(flat=self.flat))
 
     def _menu(self, view: View, job: Job, first: int, prices: Prices) -> Menu:
@@ -97,6 +113,12 @@ class Seller:
             return menu(task, market, worth)
         data = int(task.data.sum()) * task.chunk_bytes / GB
         return flat_menu(task, market, worth, prices.posted(flat=True).data_usd * data)
+
+    def _has_room(self, job: Job, first: int) -> bool:
+        """Whether there is any way to complete the job, whatever it costs."""
+        market = self.books.market(job, first, Prices(gamma=1.0, floor=np.zeros_like(self.floor.usd)))
+        task = task_of(self.books, job)
+        return bool(flat_menu(task, market, _soonest(len(market.room)), 0.0).offers)
 
     def decide(self, view: View) -> Decision:
         """Only failures need a decision: what was cancelled is planned again at the earliest possible time."""
@@ -117,8 +139,8 @@ class Seller:
             return None
         left = left_after(self.books, job, self._lost[job.index], view.now_us)
         free = Prices(gamma=1.0, floor=np.zeros_like(self.floor.usd))
-        worth = np.full(view.setup.slots - first, 1e12)
-        found = menu(task_of(self.books, job, left), self.books.market(job, first, free), worth)
+        market = self.books.market(job, first, free)
+        found = menu(task_of(self.books, job, left), market, _soonest(len(market.room)))
         if not found.offers:
             return None
         plan = plan_of(self.books, job, found.offers[0], first)

@@ -188,6 +188,18 @@ def task_of(books: Books, job: Job, left: Ints | None = None) -> Task:
     )
 
 
+def most_chunks(setup: Setup, job: Job) -> int:
+    """Chunks of a job that the whole network could train until the horizon if it had nothing else to do."""
+    work, fit = job.work, 0
+    assert isinstance(work, Dataset)
+    for host in setup.hosts:
+        have = setup.nodes[host].capacity_milli
+        fit += min([job.workers_max, *(have[k] // milli for k, milli in job.worker if milli > 0)])
+    slots = setup.slots - job.arrive_us // setup.slot_us
+    workers = slots * min(fit, job.workers_max)
+    return workers * work.chunk_epochs_per_worker_slot_milli // (1000 * work.epochs)
+
+
 def worth_of(setup: Setup, job: Job, first: int) -> Floats:
     """The bid (T - first,): what the customer says completing in each slot is worth, never rising and never negative."""
     assert job.utility is not None

@@ -113,7 +113,6 @@ def market(seed: int) -> Scenario:
         gpu=float(rng.choice([1.0, 2.0, 4.0])),
         uneven=float(rng.choice([0.0, 0.5])),
         bandwidth_gb=float(rng.choice([0.02, 0.2, 1.5, 20.0])),
-        forecast=bool(rng.integers(2)),
     )
     if seed % 3:
         return scenario
