@@ -142,7 +142,7 @@ def _chart(out: Path, r: Result) -> str:
 
 def _interval_note(paper: PaperFigure) -> str:
     low = "" if paper.paint else paper.chart.low
-    return {"low": "Whiskers: 95% interval of the mean.", "": ""}.get(
+    return {"low": "Whiskers: 95% interval of the mean; long ones are cut at the edge.", "": ""}.get(
         low, f"Whiskers: {low} to {paper.chart.high}."
     )
 

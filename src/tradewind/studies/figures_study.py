@@ -84,6 +84,8 @@ def draw(chart: Chart, rows: Sequence[Row], theme: Theme, width: float = 760, *,
         mine = [row for row in rows if not chart.series or str(row[chart.series]) == each.label]
         _series(frame, mine, each, (number, len(look)))
     _finish(frame, names, crowded)
+    if not chart.log_y:
+        _cut(axes, [float(row[chart.y]) for row in rows])
     if keys:
         axes.legend(
             loc="upper left", bbox_to_anchor=(1.01, 1.03), frameon=False, labelcolor=theme.ink, fontsize=10.5
@@ -137,6 +139,17 @@ def _finish(frame: _Frame, names: Sequence[str], crowded: bool) -> None:
             axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     axes.set_xlabel(chart.x_label or ("" if frame.named else chart.x))
     head(axes, chart.y_label or chart.y, frame.theme)
+
+
+def _cut(axes: Any, values: Sequence[float]) -> None:
+    """Whiskers much longer than the values lie apart are cut at the edge, so that the values can be told apart."""
+    finite = [v for v in values if math.isfinite(v)]
+    if not finite:
+        return
+    low, high = min(finite), max(finite)
+    room = 0.6 * (high - low) or 0.6 * abs(high) or 1.0
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(max(bottom, min(low - room, 0.0) if bottom == 0.0 else low - room), min(top, high + room))
 
 
 HEAT_LABEL = 10.2
