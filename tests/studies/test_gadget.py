@@ -14,8 +14,8 @@ from tradewind.model.decision import Route, Step
 from tradewind.model.errors import InputError
 from tradewind.model.job import Fixed, Rounds
 from tradewind.model.units import OPEN
-from tradewind.studies.gadget_runs import embedded_ratio, moved_share
 from tradewind.studies.gadget_ranks import rank_list, ranks_at
+from tradewind.studies.gadget_runs import embedded_ratio, moved_share
 from tradewind.studies.simulate import simulate
 from tradewind.studies.study import Effort
 
