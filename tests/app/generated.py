@@ -158,10 +158,7 @@ def jobs(draw: st.DrawFn, setup: Setup, index: int, name: str, arrive_us: int) -
     gathers = isinstance(work, Rounds) and work.comm == "flows"
     low = 3 if gathers else draw(st.integers(1, 4))
     ring = not gathers and draw(st.booleans())
-    whole = {
-        field: draw(st.one_of(st.just(0), big))
-        for field in ("model_bytes", "traffic_bytes_per_worker_slot", "reduce_bps", "restart_us")
-    }
+    none_or_big = st.one_of(st.just(0), big)
     job = Job(
         index=index,
         id=name,
@@ -184,7 +181,10 @@ def jobs(draw: st.DrawFn, setup: Setup, index: int, name: str, arrive_us: int) -
         hold="through" if draw(st.booleans()) else "until",
         caps=draw(st.one_of(st.just(()), demand)),
         command=tuple(draw(st.lists(st.sampled_from(("python", "-m", "a b", "1", "\n", "é")), max_size=3))),
-        **whole,
+        model_bytes=draw(none_or_big),
+        traffic_bytes_per_worker_slot=draw(none_or_big),
+        reduce_bps=draw(none_or_big),
+        restart_us=draw(none_or_big),
     )
     customer = Customer(
         budget_usd=draw(st.one_of(st.none(), dollars)),

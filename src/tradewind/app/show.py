@@ -19,7 +19,7 @@ from tradewind.studies.summary import Estimate, Group, group
 
 if TYPE_CHECKING:
     from tradewind.app.api import Comparison
-    from tradewind.app.reproduce import Result
+    from tradewind.app.reproduce_page import Result
     from tradewind.studies.menu import OfferedMenu
     from tradewind.studies.mlbroker_explain import Explanation
     from tradewind.workloads import Workload

@@ -65,7 +65,7 @@ class Intake:
     """Books of its own.
 
     measured  the world runs programs and measures them: when a fixed job or a job of rounds is done, and how far it is, only
-              its ranks can say; any job may be done, or given up, before its time. Everything else holds as it does elsewhere.
+              its ranks can say; any job may be done, or given up, before its time. All else holds as it does elsewhere.
     """
 
     def __init__(self, scenario: Scenario, *, measured: bool = False) -> None:
