@@ -18,7 +18,7 @@ from tradewind.model.view import Event, View
 LARGE = 10**12
 """Stands for unlimited in the arrays."""
 TIE = 1e-6
-"""USD per unit and slot that even idle resources cost at least: of equally good schedules the one that uses least is taken."""
+"""USD per unit and slot that even idle resources cost: of equally good schedules the one that uses least is taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
