@@ -48,6 +48,7 @@ bench: $(STAMP)
 
 docs-pictures: $(STAMP)
 	$(BIN)/python -m tradewind.app.tour -o out --pictures docs/pictures
+	$(BIN)/python -m tradewind.app.gallery -o docs --work out/reproduce --jobs $(JOBS)
 
 clean:
 	rm -rf $(VENV) out build src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
