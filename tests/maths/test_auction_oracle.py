@@ -79,6 +79,15 @@ def test_27_chunks_on_27_sites_move_at_least_18_where_9_workers_train_them() -> 
     assert moved >= 18
 
 
+@pytest.mark.parametrize("moves", [0, 5, 17])
+def test_27_chunks_on_27_sites_are_trained_where_they_lie_if_fewer_than_18_can_be_moved(moves: int) -> None:
+    task, market = _idle(27, 1, data=np.ones(27, dtype=np.int64), traffic_bytes=0)
+    market = replace(market, room=np.full(1, moves * task.chunk_bytes))
+    [offer] = menu(task, market, np.array([1e6])).offers
+    assert not faults(task, market, offer)
+    assert 27 - moves <= offer.workers.sum() <= 27
+
+
 def test_bandwidth_just_under_the_traffic_keeps_all_workers_beside_the_server() -> None:
     task, market = _idle(3, 4)
     market = replace(market, room=np.full(4, 99_999_999))

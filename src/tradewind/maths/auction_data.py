@@ -64,17 +64,17 @@ def assign(
 def flows(cap: Ints, data: Ints, local: Ints, idle: Ints) -> list[list[tuple[int, int, int]]]:
     """(source, destination, chunks) per slot from an assignment; local chunks have source = destination."""
     left = (data - local.sum(axis=0)).tolist()
-    at, found = 0, []
-    for s in range(len(cap)):
-        rows = [(r, r, int(n)) for r, n in enumerate(local[s]) if n]
-        for r in np.flatnonzero(cap[s] - local[s] - idle[s]):
-            need = int(cap[s, r] - local[s, r] - idle[s, r])
-            while need:
-                while left[at] == 0:
-                    at += 1
-                take = min(need, left[at])
-                rows.append((at, int(r), take))
-                left[at] -= take
-                need -= take
-        found.append(rows)
+    found: list[list[tuple[int, int, int]]] = [[] for _ in range(len(cap))]
+    for s, r in np.argwhere(local).tolist():
+        found[s].append((r, r, int(local[s, r])))
+    brought, at = cap - local - idle, 0
+    for s, r in np.argwhere(brought).tolist():
+        need = int(brought[s, r])
+        while need:
+            while left[at] == 0:
+                at += 1
+            take = min(need, left[at])
+            found[s].append((at, r, take))
+            left[at] -= take
+            need -= take
     return found

@@ -10,7 +10,7 @@ chunks are assigned once, after the workers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
@@ -382,7 +382,7 @@ def _closer(task: Task, market: Market, worth: Floats, first: _Pass, lost: bool)
     """Passes in which workers pay ahead for moves where more is trained than lies there (share of the excess).
 
     lost: some completion time could not be made real; then moves also bear a shadow price, and bandwidth is kept. More
-    workers than the data needs in total are tried as well, up to what every site needs by itself.
+    workers than the data needs in total are tried as well, up to what every site needs by itself, and no moves at all.
     """
     start = int(np.argmax(np.isfinite(first[1])))
     whole = -(-task.rate // task.need)
@@ -408,7 +408,14 @@ def _closer(task: Task, market: Market, worth: Floats, first: _Pass, lost: bool)
                 if not np.isfinite(at[1]).any():
                     break
                 found.append(at)
-    return found
+    return [*found, _unmoved(task, market, worth)] if lost else found
+
+
+def _unmoved(task: Task, market: Market, worth: Floats) -> _Pass:
+    """A pass in which a chunk is too large to be moved, so that a site never has more workers than its own data needs."""
+    alone = -(-task.data // task.per_worker) if task.per_worker else task.data
+    heavy = replace(task, chunk_bytes=int(market.room.max()) + 1)
+    return _pass(heavy, market, worth, 0, np.zeros(len(task.data)), 0.0, int(alone.sum()))
 
 
 def _pass(
