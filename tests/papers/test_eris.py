@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tradewind.control.intervals import taken_offers
-from tradewind.optimum.eris import bound, exact
+from tradewind.optimum.eris import FEW, bound, exact, pooled_bound
 from tradewind.policies import find
 from tradewind.studies.eris_lies import KINDS, market, payoffs, tell, tiny
 from tradewind.studies.simulate import simulate
@@ -55,6 +55,20 @@ def test_bound_is_above_the_optimum_and_the_optimum_above_every_policy() -> None
         assert limit.value >= best.value - 1e-6
         for name in (*MARKETS, "eris-preemptive"):
             assert simulate(scenario, find(name)).value <= best.value + 1e-6
+
+
+def test_fewer_rounds_leave_a_weaker_bound_that_is_as_true() -> None:
+    weaker = 0
+    for seed in range(6):
+        scenario = tiny(seed, sites=2, jobs=12, gpu=1.0)
+        whole = pooled_bound(scenario)
+        assert whole.bound >= whole.master * (1 - 1e-9)  # the LP's own value, from the other side
+        for rounds in (1, FEW):
+            few = pooled_bound(scenario, rounds).bound
+            assert few >= whole.bound
+            weaker += few > whole.bound * 1.001
+        assert simulate(scenario, find("eris-preemptive")).value <= whole.bound
+    assert weaker > 0
 
 
 def test_gamma_of_one_without_floor_is_first_come_first_served() -> None:

@@ -13,8 +13,8 @@ from tradewind.model.job import Dataset, Job
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
 
-ROUNDS, LARGE = 60, 400
-"""Rounds of column generation; beyond LARGE jobs only a few, which leaves a weaker bound that is as true."""
+ROUNDS, FEW, LARGE = 60, 6, 2000
+"""Rounds of column generation; beyond LARGE jobs only FEW, which leaves a weaker bound that is as true."""
 
 
 def bound(scenario: Scenario) -> Bound | None:
@@ -56,8 +56,8 @@ def pooled_bound(scenario: Scenario, rounds: int = ROUNDS) -> PooledBound:
         start = job.arrive_us // setup.slot_us
         if (found := pool(job, hosts, _worth(scenario, job), start)) is not None:
             jobs.append(found)
-    few = min(rounds, 6) if len(jobs) > LARGE else rounds
-    return configuration_bound(jobs, pooled_capacity(setup, setup.slots), few)
+    most = min(rounds, FEW) if len(jobs) > LARGE else rounds
+    return configuration_bound(jobs, pooled_capacity(setup, setup.slots), most)
 
 
 def _worth(scenario: Scenario, job: Job) -> Floats:
