@@ -205,3 +205,13 @@ def test_a_bid_that_needs_no_gpu_is_served(name: str) -> None:
     scenario = with_bid(tiny(3), worker=((0, 1000), (2, 2000)))
     run = simulate(scenario, find(name))
     assert 2 in {job for kind, job in rows(run, "events", "kind", "job") if kind == "finished"}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_bid_whose_data_lies_at_one_site_is_served_and_sites_without_data_send_none(name: str) -> None:
+    scenario = tiny(3)
+    run = simulate(with_bid(scenario, work=work_of(scenario.jobs[2], chunks=((1, 27),))), find(name))
+    assert 2 in {job for kind, job in rows(run, "events", "kind", "job") if kind == "finished"}
+    plans = {number for number, (job,) in enumerate(rows(run, "plans", "job")) if job == 2}
+    steps = {number for number, (plan,) in enumerate(rows(run, "steps", "plan")) if plan in plans}
+    assert {source for step, source in rows(run, "flows", "step", "src") if step in steps} == {1}
