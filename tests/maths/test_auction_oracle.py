@@ -19,7 +19,7 @@ def test_the_oracle_comes_close_to_the_exact_optimum_and_its_certificate_holds(
     seeds: int, fractional: bool, mean: float, least: float
 ) -> None:
     ratios = []
-    for seed in range(seeds):
+    for seed in range(10_000, 10_000 + seeds):  # the search was improved on the seeds from 0 on
         task, market, worth = small(seed, fractional=fractional)
         found = menu(task, market, worth)
         if found.bound == 0.0 and seed % 4:
