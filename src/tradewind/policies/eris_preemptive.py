@@ -151,7 +151,7 @@ PREEMPTIVE = Spec(
         "floor": Param(
             default="auto", doc="prices that weigh time against use: auto (the forecast's), none, or numbers"
         ),
-        "floor_scale": Param(default=0.3, doc="share of the forecast's reserve prices"),
+        "floor_scale": Param(default=0.1, doc="share of the forecast's reserve prices"),
     },
     system="eris",
 )

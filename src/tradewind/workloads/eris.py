@@ -60,12 +60,12 @@ RESOURCES = ("cpu", "gpu", "gb")
 SLOT_US = 1200 * US_PER_S
 CHUNK_BYTES = 2_000_000
 RESERVE: dict[str, tuple[float, float, float, float]] = {
-    "testbed": (0.0, 13.0, 0.0, 0.0),
+    "testbed": (0.0, 15.0, 0.0, 0.0),
     "simulator": (0.0, 0.0, 0.0, 0.0),
-    "contended": (0.0, 7.5, 0.0, 5.0),
+    "contended": (0.0, 7.5, 0.0, 10.0),
     "crowded": (0.0, 4.5, 0.0, 42.0),
 }
-"""USD per CPU, GPU, GB of memory and slot, and per GB moved, below which a size sold badly on seeds 101 to 120."""
+"""USD per CPU, GPU, GB of memory and slot, and per GB moved, below which a size sold badly on seeds 101 to 220."""
 HISTORY_SEED, HISTORY_JOBS = 7_041_776, 300
 """Days before, which the forecast is drawn from: the same for every seed of a scenario."""
 SIZES: dict[str, dict[str, Any]] = {
