@@ -102,7 +102,9 @@ class Intake:
             if at != self._now:
                 if at < self._now or at > self._alarm or self._awaited:
                     self._look_back(event, found)
-                if at > self._setup.horizon_us:  # nothing happens there, and slots without end would have to be billed
+                if (
+                    at > self._setup.horizon_us
+                ):  # nothing happens there, and slots without end would have to be billed
                     detail = f"{kind} at {at} us; the run ends at {self._setup.horizon_us}"
                     found.append(Violation("time.horizon", detail=detail))
                     break

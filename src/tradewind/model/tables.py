@@ -133,7 +133,10 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "ended_us": ("int", "when the last rank had ended; -1: still running"),
         "workers": ("int", "how many"),
         "places": ("str", "ranks in order: ps@a 2@b = parameter server at a, two workers at b"),
-        "why": ("str", "how it ended: complete, moved, paused, stopped, the run is over, or failed: and the reason"),
+        "why": (
+            "str",
+            "how it ended: complete, moved, paused, stopped, the run is over, or failed: and the reason",
+        ),
         "iterations": ("int", "reported by the rank that reported most"),
         "measured_s": ("float", "median seconds of an iteration by the wall clock; 0: none reported"),
         "predicted_s": ("float", "seconds of an iteration by the model, on the same clock; 0: it has none"),

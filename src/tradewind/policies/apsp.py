@@ -27,7 +27,9 @@ class NearExact(Wanderer):
         self._gap = gap
 
     def choose(self, net: Net, sinks: Sequence[int]) -> Chosen:
-        answer = place(net, settings_for(net.problem.graph.nodes, self._gap, 1, net.problem.graph.arcs), sinks)
+        answer = place(
+            net, settings_for(net.problem.graph.nodes, self._gap, 1, net.problem.graph.arcs), sinks
+        )
         return Chosen(answer.sink, answer.routing, answer.bounds)
 
 

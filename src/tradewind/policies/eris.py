@@ -59,8 +59,7 @@ def unfit(setup: Setup, job: Job) -> str:
 
 def _soonest(slots: int) -> Floats:
     """A worth (slots,) by which nothing but an early completion counts."""
-    worth: Floats = 1e12 - 1e6 * np.arange(slots)
-    return worth
+    return 1e12 - 1e6 * np.arange(slots, dtype=np.float64)
 
 
 class Seller:
