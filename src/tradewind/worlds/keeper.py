@@ -161,9 +161,12 @@ class Keeper:
 
     # ------------------------------------------------------------------ signals
     def signal(self, number: int) -> None:
-        """To the command and everything in its group."""
+        """To the command and everything in its group; it is not waited for yet, so its number is still its own."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.child, number)
+            try:
+                os.killpg(self.child, number)
+            except ProcessLookupError:  # it has been forked but has no group of its own yet
+                os.kill(self.child, number)
 
     def ask(self) -> None:
         """Asks the command to end; what has not ended after the time of grace is killed."""
@@ -245,7 +248,8 @@ class Keeper:
 
     def sweep(self) -> None:
         """Kills whatever the command left behind, in its group or elsewhere, and waits until it is gone."""
-        self.signal(signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.child, signal.SIGKILL)
         while True:
             for pid in children(os.getpid()):
                 with contextlib.suppress(ProcessLookupError):
