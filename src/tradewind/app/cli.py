@@ -35,6 +35,13 @@ Bounded = Annotated[bool, typer.Option("--bound", help="Also compute the offline
 ScenarioArg = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A scenario file, or the name of a workload.")
 ]
+RunFile = Annotated[Path, typer.Argument(metavar="RUN", help="A run file.")]
+ItsScenario = Annotated[
+    str,
+    typer.Option(
+        "--scenario", help="Its scenario file or workload; default: the file beside RUN with its hash."
+    ),
+]
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the result.")]
 
 
@@ -193,7 +200,7 @@ def live(
 @app.command()
 def audit(
     scenario: ScenarioArg,
-    run_file: Annotated[Path, typer.Argument(metavar="RUN", help="A run file.")],
+    run_file: RunFile,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -253,12 +260,7 @@ def compare(
 def report_command(
     run_files: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run files of one scenario.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")],
-    scenario: Annotated[
-        str,
-        typer.Option(
-            "--scenario", help="Its scenario file or workload; default: the file beside RUN with its hash."
-        ),
-    ] = "",
+    scenario: ItsScenario = "",
     seed: Seed = 0,
 ) -> None:
     """Makes the report of run files that are there already, without running anything again."""
@@ -280,13 +282,8 @@ def report_command(
 
 @app.command()
 def replay(
-    run_file: Annotated[Path, typer.Argument(metavar="RUN", help="A run file.")],
-    scenario: Annotated[
-        str,
-        typer.Option(
-            "--scenario", help="Its scenario file or workload; default: the file beside RUN with its hash."
-        ),
-    ] = "",
+    run_file: RunFile,
+    scenario: ItsScenario = "",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -303,17 +300,12 @@ def replay(
 
 @app.command()
 def explain(
-    run_file: Annotated[Path, typer.Argument(metavar="RUN", help="A run file.")],
+    run_file: RunFile,
     job: Annotated[str, typer.Option("--job", help="Id of a job.")],
     slot: Annotated[
         int, typer.Option("--slot", min=-1, help="Number of a slot; -1: the menu that the job was offered.")
     ] = -1,
-    scenario: Annotated[
-        str,
-        typer.Option(
-            "--scenario", help="Its scenario file or workload; default: the file beside RUN with its hash."
-        ),
-    ] = "",
+    scenario: ItsScenario = "",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:

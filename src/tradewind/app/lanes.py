@@ -56,8 +56,10 @@ def work_off(tasks: Sequence[Task], lanes: int) -> Iterator[Done]:
                 if lane.task is None and waiting:
                     lane.give(waiting.pop(_choice(waiting, lane, crew)))
             busy = {lane.here: lane for lane in crew if lane.task}
-            for ready in wait(list(busy)):
-                yield busy[ready].take()  # type: ignore[index] # these are the connections that were given
+            ready = wait(list(busy))
+            for here, lane in busy.items():
+                if here in ready:
+                    yield lane.take()
     finally:
         for lane in crew:
             lane.stop()
