@@ -9,6 +9,7 @@ steps say they cost: the rivals make no offers, so nothing enters the payments b
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -51,7 +52,7 @@ class Turn(NamedTuple):
     stays: bool
 
 
-class Edge:
+class Edge(ABC):
     """Serves turns slot after slot; a rival overrides `turns`, and `score` where it does not go by price."""
 
     def __init__(self, setup: Setup, rules: Rules) -> None:
@@ -66,9 +67,9 @@ class Edge:
         self._widest: dict[int, int] = {}
 
     # ------------------------------------------------------------------ what a rival says
+    @abstractmethod
     def turns(self, view: View) -> Iterable[Turn]:
         """Jobs to serve in this slot, in order."""
-        raise NotImplementedError
 
     def score(self, job: Job) -> Score:
         """What makes a place good for a job."""
