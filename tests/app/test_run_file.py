@@ -122,7 +122,7 @@ def test_the_checksum_can_be_computed_from_its_description(header: dict[str, Any
 def _set(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
     def change(raw: dict[str, Any]) -> None:
         at: Any = raw
-        *steps, last = path.split("/")
+        *steps, last = path.split(".")
         for step in steps:
             at = at[int(step)] if isinstance(at, list) else at[step]
         at[int(last) if isinstance(at, list) else last] = value
@@ -136,30 +136,30 @@ def _set(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         ("tradewind_run", 2, "version 1"),
         ("seed", 1.5, "seed is 1.5"),
         ("polisy", "x", "Did you mean 'policy'"),
-        ("objective/name", "cost", "objective.name is 'cost'"),
-        ("objective/value", 7, "metrics.cost_usd says 1.25"),
-        ("metrics/cost_usd", "x", "metrics.cost_usd is 'x'"),
-        ("audit/ok", True, "contradict"),
-        ("bound/sense", "up", "bound.sense is 'up'"),
-        ("tables/events/sha256", "0" * 64, "tables.events.sha256 does not fit"),
-        ("tables/events/sha256", "xyz", "64 hexadecimal digits"),
-        ("tables/events/rows", 2, "tables.events.rows is 2; the table has 1"),
-        ("tables/events/data/at_us", [5], "tables.events.sha256 does not fit"),
-        ("tables/events/data/at_us", [0.5], "tables.events.at_us[0] is 0.5"),
-        ("tables/events/data/at_us", [True], "tables.events.at_us[0] is true"),
-        ("tables/events/data/at_us", [2**70], "64 bits"),
-        ("tables/events/data/at_us", [], "rows"),
-        ("tables/events/data/kind", ["\ud800"], "Unicode"),
-        ("tables/events/data/when", [0], "tables.events.when is no known column"),
-        ("tables/events/columns/at_us", "float", "tables.events.columns must be"),
+        ("objective.name", "cost", "objective.name is 'cost'"),
+        ("objective.value", 7, "metrics.cost_usd says 1.25"),
+        ("metrics.cost_usd", "x", "metrics.cost_usd is 'x'"),
+        ("audit.ok", True, "contradict"),
+        ("bound.sense", "up", "bound.sense is 'up'"),
+        ("tables.events.sha256", "0" * 64, "tables.events.sha256 does not fit"),
+        ("tables.events.sha256", "xyz", "64 hexadecimal digits"),
+        ("tables.events.rows", 2, "tables.events.rows is 2; the table has 1"),
+        ("tables.events.data.at_us", [5], "tables.events.sha256 does not fit"),
+        ("tables.events.data.at_us", [0.5], "tables.events.at_us[0] is 0.5"),
+        ("tables.events.data.at_us", [True], "tables.events.at_us[0] is true"),
+        ("tables.events.data.at_us", [2**70], "64 bits"),
+        ("tables.events.data.at_us", [], "rows"),
+        ("tables.events.data.kind", ["\ud800"], "Unicode"),
+        ("tables.events.data.when", [0], "tables.events.when is no known column"),
+        ("tables.events.columns.at_us", "float", "tables.events.columns must be"),
         (
-            "tables/evnets",
+            "tables.evnets",
             {"rows": 0, "columns": {}, "sha256": "0" * 64, "data": {}},
             "Did you mean 'events'",
         ),
-        ("tables/events/file", "x.parquet", "either data or file"),
-        ("tables/events", {"rows": 0, "columns": {}, "sha256": "0" * 64, "file": "../x"}, "own folder"),
-        ("tables/events", {"rows": 0, "columns": {}, "sha256": "0" * 64, "file": "x"}, "no such file"),
+        ("tables.events.file", "x.parquet", "either data or file"),
+        ("tables.events", {"rows": 0, "columns": {}, "sha256": "0" * 64, "file": "../x"}, "own folder"),
+        ("tables.events", {"rows": 0, "columns": {}, "sha256": "0" * 64, "file": "x"}, "no such file"),
     ],
 )
 def test_a_changed_header_is_refused(
