@@ -20,6 +20,7 @@ from tradewind.maths.broker_pool import Terms, task, terms
 from tradewind.maths.broker_prices import chord_slopes, most_usage
 from tradewind.maths.broker_slot import Floats, Ints, Slot
 from tradewind.maths.broker_tree import prove
+from tradewind.maths.highs import quiet_solver
 
 SMOOTH = 0.5  # weight of the best prices so far when new ones are tried (Wentges)
 
@@ -75,14 +76,7 @@ class Master:
         )
         self.bends = np.argwhere(reach)
         self.most = most
-        self.model = highspy.Highs()
-        for name, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("random_seed", 1),
-            ("solver", "simplex"),
-        ):
-            self.model.setOptionValue(name, value)
+        self.model = quiet_solver(solver="simplex")
         self._rows()
 
     def _rows(self) -> None:

@@ -6,13 +6,13 @@ traffic to the server, g_rr' >= y_r - N (1 - s_r') instead of (8i)-(8j).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import highspy
 import numpy as np
 
 from tradewind.maths.broker_prices import chord_slopes
 from tradewind.maths.broker_slot import Floats, Ints, Slot
+from tradewind.maths.highs import Entry, Program, quiet_solver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,37 +26,6 @@ class Proof:
     servers: tuple[Ints, ...]
 
 
-@dataclass(slots=True)
-class _Columns:
-    """Columns and rows of a program as they are written down."""
-
-    cost: list[float] = field(default_factory=list)
-    low: list[float] = field(default_factory=list)
-    high: list[float] = field(default_factory=list)
-    whole: list[bool] = field(default_factory=list)
-    row_low: list[float] = field(default_factory=list)
-    row_high: list[float] = field(default_factory=list)
-    starts: list[int] = field(default_factory=lambda: [0])
-    index: list[int] = field(default_factory=list)
-    value: list[float] = field(default_factory=list)
-
-    def new(self, cost: float, high: float, whole: bool = False) -> int:
-        """A column in [0, high]; its number."""
-        self.cost.append(cost)
-        self.low.append(0.0)
-        self.high.append(high)
-        self.whole.append(whole)
-        return len(self.cost) - 1
-
-    def row(self, low: float, high: float, entries: Sequence[tuple[int, float]]) -> None:
-        """low <= sum value * column <= high."""
-        self.row_low.append(low)
-        self.row_high.append(high)
-        self.index += [column for column, _ in entries]
-        self.value += [value for _, value in entries]
-        self.starts.append(len(self.index))
-
-
 @dataclass(frozen=True, slots=True)
 class _Job:
     """Columns of one job in one slot: workers y, server s, presence v, each (R,); its spend as (column, list USD)."""
@@ -64,29 +33,31 @@ class _Job:
     y: Ints
     s: Ints
     v: Ints
-    spend: list[tuple[int, float]]
+    spend: list[Entry]
 
 
-def _job(out: _Columns, slot: Slot, i: int) -> _Job:
+def _job(out: Program, slot: Slot, i: int) -> _Job:
     """Columns and rows of job i alone: (8a), (8b), (8f), (8g) tightened, traffic to the server."""
     inf = float("inf")
     need = int(slot.needed[i])
     sites = slot.shape[1]
     ok = slot.worker_ok[i]
-    y = np.array([out.new(0.0, need if ok[r] else 0, True) for r in range(sites)])
-    s = np.array([out.new(0.0, 1.0 if slot.server_ok[i, r] else 0.0, True) for r in range(sites)])
-    v = np.array([out.new(0.0, 1.0, True) for _ in range(sites)])
+    y = np.array([out.column(0.0, need if ok[r] else 0, whole=True) for r in range(sites)])
+    s = np.array([out.column(0.0, 1.0 if slot.server_ok[i, r] else 0.0, whole=True) for r in range(sites)])
+    v = np.array([out.column(0.0, 1.0, whole=True) for _ in range(sites)])
     out.row(1.0, 1.0, [(c, 1.0) for c in s])
     most = float(slot.most_workers[i]) if slot.most_workers[i] >= 0 else inf
     out.row(float(need), most, [(c, 1.0) for c in y])
     listed = slot.tiers.usd[:, :, 0]
     spend = list(zip(y.tolist(), (listed @ slot.worker[i]).tolist(), strict=True))
     spend += zip(s.tolist(), (listed @ slot.server[i]).tolist(), strict=True)
-    into: list[list[tuple[int, float]]] = [[] for _ in range(sites)]
+    into: list[list[Entry]] = [[] for _ in range(sites)]
     chunk = float(slot.chunk[i])  # data in chunks: bytes would leave the program badly scaled
     for r in np.flatnonzero(slot.data[i] > 0.0).tolist():
         amount = float(slot.data[i, r]) / chunk
-        flow = [out.new(float(slot.move_usd[r, q]) * chunk, amount if ok[q] else 0.0) for q in range(sites)]
+        flow = [
+            out.column(float(slot.move_usd[r, q]) * chunk, amount if ok[q] else 0.0) for q in range(sites)
+        ]
         out.row(amount, amount, [(c, 1.0) for c in flow])
         spend += [(c, out.cost[c]) for c in flow]
         for q in range(sites):
@@ -101,13 +72,13 @@ def _job(out: _Columns, slot: Slot, i: int) -> _Job:
     return _Job(y, s, v, spend)
 
 
-def _traffic(out: _Columns, slot: Slot, i: int, y: Ints, s: Ints) -> list[int]:
+def _traffic(out: Program, slot: Slot, i: int, y: Ints, s: Ints) -> list[int]:
     """g_rr' >= 0 connections with sum over r' = y_r and g_rr' <= N s_r': every worker talks to the one server."""
     need = float(slot.needed[i])
     sites = slot.shape[1]
     found: list[int] = []
     for r in range(sites) if need else ():
-        g = [out.new(float(slot.traffic[i] * slot.talk_usd[r, q]), need) for q in range(sites)]
+        g = [out.column(float(slot.traffic[i] * slot.talk_usd[r, q]), need) for q in range(sites)]
         found += g
         out.row(0.0, 0.0, [(int(y[r]), -1.0), *((c, 1.0) for c in g)])
         for q in range(sites):
@@ -115,7 +86,7 @@ def _traffic(out: _Columns, slot: Slot, i: int, y: Ints, s: Ints) -> list[int]:
     return found
 
 
-def _rent(out: _Columns, slot: Slot, jobs: Sequence[_Job]) -> None:
+def _rent(out: Program, slot: Slot, jobs: Sequence[_Job]) -> None:
     """Pooled usage split over tiers, one of which is reached: u_t whole, usage in tier t at most H u_t."""
     inf = float("inf")
     _, sites, kinds = slot.shape
@@ -130,9 +101,9 @@ def _rent(out: _Columns, slot: Slot, jobs: Sequence[_Job]) -> None:
             if not used:
                 continue
             tiers = [t for t in range(price.usd.shape[2]) if t == 0 or price.start[r, k, t] < most]
-            part = [out.new(float(price.usd[r, k, t]), inf) for t in tiers]
+            part = [out.column(float(price.usd[r, k, t]), inf) for t in tiers]
             out.row(0.0, 0.0, [(c, 1.0) for c in part] + used)
-            reached = [out.new(float(price.intercept[r, k, t]), 1.0, len(tiers) > 1) for t in tiers]
+            reached = [out.column(float(price.intercept[r, k, t]), 1.0, whole=len(tiers) > 1) for t in tiers]
             out.row(-inf, 1.0, [(c, 1.0) for c in reached])
             for c, u in zip(part, reached, strict=True):
                 out.row(-inf, 0.0, [(c, 1.0), (u, -most)])
@@ -154,7 +125,7 @@ def solve_exactly(
     ``follows[t]`` (I_t,): the index of each job of slot t in slot t - 1, or -1 when it is new; a new job starts
     from ``slots[t].deployed``, and so do the jobs of the first slot.
     """
-    out = _Columns()
+    out = Program()
     inf = float("inf")
     jobs: list[list[_Job]] = []
     for t, slot in enumerate(slots):
@@ -167,7 +138,7 @@ def solve_exactly(
                     out.cost[job.v[r]] = 0.0 if slot.deployed[i, r] else float(slot.deploy_usd[i])
                     job.spend.append((int(job.v[r]), out.cost[job.v[r]]))
                 else:
-                    z = out.new(float(slot.deploy_usd[i]), 1.0)
+                    z = out.column(float(slot.deploy_usd[i]), 1.0)
                     job.spend.append((z, float(slot.deploy_usd[i])))
                     out.row(0.0, inf, [(z, 1.0), (int(job.v[r]), -1.0), (int(jobs[t - 1][last].v[r]), 1.0)])
         jobs.append(mine)
@@ -182,7 +153,7 @@ def relaxed_horizon(slots: Sequence[Slot], follows: Sequence[Ints]) -> float:
     Rent at the chord of each slot, (8g) as (N + 1) v >= y + s, (8i) and (8j) as printed; all variables continuous. It
     separates per job, but is solved in one go.
     """
-    out = _Columns()
+    out = Program()
     inf = float("inf")
     last: list[Ints] = []
     for t, slot in enumerate(slots):
@@ -197,33 +168,33 @@ def relaxed_horizon(slots: Sequence[Slot], follows: Sequence[Ints]) -> float:
                 if before < 0:
                     out.cost[v[r]] = float(slot.deploy_usd[i])
                 else:
-                    z = out.new(float(slot.deploy_usd[i]), inf)
+                    z = out.column(float(slot.deploy_usd[i]), inf)
                     out.row(0.0, inf, [(z, 1.0), (int(v[r]), -1.0), (int(last[before][r]), 1.0)])
             now.append(v)
         last = now
     return _run(out, [], 1, 1e-6).cost
 
 
-def _relaxed_job(out: _Columns, slot: Slot, i: int, price: Floats) -> tuple[Ints, Ints, Ints]:
+def _relaxed_job(out: Program, slot: Slot, i: int, price: Floats) -> tuple[Ints, Ints, Ints]:
     """Columns y, s, v (R,) of one job in the relaxation, with (8a), (8b), (8f), (8i), (8j)."""
     inf, sites = float("inf"), slot.shape[1]
     need, chunk = float(slot.needed[i]), float(slot.chunk[i])
     wage, serve = price @ slot.worker[i], price @ slot.server[i]
-    y = np.array([out.new(float(wage[r]), inf) for r in range(sites)])
-    s = np.array([out.new(float(serve[r]), 1.0) for r in range(sites)])
-    v = np.array([out.new(0.0, 1.0) for _ in range(sites)])
+    y = np.array([out.column(float(wage[r]), inf) for r in range(sites)])
+    s = np.array([out.column(float(serve[r]), 1.0) for r in range(sites)])
+    v = np.array([out.column(0.0, 1.0) for _ in range(sites)])
     out.row(1.0, 1.0, [(int(c), 1.0) for c in s])
-    into: list[list[tuple[int, float]]] = [[] for _ in range(sites)]
+    into: list[list[Entry]] = [[] for _ in range(sites)]
     for r in np.flatnonzero(slot.data[i] > 0.0).tolist():
         amount = float(slot.data[i, r]) / chunk
-        flow = [out.new(float(slot.move_usd[r, q]) * chunk, amount) for q in range(sites)]
+        flow = [out.column(float(slot.move_usd[r, q]) * chunk, amount) for q in range(sites)]
         out.row(amount, amount, [(c, 1.0) for c in flow])
         for q in range(sites):
             into[q].append((flow[q], -1.0))
-    linked: list[list[tuple[int, float]]] = [[] for _ in range(sites)]
+    linked: list[list[Entry]] = [[] for _ in range(sites)]
     for r in range(sites):
         out.row(0.0, inf, [(int(y[r]), 1.0), *into[r]])
-        g = [out.new(float(slot.traffic[i] * slot.talk_usd[r, q]), inf) for q in range(sites)]
+        g = [out.column(float(slot.traffic[i] * slot.talk_usd[r, q]), inf) for q in range(sites)]
         out.row(0.0, 0.0, [(int(y[r]), -1.0), *((c, 1.0) for c in g)])
         for q in range(sites):
             linked[q].append((g[q], 1.0))
@@ -232,34 +203,16 @@ def _relaxed_job(out: _Columns, slot: Slot, i: int, price: Floats) -> tuple[Ints
     return y, s, v
 
 
-def _run(out: _Columns, jobs: Sequence[Sequence[_Job]], nodes: int, gap: float) -> Proof:
+def _run(out: Program, jobs: Sequence[Sequence[_Job]], nodes: int, gap: float) -> Proof:
     """Hand the program to HiGHS and read the plan back."""
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(out.cost), len(out.row_low)
-    lp.col_cost_, lp.col_lower_, lp.col_upper_ = np.array(out.cost), np.array(out.low), np.array(out.high)
-    lp.row_lower_, lp.row_upper_ = np.array(out.row_low), np.array(out.row_high)
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.array(out.starts, dtype=np.int32)
-    lp.a_matrix_.index_ = np.array(out.index, dtype=np.int32)
-    lp.a_matrix_.value_ = np.array(out.value)
-    kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
-    lp.integrality_ = [kinds[whole] for whole in out.whole]
-    model = highspy.Highs()
-    for name, value in (("output_flag", False), ("threads", 1), ("random_seed", 1), ("mip_max_nodes", nodes)):
-        model.setOptionValue(name, value)
-    model.setOptionValue("mip_rel_gap", gap)
-    model.passModel(lp)
-    model.run()
-    info, x = model.getInfo(), np.array(model.getSolution().col_value)
-    done = model.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    if not model.getSolution().value_valid:
-        return Proof(
-            optimal=False, cost=float("inf"), bound=float(info.mip_dual_bound), workers=(), servers=()
-        )
+    answer = out.solve(quiet_solver(mip_max_nodes=nodes, mip_rel_gap=gap))
+    if not answer.columns.size:
+        return Proof(optimal=False, cost=answer.value, bound=answer.bound, workers=(), servers=())
+    x = answer.columns
     return Proof(
-        optimal=done,
-        cost=float(info.objective_function_value),
-        bound=float(info.mip_dual_bound),
+        optimal=answer.optimal,
+        cost=answer.value,
+        bound=answer.bound,
         workers=tuple(np.array([np.rint(x[job.y]) for job in mine]).astype(np.int64) for mine in jobs),
         servers=tuple(np.array([int(np.argmax(x[job.s])) for job in mine]) for mine in jobs),
     )

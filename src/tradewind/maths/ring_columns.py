@@ -16,10 +16,9 @@ from dataclasses import dataclass
 import highspy
 import numpy as np
 
+from tradewind.maths.highs import INFINITY, quiet_solver
 from tradewind.maths.ring_price import price_jobs
 from tradewind.maths.ring_slot import Floats, Ints, Prices, Rings, Slot, no_rings
-
-INFINITY = highspy.kHighsInf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +63,7 @@ class Master:
         self.columns: list[tuple[Ints, Ints]] = []
         self.job: list[int] = []
         self.known: set[tuple[int, bytes, bytes]] = set()
-        self.solver = h = highspy.Highs()
-        for option, value in (
-            ("output_flag", False), ("threads", 1), ("random_seed", 7), ("presolve", "off"),
-            ("solver", "simplex"), ("simplex_strategy", 4),
-        ):  # fmt: skip
-            h.setOptionValue(option, value)
+        self.solver = h = quiet_solver(seed=7, presolve="off", solver="simplex", simplex_strategy=4)
         count = slot.jobs + len(self.capacity)
         h.addRows(
             count, np.full(count, -INFINITY), np.ones(count), 0, np.zeros(count, np.int32), np.empty(0, np.int32),

@@ -15,11 +15,10 @@ from dataclasses import dataclass, replace
 import highspy
 import numpy as np
 
+from tradewind.maths.highs import INFINITY, quiet_solver
 from tradewind.maths.ring_columns import Relaxed, relax
 from tradewind.maths.ring_pack import book, clear, facts_of, left_of, rings_of
 from tradewind.maths.ring_slot import Floats, Ints, Rings, Slot, excess, no_rings, worth
-
-INFINITY = highspy.kHighsInf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +36,7 @@ class Rounded:
 
 def ring_sizes(slot: Slot) -> Ints:
     """(I,) κ_i = argmax π_iκ χ_iκ over the LP relaxation of (12); 0 where no ring is selected."""
-    h = highspy.Highs()
-    for option, value in (("output_flag", False), ("threads", 1), ("random_seed", 7)):
-        h.setOptionValue(option, value)
+    h = quiet_solver(seed=7)
     jobs, resources = slot.need.shape
     total = slot.room.sum(0).astype(np.float64)
     count = jobs + resources

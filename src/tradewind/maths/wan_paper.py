@@ -9,6 +9,7 @@ import highspy
 import numpy as np
 
 from tradewind.maths.columns import Pool
+from tradewind.maths.highs import quiet_solver
 from tradewind.maths.paths import Floats, Ints, simple_paths
 from tradewind.maths.wan_problem import Gather, Routing, sinks_that_reach_all, time_of
 
@@ -60,9 +61,7 @@ def problem_4(problem: Gather, pool: Pool) -> tuple[float, Floats]:
     lp.a_matrix_.start_ = np.array(starts, dtype=np.int32)
     lp.a_matrix_.index_ = np.array(index, dtype=np.int32)
     lp.a_matrix_.value_ = np.array(value)
-    solver = highspy.Highs()
-    for option, setting in (("output_flag", False), ("threads", 1), ("random_seed", 7)):
-        solver.setOptionValue(option, setting)
+    solver = quiet_solver(seed=7)
     solver.passModel(lp)
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import highspy
 import numpy as np
 
+from tradewind.maths.highs import INFINITY, quiet_solver
 from tradewind.maths.ring_bound import possible
 from tradewind.maths.ring_exact import Proof, solve_exactly
 from tradewind.maths.ring_fabric import read_fabric, slot_of, whole_capacity
@@ -27,7 +28,6 @@ from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import MICRO
 
-INFINITY = highspy.kHighsInf
 SHRINKING = ("node_down", "node_up", "link_down", "link_up", "price", "egress")
 
 
@@ -96,9 +96,7 @@ def horizon(scenario: Scenario, most: Ints) -> float:
     lengths = np.diff(np.append(starts, setup.slots)).astype(np.float64)
     at = np.searchsorted(starts, begin)
     idle = sum(job.utility.value(0.0) for job in jobs if job.utility is not None)
-    h = highspy.Highs()
-    for option, value in (("output_flag", False), ("threads", 1), ("random_seed", 7)):
-        h.setOptionValue(option, value)
+    h = quiet_solver(seed=7)
     resources = np.flatnonzero(whole < 1e17)
     count = len(jobs) + len(starts) * len(resources)
     upper = np.zeros(count)
