@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.maths.ring_home import recall
+from tradewind.maths.ring_improve import improve
 from tradewind.maths.ring_pack import (
     book,
     clear,
     facts_of,
     grow,
-    improve,
     left_of,
     look,
     prices_of,
@@ -148,6 +149,15 @@ class Bench:
             book(drawn, left, mine, i, -1)
             look(drawn, left, self.prices, self.scratch, self.window, i)
             settle(drawn, left, mine, self.scratch, self.window, i, int(rings.size[i]))
+        return Rings(server=mine[0], workers=mine[1], size=mine[2])
+
+    def recall(
+        self, rings: Rings, before: Rings, *, rounds: int, floor: float, lost: float, seed: int
+    ) -> Rings:
+        """Rings that moved called back to the servers of `before`, as many as leave a score of `floor`."""
+        mine, left = self.booked(rings)
+        facts = facts_of(self.slot, before.server, self.facts[6])
+        recall(facts, left, mine, self.prices, self.weight, rounds, floor, lost, seed)
         return Rings(server=mine[0], workers=mine[1], size=mine[2])
 
     def moved_gain(self, before: Rings, rings: Rings) -> float:

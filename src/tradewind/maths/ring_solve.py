@@ -57,12 +57,14 @@ def solve(slot: Slot, effort: Effort, *, before: Rings | None = None, seed: int 
     bench = Bench(slot, None if before is None else before.server, 0.0 if before is None else stay)
     bound, proof = knapsack(slot), "knapsack"
     best = bench.start(top, effort.enough * bound)
+    seen = worth(slot, best)
     if before is not None:
         best = _kept(bench, before, best, effort, seed)
     value = worth(slot, best)
     if value >= effort.enough * bound or not effort.rounds:
-        best = best if before is None else bench.go_home(best, before)
-        return Answer(rings=best, value=value, bound=bound, proof=proof)
+        if before is not None:
+            best = _called(bench, before, best, max(seen, value), effort, seed)
+        return Answer(rings=best, value=worth(slot, best), bound=bound, proof=proof)
     if slot.servers <= FULL_LP or slot.open.size:
         found = relax(slot, [best], gap=max(1e-4, (1.0 - effort.enough) / 4), known=bound)
         limit, prices, how = found.bound, (found.prices, found.hope), "configuration LP"
@@ -79,8 +81,18 @@ def solve(slot: Slot, effort: Effort, *, before: Rings | None = None, seed: int 
         better = bench.repair(start, prices, effort.rounds, heat, goal, seed + 7919 * again)
         if worth(slot, better) > value:
             best, value = better, worth(slot, better)
-    best = best if before is None else bench.go_home(best, before)
+    if before is not None:
+        best = _called(bench, before, best, max(seen, value), effort, seed)
+        value = worth(slot, best)
     return Answer(rings=best, value=value, bound=max(bound, value), proof=proof)
+
+
+def _called(bench: Bench, before: Rings, best: Rings, seen: float, effort: Effort, seed: int) -> Rings:
+    """`best` with as many rings as possible back where they were; a share 1 - enough of the worth may go for it."""
+    home = bench.go_home(best, before)
+    lost = effort.moving * bench.moved_gain(before, home)
+    floor = min(effort.enough * seen, worth(bench.slot, home)) - lost
+    return bench.recall(home, before, rounds=effort.rounds, floor=floor, lost=effort.moving, seed=seed)
 
 
 def _kept(bench: Bench, before: Rings, best: Rings, effort: Effort, seed: int) -> Rings:
