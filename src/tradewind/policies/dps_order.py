@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -77,7 +78,7 @@ class Catalogue:
         return total, np.array(rows)
 
 
-class Seller:
+class Seller(ABC):
     """Answers requests one by one. A subclass sets the price and learns; it never sees a budget."""
 
     def __init__(self, setup: Setup, placement: str, seed: int) -> None:
@@ -90,9 +91,9 @@ class Seller:
         self._again: list[int] = []
 
     # ------------------------------------------------------------------ what a subclass does
+    @abstractmethod
     def price(self, order: Order) -> tuple[float, str]:
         """What to ask for the whole bundle and why; a negative number: do not sell."""
-        raise NotImplementedError
 
     def unit_prices(self, order: Order, payment: float) -> tuple[float, float]:
         """The payment as prices of one worker and one parameter server."""
@@ -100,19 +101,22 @@ class Seller:
         return both, both
 
     def heard(self, order: Order, yes: bool) -> None:
-        """The customer's answer."""
+        """The customer's answer; sellers that do not learn let it pass, like the two below."""
+        del order, yes
 
     def passed(self, order: Order) -> None:
         """There was no room, so no price was asked."""
+        del order
 
     def done(self, k: int, m: int, runtime: int) -> None:
         """A job is over and its resources are free."""
+        del k, m, runtime
 
     def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         return {}, {}
 
     def _set_state(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        pass
+        del facts, arrays
 
     # ------------------------------------------------------------------ the market
     def quote(self, view: View, job: Job) -> Quote:

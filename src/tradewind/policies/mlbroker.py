@@ -22,8 +22,8 @@ from tradewind.maths.broker_slot import Floats, Ints, Slot
 from tradewind.model.errors import InputError
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
-from tradewind.model.spec import Param, Spec
-from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WEIGHTS, WORKS, Broker
+from tradewind.model.spec import Param
+from tradewind.policies.mlbroker_slots import WEIGHTS, Broker, broker_spec
 
 
 class TierSearch:
@@ -68,16 +68,10 @@ def _mlbroker(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator)
     return Broker(setup, search, Weights.read(params), egress_tiers=True)
 
 
-MLBROKER = Spec(
+MLBROKER = broker_spec(
     name="mlbroker",
     summary="Pools all jobs of a slot for volume discounts: exact plans per job, tier-triggering search",
     factory=_mlbroker,
-    works=WORKS,
-    architectures=ARCHITECTURES,
-    objectives=frozenset(("cost_usd",)),
-    triggers=TRIGGERS,
-    needs=NEEDS,
-    keeps_caps=True,
     params={
         "deploy_weight": Param(
             default=0.5,
@@ -93,5 +87,4 @@ MLBROKER = Spec(
         ),
         **WEIGHTS,
     },
-    system="mlbroker",
 )

@@ -17,9 +17,9 @@ from tradewind.maths.broker_sites import Weights
 from tradewind.maths.broker_slot import Floats, Ints, Slot
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
-from tradewind.model.spec import Param, Spec
+from tradewind.model.spec import Param
 from tradewind.policies.mlbroker_limits import within_limits
-from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WEIGHTS, WORKS, Broker
+from tradewind.policies.mlbroker_slots import WEIGHTS, Broker, broker_spec
 
 Rounding = Callable[[Slot, Floats, Floats, np.random.Generator], tuple[Ints, Ints]]
 ROUNDINGS: dict[str, Rounding] = {
@@ -61,16 +61,10 @@ def _paper(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) ->
     return Broker(setup, Pipeline(float(params["eps"]), rounding, rng), Weights.read(params))
 
 
-MLBROKER_PAPER = Spec(
+MLBROKER_PAPER = broker_spec(
     name="mlbroker-paper",
     summary="The mlBroker paper's pipeline: regularised fractional step, dependent rounding, transport",
     factory=_paper,
-    works=WORKS,
-    architectures=ARCHITECTURES,
-    objectives=frozenset(("cost_usd",)),
-    triggers=TRIGGERS,
-    needs=NEEDS,
-    keeps_caps=True,
     params={
         "eps": Param(default=0.01, doc="epsilon of the regulariser"),
         "rounding": Param(
@@ -80,5 +74,4 @@ MLBROKER_PAPER = Spec(
         ),
         **WEIGHTS,
     },
-    system="mlbroker",
 )

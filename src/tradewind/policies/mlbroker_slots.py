@@ -7,7 +7,7 @@ resources in units; prices in USD per unit and slot.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -22,15 +22,10 @@ from tradewind.maths.transport import transport
 from tradewind.model.decision import NOTHING, Decision, Flow, Plan, Step, Verdict
 from tradewind.model.job import Job, Stream
 from tradewind.model.setup import Setup
-from tradewind.model.spec import EVERY_SLOT, Need, Param, Trigger
+from tradewind.model.spec import EVERY_SLOT, Factory, Param, Spec
 from tradewind.model.units import MILLI, UNLIMITED
 from tradewind.model.view import View
 from tradewind.policies.mlbroker_caps import Caps, cheapest, members, pinned_slot, with_cheapest
-
-WORKS = frozenset(("stream",))
-ARCHITECTURES = frozenset(("ps",))
-NEEDS: frozenset[Need] = frozenset(("concave tariff",))
-TRIGGERS: frozenset[Trigger] = EVERY_SLOT
 
 WEIGHTS = {
     "weight_transfer": Param(default=1.0, doc="weight of the data transfer cost C1 in the decision"),
@@ -269,3 +264,20 @@ class Broker:
 def _newest(jobs: Sequence[Job], usd: Floats, tenant: str, reason: str) -> Verdict:
     """The tenant's newest job that costs anything is turned away."""
     return Verdict(jobs[max(i for i in members(jobs)[tenant] if usd[i] > 0.0)].index, reason)
+
+
+def broker_spec(name: str, summary: str, factory: Factory, params: Mapping[str, Param] | None = None) -> Spec:
+    """A catalogue line of a brokerage policy: streams with parameter servers, at prices that fall with volume."""
+    return Spec(
+        name=name,
+        summary=summary,
+        factory=factory,
+        works=frozenset(("stream",)),
+        architectures=frozenset(("ps",)),
+        objectives=frozenset(("cost_usd",)),
+        triggers=EVERY_SLOT,
+        needs=frozenset(("concave tariff",)),
+        params=dict(params or {}),
+        keeps_caps=True,
+        system="mlbroker",
+    )

@@ -11,7 +11,7 @@ from tradewind.maths.broker_slot import Ints, Slot
 from tradewind.model.job import Job
 from tradewind.model.spec import Spec
 from tradewind.policies.mlbroker_limits import within_limits
-from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WORKS, Broker
+from tradewind.policies.mlbroker_slots import Broker, broker_spec
 
 Plans = Callable[[Slot], tuple[Ints, Ints]]
 """A slot -> workers per job and site (I, R), server's site per job (I,)."""
@@ -35,18 +35,7 @@ class Alone:
 
 
 def _spec(name: str, summary: str, plans: Plans) -> Spec:
-    return Spec(
-        name=name,
-        summary=summary,
-        factory=lambda setup, params, rng: Broker(setup, Alone(plans), Weights()),
-        works=WORKS,
-        architectures=ARCHITECTURES,
-        objectives=frozenset(("cost_usd",)),
-        triggers=TRIGGERS,
-        needs=NEEDS,
-        keeps_caps=True,
-        system="mlbroker",
-    )
+    return broker_spec(name, summary, lambda setup, params, rng: Broker(setup, Alone(plans), Weights()))
 
 
 CENTRAL = _spec(

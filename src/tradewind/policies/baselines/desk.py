@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from typing import Any, cast
 
 from tradewind.model.decision import Plan, Step, Verdict
@@ -16,7 +17,7 @@ CAPACITY = ("capacity", "node_down", "node_up")
 """Changes that concern room."""
 
 
-class Desk:
+class Desk(ABC):
     """Keeps room and jobs in step with the events; a scheduler fills in the queues.
 
     cluster  room on the hosts
@@ -30,16 +31,17 @@ class Desk:
         self._through: set[int] = set()
 
     # ------------------------------------------------------------------ for schedulers to fill in
+    @abstractmethod
     def enter(self, job: int, shape: Shape, facts: Job) -> None:
         """A job that can run came."""
-        raise NotImplementedError
 
     def leave(self, job: int) -> None:
-        """A job finished (its room may stay taken a moment longer)."""
+        """A job finished (its room may stay taken a moment longer). Queues of waiting jobs need not hear of it."""
+        del job
 
+    @abstractmethod
     def back(self, job: int, shape: Shape, kept: int) -> None:
         """A running job lost its place: a node failed or shrank. kept: work that is not lost."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------ what happened
     def hear(self, view: View) -> list[Verdict]:
@@ -96,11 +98,13 @@ class Desk:
         self._through = set(data["through"])
         self._restore_queues(data["queues"], shapes)
 
+    @abstractmethod
     def _save_queues(self) -> Any:
-        raise NotImplementedError
+        """The scheduler's own part of the state, fit for JSON."""
 
+    @abstractmethod
     def _restore_queues(self, data: Any, shapes: list[Shape]) -> None:
-        raise NotImplementedError
+        """Takes in what `_save_queues` gave."""
 
 
 def start(now_us: int, job: int, place: Place) -> Plan:

@@ -12,9 +12,8 @@ from tradewind.maths.broker_sites import Weights
 from tradewind.maths.broker_slot import Ints, Slot
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
-from tradewind.model.spec import Spec
 from tradewind.policies.mlbroker_limits import within_limits
-from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WORKS, Broker
+from tradewind.policies.mlbroker_slots import Broker, broker_spec
 
 
 class Local:
@@ -38,15 +37,8 @@ def _local(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) ->
     return Broker(setup, Local(rng), Weights())
 
 
-LOCAL = Spec(
+LOCAL = broker_spec(
     name="local",
     summary="Data is processed where it lies, the parameter server at a random site",
     factory=_local,
-    works=WORKS,
-    architectures=ARCHITECTURES,
-    objectives=frozenset(("cost_usd",)),
-    triggers=TRIGGERS,
-    needs=NEEDS,
-    keeps_caps=True,
-    system="mlbroker",
 )

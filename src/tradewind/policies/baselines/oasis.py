@@ -18,9 +18,8 @@ from tradewind.maths.broker_sites import Weights
 from tradewind.maths.broker_slot import Floats, Ints, Slot
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
-from tradewind.model.spec import Spec
 from tradewind.policies.mlbroker_limits import within_limits
-from tradewind.policies.mlbroker_slots import ARCHITECTURES, NEEDS, TRIGGERS, WORKS, Broker
+from tradewind.policies.mlbroker_slots import Broker, broker_spec
 
 
 class Oasis:
@@ -48,15 +47,8 @@ def _oasis(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) ->
     return Broker(setup, Oasis(), Weights())
 
 
-OASIS = Spec(
+OASIS = broker_spec(
     name="oasis",
     summary="Each job takes the cheapest resources at current unit prices, blind to data and traffic",
     factory=_oasis,
-    works=WORKS,
-    architectures=ARCHITECTURES,
-    objectives=frozenset(("cost_usd",)),
-    triggers=TRIGGERS,
-    needs=NEEDS,
-    keeps_caps=True,
-    system="mlbroker",
 )

@@ -5,6 +5,7 @@ The queues live in arrays and are kept in order by compiled kernels that name on
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -145,11 +146,13 @@ class Preemptive(Desk):
         self._running, self._in_use = data["running"], data["in_use"]
         self._restore_lines(data["lines"])
 
+    @abstractmethod
     def _save_lines(self) -> Any:
-        raise NotImplementedError
+        """The order's own part of the state, fit for JSON."""
 
+    @abstractmethod
     def _restore_lines(self, data: Any) -> None:
-        raise NotImplementedError
+        """Takes in what `_save_lines` gave."""
 
 
 class Shortest(Preemptive):
