@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tradewind.control.intervals import taken_offers
+from tradewind.maths.auction_bound import Effort
 from tradewind.optimum.eris import FEW, bound, exact, pooled_bound
 from tradewind.policies import find
 from tradewind.studies.eris_lies import KINDS, market, payoffs, tell, tiny
@@ -57,14 +58,36 @@ def test_bound_is_above_the_optimum_and_the_optimum_above_every_policy() -> None
             assert simulate(scenario, find(name)).value <= best.value + 1e-6
 
 
+def test_bound_is_close_to_the_optimum_of_random_tiny_markets_and_never_below() -> None:
+    tight, loose = [], []
+    for seed in range(12):
+        scenario = tiny(
+            seed,
+            sites=2,
+            jobs=4,
+            slots=5,
+            last_arrival=1,
+            chunks_per_worker=(40.0, 25.5, 60.0)[seed % 3],
+            gpu=1.0,
+            bandwidth_gb=(0.1, 0.3, 1.0, 20.0)[seed % 4],
+        )
+        best = exact(scenario)
+        assert best.optimal
+        tight.append(best.value / pooled_bound(scenario).bound)
+        loose.append(best.value / pooled_bound(scenario, Effort(rounds=60)).bound)
+    assert max(tight) <= 1 + 1e-9
+    assert np.mean(tight) >= 0.99
+    assert np.mean(loose) < 0.98  # what the cuts are for
+
+
 def test_fewer_rounds_leave_a_weaker_bound_that_is_as_true() -> None:
     weaker = 0
     for seed in range(6):
         scenario = tiny(seed, sites=2, jobs=12, gpu=1.0)
         whole = pooled_bound(scenario)
         assert whole.bound >= whole.master * (1 - 1e-9)  # the LP's own value, from the other side
-        for rounds in (1, FEW):
-            few = pooled_bound(scenario, rounds).bound
+        for effort in (Effort(rounds=1), FEW):
+            few = pooled_bound(scenario, effort).bound
             assert few >= whole.bound
             weaker += few > whole.bound * 1.001
         assert simulate(scenario, find("eris-preemptive")).value <= whole.bound

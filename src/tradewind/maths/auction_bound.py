@@ -1,91 +1,29 @@
-"""What no scheduler of Eris's market can exceed: a configuration LP over pooled sites, by column generation.
+"""What no scheduler of Eris's market can exceed: a configuration LP over pooled sites, by column generation and cuts.
 
 Columns are whole schedules of a job. They are priced by a relaxation, so that the bound stays true: sites are pooled
 per slot, data may lie anywhere, and of n workers only those beyond the most that fit beside one server use bandwidth.
-For prices y >= 0 every feasible solution is worth at most  sum_i mu_i(y) + sum y * capacity  (the Lagrangian value);
-the least over all rounds is the bound, wherever the rounds are cut off.
+Cuts (auction_cuts.py) hold for all whole schedules. For prices y >= 0 of capacity and z >= 0 of cuts every feasible
+solution is worth at most  sum_i mu_i(y, z) + sum y * capacity + sum z * limit  (the Lagrangian value, computed here
+and not by the LP solver); the least over all rounds is the bound, wherever the rounds are cut off.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import highspy
 import numpy as np
-from numba import njit
 
+from tradewind.maths.auction_column import Pooled, best_column
+from tradewind.maths.auction_cuts import Cut, violated
 from tradewind.maths.auction_slot import Floats, Ints
 
 SMOOTH = 0.7
 """Share of the best prices so far in the prices that are tried next (Wentges)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pooled:
-    """A job over pooled sites.
-
-    use (K + 1,): what a worker takes of each pooled resource, in units, and GB of traffic where it is remote;
-    server (K,); beside: workers that fit beside the server; widest: workers in a slot; units to train (workers);
-    worth (T,): utility of completing in each slot, 0 before the first
-    """
-
-    use: Floats
-    server: Floats
-    beside: int
-    widest: int
-    units: int
-    start: int
-    worth: Floats
-
-
-@njit(cache=True)
-def best_column(
-    price: Floats,
-    use: Floats,
-    server: Floats,
-    beside: int,
-    widest: int,
-    units: int,
-    start: int,
-    worth: Floats,
-) -> tuple[float, int, Ints]:
-    """Largest worth minus cost (0: none), its completion slot (-1: none) and the workers per slot (T,).
-
-    price (T, K + 1) USD per unit and slot, the last per GB of traffic.
-    """
-    horizon, kinds = price.shape[0], len(server)
-    value = np.full((horizon - start + 1, units + 1), np.inf)
-    choice = np.zeros((horizon - start, units + 1), np.int32)
-    value[0, 0] = 0.0
-    best, last, top = 0.0, -1, min(widest, units)
-    curve = np.zeros(top + 1)
-    for t in range(start, horizon):
-        if worth[t] <= best:
-            break
-        each, fixed = 0.0, 0.0
-        for k in range(kinds):
-            each += use[k] * price[t, k]
-            fixed += server[k] * price[t, k]
-        away = use[kinds] * price[t, kinds]
-        for n in range(1, top + 1):
-            curve[n] = fixed + n * each + max(0, n - beside) * away
-        row = t - start
-        for n in range(units + 1):
-            least, take = value[row, n], 0
-            for d in range(1, min(top, n) + 1):
-                total = value[row, n - d] + curve[d]
-                if total < least:
-                    least, take = total, d
-            value[row + 1, n], choice[row, n] = least, take
-        gain = worth[t] - value[row + 1, units]
-        if gain > best:
-            best, last = gain, t
-    workers, n = np.zeros(horizon, np.int64), units
-    for t in range(last, start - 1, -1):
-        workers[t] = choice[t - start, n]
-        n -= workers[t]
-    return best, last, workers
+LITTLE = 1e-4
+"""Share of the bound that a round of cuts must take off for another one to follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,38 +36,104 @@ class PooledBound:
     price: Floats
 
 
-def configuration_bound(
-    jobs: Sequence[Pooled], capacity: Floats, rounds: int, gap: float = 2e-4
-) -> PooledBound:
-    """The bound for pooled capacity (T, K + 1), units per slot and GB; rounds of pricing at most."""
-    master = _Master(capacity, len(jobs))
-    horizon = capacity.shape[0]
-    price = np.zeros(capacity.shape)
-    best, best_price, value = np.inf, price, 0.0
-    for done in range(1, rounds + 1):
-        tried = price if done <= 2 else SMOOTH * best_price + (1 - SMOOTH) * price
-        total, fresh = float((tried * capacity).sum()), 0
-        for i, job in enumerate(jobs):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """rounds of pricing until the gap is closed (a share of the bound), before the first cuts and after each of `cuts`."""
+
+    rounds: int
+    cuts: int = 0
+    gap: float = 2e-4
+
+
+def configuration_bound(jobs: Sequence[Pooled], capacity: Floats, effort: Effort) -> PooledBound:
+    """The bound for pooled capacity (T, K + 1), units per slot and GB."""
+    search = _Search(jobs, capacity)
+    done = search.descend(effort.rounds, effort.gap)
+    for _ in range(effort.cuts if jobs else 0):
+        before = search.best
+        if not search.cut():
+            break
+        done += search.descend(effort.rounds, effort.gap)
+        if before - search.best < LITTLE * before:
+            break
+    return PooledBound(bound=search.best, master=search.value, rounds=done, price=search.best_price[0])
+
+
+_Prices = tuple[Floats, Floats]
+"""USD per unit and slot (T, K + 1), and per unit of each cut."""
+
+
+class _Search:
+    """Prices that fall towards the least Lagrangian value: best, reached at best_price; value of the restricted LP."""
+
+    def __init__(self, jobs: Sequence[Pooled], capacity: Floats) -> None:
+        self._jobs, self._capacity = jobs, capacity
+        self._master = _Master(capacity, len(jobs))
+        self._price: _Prices = (np.zeros(capacity.shape), np.zeros(0))
+        self.best, self.best_price, self.value = np.inf, self._price, 0.0
+        self._steps = 0
+
+    def descend(self, rounds: int, gap: float) -> int:
+        """Prices columns until the LP's own value is as close as `gap`; rounds done."""
+        for done in range(1, rounds + 1):
+            self._steps += 1
+            tried = self._price if self._steps <= 2 else self._between()
+            total = self._round(tried)
+            if total < self.best:
+                self.best, self.best_price = total, tried
+            self.value, self._price = self._master.solve()
+            if self.best - self.value <= gap * self.best:
+                return done
+        return rounds
+
+    def _between(self) -> _Prices:
+        old, new = self.best_price, self._price
+        return SMOOTH * old[0] + (1 - SMOOTH) * new[0], SMOOTH * old[1] + (1 - SMOOTH) * new[1]
+
+    def _round(self, price: _Prices) -> float:
+        """The Lagrangian value at these prices; every job's best schedule joins the LP."""
+        total = float((price[0] * self._capacity).sum())
+        limit, charge = self._master.charges(price[1], len(self._capacity))
+        total += limit
+        for i, job in enumerate(self._jobs):
             gain, last, workers = best_column(
-                tried, job.use, job.server, job.beside, job.widest, job.units, job.start, job.worth
+                price[0],
+                job.use,
+                job.server,
+                job.beside,
+                job.widest,
+                job.units,
+                job.start,
+                job.worth - charge[i],
             )
             total += gain
             if last >= 0:
-                fresh += master.add(i, job, last, workers)
-        if total < best:
-            best, best_price = total, tried
-        value, price = master.solve(horizon)
-        if best - value <= gap * best:
-            break
-    return PooledBound(bound=best, master=value, rounds=done, price=best_price)
+                self._master.add(i, job, last, workers)
+        return total
+
+    def cut(self) -> bool:
+        """Adds the cuts that the LP's solution breaks, of resources that have a price; whether there were any."""
+        scarce = np.flatnonzero(self.best_price[0].max(axis=0) > 1e-9).tolist()
+        shares = self._master.shares(len(self._jobs))
+        cuts = violated(self._jobs, self._capacity, shares, scarce)
+        for cut in cuts:
+            self._master.restrict(cut)
+        self.best_price = (self.best_price[0], np.append(self.best_price[1], np.zeros(len(cuts))))
+        self.value, self._price = self._master.solve()
+        return bool(cuts)
 
 
 class _Master:
-    """The restricted LP: a row per pooled capacity and per job, a column per schedule found."""
+    """The restricted LP: a row per pooled capacity, per job and per cut, a column per schedule found."""
 
     def __init__(self, capacity: Floats, jobs: int) -> None:
-        self._size = capacity.shape
-        self._known: set[tuple[int, bytes]] = set()
+        self._size, self._jobs = capacity.shape, jobs
+        self._known: set[tuple[int, int, bytes]] = set()
+        self._columns: list[tuple[int, int]] = []
+        self._cuts: list[Cut] = []
+        self._rows: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
+        """Rows and factors of the cuts by job and completion slot."""
+        self._share = np.zeros(0)
         self._model = highspy.Highs()
         for key, value in (("output_flag", False), ("threads", 1), ("random_seed", 1)):
             self._model.setOptionValue(key, value)
@@ -138,12 +142,13 @@ class _Master:
         for limit in np.concatenate((capacity.reshape(-1), np.ones(jobs))):
             self._model.addRow(-highspy.kHighsInf, float(limit), 0, none, np.array([]))
 
-    def add(self, number: int, job: Pooled, last: int, workers: Ints) -> int:
+    def add(self, number: int, job: Pooled, last: int, workers: Ints) -> None:
         """Adds a schedule unless it is known."""
-        key = (number, workers.tobytes())
+        key = (number, last, workers.tobytes())
         if key in self._known:
-            return 0
+            return
         self._known.add(key)
+        self._columns.append((number, last))
         kinds = self._size[1]
         index, value = [], []
         for t in np.flatnonzero(workers).tolist():
@@ -154,14 +159,46 @@ class _Master:
                 value.append(float(amounts[k]))
         index.append(self._size[0] * kinds + number)
         value.append(1.0)
+        for row, factor in self._rows[number, last]:
+            index.append(row)
+            value.append(factor)
         column = (np.array(index, dtype=np.int32), np.array(value))
         self._model.addCol(float(job.worth[last]), 0.0, highspy.kHighsInf, len(index), *column)
-        return 1
 
-    def solve(self, horizon: int) -> tuple[float, Floats]:
-        """Value and prices (T, K + 1) of the restricted LP."""
-        self._model.run()
-        dual = np.array(self._model.getSolution().row_dual)[: horizon * self._size[1]]
-        return float(self._model.getInfo().objective_function_value), np.maximum(dual, 0.0).reshape(
-            self._size
+    def restrict(self, cut: Cut) -> None:
+        """Adds a cut."""
+        row = self._size[0] * self._size[1] + self._jobs + len(self._cuts)
+        self._cuts.append(cut)
+        factors = dict(
+            zip(zip(cut.job.tolist(), cut.slot.tolist(), strict=True), cut.factor.tolist(), strict=True)
         )
+        for key, factor in factors.items():
+            self._rows[key].append((row, factor))
+        index = [c for c, key in enumerate(self._columns) if key in factors]
+        value = np.array([factors[self._columns[c]] for c in index])
+        self._model.addRow(-highspy.kHighsInf, cut.limit, len(index), np.array(index, dtype=np.int32), value)
+
+    def charges(self, price: Floats, slots: int) -> tuple[float, Floats]:
+        """What the cuts' limits are worth at these prices, and what completing costs (J, T) because of them."""
+        charge, limit = np.zeros((self._jobs, slots)), 0.0
+        for cut, usd in zip(self._cuts, price.tolist(), strict=True):
+            charge[cut.job, cut.slot] += usd * cut.factor
+            limit += usd * cut.limit
+        return limit, charge
+
+    def shares(self, jobs: int) -> Floats:
+        """Part of each job that is complete in each slot (J, T), as of the last solution."""
+        found = np.zeros((jobs, self._size[0]))
+        for (number, last), share in zip(self._columns, self._share.tolist(), strict=True):
+            found[number, last] += share
+        return found
+
+    def solve(self) -> tuple[float, _Prices]:
+        """Value and prices of the restricted LP."""
+        self._model.run()
+        solution = self._model.getSolution()
+        dual = np.maximum(np.array(solution.row_dual), 0.0)
+        self._share = np.array(solution.col_value)
+        rows = self._size[0] * self._size[1]
+        prices = dual[:rows].reshape(self._size), dual[rows + self._jobs :]
+        return float(self._model.getInfo().objective_function_value), prices

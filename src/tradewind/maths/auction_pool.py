@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tradewind.maths.auction_bound import Pooled, configuration_bound
+from tradewind.maths.auction_bound import Effort, configuration_bound
+from tradewind.maths.auction_column import Pooled
 from tradewind.maths.auction_slot import Floats
 from tradewind.model.job import Dataset, Demand, Job
 from tradewind.model.setup import Setup
@@ -49,20 +50,28 @@ def worth_by_slot(utility: Utility, arrived: int, slots: int) -> Floats:
     return worth
 
 
-def pool(job: Job, hosts: Floats, worth: Floats, start: int) -> Pooled | None:
-    """A job over pooled sites (R, K) that may begin in slot `start`; None where nothing of it fits anywhere."""
+def pool(job: Job, hosts: Floats, worth: Floats, start: int, transfer: int | None = None) -> Pooled | None:
+    """A job over pooled sites (R, K) that may begin in slot `start`; None where nothing of it fits anywhere.
+
+    transfer: bytes per slot, which limit the workers away from the server (None: not looked at).
+    """
     kinds = hosts.shape[1]
     worker, server = demand_vector(job.worker, kinds), demand_vector(job.server, kinds)
     fit, near = _most(hosts, worker), _most(hosts - server, worker)[(hosts >= server).all(axis=1)]
     if not len(near) or fit.sum() < 1:
         return None
-    work = job.work
+    work, traffic = job.work, job.traffic_bytes_per_worker_slot
     assert isinstance(work, Dataset)
+    beside, widest = int(min(near.max(), 1e9)), int(min(fit.sum(), job.workers_max))
+    if transfer is not None and traffic > 0:
+        widest = min(widest, beside + transfer // traffic)
+    if widest < 1:
+        return None
     return Pooled(
-        use=np.append(worker / MILLI, job.traffic_bytes_per_worker_slot / GB),
+        use=np.append(worker / MILLI, traffic / GB),
         server=server / MILLI,
-        beside=int(min(near.max(), 1e9)),
-        widest=int(min(fit.sum(), job.workers_max)),
+        beside=beside,
+        widest=widest,
         units=math.ceil(work.total * 1000 * work.epochs / work.chunk_epochs_per_worker_slot_milli),
         start=start,
         worth=worth,
@@ -93,7 +102,8 @@ def scarcity_prices(setup: Setup, jobs: Sequence[Job], slots: int, busy: int, ro
             found.append(each)
     if not found:
         return np.zeros((busy, hosts.shape[1] + 1))
-    return configuration_bound(found, pooled_capacity(setup, slots), rounds, 5e-3).price[:busy]
+    effort = Effort(rounds=rounds, gap=5e-3)
+    return configuration_bound(found, pooled_capacity(setup, slots), effort).price[:busy]
 
 
 def reserve_prices(prices: Floats) -> Floats:

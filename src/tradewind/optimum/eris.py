@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tradewind.maths.auction_bound import PooledBound, configuration_bound
+from tradewind.maths.auction_bound import Effort, PooledBound, configuration_bound
 from tradewind.maths.auction_milp import Bidder, Proof, solve
 from tradewind.maths.auction_oracle import Market, Task
 from tradewind.maths.auction_pool import demand_vector, host_capacity, pool, pooled_capacity, worth_by_slot
@@ -13,8 +13,8 @@ from tradewind.model.job import Dataset, Job
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
 
-ROUNDS, FEW, LARGE = 60, 6, 2000
-"""Rounds of column generation; beyond LARGE jobs only FEW, which leaves a weaker bound that is as true."""
+WHOLE, FEW, LARGE = Effort(rounds=60, cuts=8), Effort(rounds=6), 2000
+"""Beyond LARGE jobs only a FEW rounds of column generation and no cuts, which leaves a weaker bound that is as true."""
 
 
 def bound(scenario: Scenario) -> Bound | None:
@@ -49,15 +49,17 @@ def covered(scenario: Scenario) -> bool:
     return True
 
 
-def pooled_bound(scenario: Scenario, rounds: int = ROUNDS) -> PooledBound:
+def pooled_bound(scenario: Scenario, effort: Effort = WHOLE) -> PooledBound:
     """The configuration LP over pooled sites; a job that comes within a slot is granted the whole of it."""
     setup, hosts, jobs = scenario.setup, host_capacity(scenario.setup), []
     for job in scenario.jobs:
         start = job.arrive_us // setup.slot_us
-        if (found := pool(job, hosts, _worth(scenario, job), start)) is not None:
+        worth, transfer = _worth(scenario, job), setup.transfer_bytes_per_slot
+        if (found := pool(job, hosts, worth, start, transfer)) is not None:
             jobs.append(found)
-    most = min(rounds, FEW) if len(jobs) > LARGE else rounds
-    return configuration_bound(jobs, pooled_capacity(setup, setup.slots), most)
+    return configuration_bound(
+        jobs, pooled_capacity(setup, setup.slots), FEW if len(jobs) > LARGE else effort
+    )
 
 
 def _worth(scenario: Scenario, job: Job) -> Floats:
