@@ -284,6 +284,7 @@ def _params(params: Mapping[str, Param]) -> dict[str, Any]:
             "default": param.default,
             "doc": param.doc,
             **({"choices": list(param.choices)} if param.choices else {}),
+            **({"allowed": param.range} if param.range else {}),
         }
         for name, param in params.items()
     }

@@ -39,6 +39,8 @@ def _read(where: str, param: Param, value: Any) -> Any:
         raise InputError(f"found {value!r}; allowed is {nouns.get(kind, 'text')}", where=where) from None
     if param.choices and read not in param.choices:
         raise InputError(f"found {value!r}; allowed are {', '.join(param.choices)}", where=where)
+    if (param.least is not None and read < param.least) or (param.most is not None and read > param.most):
+        raise InputError(f"found {value}; allowed is {param.range}", where=where)
     return read
 
 

@@ -19,11 +19,20 @@ EVERY_SLOT: frozenset[Trigger] = frozenset(("slot", "timer"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Param:
-    """A knob: its default (whose type is the type of the knob) and what it does."""
+    """A knob: its default (whose type is the type of the knob), what it does, and what it may be."""
 
     default: Any
     doc: str
     choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def range(self) -> str:
+        """The numbers allowed, in words; empty where every number is."""
+        if self.least is None:
+            return "" if self.most is None else f"{self.most:.15g} or less"
+        return f"{self.least:.15g} or more" if self.most is None else f"{self.least:.15g} to {self.most:.15g}"
 
 
 Factory = Callable[[Setup, Mapping[str, Any], np.random.Generator], Policy]

@@ -19,7 +19,6 @@ from tradewind.maths.broker_rivals import central, selfish
 from tradewind.maths.broker_search import Effort
 from tradewind.maths.broker_sites import Weights
 from tradewind.maths.broker_slot import Floats, Ints, Slot
-from tradewind.model.errors import InputError
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
@@ -60,9 +59,6 @@ class TierSearch:
 
 def _mlbroker(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Broker:
     del rng
-    margin = float(params["margin"])
-    if not 0.0 <= margin <= 1.0:
-        raise InputError(f"found {margin}; allowed is 0 to 1", where="mlbroker.margin")
     effort = replace(Effort(), rounds=int(params["rounds"]), servers=int(params["servers"]))
     search = TierSearch(float(params["deploy_weight"]), effort)
     return Broker(setup, search, Weights.read(params), egress_tiers=True)
@@ -79,7 +75,9 @@ MLBROKER = broker_spec(
         ),
         "rounds": Param(default=3, doc="rounds of exact re-pricing"),
         "servers": Param(default=3, doc="server sites searched per job and round"),
-        "margin": Param(default=0.0, doc="the broker's part of the saving, 0 to 1, that tenants are charged"),
+        "margin": Param(
+            default=0.0, doc="the broker's part of the saving that tenants are charged", least=0, most=1
+        ),
         "split": Param(
             default="proportional",
             doc="how the bills split the saving: the same discount for everybody, or Shapley's",

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tradewind.model.errors import InputError
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param
 from tradewind.model.units import MILLI, US_PER_S
@@ -45,10 +44,6 @@ def arrivals_s(count: int, span_s: float, rng: np.random.Generator) -> NDArray[n
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     """The scenario for these parameters and this seed."""
     count, load = params["jobs"], params["load"]
-    if not 1 <= count <= 10_000_000:
-        raise InputError(f"found {count}; allowed is 1 to 10000000", where="cluster.jobs")
-    if not 0 < load <= 1000:
-        raise InputError(f"found {load}; allowed is a positive number", where="cluster.load")
     machines = Machines(servers=params["servers"], gpus=params["gpus_per_server"], racks=params["racks"])
     rng = np.random.default_rng(seed)
     total = machines.servers * machines.gpus
@@ -81,11 +76,13 @@ CLUSTER = Workload(
     summary="A made-up training cluster: heavy-tailed durations, busy days, five tenants",
     generate=generate,
     params={
-        "jobs": Param(default=2000, doc="number of jobs"),
+        "jobs": Param(default=2000, doc="number of jobs", least=1, most=10_000_000),
         "servers": Param(default=20, doc="number of servers"),
         "gpus_per_server": Param(default=8, doc="GPUs of each server"),
         "racks": Param(default=0, doc="racks that the servers stand in, 0: none"),
-        "load": Param(default=1.1, doc="GPU time asked for / GPU time there is while jobs arrive"),
+        "load": Param(
+            default=1.1, doc="GPU time asked for / GPU time there is while jobs arrive", least=1e-6, most=1000
+        ),
         "runtime": Param(
             default="public",
             doc="whether policies may know runtimes",

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tradewind.maths.market_draw import KINDS, SLOT_US, MarketDraw, MarketSize, draw_market
-from tradewind.model.errors import InputError
 from tradewind.model.job import Customer, Job, Rounds
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
@@ -19,18 +18,10 @@ from tradewind.model.spec import Param
 from tradewind.model.units import MILLI
 from tradewind.workloads import Workload
 
-LIMITS = {"jobs": 1_000_000, "slots": 1_000_000, "servers": 10_000, "worker_types": 500, "server_types": 500}
-
 
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     """The scenario for these parameters and this seed."""
-    for name, most in LIMITS.items():
-        least = 0 if name == "jobs" else 1
-        if not least <= params[name] <= most:
-            raise InputError(f"found {params[name]}; allowed is {least} to {most}", where=f"dps.{name}")
-    if params["slots"] < 4:
-        raise InputError(f"found {params['slots']}; a market needs at least 4 slots", where="dps.slots")
-    size = MarketSize(**{name: params[name] for name in LIMITS})
+    size = MarketSize(**{name: value for name, value in params.items() if name != "market"})
     market = draw_market(KINDS[params["market"]], seed, size)
     origin = {"workload": "dps", "seed": seed, **params}
     return scenario_of(market, f"dps-{params['market']}-{seed}", origin)
@@ -105,10 +96,10 @@ DPS = Workload(
             "loose, tight, drifting, bimodal",
             choices=tuple(KINDS),
         ),
-        "jobs": Param(default=10_000, doc="number of jobs"),
-        "slots": Param(default=10_000, doc="slots of five minutes"),
-        "servers": Param(default=50, doc="physical servers"),
-        "worker_types": Param(default=15, doc="types of workers"),
-        "server_types": Param(default=10, doc="types of parameter servers"),
+        "jobs": Param(default=10_000, doc="number of jobs", least=0, most=1_000_000),
+        "slots": Param(default=10_000, doc="slots of five minutes", least=4, most=1_000_000),
+        "servers": Param(default=50, doc="physical servers", least=1, most=10_000),
+        "worker_types": Param(default=15, doc="types of workers", least=1, most=500),
+        "server_types": Param(default=10, doc="types of parameter servers", least=1, most=500),
     },
 )

@@ -99,11 +99,11 @@ def settings(params: Mapping[str, Any]) -> dict[str, Any]:
     for key, least in (("sites", 1), ("jobs", 0), ("slots", 1), ("cpu", 0), ("gpu", 0), ("ram_gb", 0)):
         if not least <= chosen[key] <= 10**7:
             raise InputError(f"found {chosen[key]}; allowed is {least} to 10000000", where=f"eris.{key}")
-    for key in ("bandwidth_gb", "height_usd", "uneven"):
-        if not 0 <= chosen[key] <= 1e9:
-            raise InputError(f"found {chosen[key]}; it must not be negative", where=f"eris.{key}")
-    if not chosen["scale_slots"] > 0:
-        raise InputError(f"found {chosen['scale_slots']}; it must be positive", where="eris.scale_slots")
+    if 0 < chosen["chunks_per_worker"] < 0.001:
+        raise InputError(
+            f"found {chosen['chunks_per_worker']}; allowed is 0 (drawn) or at least 0.001",
+            where="eris.chunks_per_worker",
+        )
     if not 0 <= chosen["last_arrival"] < chosen["slots"]:
         raise InputError(
             f"found {chosen['last_arrival']}; slots are 0 to {chosen['slots'] - 1}", where="eris.last_arrival"
@@ -116,7 +116,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     values = settings(params)
     rng = np.random.default_rng(seed)
     sites = values["sites"]
-    scale = np.exp(rng.uniform(-values["uneven"], values["uneven"], sites))
+    scale = np.exp(values["uneven"] * rng.uniform(-1.0, 1.0, sites))
     digits = len(str(sites - 1))
     top = (values["cpu"], values["gpu"], values["ram_gb"])
     nodes = tuple(
@@ -215,7 +215,7 @@ def _job(rng: np.random.Generator, values: Mapping[str, Any], index: int, slot: 
 
 
 def _own(default: float | int, doc: str) -> Param:
-    return Param(default=default, doc=f"{doc}; -1: as the size says")
+    return Param(default=default, doc=f"{doc}; -1: as the size says", most=1e7)
 
 
 ERIS = Workload(
@@ -234,13 +234,17 @@ ERIS = Workload(
         "chunks_per_worker": _own(
             -1.0, "P / E, chunks that a worker trains in a slot, may be a fraction; 0: drawn"
         ),
-        "uneven": Param(default=0.0, doc="sites differ: capacity times exp(U[-uneven, uneven])"),
-        "bandwidth_gb": Param(default=20.0, doc="GB that may be moved in a slot in all"),
-        "height_usd": Param(default=3000.0, doc="twice the utility of an instant completion at tau = 1"),
+        "uneven": Param(
+            default=0.0, doc="sites differ: capacity times exp(U[-uneven, uneven])", least=0, most=5
+        ),
+        "bandwidth_gb": Param(default=20.0, doc="GB that may be moved in a slot in all", least=0, most=1e6),
+        "height_usd": Param(
+            default=3000.0, doc="twice the utility of an instant completion at tau = 1", least=0, most=1e9
+        ),
         "forecast": Param(
             default=True, doc="the setup tells what resources were worth on other days drawn alike"
         ),
-        "scale_slots": Param(default=3.0, doc="delay scale of the utility, in slots"),
+        "scale_slots": Param(default=3.0, doc="delay scale of the utility, in slots", least=1e-6, most=1e6),
     },
 )
 BARE = {key: param.default for key, param in ERIS.params.items()}

@@ -36,7 +36,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tradewind.model.errors import InputError
 from tradewind.model.job import Job, Rounds
 from tradewind.model.network import Link
 from tradewind.model.scenario import Scenario
@@ -118,17 +117,6 @@ def network(
 
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     """The scenario for these parameters and this seed."""
-    for name, most in (("servers", 100_000), ("jobs", 1_000_000), ("slots", 1_000_000)):
-        if not 1 <= params[name] <= most:
-            raise InputError(f"found {params[name]}; allowed is 1 to {most}", where=f"gadget.{name}")
-    for name in ("restart_s", "failing"):
-        if not 0 <= params[name] <= 1e6:
-            raise InputError(f"found {params[name]}; allowed is 0 or more", where=f"gadget.{name}")
-    if params["failing"] > 1:
-        raise InputError(f"found {params['failing']}; allowed is a share from 0 to 1", where="gadget.failing")
-    for name in ("node_scale", "link_scale"):
-        if not 0 <= params[name] <= 1000:
-            raise InputError(f"found {params[name]}; allowed is 0 to 1000", where=f"gadget.{name}")
     family = FAMILIES[params["family"]]
     rng = np.random.default_rng(seed)
     nodes, links = network(params["servers"], family, rng)
@@ -257,12 +245,14 @@ GADGET = Workload(
             doc="which of the three objectives of Sec. IV",
             choices=("training", "energy", "fairness"),
         ),
-        "servers": Param(default=50, doc="number of servers"),
-        "jobs": Param(default=200, doc="number of jobs"),
-        "slots": Param(default=200, doc="number of slots of five minutes"),
-        "restart_s": Param(default=0.0, doc="seconds of work lost when a job's workers move"),
-        "failing": Param(default=0.0, doc="share of the servers that is down, on average"),
-        "node_scale": Param(default=1.0, doc="scales the resources of the servers"),
-        "link_scale": Param(default=1.0, doc="scales the bandwidth of all links"),
+        "servers": Param(default=50, doc="number of servers", least=1, most=100_000),
+        "jobs": Param(default=200, doc="number of jobs", least=1, most=1_000_000),
+        "slots": Param(default=200, doc="number of slots of five minutes", least=1, most=1_000_000),
+        "restart_s": Param(
+            default=0.0, doc="seconds of work lost when a job's workers move", least=0, most=1e6
+        ),
+        "failing": Param(default=0.0, doc="share of the servers that is down, on average", least=0, most=1),
+        "node_scale": Param(default=1.0, doc="scales the resources of the servers", least=0, most=1000),
+        "link_scale": Param(default=1.0, doc="scales the bandwidth of all links", least=0, most=1000),
     },
 )

@@ -26,11 +26,6 @@ GBPS = 1_000_000_000
 
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     """The scenario of a trace file with its jobs as rings."""
-    for name in ("ring_gbps", "server_gbps", "rack_gbps"):
-        if not 0 < params[name] <= 1e6:
-            raise InputError(
-                f"found {params[name]}; allowed is a positive number", where=f"gadget-trace.{name}"
-            )
     if params["racks"] < 1:
         raise InputError(f"found {params['racks']}; allowed is 1 or more", where="gadget-trace.racks")
     own = {name: param.default for name, param in TRACE.params.items()}
@@ -88,8 +83,8 @@ GADGET_TRACE = Workload(
         **{name: TRACE.params[name] for name in ("file", "format", "servers", "gpus_per_server", "limit")},
         "racks": Param(default=4, doc="racks that the servers stand in"),
         "slot_s": Param(default=300.0, doc="length of a slot in seconds"),
-        "ring_gbps": Param(default=1.0, doc="Gbit/s that every hop of a ring reserves"),
-        "server_gbps": Param(default=25.0, doc="Gbit/s of a server's link"),
-        "rack_gbps": Param(default=100.0, doc="Gbit/s of a rack's link to the core"),
+        "ring_gbps": Param(default=1.0, doc="Gbit/s that every hop of a ring reserves", least=1e-6, most=1e6),
+        "server_gbps": Param(default=25.0, doc="Gbit/s of a server's link", least=1e-6, most=1e6),
+        "rack_gbps": Param(default=100.0, doc="Gbit/s of a rack's link to the core", least=1e-6, most=1e6),
     },
 )

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from tradewind.model.errors import InputError
 from tradewind.model.job import Customer, Demand, Job, Stream
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.setup import Setup
@@ -38,12 +37,6 @@ SLOT_US = SLOT_HOURS * US_PER_HOUR
 
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     """The scenario for these parameters and this seed."""
-    for name, low in (("sites", 1), ("slots", 1), ("tiers", 1), ("tenants", 1)):
-        if params[name] < low:
-            raise InputError(f"found {params[name]}; allowed is {low} or more", where=f"mlbroker.{name}")
-    for name in ("jobs_per_slot", "data_gb", "threshold_scale"):
-        if not params[name] > 0:
-            raise InputError(f"found {params[name]}; allowed is a positive number", where=f"mlbroker.{name}")
     settings = DrawSettings(
         family=params["family"],
         sites=params["sites"],
@@ -55,9 +48,6 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
         tiers=params["tiers"],
         rotating=params["rotating"],
     )
-    for key in ("cap_slot_usd", "cap_total_usd"):
-        if not params[key] >= 0:
-            raise InputError(f"found {params[key]}; allowed is 0 (no cap) or more", where=f"mlbroker.{key}")
     drawn = draw(settings, seed)
     name = f"mlbroker-{params['family']}-{params['sites']}x{params['slots']}"
     made = scenario_of(
@@ -168,18 +158,29 @@ MLBROKER = Workload(
     generate=generate,
     params={
         "family": Param(default="paper", doc="which prices and demands", choices=FAMILIES),
-        "sites": Param(default=15, doc="number of sites"),
-        "slots": Param(default=50, doc="number of half-day slots"),
-        "jobs_per_slot": Param(default=20.0, doc="mean number of jobs present in a slot"),
-        "data_gb": Param(default=500.0, doc="mean data of a job per slot, GB"),
-        "threshold_scale": Param(
-            default=1.0, doc="scales the volumes at which tiers start (small instances: below 1)"
+        "sites": Param(default=15, doc="number of sites", least=1, most=2000),
+        "slots": Param(default=50, doc="number of half-day slots", least=1, most=100_000),
+        "jobs_per_slot": Param(
+            default=20.0, doc="mean number of jobs present in a slot", least=0.001, most=100_000
         ),
-        "deploy_scale": Param(default=1.0, doc="scales the deployment cost"),
-        "tiers": Param(default=2, doc="price tiers per site and resource"),
-        "tenants": Param(default=5, doc="number of tenants that the jobs belong to in turn"),
-        "cap_slot_usd": Param(default=0.0, doc="most that each tenant may spend in a slot, USD; 0: no cap"),
-        "cap_total_usd": Param(default=0.0, doc="most that each tenant may spend in all, USD; 0: no cap"),
+        "data_gb": Param(default=500.0, doc="mean data of a job per slot, GB", least=0.001, most=1e5),
+        "threshold_scale": Param(
+            default=1.0,
+            doc="scales the volumes at which tiers start (small instances: below 1)",
+            least=1e-6,
+            most=1e6,
+        ),
+        "deploy_scale": Param(default=1.0, doc="scales the deployment cost", least=0, most=1e6),
+        "tiers": Param(default=2, doc="price tiers per site and resource", least=1, most=100),
+        "tenants": Param(
+            default=5, doc="number of tenants that the jobs belong to in turn", least=1, most=1_000_000
+        ),
+        "cap_slot_usd": Param(
+            default=0.0, doc="most that each tenant may spend in a slot, USD; 0: no cap", least=0
+        ),
+        "cap_total_usd": Param(
+            default=0.0, doc="most that each tenant may spend in all, USD; 0: no cap", least=0
+        ),
         "rotating": Param(default=False, doc="the sources of a job move on by one site every slot"),
     },
 )
