@@ -19,7 +19,7 @@ from tradewind.studies.gadget_runs import (
     seeds_of,
 )
 from tradewind.studies.simulate import simulate
-from tradewind.studies.study import Chart, Effort, Finding, PaperFigure, Row, Word, spread
+from tradewind.studies.study import Chart, Effort, Finding, PaperFigure, Row, spread
 from tradewind.workloads.gadget_trace import GADGET_TRACE, as_rings
 
 FAILING = (0.0, 0.01, 0.05, 0.10)
@@ -28,6 +28,11 @@ COSTS_S = (0.0, 30.0, 75.0, 150.0, 300.0)
 STAYS, ANEW = "gadget", "gadget, embedded anew"
 RINGS = ("gadget", "ring-srtf", "ring-las", "ring-fifo")
 PLAIN = ("srtf", "las", "fifo")
+
+
+def _aim(met: bool, told: str) -> Finding:
+    """The paper has none of these tables, so there is nothing to reproduce; each has an aim of ours."""
+    return Finding(word="not tested", reason=f"our aim is {'met' if met else 'missed'}: {told}")
 
 
 def failure_rows(effort: Effort) -> list[Row]:
@@ -48,11 +53,11 @@ def judge_failures(rows: Sequence[Row]) -> Finding:
     """How much is lost?"""
     ours = [mean_of(rows, "of bound", policy="gadget", failing=s) for s in FAILING]
     best = [max(mean_of(rows, "of bound", policy=n, failing=s) for n in RIVALS) for s in FAILING]
-    word: Word = "reproduced" if all(a >= b for a, b in zip(ours, best, strict=True)) else "partly reproduced"
+    leads = all(a >= b for a, b in zip(ours, best, strict=True))
     told = ", ".join(
         f"{s:.0%}: {a:.3f} (best rival {b:.3f})" for s, a, b in zip(FAILING, ours, best, strict=True)
     )
-    return Finding(word=word, reason=f"share of the bound without failures, by servers down: {told}")
+    return _aim(leads, f"share of the bound without failures, by servers down: {told}")
 
 
 def churn_rows(effort: Effort) -> list[Row]:
@@ -85,11 +90,10 @@ def judge_churn(rows: Sequence[Row]) -> Finding:
         1 - mean_of(rows, "utility", case=c, rings="stay") / mean_of(rows, "utility", case=c, rings="anew")
         for c in {str(r["case"]) for r in rows}
     )
-    word: Word = "reproduced" if stay <= 0.25 and loss <= 0.001 else "partly reproduced"
-    return Finding(
-        word=word,
-        reason=f"at most {stay:.1%} of running jobs move where rings stay, {anew:.1%} where they are made "
-        f"anew; utility lost {loss:.2%}",
+    return _aim(
+        stay <= 0.25 and loss <= 0.001,
+        f"at most {stay:.1%} of running jobs move where rings stay, {anew:.1%} where they are made anew; "
+        f"utility lost at most {loss:.3%}",
     )
 
 
@@ -126,10 +130,7 @@ def judge_migration(rows: Sequence[Row]) -> Finding:
     told = "; ".join(
         f"{n} {worth[n][0]:.3f} to {worth[n][-1]:.3f} of the bound, {moved[n]:.0%} move" for n in names
     )
-    return Finding(
-        word="reproduced" if pays and leads else "partly reproduced",
-        reason=f"from 0 to {COSTS_S[-1]:.0f} s of work lost per move: {told}",
-    )
+    return _aim(pays and leads, f"from 0 to {COSTS_S[-1]:.0f} s of work lost per move: {told}")
 
 
 def recorded(effort: Effort, seed: int) -> tuple[str, Scenario]:
@@ -164,9 +165,8 @@ def judge_trace(rows: Sequence[Row]) -> Finding:
     value = {str(r["policy"]): (float(r["mean completion"]), float(r["makespan"])) for r in rows}
     ours, best = value["gadget"][0], min(value[n][0] for n in RINGS[1:])
     told = ", ".join(f"{name} {mean:.1f} and {span:.0f}" for name, (mean, span) in value.items())
-    word: Word = "reproduced" if ours <= best * 1.001 else "partly reproduced"
-    return Finding(
-        word=word, reason=f"{rows[0]['trace']} trace, mean completion and makespan in hours: {told}"
+    return _aim(
+        ours <= best * 1.001, f"{rows[0]['trace']} trace, mean completion and makespan in hours: {told}"
     )
 
 
@@ -174,7 +174,7 @@ FIGURES = (
     PaperFigure(
         name="table-failures",
         title="Ours: failing servers",
-        claim="(Not in the paper.) Rings through a dead server stop and are embedded again in the next slot.",
+        claim="None: this table is ours. Our aim: more utility than every rival, whatever share of the servers is down.",
         rows=failure_rows,
         judge=judge_failures,
         chart=chart_of("failing", "of bound", "policy", x_label="share of servers down"),
@@ -182,7 +182,7 @@ FIGURES = (
     PaperFigure(
         name="table-churn",
         title="Ours: rings that stay",
-        claim="(The paper embeds anew every slot.) At most 25% of running jobs move, at no loss of utility.",
+        claim="None: the paper embeds anew. Our aim: at most 25% of running jobs move and 0.1% of the utility is lost.",
         rows=churn_rows,
         judge=judge_churn,
         chart=chart_of("case", "moved", "rings", kind="bar", y_label="share of running jobs that move"),
@@ -190,7 +190,7 @@ FIGURES = (
     PaperFigure(
         name="table-migration",
         title="Ours: what moving costs",
-        claim="(Not in the paper, where moving is free.) Rings that stay keep their utility when a move costs work.",
+        claim="None: in the paper moving is free. Our aim: rings that stay earn most, whatever a move costs.",
         rows=migration_rows,
         judge=judge_migration,
         chart=chart_of("cost", "of bound", "policy", x_label="seconds of work lost per move"),
@@ -198,7 +198,7 @@ FIGURES = (
     PaperFigure(
         name="table-trace",
         title="Ours: a recorded trace as rings",
-        claim="(Not in the paper.) Jobs of a trace run as rings: mean completion time within 0.1% of the best rival's.",
+        claim="None: this table is ours. Our aim: a mean completion time within 0.1% of the best rival's.",
         rows=trace_rows,
         judge=judge_trace,
         chart=Chart(

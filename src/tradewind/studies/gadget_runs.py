@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,9 +18,15 @@ from tradewind.model.job import Rounds
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.studies.simulate import simulate
-from tradewind.studies.study import Chart, Effort, Row
+from tradewind.studies.study import Chart, Effort, Part, Pieces, Row
 
 RIVALS = ("ring-fifo", "ring-drf", "ring-las")
+
+
+class OneSeed(Protocol):
+    """Makes the rows of a figure for one seed."""
+
+    def __call__(self, effort: Effort, seed: int) -> list[Row]: ...
 
 
 def made(effort: Effort, seed: int, **params: Any) -> Scenario:
@@ -34,8 +41,17 @@ def played(scenario: Scenario, name: str, seed: int, params: Mapping[str, Any] |
 
 
 def seeds_of(effort: Effort) -> range:
-    """Seeds from 1: two quick, three full."""
+    """Seeds from 1: two quick, three full (the paper's figures are averages of three trials)."""
     return range(1, 1 + min(effort.seeds, effort.pick(2, 3)))
+
+
+def by_seed(one: OneSeed, join: Callable[[Effort, Sequence[Sequence[Row]]], list[Row]]) -> Pieces:
+    """A figure seed by seed, so that an interruption loses one at most."""
+
+    def parts(effort: Effort) -> list[Part]:
+        return [Part(name=f"seed-{seed}", rows=partial(one, seed=seed)) for seed in seeds_of(effort)]
+
+    return Pieces(parts=parts, join=join)
 
 
 def mean_of(rows: Sequence[Row], value: str, **where: str | float) -> float:

@@ -22,7 +22,15 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param
 from tradewind.model.units import MILLI, US_PER_S
 from tradewind.workloads import Workload
-from tradewind.workloads.machines import Machines, Rows, scenario_of
+from tradewind.workloads.machines import (
+    GPUS_PER_SERVER,
+    RACKS,
+    RUNTIME,
+    SLOT_S,
+    Machines,
+    Rows,
+    scenario_of,
+)
 
 SIZES, SIZE_SHARES = (1, 2, 4, 8, 16), (0.70, 0.10, 0.10, 0.08, 0.02)
 TENANTS, TENANT_SHARES = ("vision", "speech", "search", "ads", "maps"), (0.40, 0.25, 0.15, 0.12, 0.08)
@@ -78,16 +86,12 @@ CLUSTER = Workload(
     params={
         "jobs": Param(default=2000, doc="number of jobs", least=1, most=10_000_000),
         "servers": Param(default=20, doc="number of servers"),
-        "gpus_per_server": Param(default=8, doc="GPUs of each server"),
-        "racks": Param(default=0, doc="racks that the servers stand in, 0: none"),
+        "gpus_per_server": GPUS_PER_SERVER,
+        "racks": RACKS,
         "load": Param(
             default=1.1, doc="GPU time asked for / GPU time there is while jobs arrive", least=1e-6, most=1000
         ),
-        "runtime": Param(
-            default="public",
-            doc="whether policies may know runtimes",
-            choices=("public", "private"),
-        ),
-        "slot_s": Param(default=3600.0, doc="length of a slot in seconds"),
+        "runtime": RUNTIME,
+        "slot_s": SLOT_S,
     },
 )

@@ -18,6 +18,7 @@ from tradewind.model.site import Node
 from tradewind.model.spec import Param
 from tradewind.model.units import UNLIMITED
 from tradewind.workloads import Workload
+from tradewind.workloads.machines import SLOT_S
 from tradewind.workloads.trace import TRACE
 from tradewind.workloads.trace import generate as read
 
@@ -82,7 +83,7 @@ GADGET_TRACE = Workload(
     params={
         **{name: TRACE.params[name] for name in ("file", "format", "servers", "gpus_per_server", "limit")},
         "racks": Param(default=4, doc="racks that the servers stand in"),
-        "slot_s": Param(default=300.0, doc="length of a slot in seconds"),
+        "slot_s": replace(SLOT_S, default=300.0),
         "ring_gbps": Param(default=1.0, doc="Gbit/s that every hop of a ring reserves", least=1e-6, most=1e6),
         "server_gbps": Param(default=25.0, doc="Gbit/s of a server's link", least=1e-6, most=1e6),
         "rack_gbps": Param(default=100.0, doc="Gbit/s of a rack's link to the core", least=1e-6, most=1e6),

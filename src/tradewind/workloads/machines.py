@@ -13,9 +13,14 @@ from tradewind.model.job import Customer, Demand, Fixed, Job
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.site import Node
+from tradewind.model.spec import Param
 from tradewind.model.units import LARGEST, MILLI, UNLIMITED, US_PER_S
 
 Ints = NDArray[np.int64]
+GPUS_PER_SERVER = Param(default=8, doc="GPUs of each server")
+RACKS = Param(default=0, doc="racks that the servers stand in, 0: none")
+RUNTIME = Param(default="public", doc="whether policies may know runtimes", choices=("public", "private"))
+SLOT_S = Param(default=3600.0, doc="length of a slot in seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,15 @@ from tradewind.model.errors import InputError
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param
 from tradewind.workloads import Workload
-from tradewind.workloads.machines import Machines, Rows, scenario_of
+from tradewind.workloads.machines import (
+    GPUS_PER_SERVER,
+    RACKS,
+    RUNTIME,
+    SLOT_S,
+    Machines,
+    Rows,
+    scenario_of,
+)
 from tradewind.workloads.trace_readers import READERS
 
 
@@ -64,16 +72,12 @@ TRACE = Workload(
         "file": Param(default="", doc="path of the trace"),
         "format": Param(default="csv", doc="which columns to expect", choices=tuple(READERS)),
         "servers": Param(default=52, doc="number of servers"),
-        "gpus_per_server": Param(default=8, doc="GPUs of each server"),
+        "gpus_per_server": GPUS_PER_SERVER,
         "vcpus_per_server": Param(default=0.0, doc="vCPUs of each server, 0: unlimited (openb only)"),
         "mem_gb_per_server": Param(default=0.0, doc="memory of each server in GB, 0: unlimited (openb only)"),
-        "racks": Param(default=0, doc="racks that the servers stand in, 0: none"),
+        "racks": RACKS,
         "limit": Param(default=0, doc="take only the first jobs by arrival, 0: all"),
-        "runtime": Param(
-            default="public",
-            doc="whether policies may know runtimes",
-            choices=("public", "private"),
-        ),
-        "slot_s": Param(default=3600.0, doc="length of a slot in seconds"),
+        "runtime": RUNTIME,
+        "slot_s": SLOT_S,
     },
 )
