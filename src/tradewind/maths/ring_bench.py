@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,22 @@ def trimmed(workers: Ints, target: int) -> Ints:
     while result.sum() > target:
         result[int(np.argmax(result))] -= 1
     return result
+
+
+def inside_racks(slot: Slot, rings: Rings, lost: list[int]) -> Rings:
+    """Rings of the jobs in `lost` embedded again within single racks, as wide as before or as nearly as there is room."""
+    bench = Bench(replace(slot, trunk=np.zeros_like(slot.trunk)), None, 0.0)
+    mine, left = bench.booked(rings)
+    for i in lost:
+        book(bench.facts, left, mine, i, -1)
+        clear(mine, i)
+    for i in lost:
+        look(bench.facts, left, bench.prices, bench.scratch, bench.window, i)
+        for k in range(int(rings.size[i]), 0, -1):
+            if bench.scratch[0][k] < np.inf and slot.gain[i, k] > 0:
+                settle(bench.facts, left, mine, bench.scratch, bench.window, i, k)
+                break
+    return Rings(server=mine[0], workers=mine[1], size=mine[2])
 
 
 class Bench:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tradewind.maths.ring_bench import inside_racks
 from tradewind.maths.ring_bound import possible
 from tradewind.maths.ring_fabric import Router, capacities, read_fabric, slot_of, whole_capacity
 from tradewind.maths.ring_gains import gains
@@ -89,7 +90,7 @@ class RingDesk:
         slot = slot_of(self._fabric, there, jobs, gain, len(view.setup.resources))
         records = [self._records[job.index] for job in jobs]
         choice = self._chooser.choose(slot, jobs, records, view.slot)
-        plans = self._plans(view, jobs, choice.rings)
+        plans = self._plans(view, jobs, slot, choice.rings)
         return Decision(plans=tuple(plans), verdicts=tuple(verdicts), certificate=choice.certificate)
 
     def _hear(self, view: View) -> list[Verdict]:
@@ -168,21 +169,23 @@ class RingDesk:
         return row
 
     # ------------------------------------------------------------------ plans
-    def _plans(self, view: View, jobs: Sequence[Job], rings: Rings) -> list[Plan]:
-        """Plans of the jobs whose ring changed; hops that find no spine leave their job waiting."""
+    def _plans(self, view: View, jobs: Sequence[Job], slot: Slot, rings: Rings) -> list[Plan]:
+        """Plans of the jobs whose ring changed; rings whose hops find no spine go into one rack, or wait."""
         router = Router(view.setup, self._fabric, view.link_capacity)
+        routed = [router.ring(_ring(rings, i)[0], job.ring_bps) for i, job in enumerate(jobs)]
+        if lost := [i for i, paths in enumerate(routed) if paths is None]:
+            rings = inside_racks(slot, rings, lost)
+            for i in lost:
+                routed[i] = router.ring(_ring(rings, i)[0], jobs[i].ring_bps)
+        several = len(self._fabric.spines) > 1 and len(self._fabric.spines[0]) > 1
         plans = []
-        for i, job in enumerate(jobs):
+        for i, (job, paths) in enumerate(zip(jobs, routed, strict=True)):
             record = self._records[job.index]
-            here = rings.server[i] >= 0
-            servers, workers = tuple(rings.server[i][here].tolist()), tuple(rings.workers[i][here].tolist())
-            paths = router.ring(servers, job.ring_bps)
-            if paths is None:
-                servers, workers, paths = (), (), []
+            servers, workers = _ring(rings, i)
             same = servers == record.servers and workers == record.workers
-            if same and (len(self._fabric.spines) < 2 or not servers or len(self._fabric.spines[0]) < 2):
+            if same and not (several and servers):
                 continue
-            plans.append(self._plan(view, job, servers, workers, paths))
+            plans.append(self._plan(view, job, servers, workers, paths or []))
             self._settle(job, record, servers, workers, view.now_us)
         return plans
 
@@ -236,6 +239,12 @@ def _room(view: View) -> Any:
     """node, resource -> milli-units of a host now, with the limits of what holds it."""
     lineage = view.setup.lineage
     return lambda node, r: min(view.capacity(at, r) for at in lineage[node])
+
+
+def _ring(rings: Rings, i: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Servers of job i and the workers on each, in ring order."""
+    here = rings.server[i] >= 0
+    return tuple(rings.server[i][here].tolist()), tuple(rings.workers[i][here].tolist())
 
 
 def rings_before(slot: Slot, records: Sequence[Record]) -> Rings:

@@ -3,7 +3,8 @@
 | drawn          | how                                                                                       |
 |----------------|-------------------------------------------------------------------------------------------|
 | racks          | 2 to 5 (one per 40 servers above 60 servers), servers put into them at random             |
-| bandwidths     | servers 10 to 100 Gbit/s, racks 200 to 3200, both directions alike, times the family's factor |
+| bandwidths     | servers 10 to 100 Gbit/s, racks 200 to 3200, both directions alike, times the family's factor; |
+|                | with several spines (leaf-spine) a rack's bandwidth is shared out among them evenly       |
 | N, b           | workers by family; 100 Mbit/s to 5 Gbit/s                                                 |
 | F, zeta        | 1000 to 6000 iterations; 50 to 500 iterations per worker and slot                         |
 | lambda 1, 2, 3 | 1 to 100, between 0 and 1, 300 to 3000 iterations                                         |
@@ -87,9 +88,9 @@ def arrival_slots(jobs: int, slots: int, rng: np.random.Generator) -> Ints:
 
 
 def network(
-    servers: int, family: Family, rng: np.random.Generator
+    servers: int, family: Family, spines: int, rng: np.random.Generator
 ) -> tuple[tuple[Node, ...], tuple[Link, ...]]:
-    """A core, its ToR switches and servers, one link each upwards; the same bandwidth in both directions."""
+    """A core or spines, ToR switches with a link to each of them, servers; the same bandwidth in both directions."""
     racks = int(rng.integers(2, 6)) if servers <= 60 else -(-servers // 40)
     # a rack that got no server is left out
     rack = np.unique(np.sort(rng.integers(0, racks, servers)), return_inverse=True)[1].ravel()
@@ -102,16 +103,18 @@ def network(
     link = (rng.uniform(10, 100, servers) * family.links * GBPS).astype(np.int64)
     trunk = (rng.uniform(200, 3200, racks) * family.trunks * GBPS).astype(np.int64)
     none = (UNLIMITED,) * room.shape[1]
-    nodes = [Node(name="core", kind="switch", capacity_milli=none)]
-    nodes += [Node(name=f"tor-{g}", kind="switch", capacity_milli=none) for g in range(racks)]
-    links = [Link(a=1 + g, b=0, ab_bps=int(trunk[g]), ba_bps=int(trunk[g])) for g in range(racks)]
+    tops = ["core"] if spines == 1 else [f"spine-{k}" for k in range(spines)]
+    tors = [f"tor-{g}" for g in range(racks)]
+    nodes = [Node(name=name, kind="switch", capacity_milli=none) for name in (*tops, *tors)]
+    up = (trunk // spines).tolist()
+    links = [Link(a=spines + g, b=k, ab_bps=up[g], ba_bps=up[g]) for g in range(racks) for k in range(spines)]
     digits = len(str(servers - 1))
     for s in range(servers):
         nodes.append(
             Node(name=f"server-{s:0{digits}d}", kind="server", capacity_milli=tuple(int(c) for c in room[s]))
         )
         bps = int(link[s])
-        links.append(Link(a=1 + racks + s, b=1 + int(rack[s]), ab_bps=bps, ba_bps=bps))
+        links.append(Link(a=spines + racks + s, b=spines + int(rack[s]), ab_bps=bps, ba_bps=bps))
     return tuple(nodes), tuple(links)
 
 
@@ -119,7 +122,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     """The scenario for these parameters and this seed."""
     family = FAMILIES[params["family"]]
     rng = np.random.default_rng(seed)
-    nodes, links = network(params["servers"], family, rng)
+    nodes, links = network(params["servers"], family, params["spines"], rng)
     nodes, links = scaled(nodes, links, params["node_scale"], params["link_scale"])
     arrive = arrival_slots(params["jobs"], params["slots"], rng)
     jobs = tuple(_job(i, int(t), params, family, rng) for i, t in enumerate(arrive.tolist()))
@@ -246,6 +249,9 @@ GADGET = Workload(
             choices=("training", "energy", "fairness"),
         ),
         "servers": Param(default=50, doc="number of servers", least=1, most=100_000),
+        "spines": Param(
+            default=1, doc="switches above the racks: 1 is a tree, more a leaf-spine network", least=1, most=64
+        ),
         "jobs": Param(default=200, doc="number of jobs", least=1, most=1_000_000),
         "slots": Param(default=200, doc="number of slots of five minutes", least=1, most=1_000_000),
         "restart_s": Param(
