@@ -19,6 +19,7 @@ from tradewind.model.site import Node
 from tradewind.model.units import UNLIMITED
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change
+from tradewind.studies.gadget_runs import moved_share
 from tradewind.studies.simulate import simulate
 
 NAMES = ("gadget", "gadget-paper", "ring-fifo", "ring-drf", "ring-las")
@@ -167,6 +168,14 @@ def test_sticky_rings_move_less_at_no_loss() -> None:
     assert stay.metrics["utility"] >= 0.999 * move.metrics["utility"]
 
 
+def test_less_than_a_quarter_of_elastic_jobs_on_small_servers_move_at_no_loss() -> None:
+    given = small("vtight", "sqrt", seed=6, servers=30, jobs=120, slots=25)
+    stay, move = (simulate(given, policies.find("gadget"), {"sticky": sticky}) for sticky in (True, False))
+    assert moved_share(given, stay) <= 0.25
+    assert moved_share(given, move) >= 0.7
+    assert stay.metrics["utility"] >= 0.999 * move.metrics["utility"]
+
+
 def test_a_sigmoid_job_that_needs_four_slots_earns_its_utility() -> None:
     steep = Utility(of="progress", shape="sigmoid", args=(10.0, 10.0, 6.0), from_zero=True)
     flat = Utility(of="progress", shape="linear", args=(0.0, 1e-3))
@@ -189,6 +198,32 @@ def test_every_hop_between_racks_chooses_a_spine_with_room() -> None:
     assert sorted(simulate(alone, policies.find("gadget")).tables["outcomes"]["finish_us"]) == [200, 400]
 
 
+@pytest.mark.parametrize("name", ["gadget", "ring-drf"])
+def test_a_ring_that_no_single_spine_carries_shrinks_into_one_rack_instead_of_waiting(name: str) -> None:
+    where = tree(((1,), (1,)), trunk=3, spines=2)  # six together, and a hop needs five on one of them
+    run = simulate(scenario([ring_job(0, count=4, workers=2)], where=where), policies.find(name))
+    assert run.tables["outcomes"]["finish_us"] == [400]
+    assert run.tables["routes"]["step"] == []
+
+
+def test_leaf_spine_networks_share_out_the_bandwidth_of_a_rack() -> None:
+    one, four = (small("vtight", "sqrt", spines=n).setup for n in (1, 4))
+    assert [node.name for node in four.nodes[:4]] == [f"spine-{k}" for k in range(4)]
+    assert len(four.nodes) == len(one.nodes) + 3
+    trunk = [k.ab_bps for k in one.links if one.nodes[k.b].name == "core"]
+    spread = [k.ab_bps for k in four.links if four.nodes[k.b].name.startswith("spine")]
+    assert spread == [bps // 4 for bps in trunk for _ in range(4)]
+
+
+def test_uplinks_narrower_than_some_rings_cost_jobs_that_may_shrink_little() -> None:
+    tree_run, leaf_run = (
+        simulate(small("vtight", "sqrt", servers=20, jobs=60, spines=n), policies.find("gadget"))
+        for n in (1, 4)
+    )
+    assert leaf_run.violations == ()
+    assert leaf_run.metrics["utility"] >= 0.98 * tree_run.metrics["utility"]
+
+
 def test_a_cycle_of_switches_is_refused_with_the_reason() -> None:
     where = tree(((1,), (1,)))
     extra = Link(a=where.node("tor-0"), b=where.node("tor-1"), ab_bps=1, ba_bps=1)
@@ -205,7 +240,15 @@ def test_rings_need_no_links_where_there_are_none() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("servers", 0), ("jobs", 0), ("slots", 0), ("failing", 1.5), ("link_scale", -1), ("restart_s", -1)],
+    [
+        ("servers", 0),
+        ("jobs", 0),
+        ("slots", 0),
+        ("spines", 0),
+        ("failing", 1.5),
+        ("link_scale", -1),
+        ("restart_s", -1),
+    ],
 )
 def test_impossible_parameters_are_named(name: str, value: float) -> None:
     with pytest.raises(InputError, match=name):

@@ -89,7 +89,9 @@ def explain(scenario: Scenario, result: Run, job: str, slot: int = -1) -> Explan
         quotes = [(i.at_us, quote, taken) for i in found for quote, taken in i.quotes]
         return menu_of(scenario, result, job, quotes)
     if not all(isinstance(each.work, Stream) for each in scenario.jobs):
-        raise InputError("only runs of stream jobs and of markets can be explained so far")
+        raise InputError(
+            "only runs of stream jobs and of markets can be explained so far; `tradewind ranks` shows rings"
+        )
     if slot < 0:
         raise InputError("a placement belongs to a slot; name it with --slot")
     return why(scenario, result, job, slot)

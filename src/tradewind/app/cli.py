@@ -317,6 +317,27 @@ def explain(
     show.explanation(api.explain(data, result, job, slot), as_json=as_json)
 
 
+@app.command()
+def ranks(
+    run_file: RunFile,
+    slot: Annotated[int, typer.Option("--slot", min=0, help="Number of a slot.")],
+    job: Annotated[str, typer.Option("--job", help="Id of a job; default: all that run.")] = "",
+    form: Annotated[
+        str, typer.Option("--form", help="table, or for one job hostfile or rankfile.")
+    ] = "table",
+    scenario: ItsScenario = "",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Lists the rings of a slot as hosts in rank order, with time and narrowest link, or as a launcher reads them."""
+    from tradewind.app import api, show
+    from tradewind.studies.gadget_ranks import ranks_in
+
+    result = api.load_run(run_file)
+    data = scenario_from(scenario, seed) if scenario else api.scenario_beside(run_file, result)
+    show.rank_lists(ranks_in(data, result, slot, job), form, as_json=as_json)
+
+
 @app.command(name="plan-wan")
 def plan_wan(
     topology: Annotated[

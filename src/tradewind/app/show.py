@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from tradewind.model.errors import InputError
 from tradewind.model.result import Run, Violation
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE
@@ -20,6 +21,7 @@ from tradewind.studies.summary import Estimate, Group, group
 if TYPE_CHECKING:
     from tradewind.app.api import Comparison
     from tradewind.app.reproduce_page import Result
+    from tradewind.studies.gadget_ranks import RankList
     from tradewind.studies.menu import OfferedMenu
     from tradewind.studies.mlbroker_explain import Explanation
     from tradewind.workloads import Workload
@@ -276,6 +278,27 @@ def explanation(found: Explanation | OfferedMenu, *, as_json: bool) -> None:
             "lines": list(found.lines),
         }
     )
+
+
+def rank_lists(found: Sequence[RankList], form: str, *, as_json: bool) -> None:
+    """Rings as hosts in rank order."""
+    if form not in ("table", "hostfile", "rankfile"):
+        raise InputError(f"found {form!r}; allowed are table, hostfile, rankfile", where="--form")
+    if form != "table" and len(found) != 1:
+        raise InputError(
+            f"a {form} is that of one ring, and {len(found)} run in the slot; name one with --job"
+        )
+    if as_json:
+        _json([each.as_json() for each in found])
+    elif form == "table":
+        table = _table("", "job", "ranks", "iteration, s", "narrowest link", "Gbit/s")
+        for each in found:
+            narrow = (each.bottleneck, number(each.bottleneck_bps / 1e9)) if each.bottleneck else ("–", "–")
+            hosts = " ".join(each.hosts)
+            table.add_row(each.job, hosts, number(each.iteration_us / 1e6), *narrow)
+        _console().print(table)
+    else:
+        print(found[0].hostfile() if form == "hostfile" else found[0].rankfile(), end="")
 
 
 def _params(params: Mapping[str, Param]) -> dict[str, Any]:

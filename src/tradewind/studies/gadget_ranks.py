@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from tradewind.control.journal import instants
 from tradewind.model.decision import Step
-from tradewind.model.errors import InputError
+from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.job import Job, Rounds
 from tradewind.model.progress import comm_us
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
+from tradewind.model.units import US_PER_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,16 @@ class RankList:
     iteration_us: int
     bottleneck: str
     bottleneck_bps: int
+
+    def as_json(self) -> dict[str, object]:
+        """For machines: the host of every rank, seconds of an iteration, the narrowest link (null on one host)."""
+        return {
+            "job": self.job,
+            "ranks": list(self.hosts),
+            "iteration_s": self.iteration_us / US_PER_S,
+            "bottleneck": self.bottleneck or None,
+            "bottleneck_bps": self.bottleneck_bps if self.bottleneck else None,
+        }
 
     def hostfile(self) -> str:
         """One line per host in ring order, as mpirun reads it: `name slots=k`."""
@@ -82,3 +93,22 @@ def ranks_at(scenario: Scenario, run: Run, at_us: int) -> list[RankList]:
             else:
                 steps.pop(plan.job, None)
     return [rank_list(scenario.setup, scenario.jobs[job], step) for job, step in sorted(steps.items())]
+
+
+def ranks_in(scenario: Scenario, run: Run, slot: int, job: str = "") -> list[RankList]:
+    """Rank lists of the rings of a slot, or of one job in it."""
+    jobs = {each.id: each for each in scenario.jobs}
+    if job and job not in jobs:
+        raise LookupFailed("job", job, jobs)
+    last = scenario.setup.slots - 1
+    if not 0 <= slot <= last:
+        raise InputError(f"found slot {slot}; allowed is 0 to {last}")
+    for each in (jobs[job],) if job else scenario.jobs:
+        if not isinstance(each.work, Rounds) or each.work.comm != "ring":
+            raise InputError(f"job {each.id} is no ring job; only rings have a rank order")
+    found = ranks_at(scenario, run, slot * scenario.setup.slot_us)
+    mine = [each for each in found if not job or each.job == job]
+    if job and not mine:
+        running = ", ".join(each.job for each in found[:10]) or "none"
+        raise InputError(f"job {job} has no ring in slot {slot}; jobs that have one: {running}")
+    return mine
