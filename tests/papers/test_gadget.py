@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.gadget_plain import arc_flow, augmented, mappings
 
 from tests.builders import Stage, plan, run_at, scenario
 from tests.maths.ring_cases import drawn
@@ -94,6 +96,20 @@ def test_ring_selection_sees_only_the_total_of_gpus() -> None:
     )  # fmt: skip
     assert (ring_sizes(slot) == ring_sizes(narrow)).all()
     assert relax(narrow, []).bound < relax(slot, []).bound
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_printed_programs_do_not_notice_that_links_are_gone_and_the_configuration_lp_does(
+    seed: int,
+) -> None:
+    slot = possible(drawn(seed, servers=6, jobs=6))
+    none = replace(slot, link=slot.link * 0, trunk=slot.trunk * 0)
+    sizes = ring_sizes(slot)
+    assert arc_flow(none).value == pytest.approx(arc_flow(slot).value)
+    assert augmented(none, sizes).value == pytest.approx(augmented(slot, sizes).value)
+    every = mappings(slot).value
+    assert every == pytest.approx(relax(slot, [], gap=1e-9).bound, rel=1e-6)
+    assert every <= arc_flow(slot).value * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("family", ["paper", "tight", "vtight", "multi"])
