@@ -250,7 +250,10 @@ GADGET = Workload(
         ),
         "servers": Param(default=50, doc="number of servers", least=1, most=100_000),
         "spines": Param(
-            default=1, doc="switches above the racks: 1 is a tree, more a leaf-spine network", least=1, most=64
+            default=1,
+            doc="switches above the racks: 1 is a tree, more a leaf-spine network",
+            least=1,
+            most=64,
         ),
         "jobs": Param(default=200, doc="number of jobs", least=1, most=1_000_000),
         "slots": Param(default=200, doc="number of slots of five minutes", least=1, most=1_000_000),
