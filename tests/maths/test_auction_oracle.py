@@ -9,7 +9,7 @@ import pytest
 
 from tests.maths.auction_cases import faults, small
 from tradewind.maths.auction_milp import Bidder, solve
-from tradewind.maths.auction_oracle import Market, Task, menu
+from tradewind.maths.auction_oracle import Market, Task, flat_menu, menu
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,15 @@ def _idle(sites: int, slots: int, **changes: object) -> tuple[Task, Market]:
         free=np.full((slots, sites, 2), 4000), room=np.full(slots, 20_000_000_000),
     )  # fmt: skip
     return replace(task, **changes), market  # type: ignore[arg-type]
+
+
+def test_of_slots_at_one_price_the_earlier_are_filled_first() -> None:
+    for cents in range(1, 40):  # sums of such prices are rounded now up, now down
+        task, market = _idle(4, 5, data=np.array([9, 9, 9, 10]), rate=1000)
+        prices = np.full((5, 4, 2), cents * 1e-5)
+        market = replace(market, usd=prices, free=np.full((5, 4, 2), [8000, 2000]))
+        (offer,) = flat_menu(task, market, np.full(5, 1e6), 0.0).offers
+        assert offer.workers.sum(axis=1).tolist() == [8, 8, 8, 8, 5], cents
 
 
 def test_27_chunks_on_27_sites_move_at_least_18_where_9_workers_train_them() -> None:

@@ -22,6 +22,8 @@ from tradewind.maths.auction_slot import Floats, Ints, cost_curve, deploy, remot
 _Tables = tuple[Ints, Ints, Floats, Ints, Ints, Ints, Floats, Ints]
 EXACT = 1e-12
 """A later completion time is offered only if it is cheaper by more than this share."""
+SAME = 1e-12
+"""Sums that differ by less than this share are equal but for rounding."""
 GAP = 1e-4
 """Completion times whose real cost exceeds the bound by more than this share are searched again."""
 ROUNDS, SMALL = 4, 24
@@ -100,7 +102,10 @@ class Menu:
 
 @njit(cache=True)
 def _minplus(before: Floats, cost: Floats, out: Floats, choice: Ints) -> None:
-    """out[n] = min_d before[n - d] + cost[d]; all (N + 1,)."""
+    """out[n] = min_d before[n - d] + cost[d]; all (N + 1,). Of equal sums the one with least in this slot is taken.
+
+    Equal means up to rounding (SAME): what is done earlier leaves later slots to those who come later.
+    """
     limit = len(before) - 1
     top = limit
     while top > 0 and cost[top] == np.inf:
@@ -109,7 +114,7 @@ def _minplus(before: Floats, cost: Floats, out: Floats, choice: Ints) -> None:
         best, take = before[n], 0
         for d in range(1, min(top, n) + 1):
             total = before[n - d] + cost[d]
-            if total < best:
+            if total < best * (1 - SAME):
                 best, take = total, d
         out[n], choice[n] = best, take
 

@@ -217,7 +217,10 @@ ERIS = Spec(
     triggers=TRIGGERS,
     needs=frozenset({"bid"}),
     params={
-        "gamma": Param(default=30.0, doc="base of the price functions (6); the paper has 1000 and no floor"),
+        "gamma": Param(
+            default=1.0,
+            doc="base of the price functions (6), 1: the floor alone; the paper has 1000 and no floor",
+        ),
         "floor": Param(
             default="auto",
             doc="floor prices: auto (the forecast's, else learned), learned, none, or numbers per resource and per GB",

@@ -19,6 +19,8 @@ LARGE = 10**12
 """Stands for unlimited in the arrays."""
 TIE = 1e-6
 """USD per unit and slot that even idle resources cost: of equally good schedules the one that uses least is taken."""
+TIE_GB = 1e-3
+"""USD per GB that even idle bandwidth costs, more than a server's TIE: a server then stands beside workers of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +33,16 @@ class Prices:
     gamma: float
     floor: Floats
 
+    @property
+    def least(self) -> Floats:
+        """What idle resources cost (K + 1,): the floor, or next to nothing."""
+        ties = np.append(np.full(len(self.floor) - 1, TIE), TIE_GB)
+        least: Floats = np.maximum(self.floor, ties)
+        return least
+
     def posted(self, *, flat: bool) -> Posted:
         """The price list that bidders and the audit see; flat: data pays the floor price of its bytes, moved or not."""
-        floor = np.maximum(self.floor, TIE)
+        floor = self.least
         return Posted(self.gamma, tuple(floor.tolist()), float(floor[-1]) if flat else -1.0)
 
 
@@ -119,7 +128,7 @@ class Books:
         """The posted prices and what is left, from slot `first` on (before `until`), where the job may run."""
         capacity, used = self.capacity[first:until], self.used[first:until]
         share = used / np.maximum(capacity, 1)
-        floor = np.maximum(prices.floor, TIE)
+        floor = prices.least
         usd = np.maximum(prices.gamma**share - 1.0, floor[:-1])
         whole, moved = self.band[first:until], self.moved[first:until]
         band = moved / np.maximum(whole, 1)

@@ -60,12 +60,12 @@ RESOURCES = ("cpu", "gpu", "gb")
 SLOT_US = 1200 * US_PER_S
 CHUNK_BYTES = 2_000_000
 RESERVE: dict[str, tuple[float, float, float, float]] = {
-    "testbed": (0.0, 15.0, 0.0, 0.0),
+    "testbed": (0.0, 14.0, 0.0, 0.0),
     "simulator": (0.0, 0.0, 0.0, 0.0),
-    "contended": (0.0, 7.5, 0.0, 10.0),
-    "crowded": (0.0, 4.5, 0.0, 42.0),
+    "contended": (0.0, 7.5, 0.0, 2.1),
+    "crowded": (0.0, 3.9, 0.0, 45.0),
 }
-"""USD per CPU, GPU, GB of memory and slot, and per GB moved, below which a size sold badly on seeds 101 to 220."""
+"""USD per CPU, GPU, GB of memory and slot, and per GB moved: what `python -m tradewind.studies.eris_reserve` prints."""
 HISTORY_SEED, HISTORY_JOBS = 7_041_776, 300
 """Days before, which the forecast is drawn from: the same for every seed of a scenario."""
 SIZES: dict[str, dict[str, Any]] = {
@@ -129,7 +129,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
         own = any(params[key] != -1 for key in DEFAULTS) or values != settings(
             {**BARE, "size": params["size"]}
         )
-        prices = _past_prices(nodes, tuple(sorted(values.items()))) if own else RESERVE[params["size"]]
+        prices = past_prices(nodes, tuple(sorted(values.items()))) if own else RESERVE[params["size"]]
         setup = replace(setup, forecast=_named(prices))
     return Scenario(
         name=f"eris-{params['size']}-{sites}x{values['jobs']}",
@@ -159,7 +159,7 @@ def _jobs(rng: np.random.Generator, values: Mapping[str, Any]) -> tuple[Job, ...
 
 
 @lru_cache(maxsize=64)
-def _past_prices(nodes: tuple[Node, ...], settled: tuple[tuple[str, Any], ...]) -> tuple[float, ...]:
+def past_prices(nodes: tuple[Node, ...], settled: tuple[tuple[str, Any], ...]) -> tuple[float, ...]:
     """What an operator knows from days before: scarcity prices of other days drawn alike, never of this one.
 
     USD per unit and slot of each resource, the last per GB moved. Long days are cut, at the same rate.
