@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tradewind
 from tests.builders import rows
 from tradewind.app import api
+from tradewind.app.cli import app, guarded
 from tradewind.model.errors import Refused, ScenarioError
 from tradewind.model.job import Dataset, Job
 from tradewind.model.result import Run
@@ -147,7 +151,17 @@ BAD_BIDS = [
     ("negative utility", {"utility": linear(-100.0, 0.0)}),
     ("more than the network can train", {"chunks": ((0, 10**6),)}),
     ("more than the network can train", {"chunks": ((0, 10**15),)}),
+    ("0 epochs", {"epochs": 0}),
+    ("no data", {"chunks": ()}),
+    ("where it has none", {"chunks": ((0, 0), (1, 5))}),
+    ("bids for the past", {"bid_from_us": -1}),
 ]
+
+
+def _spoiled(scenario: Scenario, changes: dict[str, Any]) -> Scenario:
+    if {"chunks", "epochs"} & changes.keys():
+        changes = {"work": work_of(scenario.jobs[2], **changes)}
+    return with_bid(scenario, **changes)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -156,9 +170,7 @@ def test_a_bad_bid_is_refused_with_a_reason_and_the_market_goes_on(
     name: str, why: str, changes: dict[str, Any]
 ) -> None:
     scenario = tiny(3)
-    if "chunks" in changes:
-        changes = {"work": work_of(scenario.jobs[2], **changes)}
-    run = simulate(with_bid(scenario, **changes), find(name))
+    run = simulate(_spoiled(scenario, changes), find(name))
     told = [text for job, text in rows(run, "answers", "job", "why") if job == 2]
     told += [text for job, text in rows(run, "verdicts", "job", "reason") if job == 2]
     assert len(told) == 1
@@ -175,9 +187,9 @@ def test_a_bid_that_is_worth_nothing_is_refused_for_its_price_not_for_want_of_ro
 @pytest.mark.parametrize(
     ("where", "changes"),
     [
-        ("epochs is 0", {"work": {"epochs": 0}}),
-        ("chunks is 0", {"work": {"chunks": ((0, 0), (1, 5))}}),
-        ("at least one chunk", {"work": {"chunks": ()}}),
+        ("epochs is -1", {"work": {"epochs": -1}}),
+        ("chunks is -2", {"work": {"chunks": ((0, -2), (1, 5))}}),
+        ("bid_from_us is", {"bid_from_us": 10**9 * 20}),
         ("chunk_epochs_per_worker_slot is 0", {"work": {"chunk_epochs_per_worker_slot_milli": 0}}),
         ("arrive_us is -5", {"arrive_us": -5}),
         ("asks for nothing", {"worker": ()}),
@@ -193,7 +205,76 @@ def test_a_bid_that_makes_no_sense_is_named_before_the_market_opens(
         with_bid(scenario, **changes)
 
 
-def test_a_bid_for_the_past_is_refused() -> None:
+@pytest.mark.parametrize("name", ["eris-paper", "eris-printed", "tiresias", "antman-elastic", "liquid"])
+@pytest.mark.parametrize(("why", "changes"), [bid for bid in BAD_BIDS if "network" not in bid[0]])
+def test_rivals_refuse_a_bad_bid_and_go_on_as_well(name: str, why: str, changes: dict[str, Any]) -> None:
+    scenario = tiny(3)
+    run = simulate(_spoiled(scenario, changes), find(name))
+    told = rows(run, "answers", "job", "why") + rows(run, "verdicts", "job", "reason")
+    assert [why in text for job, text in told if job == 2] == [True]
+    assert run.metrics["jobs_accepted"] > 1
+
+
+@pytest.mark.parametrize("name", SELLERS)
+@pytest.mark.parametrize(("why", "changes"), BAD_BIDS)
+def test_everybody_else_is_served_as_if_a_bad_bid_had_never_come(
+    name: str, why: str, changes: dict[str, Any]
+) -> None:
+    scenario = tiny(3)
+    others = [replace(job, index=job.index - (job.index > 2)) for job in scenario.jobs if job.index != 2]
+    without = simulate(replace(scenario, jobs=tuple(others), customers=()), find(name))
+    run = simulate(_spoiled(scenario, changes), find(name))
+    assert why
+    assert _bought(run, scenario.jobs) == _bought(without, tuple(others))
+
+
+def _bought(run: Run, jobs: tuple[Job, ...]) -> list[tuple[object, ...]]:
+    """Who bought what, when, and every step of it."""
+    offers = rows(run, "offers", "job", "number", "payment_usd", "finish_us", "plan")
+    taken = dict(rows(run, "answers", "job", "taken"))
+    steps, places = rows(run, "steps", "plan", "from_us"), rows(run, "places", "step", "node", "workers")
+    found: list[tuple[object, ...]] = []
+    for job, number, usd, finish, plan in offers:
+        if taken[job] == number:
+            mine = {s: begin for s, (of, begin) in enumerate(steps) if of == plan}
+            where = [(mine[s], node, workers) for s, node, workers in places if s in mine]
+            found.append((jobs[job].id, usd, finish, where))
+    return found
+
+
+def _shell(*words: str) -> int:
+    return guarded(lambda: app(list(words), standalone_mode=False))
+
+
+def test_a_market_reads_bad_bids_from_a_file_refuses_them_and_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the command line: epochs 0, a bid before the start and one handed in late; then why, in words."""
+    scenario = tiny(3)
+    file, out = tmp_path / "market.json", tmp_path / "run.json"
+    tradewind.dump(scenario, file)
+    data = json.loads(file.read_text())
+    data["jobs"][0]["arrive_us"] = -5
+    data["jobs"][2]["work"]["epochs"] = 0
+    data["jobs"][4]["arrive_us"] = data["jobs"][1]["arrive_us"] - 1
+    file.write_text(json.dumps(data))
+    assert _shell("run", str(file), "--policy", "eris", "-o", str(out)) == 0
+    assert _shell("audit", str(file), str(out)) == 0
+    again = tmp_path / "again.json"
+    tradewind.dump(tradewind.load(file), again)
+    assert tradewind.load(again).jobs == tradewind.load(file).jobs
+    told = {}
+    for number in range(7):
+        capsys.readouterr()
+        assert _shell("explain", str(out), "--job", scenario.jobs[number].id) == 0
+        told[number] = capsys.readouterr().out
+    assert "for the past" in told[0]
+    assert "0 epochs" in told[2]
+    assert "for the past" in told[4]
+    assert all("was taken" in told[number] for number in (1, 3, 5, 6))
+
+
+def test_a_job_that_is_no_bid_must_still_be_listed_by_arrival() -> None:
     scenario = tiny(3)
     late = replace(scenario.jobs[-1], arrive_us=scenario.jobs[0].arrive_us - 1)
     with pytest.raises(ScenarioError, match="listed by arrival"):

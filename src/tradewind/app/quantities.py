@@ -176,6 +176,11 @@ TimeUs = Annotated[
     PlainValidator(_whole(0, " of microseconds", units.parse_time_us, "5 min")),
     _integer_schema(0, _TIME),
 ]
+InstantUs = Annotated[
+    int,
+    PlainValidator(_whole(-LARGEST, " of microseconds", units.parse_time_us, "5 min")),
+    _integer_schema(-LARGEST, _TIME),
+]
 SpanUs = Annotated[
     int,
     PlainValidator(_whole(1, " of microseconds", units.parse_time_us, "5 min")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -42,7 +43,8 @@ def build(file: ScenarioFile, name: str) -> Scenario:
     """The scenario that a file describes; `name` is used where the file has none."""
     setup = build_setup(file)
     builder = JobBuilder(setup)
-    jobs = tuple(builder.job(i, job) for i, job in enumerate(file.jobs))
+    came = accumulate((job.arrive_us for job in file.jobs), max, initial=0)
+    jobs = tuple(builder.job(i, job, now) for i, (job, now) in enumerate(zip(file.jobs, came, strict=False)))
     customers = tuple(builder.customer(job, each.id) for job, each in zip(file.jobs, jobs, strict=True))
     return Scenario(
         name=file.name or name,
@@ -182,14 +184,19 @@ class JobBuilder:
         self.setup = setup
         self.demands: dict[tuple[tuple[str, int], ...], Demand] = {}
 
-    def job(self, index: int, file: JobFile) -> Job:
-        """The public part of a job."""
+    def job(self, index: int, file: JobFile, now_us: int = 0) -> Job:
+        """The public part of a job; a bid for an instant before now_us comes now, and says that it is for the past."""
+        worth = file.utility
+        is_bid = isinstance(file.work, DatasetWork) and worth is not None and worth.of == "delay_slots"
+        arrive_us, bid_from_us = file.arrive_us, file.bid_from_us
+        if is_bid and arrive_us < now_us:
+            arrive_us, bid_from_us = now_us, arrive_us if bid_from_us is None else bid_from_us
         name = file.id if file.id is not None else f"job-{index}"
         low, high = self._workers(file, name)
         return Job(
             index=index,
             id=name,
-            arrive_us=file.arrive_us,
+            arrive_us=arrive_us,
             work=self._work(file.work, name),
             worker=self._demand(file.worker, name, "worker"),
             tenant=file.tenant,
@@ -199,6 +206,7 @@ class JobBuilder:
             workers_max=high,
             servers=file.servers,
             utility=_utility(file.utility, name, "utility"),
+            bid_from_us=bid_from_us,
             nodes=self._places(file.nodes, name, "nodes"),
             data_nodes=self._places(file.data_nodes, name, "data_nodes"),
             model_bytes=file.model_bytes,

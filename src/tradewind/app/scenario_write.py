@@ -174,6 +174,8 @@ def _job(setup: Setup, job: Job, customer: Customer) -> dict[str, Any]:
         row["site_bytes"] = {setup.nodes[node].name: int(size) for node, size in job.site_bytes}
     if job.utility is not None:
         row["utility"] = _utility(job.utility)
+    if job.bid_from_us is not None:
+        row["bid_from_us"] = int(job.bid_from_us)
     for name, places in (("nodes", job.nodes), ("data_nodes", job.data_nodes)):
         if places is not None:
             row[name] = [setup.nodes[i].name for i in sorted(places)]

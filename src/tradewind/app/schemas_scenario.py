@@ -11,6 +11,7 @@ from tradewind.app.quantities import (
     Bytes,
     Count,
     Flag,
+    InstantUs,
     Milli,
     Name,
     Number,
@@ -156,9 +157,13 @@ class DatasetWork(Strict):
     """Chunks at nodes, each trained for all epochs once."""
 
     kind: Literal["dataset"] = Field(description="dataset")
-    chunks: dict[Name, Some] = Field(description="node -> number of chunks there")
+    chunks: dict[Name, Count] = Field(
+        description="node -> number of chunks there; markets refuse a bid that has none at a node it names"
+    )
     chunk_bytes: SomeBytes = Field(description="bytes of one chunk")
-    epochs: Some = Field(description="epochs that each chunk is trained for (a number)")
+    epochs: Count = Field(
+        description="epochs that each chunk is trained for (a number); markets refuse a bid with 0"
+    )
     chunk_epochs_per_worker_slot: Milli = Field(
         description="chunk-epochs that one worker trains in a slot (at most three decimals)"
     )
@@ -216,8 +221,15 @@ class JobFile(Strict):
     """A job. Only `worker` is always needed."""
 
     id: Name | None = Field(default=None, description="name, unique among the jobs; default job-0, job-1, …")
-    arrive_us: TimeUs = Field(
-        default=0, description="microseconds from the start; jobs are listed by arrival"
+    arrive_us: InstantUs = Field(
+        default=0,
+        description="microseconds from the start; jobs are listed by arrival. A bid (a dataset with a utility of "
+        "delay_slots) for an earlier instant than the job above it, or than 0, comes with that one and is refused",
+    )
+    bid_from_us: InstantUs | None = Field(
+        default=None,
+        description="microseconds: from when the bid counts its delay, where that is before it arrived; markets "
+        "refuse a bid for the past",
     )
     tenant: Tenant = Field(default="", description="name of the tenant; empty: none")
     work: WorkFile = Field(default=FixedWork(), description="what is to be done, in the units of its kind")

@@ -51,14 +51,14 @@ def worth_by_slot(utility: Utility, arrived: int, slots: int) -> Floats:
 
 
 def pool(job: Job, hosts: Floats, worth: Floats, start: int, transfer: int | None = None) -> Pooled | None:
-    """A job over pooled sites (R, K) that may begin in slot `start`; None where nothing of it fits anywhere.
+    """A job over pooled sites (R, K) that may begin in slot `start`; None where nobody can serve it.
 
     transfer: bytes per slot, which limit the workers away from the server (None: not looked at).
     """
     kinds = hosts.shape[1]
     worker, server = demand_vector(job.worker, kinds), demand_vector(job.server, kinds)
     fit, near = _most(hosts, worker), _most(hosts - server, worker)[(hosts >= server).all(axis=1)]
-    if not len(near) or fit.sum() < 1:
+    if not len(near) or fit.sum() < 1 or job.folly:
         return None
     work, traffic = job.work, job.traffic_bytes_per_worker_slot
     assert isinstance(work, Dataset)

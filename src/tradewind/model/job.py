@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tradewind.model.errors import ScenarioError
-from tradewind.model.units import MICRO
+from tradewind.model.units import MICRO, US_PER_S
 from tradewind.model.utility import Utility
 
 Demand = tuple[tuple[int, int], ...]
@@ -113,6 +113,7 @@ class Job:
     workers_min/max      workers in any step with workers lie between them
     servers              parameter servers in any step with workers (0 for a ring)
     utility              the bid: what the customer says the job is worth (None: no bid)
+    bid_from_us          from when the bid counts its delay, if before the arrival: a bid for the past (None: the arrival)
     nodes                where workers and servers may run (None: anywhere with capacity)
     data_nodes           where data may be processed (None: anywhere)
     model_bytes          size of the parameters
@@ -142,6 +143,7 @@ class Job:
     workers_max: int = 1
     servers: int = 0
     utility: Utility | None = None
+    bid_from_us: int | None = None
     nodes: frozenset[int] | None = None
     data_nodes: frozenset[int] | None = None
     model_bytes: int = 0
@@ -193,6 +195,21 @@ class Job:
     def kind(self) -> str:
         """fixed, stream, dataset or rounds."""
         return KIND[type(self.work)]
+
+    @property
+    def folly(self) -> str:
+        """Why nobody could serve this bid, whatever there is to sell; empty where somebody might."""
+        if self.bid_from_us is not None:
+            before = (self.arrive_us - self.bid_from_us) / US_PER_S
+            return f"bids for the past: it counts its delay from {before:g} s before it came"
+        if isinstance(self.work, Dataset):
+            if self.work.epochs == 0:
+                return "trains for 0 epochs; at least 1 is needed"
+            if self.work.total == 0:
+                return "has no data"
+            if any(chunks == 0 for _, chunks in self.work.chunks):
+                return "names a site of its data where it has none"
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

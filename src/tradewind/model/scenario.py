@@ -118,6 +118,13 @@ def _check_order(scenario: Scenario) -> None:
                 "Sort the jobs or move the horizon."
             )
         before = job.arrive_us
+        if job.bid_from_us is not None and not (
+            -LARGEST <= job.bid_from_us < job.arrive_us and job.utility is not None
+        ):
+            raise ScenarioError(
+                f"jobs[{job.id}].bid_from_us is {job.bid_from_us}; it is for bids (utility) whose delay counts from "
+                f"before the arrival, {job.arrive_us}. Leave it out."
+            )
 
 
 def _check_demand(setup: Setup, job: Job, name: str, demand: Demand) -> None:
@@ -202,6 +209,13 @@ def _positive(where: str, **values: int) -> None:
             raise ScenarioError(f"{where}.{name} is {value}; it must be positive (at most {LARGEST})")
 
 
+def _counts(where: str, **values: int) -> None:
+    """Numbers of which 0 makes no sense either: such a bid is read and refused on arrival (Job.folly)."""
+    for name, value in values.items():
+        if not 0 <= value <= LARGEST:
+            raise ScenarioError(f"{where}.{name} is {value}; it must lie between 0 and {LARGEST}")
+
+
 def _check_work(setup: Setup, job: Job, customer: Customer) -> None:
     where, work = f"jobs[{job.id}].work", job.work
     match work:
@@ -220,16 +234,13 @@ def _check_work(setup: Setup, job: Job, customer: Customer) -> None:
         case Dataset():
             _check_once(f"{where}.chunks", work.chunks)
             _positive(
-                where, chunk_bytes=work.chunk_bytes, epochs=work.epochs,
+                where, chunk_bytes=work.chunk_bytes,
                 chunk_epochs_per_worker_slot=work.chunk_epochs_per_worker_slot_milli,
             )  # fmt: skip
+            _counts(where, epochs=work.epochs)
             for node, chunks in work.chunks:
                 _check_node(setup, f"{where}.chunks", node)
-                _positive(f"{where}.chunks[{setup.nodes[node].name}]", chunks=chunks)
-            if not work.chunks:
-                raise ScenarioError(
-                    f"{where}.chunks is empty; a dataset needs at least one chunk at one node"
-                )
+                _counts(f"{where}.chunks[{setup.nodes[node].name}]", chunks=chunks)
         case Rounds():
             _check_rounds(setup, job, work)
 

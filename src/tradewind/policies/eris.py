@@ -41,6 +41,8 @@ TRIGGERS: frozenset[Trigger] = frozenset({"arrival", "completion", "change", "sl
 
 def unfit(setup: Setup, job: Job) -> str:
     """Why a bid cannot be dealt with; empty where it can."""
+    if job.folly:
+        return job.folly
     if job.servers != 1 or job.workers_min > 1:
         return "needs one parameter server and workers from 1 on"
     if job.utility is None or job.utility.of != "delay_slots":
