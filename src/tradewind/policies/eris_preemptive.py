@@ -1,157 +1,157 @@
-"""Eris without promises: slots that have not run yet are planned again whenever a slot begins.
+"""Eris without promises: every slot is shared out anew among the jobs that are there, in the order that promises most.
 
-Jobs are planned one after another by what they would be worth, once done, per share of the scarcest resource that they
-still need; each takes the completion time with the largest worth minus cost. A slot costs the more the further ahead it
-is: what runs now competes with the jobs that are here, what runs later also with those still to come. What a job was
-planned to get may change until it runs, and there are no payments.
+Jobs are served one after another, each as widely as what is left of the slot allows. The plain order is by worth per
+dominant share; other orders are tried out on futures drawn from the bids so far (maths/auction_rollout.py), because a
+job that is worth less now may leave room that those still to come need. No plan reaches beyond its slot, and there are
+no payments.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tradewind.maths.auction_oracle import Market, Task, menu
+from tradewind.maths.auction_column import Pooled
+from tradewind.maths.auction_oracle import Task
+from tradewind.maths.auction_pool import host_capacity, pool, worth_by_slot
+from tradewind.maths.auction_rollout import Queue, best_order, futures, ranked, table
 from tradewind.maths.auction_slot import Floats
-from tradewind.model.decision import NOTHING, Decision, Plan, Verdict
+from tradewind.maths.auction_spot import Score, Spot, place, units_left
+from tradewind.model.errors import InputError
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
-from tradewind.model.spec import Param, Spec
+from tradewind.model.spec import EVERY_SLOT, Param, Spec
+from tradewind.model.units import GB, MILLI
 from tradewind.model.view import View
-from tradewind.policies.eris import OBJECTIVES, TRIGGERS, WORKS, floor_of, unfit
-from tradewind.policies.eris_market import Books, Prices, left_after, plan_of, task_of, worth_of
+from tradewind.policies.baselines.edge import Edge, Rules, Turn
+from tradewind.policies.eris import OBJECTIVES, WORKS
 
 WORTHLESS = 0.01
 """Share of the first worth below which a job is given up."""
-LEAD, NOW = 3.0, 1e-3
-"""Prices rise with the lead t in slots as 1 - exp(-t / LEAD), from the share NOW in the slot that comes next."""
-
-NEWS = frozenset(("arrived", "voided", "changed", "refused"))
-
-
-class Waiting(NamedTuple):
-    """A job to be planned: what is left of it, its worth by slot, its dominant share."""
-
-    job: Job
-    task: Task
-    worth: Floats
-    share: float
+AHEAD, AFTER = 5, 10
+"""Slots of a future in which bids come, and slots that are played after them."""
+FIRST, RECENT = 4, 1000
+"""Bids before futures are drawn, and the latest bids that they are drawn from."""
+WORK, FEWEST = 4000, 8
+"""Jobs times futures of a trial at most, and futures below which trying says too little."""
 
 
-def _density(waiting: Waiting) -> float:
-    """Worth per dominant share, as of when the job would be done if it had everything."""
-    done = min(int(np.ceil(waiting.share)), len(waiting.worth) - 1)
-    return float(waiting.worth[done]) / waiting.share
+class Preemptive(Edge):
+    """Serves jobs slot after slot, in the order that does best in futures drawn from the bids so far."""
 
+    def __init__(self, setup: Setup, samples: int, seed: int) -> None:
+        super().__init__(setup, Rules(workers=0, gamma=1.0))
+        self._samples, self._seed = samples, seed
+        self._hosts = host_capacity(setup)
+        self._seen: list[int] = []
+        """The latest bids that could be served, in order of arrival."""
+        self._came = 0
+        self._pooled: dict[int, Pooled | None] = {}
 
-class Preemptive:
-    """Plans all jobs present anew at every slot."""
+    def turns(self, view: View) -> Iterable[Turn]:
+        present = [index for index in self.left if self._worthwhile(view, view.job(index))]
+        for index in present:
+            if not self._seen or index > self._seen[-1]:
+                self._seen.append(index)
+                self._came += 1
+        self._seen = self._seen[-RECENT:]
+        order = self._order(view, present) if present else []
+        return [Turn(index, False, False) for index in order]
 
-    def __init__(self, setup: Setup, prices: Prices) -> None:
-        self.books, self.prices = Books(setup), prices
-        self._left: dict[int, list[int]] = {}
-        """Chunks left per site of every job present, as of `_counted_us`."""
-        self._counted_us = 0
+    def _worthwhile(self, view: View, job: Job) -> bool:
+        """Whether completing a job is still worth something, and possible."""
+        pooled = self._pool(job)
+        if pooled is None:
+            return False
+        return bool(pooled.worth[self._age(view, job)] > WORTHLESS * pooled.worth[0])
 
-    def decide(self, view: View) -> Decision:
-        setup, first = view.setup, -(-view.now_us // view.setup.slot_us)
-        news = any(event.kind in NEWS for event in view.events)
-        self._count(view)
-        self.books.hear(view)
-        self.books.seen()
-        if not news or first >= setup.slots:
-            return NOTHING
-        verdicts = []
-        waiting: dict[int, Waiting] = {}
-        for index, job in view.active.items():
-            if why := unfit(setup, job):
-                verdicts.append(Verdict(index, why))
-                continue
-            self.books.release(index, view)
-            worth = worth_of(setup, job, first)
+    def _order(self, view: View, present: list[int]) -> list[int]:
+        """The jobs present in the order in which they are served."""
+        known = sorted({*self._seen, *present})
+        row = {index: r for r, index in enumerate(known)}
+        bids = table([each for index in known if (each := self._pool(view.job(index))) is not None])
+        queue = Queue(
+            np.array([row[index] for index in present]),
+            np.array([self._units(view.job(index)) for index in present]),
+            np.array([self._age(view, view.job(index)) for index in present]),
+        )
+        per_slot = self._came / (view.slot + 1)
+        samples = min(self._samples, int(WORK / (len(present) + AHEAD * per_slot)))
+        if len(present) < 2 or len(self._seen) < FIRST or samples < FEWEST:
+            found = ranked(bids, queue, self._whole(view), -1)
+        else:
+            rng = np.random.default_rng((self._seed, view.slot))
+            slots = max(0, min(AHEAD + AFTER, view.setup.slots - 1 - view.slot))
+            drawn = futures(rng, samples, min(AHEAD, slots), per_slot, len(known))
+            found = best_order(bids, queue, drawn, slots, self._whole(view))
+        return [present[i] for i in found.tolist()]
+
+    def spot(self, view: View, job: Job, task: Task, turn: Turn) -> Spot | None:
+        """The places that train most: with all bandwidth for parameters, or with some kept for moving chunks."""
+        market, width = self.market(view, job), units_left(task)
+        moved = task.chunk_bytes * max(1, task.rate // task.need)
+        roomy = replace(task, traffic_bytes=task.traffic_bytes + moved)
+        found = [place(each, market, width, False, Score()) for each in (task, roomy)]
+        return max((s for s in found if s is not None), key=lambda s: s.trained, default=None)
+
+    def _pool(self, job: Job) -> Pooled | None:
+        """A bid over pooled sites, its worth by delay; None where it fits nowhere."""
+        if job.index not in self._pooled:
+            setup = self.books.setup
             assert job.utility is not None
-            if worth[0] > WORTHLESS * max(job.utility.value(0), 1e-9):
-                task = task_of(self.books, job, np.array(self._left[index]))
-                waiting[index] = Waiting(job, task, worth, self._share(task, first))
-        best = self._fill(waiting, first)
-        plans = []
-        for index in view.active:
-            plan = best.get(index, Plan(index, ()))
-            if plan.steps or view.plan(index) is not None:
-                plans.append(plan)
-        return Decision(tuple(plans), tuple(verdicts)) if plans or verdicts else NOTHING
+            worth = worth_by_slot(job.utility, 0, setup.slots)
+            self._pooled[job.index] = pool(job, self._hosts, worth, 0, setup.transfer_bytes_per_slot)
+        return self._pooled[job.index]
 
-    def _count(self, view: View) -> None:
-        """Chunks left of every job present: what its plan has trained since the last count is taken off."""
-        for index, job in view.active.items():
-            left = np.array(self._left[index]) if index in self._left else task_of(self.books, job).data
-            booked = self.books.plans.get(index)
-            if booked is not None:
-                gone = task_of(self.books, job).data - left_after(self.books, job, booked.plan, view.now_us)
-                again = left_after(self.books, job, booked.plan, self._counted_us)
-                left = left - (gone - (task_of(self.books, job).data - again))
-            self._left[index] = left.tolist()
-        self._left = {index: left for index, left in self._left.items() if index in view.active}
-        self._counted_us = view.now_us
+    def _units(self, job: Job) -> int:
+        """Worker-slots that are left of a job at least."""
+        task = self.task(job)
+        return -(-int(task.data.sum()) * task.need // task.rate)
 
-    def _share(self, task: Task, first: int) -> float:
-        """Share of the scarcest resource of all sites, times the worker-slots still to do."""
-        workers = max(1.0, float(task.data.sum()) * task.need / task.rate)
-        pool = np.maximum(self.books.capacity[first].sum(axis=0), 1)
-        band = max(float(self.books.band[first]), 1.0)
-        return max(float((task.worker / pool).max()), task.traffic_bytes / band, 1e-12) * workers
+    def _age(self, view: View, job: Job) -> int:
+        return view.slot - job.arrive_us // view.setup.slot_us
 
-    def _fill(self, waiting: dict[int, Waiting], first: int) -> dict[int, Plan]:
-        """Plans and books jobs one after another, by falling worth per share."""
-        plans = {}
-        for index in sorted(waiting, key=lambda i: (-_density(waiting[i]), i)):
-            job, task, worth, _ = waiting[index]
-            found = menu(task, self._market(job, first), worth)
-            gains = [worth[o.slots[-1]] - o.usd for o in found.offers]
-            if gains and max(gains) > 0:
-                plans[index] = plan_of(self.books, job, found.offers[int(np.argmax(gains))], first)
-                self.books.book(job, plans[index])
-        return plans
-
-    def _market(self, job: Job, first: int) -> Market:
-        """What is left, at prices that rise with the lead."""
-        market = self.books.market(job, first, self.prices)
-        rise = np.maximum(1.0 - np.exp(-np.arange(len(market.room)) / LEAD), NOW)
-        return replace(market, usd=market.usd * rise[:, None, None], byte_usd=market.byte_usd * rise)
+    def _whole(self, view: View) -> Floats:
+        """What a slot has of every resource (K + 1,), the last in GB."""
+        sites, band = self.books.capacity[view.slot].sum(axis=0), self.books.band[view.slot]
+        whole: Floats = np.maximum(np.append(sites / MILLI, band / GB), 1e-9)
+        return whole
 
     def save(self) -> bytes:
-        state = {"books": self.books.save(), "left": list(self._left.items()), "counted_us": self._counted_us}
+        state = {"edge": super().save().decode(), "seen": self._seen, "came": self._came}
         return json.dumps(state).encode()
 
     def restore(self, state: bytes) -> None:
         data = json.loads(state)
-        self.books.restore(data["books"])
-        self._left, self._counted_us = dict(data["left"]), data["counted_us"]
+        super().restore(data["edge"].encode())
+        self._seen, self._came = data["seen"], data["came"]
 
 
 def _preemptive(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Preemptive:
-    floor: Floats = floor_of(setup, params["floor"], params["floor_scale"]).usd
-    return Preemptive(setup, Prices(gamma=1.0, floor=floor))
+    samples = params["samples"]
+    if not 0 <= samples <= 10**6:
+        raise InputError(f"found {samples}; allowed is 0 to 1000000", where="eris-preemptive.samples")
+    return Preemptive(setup, samples, int(rng.integers(2**62)))
 
 
 PREEMPTIVE = Spec(
     name="eris-preemptive",
-    summary="Eris without promises: what has not run yet is planned anew at every slot; no payments",
+    summary="Eris without promises: every slot is shared out anew, in the order that does best in drawn futures",
     factory=_preemptive,
     works=WORKS,
     architectures=frozenset({"ps"}),
     objectives=OBJECTIVES,
-    triggers=TRIGGERS,
+    triggers=EVERY_SLOT,
     needs=frozenset({"bid"}),
     params={
-        "floor": Param(
-            default="auto", doc="prices that weigh time against use: auto (the forecast's), none, or numbers"
+        "samples": Param(
+            default=64,
+            doc="futures drawn from the bids so far, in which orders of service are tried; 0: by worth per dominant share",
         ),
-        "floor_scale": Param(default=0.1, doc="share of the forecast's reserve prices"),
     },
     system="eris",
 )

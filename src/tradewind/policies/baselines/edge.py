@@ -1,4 +1,5 @@
-"""What Eris's rivals share: jobs over edge sites, planned slot by slot, at a fixed or an elastic number of workers.
+"""What Eris's rivals and `eris-preemptive` share: jobs over edge sites, planned slot by slot, at a fixed or an elastic
+number of workers.
 
 A rival says in which turn jobs are served; here each turn gets its workers, server and data within what the slot has
 left, at the posted prices (6). A job runs in a slot only if what completing would be worth exceeds what it has paid
@@ -90,7 +91,7 @@ class Edge(ABC):
         for turn in self.turns(view):
             job = view.job(turn.job)
             task = self.task(job)
-            spot = self._spot(view, job, task, turn)
+            spot = self.spot(view, job, task, turn)
             if spot is not None:
                 plans.append(self._book(view, job, spot, turn.stays))
             elif self._worth(view, job, -(-units_left(task) // self._width(task))) <= self.paid.get(
@@ -103,7 +104,7 @@ class Edge(ABC):
         """What is left of a job."""
         return task_of(self.books, job, np.array(self.left[job.index], dtype=np.int64))
 
-    def _spot(self, view: View, job: Job, task: Task, turn: Turn) -> Spot | None:
+    def spot(self, view: View, job: Job, task: Task, turn: Turn) -> Spot | None:
         """Where the job runs in this slot; None where it does not fit or does not pay."""
         market = self.market(view, job)
         if job.index in self.held:
