@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+from shutil import rmtree
+
 from tradewind import policies, workloads
 from tradewind.studies.simulate import simulate
 
@@ -18,6 +22,16 @@ def main() -> None:
         workload = workloads.find(spec.system or "cluster")
         given = {key: value for key, value in SMALL.items() if key in workload.params}
         simulate(workloads.generate(workload.name, given, 0), spec)
+    if "NUMBA_CACHE_DIR" in os.environ:
+        clear_old(Path(os.environ["NUMBA_CACHE_DIR"]))
+
+
+def clear_old(current: Path) -> None:
+    """Removes the folders of kernels that an earlier text of the project left beside the current one."""
+    if current.name.startswith("kernels-"):
+        for folder in current.parent.glob("kernels-*"):
+            if folder != current:
+                rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
