@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from tradewind.audit.wan_certificate import Checker, Claim
 from tradewind.maths.paths import graph_of_links, simple_paths
-from tradewind.maths.wan_bound import Bound, Leaf, Proof
 from tradewind.maths.wan_problem import Gather, hop_weight, time_of
+from tradewind.maths.wan_proof import Bound, Names, Proof, proof_as_data
+from tradewind.workloads.apsp_draw import draw_mbps
+from tradewind.workloads.topologies import read_topology
 
 
 def random_problem(
@@ -29,6 +32,21 @@ def random_problem(
     return Gather(graph=graph, capacity=capacity, data=np.ones(nodes, dtype=np.int64), weight=weight)
 
 
+def shipped(name: str, seed: int, rule: str = "power", transport: str = "store-and-forward") -> Gather:
+    """A draw of bandwidths on a network that ships with the project."""
+    topology = read_topology(name)
+    a, b = topology.ends()
+    graph = graph_of_links(len(topology.nodes), list(zip(a.tolist(), b.tolist(), strict=True)))
+    mbps = draw_mbps(topology.km(), rule, 500, np.random.default_rng(seed))
+    weight, _ = hop_weight(graph.nodes, transport)
+    return Gather(
+        graph=graph,
+        capacity=np.repeat(mbps, 2),
+        data=np.ones(graph.nodes, dtype=np.int64),
+        weight=weight,
+    )
+
+
 def brute_force(problem: Gather, sink: int) -> Fraction:
     """The least time over every combination of simple paths."""
     graph = problem.graph
@@ -45,19 +63,9 @@ def brute_force(problem: Gather, sink: int) -> Fraction:
     return best
 
 
-def proof_data(problem: Gather, proof: Proof) -> dict[str, object]:
-    """A proof in the form of a certificate."""
-    if isinstance(proof, Leaf):
-        return {"price": [list(pair) for pair in proof.price]}
-    tail, head = problem.graph.tail.tolist(), problem.graph.head.tolist()
-    return {
-        "flow": proof.flow,
-        "node": proof.node,
-        "first": [[tail[a], head[a]] for a in proof.first],
-        "second": [[tail[a], head[a]] for a in proof.second],
-        "left": proof_data(problem, proof.left),
-        "right": proof_data(problem, proof.right),
-    }
+def proof_data(problem: Gather, proof: Proof) -> dict[str, Any]:
+    """A proof in the form of a certificate whose resources keep their numbers."""
+    return proof_as_data(Names(problem.graph, np.arange(problem.capacity.size)), proof)
 
 
 def checker(problem: Gather) -> Checker:

@@ -8,7 +8,8 @@ max_r load_r / B_r below the level. The check, for every sink that the certifica
 
 where a path is admitted if room_r >= d_f * w(|p|) on all of it. If a routing were faster than the level, the left
 side could not exceed the right one. A proof may branch: a path leaves a node at most once, so a flow avoids the first
-or the second set of arcs. This file shares nothing with the solver but the format of the certificate.
+or the second set of arcs. Or it goes on over lists of the paths that prices leave (audit.wan_lists). Both files share
+nothing with the solver but the format of the certificate.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tradewind.audit.wan_lists import Flow, ListChecker, Scene
 from tradewind.audit.work import exchanged
 from tradewind.model.job import Rounds
 from tradewind.model.network import Link
@@ -86,6 +88,8 @@ class Checker:
     ) -> str:
         if "price" in proof:
             return self._leaf(sink, room, proof["price"], banned)
+        if "list" in proof:
+            return self._lists(sink, room, proof, banned)
         try:
             flow, node = int(proof["flow"]), int(proof["node"])
             halves = [frozenset(self.place[int(u), int(v)] for u, v in proof[s]) for s in ("first", "second")]
@@ -104,24 +108,66 @@ class Checker:
     def _leaf(
         self, sink: int, room: list[int], price: Sequence[Sequence[int]], banned: dict[int, frozenset[int]]
     ) -> str:
+        paid = self._paid(price)
+        if paid is None:
+            return "prices must be whole numbers >= 0 of existing resources"
+        flows = self._flows(sink, room, paid, banned)
+        if flows is None:
+            return ""  # some flow has no admitted path at all: nothing is faster than the level
+        budget = sum(max(n, 0) * y for n, y in zip(room, paid, strict=True))
+        spent = sum(flow.cheapest for flow in flows)
+        return "" if spent > budget else f"the prices show {spent} of {budget + 1} needed"
+
+    def _lists(
+        self, sink: int, room: list[int], proof: Mapping[str, Any], banned: dict[int, frozenset[int]]
+    ) -> str:
+        """A proof over the lists of paths that its prices leave."""
+        paid = self._paid(proof["list"])
+        if paid is None:
+            return "prices must be whole numbers >= 0 of existing resources"
+        flows = self._flows(sink, room, paid, banned)
+        if flows is None:
+            return ""
+        budget = sum(max(n, 0) * y for n, y in zip(room, paid, strict=True))
+        slack = budget - sum(flow.cheapest for flow in flows)
+        if slack < 0:
+            return ""
+        claim = self.claim
+        scene = Scene(
+            arcs=claim.arcs,
+            room=room,
+            weight=[int(w) for w in claim.weight],
+            sink=sink,
+            paid=paid,
+            slack=slack,
+        )
+        return ListChecker(scene, flows).wrong(proof)
+
+    def _paid(self, price: Sequence[Sequence[int]]) -> list[int] | None:
+        """Price of every resource; None if some are not whole numbers >= 0 of existing resources."""
         paid = [0] * len(self.claim.capacity)
         for resource, amount in price:
             if type(amount) is not int or amount < 0 or not 0 <= resource < len(paid):
-                return "prices must be whole numbers >= 0 of existing resources"
+                return None
             paid[resource] = amount
-        budget = sum(max(n, 0) * y for n, y in zip(room, paid, strict=True))
-        spent = 0
+        return paid
+
+    def _flows(
+        self, sink: int, room: list[int], paid: list[int], banned: dict[int, frozenset[int]]
+    ) -> list[Flow] | None:
+        """Every sender with the cost of its cheapest admitted path; None if one has none."""
         groups: dict[tuple[int, frozenset[int]], list[int]] = {}
         for u, size in enumerate(self.claim.data):
             if size > 0 and u != sink:
                 groups.setdefault((int(size), banned.get(u, frozenset())), []).append(u)
+        flows: list[Flow] = []
         for (size, avoid), members in groups.items():
             cost = self._cheapest(sink, room, paid, size, avoid)
             for u in members:
                 if cost[u] >= FAR:
-                    return ""  # no admitted path at all: nothing is faster than the level
-                spent += size * int(cost[u])
-        return "" if spent > budget else f"the prices show {spent} of {budget + 1} needed"
+                    return None
+                flows.append(Flow(node=u, size=size, cheapest=size * int(cost[u]), avoid=avoid))
+        return flows
 
     def _cheapest(
         self, sink: int, room: list[int], paid: list[int], size: int, avoid: frozenset[int]

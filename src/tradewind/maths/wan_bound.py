@@ -4,8 +4,9 @@ A certificate says "no routing to this sink is faster than the level". It holds 
 room_r the largest integer load below level * capacity_r, every routing that is faster than the level would
 need Σ_f data_f (cheapest admitted path of f under y) <= Σ_r room_r y_r, and the sum on the left is larger.
 Loads are integers, so rounding the room down is sound, and a path whose own load exceeds the room of one of its
-resources is not admitted. Where prices alone do not decide, the certificate is a tree: at an inner node
-some flow must avoid either the one or the other half of the arcs that leave some node.
+resources is not admitted. Where prices alone do not decide, they leave few paths to every flow, and the certificate
+is a tree over these lists; where they leave too many, some flow must first avoid the one or the other half of the
+arcs that leave some node.
 """
 
 from __future__ import annotations
@@ -17,45 +18,14 @@ import numpy as np
 
 from tradewind.maths.columns import NO_BANS, Bans, Pool, Relaxed, Stop, lagrangian, relax
 from tradewind.maths.paths import Floats, Ints
+from tradewind.maths.wan_lists import list_paths
 from tradewind.maths.wan_problem import Gather, Routing, loads_of, next_level, room_below, room_within
+from tradewind.maths.wan_proof import Bound, Listed, Proof, Split, leaf_of, pairs_of
+from tradewind.maths.wan_tree import ListTree
 
 SURE = 1.0 + 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """Prices per resource, (resource, price) pairs, that refute every routing still allowed here."""
-
-    price: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Flow `flow` leaves `node` at most once: it avoids `first` (left) or `second` (right), or both."""
-
-    flow: int
-    node: int
-    first: tuple[int, ...]
-    second: tuple[int, ...]
-    left: Proof
-    right: Proof
-
-
-Proof = Leaf | Split
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """No routing to `sink` takes less than `level`."""
-
-    sink: int
-    level: Fraction
-    proof: Proof
-
-
-def leaf_of(price: Floats) -> Leaf:
-    used = np.flatnonzero(price > 0)
-    return Leaf(tuple((int(r), int(price[r])) for r in used))
+MOST_LISTED = 6000
+"""Paths in all lists together up to which a question is settled over them."""
 
 
 def refutes(problem: Gather, sink: int, level: Fraction, price: Floats, bans: Bans = NO_BANS) -> bool:
@@ -146,58 +116,77 @@ class Verdict:
 
 
 def decide(problem: Gather, sink: int, room: Ints, pool: Pool, max_nodes: int) -> Verdict:
-    """Branch and price: a routing with load <= room (R,), or the tree that refutes it."""
-    left = [max_nodes]
-    routing, proof = _decide(_Question(problem, sink, room, pool), {}, None, left)
-    return Verdict(routing, proof, max_nodes - left[0])
+    """Branch and price, over lists as soon as they are short: a routing with load <= room (R,), or what refutes it.
+
+    max_nodes: LPs that may be solved.
+    """
+    ask = _Question(problem, sink, room, pool, max_nodes)
+    routing, proof = ask.decide({}, None)
+    return Verdict(routing, proof, max_nodes - ask.left)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Question:
+    """One call of `decide`; left: LPs that may still be solved."""
+
     problem: Gather
     sink: int
     room: Ints
     pool: Pool
+    left: int
 
+    def decide(
+        self, bans: dict[int, frozenset[int]], hint: Floats | None
+    ) -> tuple[Routing | None, Proof | None]:
+        """One node of the tree; hint: the prices of the node above, which may refute this one without an LP."""
+        problem, sink, room, pool = self.problem, self.sink, self.room, self.pool
+        if self.left <= 0:
+            return None, None
+        self.left -= 1
+        if hint is not None and lagrangian(problem, sink, room, hint, bans).bound > SURE:
+            return None, leaf_of(hint)
+        relaxed = relax(problem, sink, room, pool, Stop(exceeds=SURE), bans)
+        if relaxed.bound > SURE:
+            return None, leaf_of(relaxed.price)
+        by_flow: dict[int, list[tuple[float, int]]] = {}
+        for k, share in relaxed.share:
+            by_flow.setdefault(pool.flow[k], []).append((-share, k))
+        routing = _rounded(problem, by_flow, pool)
+        if (loads_of(problem, routing) <= room).all():
+            return routing, None
+        priced = lagrangian(problem, sink, room, relaxed.price, bans)
+        lists = list_paths(problem, sink, room, relaxed.price, priced, bans, MOST_LISTED)
+        if lists is not None:
+            tree = ListTree(problem, room, lists, self.left)
+            routing_listed, below = tree.decide()
+            self.left = tree.left
+            return routing_listed, None if below is None else Listed(pairs_of(relaxed.price), below)
+        return self._split(bans, relaxed, by_flow)
 
-def _decide(
-    ask: _Question, bans: dict[int, frozenset[int]], hint: Floats | None, left: list[int]
-) -> tuple[Routing | None, Proof | None]:
-    """One node of the tree; hint: the prices of the node above, which may refute this one without an LP."""
-    problem, sink, room, pool = ask.problem, ask.sink, ask.room, ask.pool
-    if left[0] <= 0:
-        return None, None
-    left[0] -= 1
-    if hint is not None and lagrangian(problem, sink, room, hint, bans).bound > SURE:
-        return None, leaf_of(hint)
-    relaxed = relax(problem, sink, room, pool, Stop(fits=1.0, exceeds=SURE), bans)
-    if relaxed.bound > SURE:
-        return None, leaf_of(relaxed.price)
-    by_flow: dict[int, list[tuple[float, int]]] = {}
-    for k, share in relaxed.share:
-        by_flow.setdefault(pool.flow[k], []).append((-share, k))
-    routing = _rounded(problem, by_flow, pool)
-    if (loads_of(problem, routing) <= room).all():
-        return routing, None
-    # the flow with the longest path first: it loads most, so its side of the tree is refuted soonest
-    split = [
-        (-max(len(pool.arcs[k]) for _, k in items), max(-s for s, _ in items), f)
-        for f, items in by_flow.items()
-        if len(items) > 1
-    ]
-    if not split:
-        return None, None
-    flow = min(split)[2]
-    node, first, second = _divergence(problem, [pool.arcs[k] for _, k in sorted(by_flow[flow])[:2]])
-    proofs: list[Proof] = []
-    for banned in (second, first):
-        child = dict(bans)
-        child[flow] = bans.get(flow, frozenset()) | frozenset(banned)
-        routing_below, proof = _decide(ask, child, relaxed.price, left)
-        if routing_below is not None or proof is None:
-            return routing_below, None
-        proofs.append(proof)
-    return None, Split(flow, node, first, second, proofs[1], proofs[0])
+    def _split(
+        self, bans: dict[int, frozenset[int]], relaxed: Relaxed, by_flow: dict[int, list[tuple[float, int]]]
+    ) -> tuple[Routing | None, Proof | None]:
+        """Branch on where a flow goes: the one with the longest path, which loads most."""
+        pool = self.pool
+        split = [
+            (-max(len(pool.arcs[k]) for _, k in items), max(-s for s, _ in items), f)
+            for f, items in by_flow.items()
+            if len(items) > 1
+        ]
+        if not split:
+            return None, None
+        flow = min(split)[2]
+        paths = [pool.arcs[k] for _, k in sorted(by_flow[flow])[:2]]
+        node, first, second = _divergence(self.problem, paths)
+        proofs: list[Proof] = []
+        for banned in (second, first):
+            child = dict(bans)
+            child[flow] = bans.get(flow, frozenset()) | frozenset(banned)
+            routing_below, proof = self.decide(child, relaxed.price)
+            if routing_below is not None or proof is None:
+                return routing_below, None
+            proofs.append(proof)
+        return None, Split(flow, node, first, second, proofs[1], proofs[0])
 
 
 def _rounded(problem: Gather, by_flow: dict[int, list[tuple[float, int]]], pool: Pool) -> Routing:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tradewind.maths.maxflow import max_flow
 from tradewind.maths.paths import Ints
-from tradewind.maths.wan_bound import Bound, Leaf, degree_levels
+from tradewind.maths.wan_bound import degree_levels
 from tradewind.maths.wan_problem import (
     Gather,
     Routing,
@@ -25,6 +25,7 @@ from tradewind.maths.wan_problem import (
     sinks_that_reach_all,
     time_of,
 )
+from tradewind.maths.wan_proof import Bound, Leaf
 from tradewind.maths.wan_solve import Answer
 
 Bools = npt.NDArray[np.bool_]

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tradewind.maths.paths import Ints, make_graph
-from tradewind.maths.wan_bound import Bound, Leaf, Proof
 from tradewind.maths.wan_cut import is_cut_through, solve_cut_through
 from tradewind.maths.wan_fill import fill
 from tradewind.maths.wan_problem import Gather, Routing, coarsest, hop_weight
+from tradewind.maths.wan_proof import Bound, Leaf, Names, proof_as_data
 from tradewind.maths.wan_search import Effort
 from tradewind.maths.wan_solve import Answer, Settings, solve
 
@@ -166,30 +166,13 @@ def settings_for(nodes: int, gap: float, seed: int, arcs: int = 0) -> Settings:
     return Settings(seed=seed, gap=fraction)
 
 
-def proof_as_data(net: Net, proof: Proof) -> dict[str, Any]:
-    """A proof as plain lists and numbers; resources by their public number, arcs as (tail, head)."""
-    if isinstance(proof, Leaf):
-        return {"price": [[int(net.public[r]), y] for r, y in proof.price]}
-    tail, head = net.problem.graph.tail, net.problem.graph.head
-    halves = {
-        side: [[int(tail[a]), int(head[a])] for a in arcs]
-        for side, arcs in (("first", proof.first), ("second", proof.second))
-    }
-    return {
-        "flow": proof.flow,
-        "node": proof.node,
-        **halves,
-        "left": proof_as_data(net, proof.left),
-        "right": proof_as_data(net, proof.right),
-    }
-
-
 def bounds_as_data(net: Net, bounds: dict[int, Bound]) -> dict[str, Any]:
     """Level and proof of every sink, by its number as text."""
+    names = Names(net.problem.graph, net.public)
     return {
         str(sink): {
             "level": [bound.level.numerator, bound.level.denominator],
-            "proof": proof_as_data(net, bound.proof),
+            "proof": proof_as_data(names, bound.proof),
         }
         for sink, bound in sorted(bounds.items())
     }

@@ -3,7 +3,7 @@
 1. Sinks are taken in the order of their degree bound. Against the incumbent's time a sink is refuted by its degree, by
    the prices that refuted an earlier sink, or by column generation; otherwise it is searched.
 2. Sinks that survive are worked on from the lowest bound up: integer room raises the bound; draws, rerouting,
-   the restricted master as a MILP and branch and price lower the incumbent or raise the bound further.
+   the restricted master as a MILP and trees (wan_bound.decide) lower the incumbent or raise the bound further.
 The work stops when the ratio of time to bound is small enough, or by counts of moves and nodes, never by time.
 """
 
@@ -18,12 +18,10 @@ from tradewind.maths.columns import Pool, Stop, best_of_pool, relax
 from tradewind.maths.paths import Floats, Ints
 from tradewind.maths.wan_bound import (
     SURE,
-    Bound,
     decide,
     degree_levels,
     degree_prices,
     integer_level,
-    leaf_of,
     refutes,
     relaxed_level,
     sharpen,
@@ -39,6 +37,7 @@ from tradewind.maths.wan_problem import (
     sinks_that_reach_all,
     time_of,
 )
+from tradewind.maths.wan_proof import Bound, leaf_of
 from tradewind.maths.wan_search import Effort, best_draw, repair
 from tradewind.maths.wan_squeeze import squeeze
 
@@ -47,11 +46,11 @@ from tradewind.maths.wan_squeeze import squeeze
 class Settings:
     """How far to go: stop at time <= (1 + gap) * bound; counts of draws, moves and nodes limit the work.
 
-    Networks of up to tree_size nodes are settled by branch and price, at most tree_nodes nodes a time; on
+    Networks of up to tree_size nodes are settled by trees, at most tree_nodes LPs a time; on
     larger ones the restricted MILP runs `rounds` times with at most mip_nodes nodes. prices_kept and squeezes:
     prices of earlier sinks, and rounds of multiplicative weights, that are tried before an LP. Up to presort_size
     nodes the sinks are ordered by presort_rounds such rounds, beyond it by their degree bound. Up to raise_size nodes
-    trees of raise_nodes nodes in all raise what the gap still asks for. Once a sink stays open, after_stuck more are
+    trees of raise_nodes LPs in all raise what the gap still asks for. Once a sink stays open, after_stuck more are
     searched for faster routings.
     """
 
@@ -68,7 +67,7 @@ class Settings:
     presort_size: int = 250
     presort_rounds: int = 20
     raise_size: int = 100
-    raise_nodes: int = 2000
+    raise_nodes: int = 4000
     after_stuck: int = 8
 
 
@@ -225,35 +224,42 @@ def _work_on(work: _Work, sink: int, only_search: bool) -> None:
     if problem.graph.nodes <= settings.tree_size and _by_tree(work, sink):
         return
     _search(work, sink, relaxed.share, bound.level, settings.long, settings.seed + 17)
-    for turn in range(settings.rounds):
-        if work.done(bound.level):
-            return
-        _restricted(work, sink, _varied(work, sink, turn) if turn else pool)
+    if not work.done(bound.level):
+        _restricted(work, sink, pool)
     if problem.graph.nodes <= settings.raise_size and not only_search:
         _raise(work, sink)
+    for turn in range(1, settings.rounds):
+        if work.done(work.bounds[sink].level):
+            return
+        _restricted(work, sink, _varied(work, sink, turn))
 
 
 def _raise(work: _Work, sink: int) -> None:
-    """Raise the bound by trees at targets between it and the incumbent, bold ones first."""
+    """Raise the bound, or find faster routings, by trees at targets up to what the gap asks for.
+
+    Bold targets first; when the boldest and three lower ones stay open, again with three times the LPs for each.
+    """
     problem, settings = work.problem, work.settings
-    left, part = settings.raise_nodes, Fraction(1, 4)
-    while left > 0 and part > Fraction(1, 300) and work.time is not None:
+    left, most, part = settings.raise_nodes, settings.raise_nodes // 16, Fraction(1)
+    while left > 0 and work.time is not None:
         level, goal = work.bounds[sink].level, work.time / (1 + settings.gap)
         if level >= goal:
             return
         room = room_below(problem, level + (goal - level) * part)
-        verdict = decide(problem, sink, room, work.pools[sink], min(left, settings.raise_nodes // 10))
+        verdict = decide(problem, sink, room, work.pools[sink], min(left, most))
         left -= verdict.nodes
         if verdict.proof is not None:
             work.bounds[sink] = Bound(sink, next_level(problem, room), verdict.proof)
         elif verdict.routing is not None:
             work.offer(sink, verdict.routing)
-        else:
+        elif part > Fraction(1, 64):
             part /= 4
+        else:
+            part, most = Fraction(1), 3 * most
 
 
 def _by_tree(work: _Work, sink: int) -> bool:
-    """Branch and price against the incumbent; True when the sink is settled within the gap."""
+    """A tree against the incumbent; True when the sink is settled within the gap."""
     problem, settings = work.problem, work.settings
     while work.time is not None:
         target = work.time / (1 + settings.gap)

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tradewind.maths.wan_bound import Bound
 from tradewind.maths.wan_network import Net, Wire, bounds_as_data, make_net
 from tradewind.maths.wan_problem import Routing
+from tradewind.maths.wan_proof import Bound
 from tradewind.model.decision import Certificate, Decision, Plan, Route, Step
 from tradewind.model.job import Job, Rounds
 from tradewind.model.setup import Objective, Setup, transport_fraction
