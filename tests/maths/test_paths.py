@@ -10,6 +10,7 @@ from tests.maths.wan_cases import random_problem
 from tradewind.maths.paths import (
     UNREACHED,
     cheapest_by_hops,
+    cheapest_lifted,
     graph_of_links,
     hops_to_all,
     make_graph,
@@ -77,3 +78,24 @@ def test_two_arcs_between_the_same_nodes_are_refused() -> None:
 def test_a_shared_link_is_one_resource() -> None:
     assert graph_of_links(3, [(0, 1), (1, 2)], shared=True).resources == 2
     assert graph_of_links(3, [(0, 1), (1, 2)]).resources == 4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_where_arcs_count_with_a_least_load_the_cheapest_path_is_that_of_the_full_list(seed: int) -> None:
+    problem = random_problem(seed, nodes=6, extra=5, transport="chunks:4")
+    graph, rng = problem.graph, np.random.default_rng(seed)
+    room, price = rng.integers(3, 18, graph.arcs), rng.integers(0, 9, graph.arcs).astype(np.float64)
+    lift = np.where(rng.random(graph.arcs) < 0.5, room, 0)
+    data = np.array([1, 1, 0, 2, 1, 2], dtype=np.int64)
+    cost, length, arcs = cheapest_lifted(graph.tail, graph.head, room, price, lift, 0, data, problem.weight)
+    for u in range(1, 6):
+        best = np.inf
+        for path in simple_paths(graph, u, 0) if data[u] else []:
+            load = data[u] * problem.weight[len(path)]
+            if (room[list(path)] >= load).all():
+                best = min(best, float((price[list(path)] * np.maximum(load, lift[list(path)])).sum()))
+        assert cost[u] == (best if data[u] else 0.0)
+        if 0 < best < np.inf and data[u]:
+            found = arcs[u, : length[u]].tolist()
+            load = data[u] * problem.weight[len(found)]
+            assert float((price[found] * np.maximum(load, lift[found])).sum()) == best

@@ -227,6 +227,27 @@ def test_branch_and_price_finds_the_optimum_when_the_room_allows_it() -> None:
     assert none.proof is not None
 
 
+def test_a_link_that_cannot_hold_two_flows_counts_as_full_with_one() -> None:
+    # 1 and 2 reach the sink over one link each, 3 over either of them: 8 + 8 + 9 chunks on two links
+    graph = graph_of_links(4, [(0, 1), (0, 2), (1, 3), (2, 3)])
+    for width, fits in ((13, False), (16, False), (17, True)):
+        problem = Gather(
+            graph=graph,
+            capacity=np.repeat(np.array([width, width, 40, 40], dtype=np.int64), 2),
+            data=np.ones(4, dtype=np.int64),
+            weight=hop_weight(4, "chunks:8")[0],
+        )
+        verdict = decide(problem, 0, problem.capacity, Pool(), 50)
+        assert (verdict.routing is not None) == fits
+        if (
+            width == 13
+        ):  # 25 chunks fit into 26 by halves, so that prices alone show it only by counting full links
+            assert isinstance(verdict.proof, Leaf)
+            level = Fraction(14, 13)
+            assert wrong(problem, Bound(0, level, verdict.proof)) == ""
+            assert "needed" in wrong(problem, Bound(0, level * 2, verdict.proof))
+
+
 def test_bad_problems_are_refused_with_a_reason() -> None:
     good = random_problem(0)
     with pytest.raises(ValueError, match="must be positive"):

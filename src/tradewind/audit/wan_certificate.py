@@ -6,7 +6,8 @@ max_r load_r / B_r below the level. The check, for every sink that the certifica
     room_r = largest integer below level * B_r           (a load is an integer)
     Σ_f d_f * min over admitted paths p of w(|p|) * Σ_{r on p} y_r   >   Σ_r room_r * y_r
 
-where a path is admitted if room_r >= d_f * w(|p|) on all of it. If a routing were faster than the level, the left
+where a path is admitted if room_r >= d_f * w(|p|) on all of it, and a resource that cannot hold two flows counts as full
+with one (as if d_f * w(|p|) were room_r there). If a routing were faster than the level, the left
 side could not exceed the right one. A proof may branch: a path leaves a node at most once, so a flow avoids the first
 or the second set of arcs. Or it goes on over lists of the paths that prices leave (audit.wan_lists). Both files share
 nothing with the solver but the format of the certificate.
@@ -166,30 +167,40 @@ class Checker:
             for u in members:
                 if cost[u] >= FAR:
                     return None
-                flows.append(Flow(node=u, size=size, cheapest=size * int(cost[u]), avoid=avoid))
+                flows.append(Flow(node=u, size=size, cheapest=int(cost[u]), avoid=avoid))
         return flows
 
     def _cheapest(
         self, sink: int, room: list[int], paid: list[int], size: int, avoid: frozenset[int]
     ) -> Ints:
-        """min over h of w(h) * (cheapest walk of at most h arcs, all with room >= size * w(h)), per node (n,)."""
+        """min over h of the cheapest walk of at most h arcs, all with room >= size * w(h), per node (n,).
+
+        An arc costs its price times size * w(h), or times its room where that is too small for two flows.
+        """
         weight, n = self.claim.weight, len(self.claim.data)
-        if max(paid, default=0) * n * max(int(weight[-1]), 1) >= SAFE:
+        smallest = min(int(d) for d in self.claim.data if d > 0) * int(weight[1])
+        alone = [r if smallest < r < 2 * smallest else 0 for r in room]
+        largest = max(size * int(weight[-1]), max(alone, default=0), 1)
+        if max(paid, default=0) * n * largest >= SAFE:
             raise ValueError("the prices are too large to be checked in 64 bits; scale them down")
         free = np.array([room[r] for r in self.resource], dtype=np.int64)
         free[list(avoid)] = -1
         toll = np.array(paid, dtype=np.int64)[self.resource]
+        fill = np.array(alone, dtype=np.int64)[self.resource]
+        plain = not fill.any()
         best = np.full(n, FAR, dtype=np.int64)
-        dist, open_arcs = np.full(n, FAR, dtype=np.int64), np.zeros(self.tail.size, dtype=np.bool_)
+        dist, open_arcs = best, np.zeros(self.tail.size, dtype=np.bool_)
         for h in range(1, n):
-            now = free >= size * int(weight[h])
+            load = size * int(weight[h])
+            now = free >= load
             if not now.any():
                 break
             layers = 1
-            if h == 1 or not np.array_equal(now, open_arcs):
+            if h == 1 or not plain or not np.array_equal(now, open_arcs):
                 dist, open_arcs, layers = np.full(n, FAR, dtype=np.int64), now, h
                 dist[sink] = 0
-            tail, head, cost = self.tail[now], self.head[now], toll[now]
+            tail, head = self.tail[now], self.head[now]
+            cost = toll[now] if plain else (toll * np.maximum(load, fill))[now]
             still = False
             for _ in range(layers):
                 further = dist.copy()
@@ -199,9 +210,9 @@ class Checker:
                 if still:
                     break
             reached = dist < FAR
-            best[reached] = np.minimum(best[reached], dist[reached] * int(weight[h]))
+            best[reached] = np.minimum(best[reached], dist[reached] * (load if plain else 1))
             if still:
-                break
+                break  # more hops open no arc and make none cheaper
         return best
 
 

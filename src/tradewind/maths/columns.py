@@ -6,7 +6,8 @@
 
 The paper's Problem 4 with z = x / T and λ = T. Paths are priced, not enumerated: for duals y >= 0 with
 Σ room_r y_r = 1 the flows' cheapest paths add up to a lower bound on λ (the Lagrangian bound), so the run can
-stop as soon as λ <= 1 (a fractional routing fits) or the bound exceeds 1 (none does).
+stop as soon as λ <= 1 (a fractional routing fits) or the bound exceeds 1 (none does). A resource that cannot hold two flows
+counts as full with one (lift_of), which changes nothing for whole flows and tightens the LP.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from dataclasses import dataclass, field
 import highspy
 import numpy as np
 
-from tradewind.maths.paths import Floats, Ints, cheapest_by_hops
-from tradewind.maths.wan_problem import Gather, Routing
+from tradewind.maths.paths import Floats, Ints, cheapest_by_hops, cheapest_lifted
+from tradewind.maths.wan_problem import Gather, Routing, least_load, lift_of
 
 INFINITY = highspy.kHighsInf
 REDUCED = 1e-6
@@ -72,18 +73,22 @@ class Stop:
 
 
 def integer_prices(problem: Gather, room: Ints, dual: Floats) -> Floats:
-    """Scale duals (R,) to integers small enough that every sum over flows is exact in float64 (below 2**52)."""
-    clean = np.where(dual > 1e-12 * max(float(dual.max(initial=0.0)), 1e-300), dual, 0.0)
+    """Scale duals (R,) to integers small enough that every sum over flows is exact in float64 (below 2**52).
+
+    A resource without room for any flow has no price: no path uses it, so its price would only weaken the bound.
+    """
+    usable = room >= least_load(problem)
+    clean = np.where(usable & (dual > 1e-12 * max(float(dual.max(initial=0.0)), 1e-300)), dual, 0.0)
     total = float((clean * np.maximum(room, 0)).sum())
     if total <= 0.0:
-        clean = np.ones_like(dual)
-        total = float(np.maximum(room, 0).sum()) + 1.0
+        clean = usable.astype(np.float64)
+        total = float((clean * np.maximum(room, 0)).sum()) + 1.0
     return np.floor(clean * ((1 << 48) / total))
 
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """Cheapest paths under prices: bound on λ, cost (n,) of a unit of data, one path per flow with data."""
+    """Cheapest paths under prices: bound on λ, cost (n,) of all of a flow's data, one path per flow with data."""
 
     bound: float
     cost: Floats
@@ -99,25 +104,39 @@ class Priced:
 
 def lagrangian(problem: Gather, sink: int, room: Ints, price: Floats, bans: Bans = NO_BANS) -> Priced:
     """Bound on λ: Σ_f data_f min_p weight[|p|] price(p) / Σ_r room_r price_r, over the paths the bans leave."""
-    g = problem.graph
-    free = room[g.resource]
-    paid = price[g.resource]
+    free = room[problem.graph.resource]
     data = problem.data
+    lift = lift_of(problem, room)
     if bans:
         data = data.copy()
         data[list(bans)] = 0
-    cost, length, arcs = cheapest_by_hops(g.tail, g.head, free, paid, sink, data, problem.weight)
+    cost, length, arcs = _cheapest(problem, sink, free, price, lift, data)
     barred: dict[int, tuple[int, ...]] = {}
     for flow, banned in bans.items():
         alone = np.zeros_like(problem.data)
         alone[flow] = problem.data[flow]
         left = free.copy()
         left[list(banned)] = -1
-        c, m, a = cheapest_by_hops(g.tail, g.head, left, paid, sink, alone, problem.weight)
+        c, m, a = _cheapest(problem, sink, left, price, lift, alone)
         cost[flow] = c[flow]
         barred[flow] = tuple(a[flow, : m[flow]].tolist())
-    spent = float((problem.data * cost).sum()) if np.isfinite(cost).all() else INFINITY
+    spent = float(cost.sum()) if np.isfinite(cost).all() else INFINITY
     return Priced(spent / max(float((room * price).sum()), 1e-300), cost, length, arcs, barred)
+
+
+def _cheapest(
+    problem: Gather, sink: int, free: Ints, price: Floats, lift: Ints, data: Ints
+) -> tuple[Floats, Ints, Ints]:
+    """Cost (n,), length (n,) and arcs of every flow's cheapest path; free (A,), price and lift (R,)."""
+    g = problem.graph
+    paid = price[g.resource]
+    if lift.any():
+        lifted: tuple[Floats, Ints, Ints] = cheapest_lifted(
+            g.tail, g.head, free, paid, lift[g.resource], sink, data, problem.weight
+        )
+        return lifted
+    cost, length, arcs = cheapest_by_hops(g.tail, g.head, free, paid, sink, data, problem.weight)
+    return np.where(data > 0, cost * data, cost), length, arcs
 
 
 class _Master:
@@ -125,6 +144,7 @@ class _Master:
 
     def __init__(self, problem: Gather, sink: int, room: Ints, unit: float) -> None:
         self.problem, self.room, self.unit = problem, room, unit
+        self.lift = lift_of(problem, room).tolist()
         self.flows = np.flatnonzero((problem.data > 0) & (np.arange(problem.data.size) != sink))
         self.row_of = {int(f): k for k, f in enumerate(self.flows)}
         self.columns: list[int] = []
@@ -163,7 +183,7 @@ class _Master:
             index.append(self.row_of[pool.flow[k]])
             value.append(1.0)
             index.extend([resource[a] + f for a in arcs])
-            value.extend([load] * len(arcs))
+            value.extend([max(load, float(self.lift[resource[a]])) for a in arcs])
         count = len(chosen)
         self.columns.extend(chosen)
         zeros = np.zeros(count)
@@ -234,7 +254,7 @@ def relax(problem: Gather, sink: int, room: Ints, pool: Pool, stop: Stop, bans: 
         if best > stop.exceeds:
             break
         unit = float((scaled * room).sum())
-        gain = problem.data[master.flows] * found.cost[master.flows] / unit - convex
+        gain = found.cost[master.flows] / unit - convex
         cheap = np.flatnonzero(gain < -REDUCED * value / len(flows)).tolist()
         fresh = [flows[k] for k in cheap if pool.add(flows[k], found.path(flows[k]))]
         if not fresh:

@@ -200,6 +200,70 @@ def cheapest_by_hops(
     return best, length, path[:, : max(longest, 1)]
 
 
+@njit(cache=True)
+def cheapest_lifted(
+    tail: Ints, head: Ints, room: Ints, price: Floats, lift: Ints, sink: int, data: Ints, weight: Ints
+) -> tuple[Floats, Ints, Ints]:
+    """Like cheapest_by_hops, where a flow on arc a counts with at least lift[a] (A,); cost (n,) is of all of a flow's data.
+
+    What an arc costs depends on the path's hops in its own way, so every number of hops has a Bellman-Ford of its own.
+    """
+    n = data.size
+    best = np.full(n, np.inf)
+    length = np.zeros(n, np.int64)
+    path = np.empty((n, n), np.int64)
+    dist = np.empty((n, n))
+    step = np.empty((n, n), np.int64)
+    done = np.zeros(n, np.bool_)
+    for u in range(n):
+        if data[u] == 0 or u == sink:
+            best[u] = 0.0
+            done[u] = True
+    for seed in range(n):
+        if done[seed]:
+            continue
+        size = data[seed]
+        settled = False
+        for h in range(1, n):
+            need = size * weight[h]
+            dist[0, :] = np.inf
+            dist[0, sink] = 0.0
+            j = 0
+            settled = False
+            while j < h and not settled:
+                j += 1
+                settled = True
+                for u in range(n):
+                    dist[j, u] = dist[j - 1, u]
+                    step[j, u] = -1
+                for a in range(tail.size):
+                    if room[a] >= need:
+                        c = dist[j - 1, head[a]] + price[a] * max(need, lift[a])
+                        if c < dist[j, tail[a]]:
+                            dist[j, tail[a]] = c
+                            step[j, tail[a]] = a
+                            settled = False
+            for u in range(n):
+                if data[u] == size and not done[u] and dist[j, u] < best[u]:
+                    best[u] = dist[j, u]
+                    x = u
+                    k = j
+                    m = 0
+                    while x != sink:
+                        if step[k, x] >= 0:
+                            path[u, m] = step[k, x]
+                            x = head[step[k, x]]
+                            m += 1
+                        k -= 1
+                    length[u] = m
+            if settled:
+                break  # no path of more hops is cheaper: all of its arcs cost at least as much
+        for u in range(n):
+            if data[u] == size:
+                done[u] = True
+    return best, length, path[:, : max(length.max(), 1)]
+
+
 def simple_paths(graph: Graph, source: int, sink: int, *, limit: int | None = None) -> list[tuple[int, ...]]:
     """Simple paths from source to sink as arc tuples, fewest hops first, then by arc numbers.
 

@@ -70,8 +70,8 @@ def sharpen(
 
 
 def wide_room(problem: Gather) -> tuple[Ints, int]:
-    """Room (R,) proportional to capacity that admits every path, and the factor: time = λ * factor."""
-    largest = int(problem.data.max()) * int(problem.weight[-1])
+    """Room (R,) proportional to capacity that holds any two flows, and the factor: time = λ * factor."""
+    largest = 2 * int(problem.data.max()) * int(problem.weight[-1])
     factor = -(-largest // int(problem.capacity.min()))
     return problem.capacity * factor, factor
 

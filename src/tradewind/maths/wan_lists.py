@@ -146,8 +146,7 @@ def list_paths(
     """Every path that whole prices (R,) leave, given the cheapest paths under them; None if there are more than `limit`."""
     g, data = problem.graph, problem.data
     flows = np.flatnonzero((data > 0) & (np.arange(g.nodes) != sink))
-    slack = float((room * price).sum()) - float((data * priced.cost).sum())
-    most = data * priced.cost + slack
+    most = priced.cost + (float((room * price).sum()) - float(priced.cost.sum()))
     groups: dict[tuple[int, frozenset[int]], list[int]] = {}
     for f in flows.tolist():
         groups.setdefault((int(data[f]), bans.get(f, frozenset())), []).append(f)

@@ -114,6 +114,17 @@ def room_within(problem: Gather, level: Fraction) -> Ints:
     return np.array([(num * int(b)) // den for b in problem.capacity], dtype=np.int64)
 
 
+def least_load(problem: Gather) -> int:
+    """The least that any flow loads a resource with: the smallest data over one hop."""
+    return int(problem.data[problem.data > 0].min()) * int(problem.weight[1])
+
+
+def lift_of(problem: Gather, room: Ints) -> Ints:
+    """Where one flow alone fits, it may as well fill the room (R,): the load to count with at least, 0 elsewhere."""
+    least = least_load(problem)
+    return np.where((room > least) & (room < 2 * least), room, 0)
+
+
 def next_level(problem: Gather, room: Ints) -> Fraction:
     """The least time that some load above the room would take: min over resources of (room + 1) / capacity."""
     ratio = (room + 1) / problem.capacity

@@ -9,6 +9,7 @@ The work stops when the ratio of time to bound is small enough, or by counts of 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -136,14 +137,16 @@ def solve(problem: Gather, settings: Settings, sinks: Ints | None = None) -> Ans
     for sink in order:
         _first_look(work, int(sink), float(levels[sink]))
     open_sinks = sorted((b.level, v) for v, b in work.bounds.items() if not work.done(b.level))
-    # one sink that stays open keeps the bound of all down: for those above it only faster routings are looked for
-    stuck, tried = False, 0
+    # a sink that stays open keeps the bound of all down: for those above it only faster routings are looked for
+    stuck, tried = math.inf, 0
     for _, sink in open_sinks:
-        if work.done(work.bounds[sink].level) or (stuck and tried >= settings.after_stuck):
+        above = float(work.bounds[sink].level) >= stuck
+        if work.done(work.bounds[sink].level) or (above and tried >= settings.after_stuck):
             continue
-        tried += stuck
-        _work_on(work, sink, only_search=stuck)
-        stuck = stuck or not work.done(work.bounds[sink].level)
+        tried += above
+        _work_on(work, sink, only_search=above)
+        if not work.done(work.bounds[sink].level):
+            stuck = min(stuck, float(work.bounds[sink].level))
     assert work.time is not None
     bound = min(work.time, *(b.level for b in work.bounds.values()))
     return Answer(

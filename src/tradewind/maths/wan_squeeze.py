@@ -6,8 +6,8 @@ import numpy as np
 from numba import njit
 
 from tradewind.maths.columns import integer_prices
-from tradewind.maths.paths import Floats, Ints, cheapest_by_hops
-from tradewind.maths.wan_problem import Gather
+from tradewind.maths.paths import Floats, Ints, cheapest_by_hops, cheapest_lifted
+from tradewind.maths.wan_problem import Gather, lift_of
 
 
 @njit(cache=True)
@@ -16,6 +16,7 @@ def _squeeze(
     head: Ints,
     resource: Ints,
     room: Ints,
+    lift: Ints,
     sink: int,
     data: Ints,
     weight: Ints,
@@ -30,11 +31,16 @@ def _squeeze(
     kept = price.copy()
     best = -1.0
     load = np.zeros(room.size)
+    lifted = lift.max() > 0
     for turn in range(rounds):
-        cost, length, arcs = cheapest_by_hops(tail, head, room[resource], price[resource], sink, data, weight)
+        free, paid = room[resource], price[resource]
+        if lifted:
+            cost, length, arcs = cheapest_lifted(tail, head, free, paid, lift[resource], sink, data, weight)
+        else:
+            cost, length, arcs = cheapest_by_hops(tail, head, free, paid, sink, data, weight)
         spent = 0.0
         for u in range(data.size):
-            spent += data[u] * cost[u]
+            spent += cost[u] if lifted else data[u] * cost[u]
         budget = 0.0
         for r in range(room.size):
             budget += max(room[r], 0) * price[r]
@@ -47,7 +53,8 @@ def _squeeze(
         load[:] = 0.0
         for u in range(data.size):
             for k in range(length[u]):
-                load[resource[arcs[u, k]]] += data[u] * weight[length[u]]
+                r = resource[arcs[u, k]]
+                load[r] += max(data[u] * weight[length[u]], lift[r])
         most = 0.0
         for r in range(room.size):
             if room[r] > 0:
@@ -67,6 +74,15 @@ def squeeze(problem: Gather, sink: int, room: Ints, start: Floats, rounds: int) 
     base = 1.0 / np.maximum(problem.capacity, 1)
     begin = base / float((base * room).sum()) + 4.0 * start / max(float((start * room).sum()), 1e-300)
     bound, price = _squeeze(
-        g.tail, g.head, g.resource, room, sink, problem.data, problem.weight, begin, rounds
+        g.tail,
+        g.head,
+        g.resource,
+        room,
+        lift_of(problem, room),
+        sink,
+        problem.data,
+        problem.weight,
+        begin,
+        rounds,
     )
     return float(bound), integer_prices(problem, room, price)
