@@ -59,6 +59,8 @@ class Preemptive(Edge):
                 self._seen.append(index)
                 self._came += 1
         self._seen = self._seen[-RECENT:]
+        needed = {*self._seen, *self.left}
+        self._pooled = {index: each for index, each in self._pooled.items() if index in needed}
         order = self._order(view, present) if present else []
         return [Turn(index, False, False) for index in order]
 

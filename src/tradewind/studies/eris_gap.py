@@ -1,0 +1,69 @@
+"""Whose gap it is: shares of Eris's bound, with and without what makes it tight, on any seeds.
+
+`python -m tradewind.studies.eris_gap SIZE FIRST COUNT` prints, for `eris-preemptive`, `eris-preemptive` without futures and
+`eris`, the mean share of the bound (with its standard error), of the same LP without cuts, and of the LP in which a job
+may also use more bandwidth in a slot than there is, as long as it does so in small parts of a schedule.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tradewind import policies, workloads
+from tradewind.maths.auction_bound import Effort, configuration_bound
+from tradewind.maths.auction_pool import host_capacity, pool, pooled_capacity, worth_by_slot
+from tradewind.maths.auction_slot import Floats
+from tradewind.model.scenario import Scenario
+from tradewind.optimum.eris import WHOLE, pooled_bound
+from tradewind.studies.simulate import simulate
+
+PLAYED: tuple[tuple[str, Mapping[str, Any]], ...] = (
+    ("eris-preemptive", {}),
+    ("eris-preemptive", {"samples": 0}),
+    ("eris", {}),
+)
+PLAIN = Effort(rounds=WHOLE.rounds)
+
+
+def limits(scenario: Scenario) -> Floats:
+    """The bound, the bound without cuts, and that of schedules which no bandwidth limits one by one (3,), in USD."""
+    setup, jobs = scenario.setup, []
+    for job in scenario.jobs:
+        assert job.utility is not None
+        start = job.arrive_us // setup.slot_us
+        worth = worth_by_slot(job.utility, start, setup.slots)
+        if (found := pool(job, host_capacity(setup), worth, start)) is not None:
+            jobs.append(found)
+    wide = configuration_bound(jobs, pooled_capacity(setup, setup.slots), PLAIN)
+    return np.array([pooled_bound(scenario).bound, pooled_bound(scenario, PLAIN).bound, wide.bound])
+
+
+def shares(size: str, first: int, count: int) -> Floats:
+    """Shares of the three bounds by seed and by what is played (count, len(PLAYED), 3)."""
+    found = []
+    for seed in range(first, first + count):
+        scenario = workloads.generate("eris", {"size": size}, seed)
+        values = [simulate(scenario, policies.find(name), params).value for name, params in PLAYED]
+        found.append(np.array(values)[:, None] / limits(scenario))
+    return np.array(found)
+
+
+def main() -> None:
+    """Prints a line for everything that is played."""
+    size, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    found = shares(size, first, count)
+    error = found.std(axis=0) / max(count - 1, 1) ** 0.5
+    for (name, params), mean, off in zip(PLAYED, found.mean(axis=0), error, strict=True):
+        told = "".join(f" {key}={value}" for key, value in params.items())
+        print(
+            f"{size} {first}-{first + count - 1} {name}{told}: {mean[0]:.4f} ({off[0]:.4f}) of the bound, "
+            f"{mean[1]:.4f} without cuts, {mean[2]:.4f} without limits of bandwidth per schedule"
+        )
+
+
+if __name__ == "__main__":
+    main()
