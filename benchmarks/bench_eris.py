@@ -1,6 +1,6 @@
 """Eris: milliseconds per bid beside plain numpy and the printed algorithm, a large market, bounds, held-out welfare.
 
-`bid` rows: the same bids through `flat_menu` (what `eris` sells by), `menu` (`--set data=moved`, `eris-preemptive`), the
+`bid` rows: the same bids through `flat_menu` (what `eris` sells by), `menu` (`--set data=moved`, and after failures), the
 plain search (eris_plain.py, whose payments must be the same) and Algorithms 2 and 3 as printed, compiled like ours.
 Shares of the certified bound are means over seeds from 1 on; prices and rankings were chosen on seeds from 101 on.
 """
