@@ -19,6 +19,7 @@ import numpy as np
 from tradewind.maths.auction_column import Pooled, best_column
 from tradewind.maths.auction_cuts import Cut, violated
 from tradewind.maths.auction_slot import Floats, Ints
+from tradewind.maths.highs import INFINITY, quiet_solver
 
 SMOOTH = 0.7
 """Share of the best prices so far in the prices that are tried next (Wentges)."""
@@ -134,13 +135,11 @@ class _Master:
         self._rows: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
         """Rows and factors of the cuts by job and completion slot."""
         self._share = np.zeros(0)
-        self._model = highspy.Highs()
-        for key, value in (("output_flag", False), ("threads", 1), ("random_seed", 1)):
-            self._model.setOptionValue(key, value)
+        self._model = quiet_solver()
         self._model.changeObjectiveSense(highspy.ObjSense.kMaximize)
         none = np.array([], dtype=np.int32)
         for limit in np.concatenate((capacity.reshape(-1), np.ones(jobs))):
-            self._model.addRow(-highspy.kHighsInf, float(limit), 0, none, np.array([]))
+            self._model.addRow(-INFINITY, float(limit), 0, none, np.array([]))
 
     def add(self, number: int, job: Pooled, last: int, workers: Ints) -> None:
         """Adds a schedule unless it is known."""
@@ -163,7 +162,7 @@ class _Master:
             index.append(row)
             value.append(factor)
         column = (np.array(index, dtype=np.int32), np.array(value))
-        self._model.addCol(float(job.worth[last]), 0.0, highspy.kHighsInf, len(index), *column)
+        self._model.addCol(float(job.worth[last]), 0.0, INFINITY, len(index), *column)
 
     def restrict(self, cut: Cut) -> None:
         """Adds a cut."""
@@ -176,7 +175,7 @@ class _Master:
             self._rows[key].append((row, factor))
         index = [c for c, key in enumerate(self._columns) if key in factors]
         value = np.array([factors[self._columns[c]] for c in index])
-        self._model.addRow(-highspy.kHighsInf, cut.limit, len(index), np.array(index, dtype=np.int32), value)
+        self._model.addRow(-INFINITY, cut.limit, len(index), np.array(index, dtype=np.int32), value)
 
     def charges(self, price: Floats, slots: int) -> tuple[float, Floats]:
         """What the cuts' limits are worth at these prices, and what completing costs (J, T) because of them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tradewind.maths.auction_bound import Effort, PooledBound, configuration_bound
+from tradewind.maths.auction_column import Pooled
 from tradewind.maths.auction_milp import Bidder, Proof, solve
 from tradewind.maths.auction_oracle import Market, Task
 from tradewind.maths.auction_pool import demand_vector, host_capacity, pool, pooled_capacity, worth_by_slot
@@ -50,16 +51,20 @@ def covered(scenario: Scenario) -> bool:
 
 
 def pooled_bound(scenario: Scenario, effort: Effort = WHOLE) -> PooledBound:
-    """The configuration LP over pooled sites; a job that comes within a slot is granted the whole of it."""
+    """The configuration LP over pooled sites."""
+    jobs, slots = pooled_jobs(scenario, scenario.setup.transfer_bytes_per_slot), scenario.setup.slots
+    most = FEW if len(jobs) > LARGE else effort
+    return configuration_bound(jobs, pooled_capacity(scenario.setup, slots), most)
+
+
+def pooled_jobs(scenario: Scenario, transfer: int | None) -> list[Pooled]:
+    """Jobs over pooled sites; one that comes within a slot is granted the whole of it. transfer: see `pool`."""
     setup, hosts, jobs = scenario.setup, host_capacity(scenario.setup), []
     for job in scenario.jobs:
         start = job.arrive_us // setup.slot_us
-        worth, transfer = _worth(scenario, job), setup.transfer_bytes_per_slot
-        if (found := pool(job, hosts, worth, start, transfer)) is not None:
+        if (found := pool(job, hosts, _worth(scenario, job), start, transfer)) is not None:
             jobs.append(found)
-    return configuration_bound(
-        jobs, pooled_capacity(setup, setup.slots), FEW if len(jobs) > LARGE else effort
-    )
+    return jobs
 
 
 def _worth(scenario: Scenario, job: Job) -> Floats:

@@ -15,10 +15,10 @@ import numpy as np
 
 from tradewind import policies, workloads
 from tradewind.maths.auction_bound import Effort, configuration_bound
-from tradewind.maths.auction_pool import host_capacity, pool, pooled_capacity, worth_by_slot
+from tradewind.maths.auction_pool import pooled_capacity
 from tradewind.maths.auction_slot import Floats
 from tradewind.model.scenario import Scenario
-from tradewind.optimum.eris import WHOLE, pooled_bound
+from tradewind.optimum.eris import WHOLE, pooled_bound, pooled_jobs
 from tradewind.studies.simulate import simulate
 
 PLAYED: tuple[tuple[str, Mapping[str, Any]], ...] = (
@@ -31,14 +31,8 @@ PLAIN = Effort(rounds=WHOLE.rounds)
 
 def limits(scenario: Scenario) -> Floats:
     """The bound, the bound without cuts, and that of schedules which no bandwidth limits one by one (3,), in USD."""
-    setup, jobs = scenario.setup, []
-    for job in scenario.jobs:
-        assert job.utility is not None
-        start = job.arrive_us // setup.slot_us
-        worth = worth_by_slot(job.utility, start, setup.slots)
-        if (found := pool(job, host_capacity(setup), worth, start)) is not None:
-            jobs.append(found)
-    wide = configuration_bound(jobs, pooled_capacity(setup, setup.slots), PLAIN)
+    capacity = pooled_capacity(scenario.setup, scenario.setup.slots)
+    wide = configuration_bound(pooled_jobs(scenario, None), capacity, PLAIN)
     return np.array([pooled_bound(scenario).bound, pooled_bound(scenario, PLAIN).bound, wide.bound])
 
 
