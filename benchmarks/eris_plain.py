@@ -10,26 +10,31 @@ from tradewind.maths.auction_slot import Floats
 
 def slot_curve(task: Task, market: Market, t: int, limit: int) -> Floats:
     """Cost (limit + 1,) in USD of 0..limit workers in slot t: for every site of the server the cheapest workers, sorted."""
-    free, kept = market.free[t], task.chunk_bytes * int(task.data.sum())
+    free, whole = market.free[t], task.chunk_bytes * int(task.data.sum())
     room = int(market.room[t])
     curve = np.full(limit + 1, np.inf)
     curve[0] = 0.0
-    if room < kept:
-        return curve
     asked = task.worker > 0
     useful = -((task.data + room // task.chunk_bytes) * -task.need // task.rate)
     most = np.minimum((free[:, asked] // task.worker[asked]).min(axis=1), useful)
     beside = np.minimum(((free - task.server)[:, asked] // task.worker[asked]).min(axis=1), useful)
     worker_usd, server_usd = market.usd[t] @ task.worker, market.usd[t] @ task.server
     away_usd = worker_usd + task.traffic_bytes * market.byte_usd[t]
+    kept = np.minimum(np.arange(limit + 1) * task.per_worker * task.chunk_bytes, whole)
     away = (room - kept) // max(task.traffic_bytes, 1)
     order = np.argsort(worker_usd, kind="stable")
+    n = np.flatnonzero(kept <= room)[1:]
     for p in np.flatnonzero((free >= task.server).all(axis=1)):
-        others = order[order != p]
-        remote = np.repeat(away_usd[others], most[others])[:away]
-        units = np.sort(np.concatenate((np.full(max(0, beside[p]), worker_usd[p]), remote)))[:limit]
-        total = server_usd[p] + np.cumsum(units)
-        curve[1 : len(total) + 1] = np.minimum(curve[1 : len(total) + 1], total)
+        others, own = order[order != p], max(0, beside[p])
+        remote = np.repeat(away_usd[others], most[others])
+        least, highest = np.maximum(0, n - own), np.minimum(np.minimum(n, len(remote)), away[n])
+        k = np.clip(np.searchsorted(remote, worker_usd[p]), least, np.maximum(least, highest))
+        total = (
+            np.append(0.0, np.cumsum(remote))[np.minimum(k, len(remote))]
+            + (n - k) * worker_usd[p]
+            + server_usd[p]
+        )
+        curve[n] = np.minimum(curve[n], np.where(least <= highest, total, np.inf))
     return curve
 
 

@@ -79,6 +79,27 @@ def test_of_slots_at_one_price_the_earlier_are_filled_first() -> None:
         assert offer.workers.sum(axis=1).tolist() == [8, 8, 8, 8, 5], cents
 
 
+@pytest.mark.parametrize("fractional", [False, True])
+def test_flat_payments_never_fall_when_bandwidth_or_room_is_taken_away(fractional: bool) -> None:
+    """What makes waiting useless: each payment is an exact minimum over ways that only become fewer."""
+    dearer = 0
+    for seed in range(600):
+        task, market, _ = small(seed, fractional=fractional)
+        rng, worth = np.random.default_rng((seed, 1)), np.full(len(market.room), 1e9)
+        less = replace(
+            market,
+            room=(market.room * rng.uniform(0, 1, len(market.room))).astype(np.int64),
+            free=np.maximum(market.free - 1000 * rng.integers(0, 2, market.free.shape), 0),
+        )
+        before, after = (flat_menu(task, each, worth, 1.0) for each in (market, less))
+        assert (after.bound_usd >= before.bound_usd * (1 - 1e-9)).all(), seed
+        dearer += bool((after.bound_usd > before.bound_usd).any())
+        for offer in after.offers:
+            wrong = faults(task, less, offer)  # but for the cost, which has a price for moves there
+            assert all(fault.startswith("costs") for fault in wrong), (seed, wrong)
+    assert dearer > 30
+
+
 def test_27_chunks_on_27_sites_move_at_least_18_where_9_workers_train_them() -> None:
     task, market = _idle(27, 3, data=np.ones(27, dtype=np.int64))
     offer = menu(task, market, np.full(3, 1e6)).offers[0]

@@ -23,6 +23,7 @@ from tradewind.policies import find
 from tradewind.studies.eris_lies import FLOOR, market, tiny
 from tradewind.studies.menu import OfferedMenu
 from tradewind.studies.simulate import simulate
+from tradewind.workloads.eris import CHUNK_BYTES
 
 SELLERS = ("eris", "fcfs")
 ALL = (*SELLERS, "eris-preemptive")
@@ -296,3 +297,20 @@ def test_a_bid_whose_data_lies_at_one_site_is_served_and_sites_without_data_send
     plans = {number for number, (job,) in enumerate(rows(run, "plans", "job")) if job == 2}
     steps = {number for number, (plan,) in enumerate(rows(run, "steps", "plan")) if plan in plans}
     assert {source for step, source in rows(run, "flows", "step", "src") if step in steps} == {1}
+
+
+@pytest.mark.parametrize("name", SELLERS)
+def test_a_bid_with_more_data_than_a_slot_can_carry_is_served_over_several(name: str) -> None:
+    scenario = tiny(3, bandwidth_gb=0.05, chunks_per_worker=3.0)
+    assert min(work_of(job).total * CHUNK_BYTES for job in scenario.jobs) > 50_000_000
+    assert simulate(scenario, find(name)).metrics["jobs_completed"] >= 4
+
+
+def test_a_bid_that_only_bandwidth_for_data_keeps_out_is_told_so() -> None:
+    scenario = tiny(3, bandwidth_gb=0.0, chunks_per_worker=12.0)
+    at_home = with_bid(scenario, work=work_of(scenario.jobs[2], chunks=((1, 24),)))
+    flat = simulate(at_home, find("eris"))
+    told = dict(rows(flat, "answers", "job", "why"))
+    assert "flat charge" in told[2]
+    moved = simulate(at_home, find("eris"), {"data": "moved"})
+    assert 2 in {job for kind, job in rows(moved, "events", "kind", "job") if kind == "finished"}

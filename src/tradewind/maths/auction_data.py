@@ -8,6 +8,8 @@ is too small for their moves are served first in the next try.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numba import njit
 
@@ -61,20 +63,34 @@ def assign(
     return False
 
 
+@njit(cache=True)
+def _moves(cap: Ints, data: Ints, local: Ints, idle: Ints) -> tuple[Ints, Ints]:
+    """Rows (source, destination, chunks) slot by slot, and where each slot's rows begin (S + 1,)."""
+    slots, sites = cap.shape
+    left = data - local.sum(axis=0)
+    rows, begin = np.empty((2 * slots * sites + sites, 3), np.int64), np.zeros(slots + 1, np.int64)
+    count, at = 0, 0
+    for s in range(slots):
+        for r in range(sites):
+            if local[s, r] > 0:
+                rows[count] = r, r, local[s, r]
+                count += 1
+        for r in range(sites):
+            need = cap[s, r] - local[s, r] - idle[s, r]
+            while need > 0:
+                while left[at] == 0:
+                    at += 1
+                take = min(need, left[at])
+                rows[count] = at, r, take
+                count += 1
+                left[at] -= take
+                need -= take
+        begin[s + 1] = count
+    return rows[:count], begin
+
+
 def flows(cap: Ints, data: Ints, local: Ints, idle: Ints) -> list[list[tuple[int, int, int]]]:
     """(source, destination, chunks) per slot from an assignment; local chunks have source = destination."""
-    left = (data - local.sum(axis=0)).tolist()
-    found: list[list[tuple[int, int, int]]] = [[] for _ in range(len(cap))]
-    for s, r in np.argwhere(local).tolist():
-        found[s].append((r, r, int(local[s, r])))
-    brought, at = cap - local - idle, 0
-    for s, r in np.argwhere(brought).tolist():
-        need = int(brought[s, r])
-        while need:
-            while left[at] == 0:
-                at += 1
-            take = min(need, left[at])
-            found[s].append((at, r, take))
-            left[at] -= take
-            need -= take
-    return found
+    rows, begin = _moves(cap, data, local, idle)
+    found, edges = list(map(tuple, rows.tolist())), begin.tolist()
+    return [found[a:b] for a, b in pairwise(edges)]

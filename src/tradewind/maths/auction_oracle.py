@@ -17,13 +17,20 @@ from numba import njit
 
 from tradewind.maths.auction_chunks import chunk_curve, deploy_chunks, workers_for
 from tradewind.maths.auction_data import assign, flows
-from tradewind.maths.auction_slot import Floats, Ints, cost_curve, deploy, remote_limit, site_terms
+from tradewind.maths.auction_slot import (
+    SAME,
+    Floats,
+    Ints,
+    cost_curve,
+    deploy,
+    remote_limit,
+    remote_limits,
+    site_terms,
+)
 
 _Tables = tuple[Ints, Ints, Floats, Ints, Ints, Ints, Floats, Ints]
 EXACT = 1e-12
 """A later completion time is offered only if it is cheaper by more than this share."""
-SAME = 1e-12
-"""Sums that differ by less than this share are equal but for rounding."""
 GAP = 1e-4
 """Completion times whose real cost exceeds the bound by more than this share are searched again."""
 ROUNDS, SMALL = 4, 24
@@ -107,15 +114,18 @@ def _minplus(before: Floats, cost: Floats, out: Floats, choice: Ints) -> None:
     Equal means up to rounding (SAME): what is done earlier leaves later slots to those who come later.
     """
     limit = len(before) - 1
-    top = limit
+    top, reach = limit, limit
     while top > 0 and cost[top] == np.inf:
         top -= 1
+    while reach > 0 and before[reach] == np.inf:
+        reach -= 1
     for n in range(limit + 1):
         best, take = before[n], 0
-        for d in range(1, min(top, n) + 1):
+        less = best * (1 - SAME)
+        for d in range(max(1, n - reach), min(top, n) + 1):
             total = before[n - d] + cost[d]
-            if total < best * (1 - SAME):
-                best, take = total, d
+            if total < less:
+                best, take, less = total, d, total * (1 - SAME)
         out[n], choice[n] = best, take
 
 
@@ -175,7 +185,7 @@ def _trace(
                     with_server[t],
                     order[t],
                     traffic_usd[t],
-                    remote[t],
+                    remote[t, d],
                     p,
                     d,
                     workers[count],
@@ -186,7 +196,7 @@ def _trace(
                     most[t],
                     with_server[t],
                     traffic_usd[t],
-                    remote[t],
+                    remote[t, 0],
                     p,
                     rate,
                     need,
@@ -229,7 +239,8 @@ def _search(
     share (R,): of its chunks a worker at a site pays the move beforehand, and `shadow` USD on top of each (all 0 in the
     pass that gives the bound); what was paid beforehand is given back once the moves are known.
     flat_usd: what carrying the data costs, however it is carried (-1: what the moves cost). Then every slot that is used
-    keeps room for all the data, so that each way to place the workers can be made real, and `real` is the exact minimum.
+    keeps room for all that is trained in it, so that each way to place the workers can be made real, and `real` is the
+    exact minimum.
     """
     horizon, sites, _ = usd.shape
     value = np.full((horizon + 1, units + 1), np.inf)
@@ -240,11 +251,11 @@ def _search(
     worker_usd = np.zeros((horizon, sites))
     most, with_server = np.zeros((horizon, sites), np.int64), np.zeros((horizon, sites), np.int64)
     order, traffic_usd = np.zeros((horizon, sites), np.int64), np.zeros(horizon)
-    remote = np.zeros(horizon, np.int64)
+    remote = np.zeros((horizon, units + 1), np.int64)
     real, bound = np.full(horizon, np.inf), np.full(horizon, np.inf)
     dull, by_data = np.zeros(units + 1, np.int64), np.argsort(-data, kind="mergesort")
     limit = min(units, widest) if per_worker > 0 else units
-    kept = chunk_bytes * data.sum() if flat_usd >= 0 else 0
+    whole = chunk_bytes * data.sum()
     best, cheapest = (
         max(0.0, least_cost(usd, free, room, worker, server, traffic, rate, need, widest, data.sum())),
         np.inf,
@@ -261,9 +272,13 @@ def _search(
             most[t, r], with_server[t, r] = min(most[t, r], useful), min(with_server[t, r], useful)
         order[t] = by_data[np.argsort(worker_usd[t][by_data], kind="mergesort")]
         traffic_usd[t] = traffic * byte_usd[t]
-        remote[t] = remote_limit(room[t] - kept, traffic + reserve, widest)
-        if flat_usd >= 0 and room[t] < kept:
-            most[t], with_server[t] = 0, -1
+        if flat_usd >= 0 and per_worker > 0:
+            remote[t] = remote_limits(room[t], traffic, per_worker * chunk_bytes, whole, units)
+        elif flat_usd >= 0:  # all workers beside the server, unless bandwidth suffices for any split
+            away = remote_limit(room[t] - whole, traffic, widest) if room[t] >= whole else 0
+            remote[t] = away if away >= units * workers_for(1, rate, need) else 0
+        else:
+            remote[t] = remote_limit(room[t], traffic + reserve, widest)
         if per_worker > 0:
             curve, where = cost_curve(
                 worker_usd[t], terms[1], most[t], with_server[t], order[t], traffic_usd[t], remote[t], limit
@@ -274,24 +289,39 @@ def _search(
             _minplus(value[t], full, value[t + 1], choice[t])
             bound[t] = value[t + 1, units]
         else:
-            if flat_usd >= 0 and remote[t] < units * workers_for(1, rate, need):
-                remote[t] = (
-                    0  # where bandwidth may not suffice for any split, all workers are beside the server
-                )
             curve, site[t] = chunk_curve(
-                worker_usd[t], terms[1], most[t], with_server[t], traffic_usd[t], remote[t], rate, need, units
+                worker_usd[t],
+                terms[1],
+                most[t],
+                with_server[t],
+                traffic_usd[t],
+                remote[t, 0],
+                rate,
+                need,
+                units,
             )
+            if flat_usd >= 0 and room[t] < whole:
+                for d in range(1, units + 1):
+                    if workers_for(d, rate, need) * rate // need * chunk_bytes > room[t]:
+                        curve[d] = np.inf
             _minplus(value[t], curve, value[t + 1], choice[t])
             # A valid bound: d chunks need at least ceil(d E / P) workers, wherever they are.
             count = min(widest, workers_for(units, rate, need))
-            whole, _ = cost_curve(
-                worker_usd[t], terms[1], most[t], with_server[t], order[t], traffic_usd[t], remote[t], count
+            least, _ = cost_curve(
+                worker_usd[t],
+                terms[1],
+                most[t],
+                with_server[t],
+                order[t],
+                traffic_usd[t],
+                np.full(count + 1, remote[t, 0]),
+                count,
             )
             full = np.full(units + 1, np.inf)
             for d in range(units + 1):
                 g = workers_for(d, rate, need)
                 if g <= count:
-                    full[d] = whole[g]
+                    full[d] = least[g]
             _minplus(lower, full, lower_next, dull)
             lower[:] = lower_next
             bound[t] = lower[units]

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+SAME = 1e-12
+"""Sums that differ by less than this share are equal but for rounding."""
 
 
 @njit(cache=True)
@@ -54,6 +56,21 @@ def remote_limit(room: int, traffic: int, limit: int) -> int:
 
 
 @njit(cache=True)
+def remote_limits(room: int, traffic: int, each: int, whole: int, limit: int) -> Ints:
+    """Of n = 0..limit workers (limit + 1,) those that may run away from their server; -1: so many cannot run at all.
+
+    room bytes carry traffic bytes for each of them, and `each` bytes of data for every worker, `whole` at most.
+    """
+    found = np.full(limit + 1, -1)
+    for n in range(limit + 1):
+        left = room - min(each * n, whole)
+        if left < 0:
+            break
+        found[n] = remote_limit(left, traffic, limit)
+    return found
+
+
+@njit(cache=True)
 def cost_curve(
     worker_usd: Floats,
     server_usd: Floats,
@@ -61,37 +78,58 @@ def cost_curve(
     with_server: Ints,
     order: Ints,
     traffic_usd: float,
-    remote: int,
+    remote: Ints,
     limit: int,
 ) -> tuple[Floats, Ints]:
     """Cost (limit + 1,) of 0..limit workers in USD (inf: impossible) and the server's site (limit + 1,), -1 for none.
 
-    order (R,): sites by rising worker_usd. traffic_usd: USD for a worker away from the server; remote: how many may be.
+    order (R,): sites by rising worker_usd. traffic_usd: USD for a worker away from the server; remote (limit + 1,): how
+    many of n may be away (falling with n; -1: n cannot run).
     """
     cost, site = np.full(limit + 1, np.inf), np.full(limit + 1, -1)
     cost[0] = 0.0
+    top = 0
+    while top < limit and remote[top + 1] >= 0:
+        top += 1
+    total, begin, price = _ranked(worker_usd, most, order, traffic_usd, limit)
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
     for p in range(len(order)):
         if with_server[p] < 0:
             continue
-        total, local, away, at, used = server_usd[p], with_server[p], remote, 0, 0
-        own = worker_usd[p]
-        for n in range(1, limit + 1):
-            while at < len(order) and (order[at] == p or used >= most[order[at]]):
-                at += 1
-                used = 0
-            other = worker_usd[order[at]] + traffic_usd if at < len(order) and away > 0 else np.inf
-            if local > 0 and own <= other:
-                local -= 1
-                total += own
-            elif other < np.inf:
-                used += 1
-                away -= 1
-                total += other
-            else:
-                break
-            if total < cost[n]:
-                cost[n], site[n] = total, p
+        # Elsewhere: the ranking without p's own workers, which lie from `first` to `after`.
+        own, first, after = worker_usd[p], begin[rank[p]], begin[rank[p] + 1]
+        elsewhere, cheaper = begin[-1] - (after - first), begin[np.searchsorted(price, own)]
+        for n in range(1, min(top, with_server[p] + elsewhere) + 1):
+            least, highest = max(0, n - with_server[p]), min(n, elsewhere, remote[n])
+            if least > highest:
+                continue
+            k = min(max(cheaper, least), highest)
+            away = total[k] if k <= first else total[k + after - first] - (total[after] - total[first])
+            usd = server_usd[p] + (n - k) * own + away
+            if usd < cost[n] * (1 - SAME):
+                cost[n], site[n] = usd, p
     return cost, site
+
+
+@njit(cache=True)
+def _ranked(
+    worker_usd: Floats, most: Ints, order: Ints, traffic_usd: float, limit: int
+) -> tuple[Floats, Ints, Floats]:
+    """Workers away from their server by rising price: what the first k cost in all, where each site's begin in the
+    ranking (R + 1,), and its price (R,), both by rank. No more of a site, and of all, than `limit` can make use of."""
+    sites, widest = len(order), 0
+    for r in range(sites):
+        widest = max(widest, min(most[r], limit))
+    total, begin, price = np.zeros(limit + widest + 1), np.zeros(sites + 1, np.int64), np.empty(sites)
+    count = 0
+    for i in range(sites):
+        price[i] = worker_usd[order[i]] + traffic_usd
+        for _ in range(min(most[order[i]], limit, limit + widest - count)):
+            total[count + 1] = total[count] + price[i]
+            count += 1
+        begin[i + 1] = count
+    return total, begin, price
 
 
 @njit(cache=True)

@@ -72,7 +72,14 @@ def place(task: Task, market: Market, want: int, exact: bool, score: Score) -> S
     traffic = task.traffic_bytes * size
     remote = remote_limit(room, traffic, widest)
     curve, where = cost_curve(
-        worker_score, server_score, most, beside, order, traffic * byte_score, remote, widest
+        worker_score,
+        server_score,
+        most,
+        beside,
+        order,
+        traffic * byte_score,
+        np.full(widest + 1, remote),
+        widest,
     )
     count = int(np.flatnonzero(np.isfinite(curve))[-1])
     if count < 1 or (exact and count < want):

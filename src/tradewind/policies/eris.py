@@ -36,6 +36,11 @@ from tradewind.policies.eris_market import (
 )
 
 OBJECTIVES: frozenset[Objective] = frozenset({"welfare_usd", "profit_usd"})
+WORTHLESS = "no completion time is worth what it costs"
+NARROW = (
+    "no room: while data pays a flat charge, a slot needs bandwidth for every chunk that it trains, even for those "
+    "that stay where they are; with data=moved there is a way"
+)
 TRIGGERS: frozenset[Trigger] = frozenset({"arrival", "completion", "change", "slot"})
 
 
@@ -96,10 +101,8 @@ class Seller:
         )
         self._open = {job.index: offers}
         if not offers:
-            if self._has_room(job, first):
-                why = "no completion time is worth what it costs"
-                return Quote(job.index, refused="price", why=why)
-            return Quote(job.index, refused="capacity", why="no room")
+            refused, why = self._reason(job, first)
+            return Quote(job.index, refused=refused, why=why)
         return Quote(job.index, offers, posted=prices.posted(flat=self.flat))
 
     def _menu(self, view: View, job: Job, first: int, prices: Prices) -> Menu:
@@ -115,11 +118,15 @@ class Seller:
         data = int(task.data.sum()) * task.chunk_bytes / GB
         return flat_menu(task, market, worth, prices.posted(flat=True).data_usd * data)
 
-    def _has_room(self, job: Job, first: int) -> bool:
-        """Whether there is any way to complete the job, whatever it costs."""
+    def _reason(self, job: Job, first: int) -> tuple[str, str]:
+        """Why there is no offer: the price, or that there is no way to complete the job, whatever it costs."""
         market = self.books.market(job, first, Prices(gamma=1.0, floor=np.zeros_like(self.floor.usd)))
-        task = task_of(self.books, job)
-        return bool(flat_menu(task, market, _soonest(len(market.room)), 0.0).offers)
+        task, soonest = task_of(self.books, job), _soonest(len(market.room))
+        if self.flat and flat_menu(task, market, soonest, 0.0).offers:
+            return "price", WORTHLESS
+        if not menu(task, market, soonest).offers:
+            return "capacity", "no room"
+        return ("capacity", NARROW) if self.flat else ("price", WORTHLESS)
 
     def decide(self, view: View) -> Decision:
         """Only failures need a decision: what was cancelled is planned again at the earliest possible time."""

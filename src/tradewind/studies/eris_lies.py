@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -25,6 +26,8 @@ TINY = {
     "bandwidth_gb": 1.5,
 }  # fmt: skip
 FLOOR = {"floor": "0,6,0,10"}
+NARROW = {"bandwidth_gb": 0.2}
+"""A network that cannot carry the whole data of most jobs in a slot."""
 MARKETS = ("eris", "fcfs", "eris-preemptive")
 
 
@@ -55,9 +58,9 @@ def payoffs(scenario: Scenario, run: Run) -> dict[str, float]:
     return found
 
 
-def tell(seed: int, kind: str) -> Told:
+def tell(seed: int, kind: str, **changes: object) -> Told:
     """One job of a market lies, all others stay as they are; its payoff counts at its true worth."""
-    scenario = tiny(seed)
+    scenario = tiny(seed, **changes)
     rng = np.random.default_rng(seed)
     job = scenario.jobs[int(rng.integers(len(scenario.jobs)))]
     honest = payoffs(scenario, simulate(scenario, policies.find("eris"), FLOOR))
@@ -128,12 +131,13 @@ def market(seed: int) -> Scenario:
 def main() -> None:
     """Prints one line per kind of lie, and one about the audit (which raises at the first rule that is broken)."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    for kind in KINDS:
-        told = [tell(seed, kind) for seed in range(count)]
+    for kind, (where, changes) in product(KINDS, (("", {}), (", narrow network", NARROW))):
+        told = [tell(seed, kind, **changes) for seed in range(count)]
         print(
-            f"{kind}: {count} lies, {sum(t.mattered for t in told)} changed the liar's payoff, largest gain "
+            f"{kind}{where}: {count} lies, {sum(t.mattered for t in told)} changed the liar's payoff, largest gain "
             f"{max(t.gain for t in told):.2g} USD, least payoff of an honest buyer "
-            f"{min(t.least_payoff for t in told):.2g} USD"
+            f"{min(t.least_payoff for t in told):.2g} USD",
+            flush=True,
         )
     for name in MARKETS:
         done = sum(
