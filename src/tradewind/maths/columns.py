@@ -19,10 +19,25 @@ import highspy
 import numpy as np
 
 from tradewind.maths.paths import Floats, Ints, cheapest_by_hops, cheapest_lifted
-from tradewind.maths.wan_problem import Gather, Routing, least_load, lift_of
+from tradewind.maths.wan_problem import Gather, Routing, lift_of
 
 INFINITY = highspy.kHighsInf
 REDUCED = 1e-6
+
+
+def simplex_options() -> highspy.HighsOptions:
+    """One thread, a fixed seed, no presolve, primal simplex: columns are added to what was optimal before."""
+    options = highspy.HighsOptions()
+    options.output_flag = False
+    options.threads = 1
+    options.random_seed = 7
+    options.presolve = "off"
+    options.solver = "simplex"
+    options.simplex_strategy = 4
+    return options
+
+
+OPTIONS = simplex_options()
 
 Bans = Mapping[int, frozenset[int]]
 """Arcs that a flow must not use, by flow."""
@@ -77,7 +92,7 @@ def integer_prices(problem: Gather, room: Ints, dual: Floats) -> Floats:
 
     A resource without room for any flow has no price: no path uses it, so its price would only weaken the bound.
     """
-    usable = room >= least_load(problem)
+    usable = room >= problem.least
     clean = np.where(usable & (dual > 1e-12 * max(float(dual.max(initial=0.0)), 1e-300)), dual, 0.0)
     total = float((clean * np.maximum(room, 0)).sum())
     if total <= 0.0:
@@ -106,7 +121,7 @@ def lagrangian(problem: Gather, sink: int, room: Ints, price: Floats, bans: Bans
     """Bound on λ: Σ_f data_f min_p weight[|p|] price(p) / Σ_r room_r price_r, over the paths the bans leave."""
     free = room[problem.graph.resource]
     data = problem.data
-    lift = lift_of(problem, room)
+    lift = lift_of(problem, room) if problem.least > 1 else None
     if bans:
         data = data.copy()
         data[list(bans)] = 0
@@ -125,12 +140,12 @@ def lagrangian(problem: Gather, sink: int, room: Ints, price: Floats, bans: Bans
 
 
 def _cheapest(
-    problem: Gather, sink: int, free: Ints, price: Floats, lift: Ints, data: Ints
+    problem: Gather, sink: int, free: Ints, price: Floats, lift: Ints | None, data: Ints
 ) -> tuple[Floats, Ints, Ints]:
-    """Cost (n,), length (n,) and arcs of every flow's cheapest path; free (A,), price and lift (R,)."""
+    """Cost (n,), length (n,) and arcs of every flow's cheapest path; free (A,), price and lift (R,), None = no lift."""
     g = problem.graph
     paid = price[g.resource]
-    if lift.any():
+    if lift is not None and lift.any():
         lifted: tuple[Floats, Ints, Ints] = cheapest_lifted(
             g.tail, g.head, free, paid, lift[g.resource], sink, data, problem.weight
         )
@@ -149,12 +164,7 @@ class _Master:
         self.row_of = {int(f): k for k, f in enumerate(self.flows)}
         self.columns: list[int] = []
         self.solver = h = highspy.Highs()
-        h.setOptionValue("output_flag", False)
-        h.setOptionValue("threads", 1)
-        h.setOptionValue("random_seed", 7)
-        h.setOptionValue("presolve", "off")
-        h.setOptionValue("solver", "simplex")
-        h.setOptionValue("simplex_strategy", 4)
+        h.passOptions(OPTIONS)
         f, r = len(self.flows), problem.capacity.size
         empty = np.empty(0, dtype=np.int32)
         lower = np.concatenate([np.ones(f), np.full(r, -INFINITY)])

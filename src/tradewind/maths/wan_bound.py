@@ -24,6 +24,8 @@ from tradewind.maths.wan_proof import Bound, Listed, Proof, Split, leaf_of, pair
 from tradewind.maths.wan_tree import ListTree
 
 SURE = 1.0 + 1e-12
+FINE = 1 << 40
+"""Parts of a unit of time in which levels are tried."""
 MOST_LISTED = 6000
 """Paths in all lists together up to which a question is settled over them."""
 
@@ -59,7 +61,10 @@ def sharpen(
     for _ in range(steps):
         if float(low) >= high * (1 - 1e-9):
             break
-        middle = Fraction((float(low) + high) / 2).limit_denominator(1 << 20)
+        following = next_level(problem, room_within(problem, low))
+        if float(following) >= high * (1 - 1e-9):  # no time that a load can take lies between
+            return following if refutes(problem, sink, following, price) else low
+        middle = Fraction(int((float(low) + high) / 2 * FINE), FINE)
         if middle <= low:
             break
         if refutes(problem, sink, middle, price):

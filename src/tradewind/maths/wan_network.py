@@ -158,7 +158,7 @@ def settings_for(nodes: int, gap: float, seed: int, arcs: int = 0) -> Settings:
     """
     if nodes <= Settings().tree_size:
         # the tree settles what a short search leaves open, so little is spent before it
-        return Settings(seed=seed, quick=Effort(draws=32, moves=60), squeezes=40, presort_rounds=40)
+        return Settings(seed=seed, quick=Effort(draws=32, moves=60), squeezes=40, presort_rounds=20)
     fraction = Fraction(gap).limit_denominator(1_000_000)
     if arcs > DENSE * nodes:
         few = Effort(draws=128, moves=600)

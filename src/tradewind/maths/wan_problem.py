@@ -10,7 +10,7 @@ an integer and a time is a fraction k / capacity_r: bounds may round, and every 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import gcd
 
@@ -24,12 +24,16 @@ Routing = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gather:
-    """The problem on arrays: capacity (R,), data (n,) with 0 = no source, weight (n,) by hops, weight[0] = 0."""
+    """The problem on arrays: capacity (R,), data (n,) with 0 = no source, weight (n,) by hops, weight[0] = 0.
+
+    least: the least that any flow loads a resource with, the smallest data over one hop.
+    """
 
     graph: Graph
     capacity: Ints
     data: Ints
     weight: Ints
+    least: int = field(init=False)
 
     def __post_init__(self) -> None:
         g = self.graph
@@ -47,6 +51,7 @@ class Gather:
         largest = int(self.data.sum()) * int(self.weight[-1])
         if largest * int(self.capacity.max()) >= 1 << 62:
             raise ValueError("data x weight x capacity exceeds 64 bits: state sizes in a coarser unit")
+        object.__setattr__(self, "least", int(self.data[self.data > 0].min()) * int(self.weight[1]))
 
 
 def hop_weight(nodes: int, transport: str) -> tuple[Ints, int]:
@@ -114,14 +119,11 @@ def room_within(problem: Gather, level: Fraction) -> Ints:
     return np.array([(num * int(b)) // den for b in problem.capacity], dtype=np.int64)
 
 
-def least_load(problem: Gather) -> int:
-    """The least that any flow loads a resource with: the smallest data over one hop."""
-    return int(problem.data[problem.data > 0].min()) * int(problem.weight[1])
-
-
 def lift_of(problem: Gather, room: Ints) -> Ints:
     """Where one flow alone fits, it may as well fill the room (R,): the load to count with at least, 0 elsewhere."""
-    least = least_load(problem)
+    least = problem.least
+    if least == 1:
+        return np.zeros_like(room)
     return np.where((room > least) & (room < 2 * least), room, 0)
 
 

@@ -227,7 +227,7 @@ def _work_on(work: _Work, sink: int, only_search: bool) -> None:
     if problem.graph.nodes <= settings.tree_size and _by_tree(work, sink):
         return
     _search(work, sink, relaxed.share, bound.level, settings.long, settings.seed + 17)
-    if not work.done(bound.level):
+    if settings.rounds > 0 and not work.done(bound.level):
         _restricted(work, sink, pool)
     if problem.graph.nodes <= settings.raise_size and not only_search:
         _raise(work, sink)

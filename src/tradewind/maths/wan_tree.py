@@ -13,7 +13,7 @@ from typing import NamedTuple
 import highspy
 import numpy as np
 
-from tradewind.maths.columns import INFINITY
+from tradewind.maths.columns import INFINITY, OPTIONS
 from tradewind.maths.paths import Floats, Ints
 from tradewind.maths.wan_lists import FREE, Bools, Lists, cheapest_columns, drop, propagate, usage
 from tradewind.maths.wan_problem import Gather, Routing, loads_of
@@ -80,14 +80,7 @@ class _Master:
         self.number_row: dict[int, int] = {}
         self.column = np.full(lists.size, -1, dtype=np.int32)
         self.solver = h = highspy.Highs()
-        for option, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("random_seed", 7),
-            ("presolve", "off"),
-            ("solver", "simplex"),
-        ):
-            h.setOptionValue(option, value)
+        h.passOptions(OPTIONS)
         f, r = self.flows, self.tight.size
         lower = np.concatenate([np.ones(f), np.full(r, -INFINITY)])
         upper = np.concatenate([np.ones(f), np.zeros(r)])

@@ -5,7 +5,7 @@ Times are in seconds per byte of the model (T is proportional to D), so one draw
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -15,25 +15,19 @@ from tradewind.maths.wan_cut import even_use
 from tradewind.maths.wan_network import Net, Wire, make_net, place, settings_for
 from tradewind.maths.wan_paper import algorithm_2
 from tradewind.maths.wan_problem import fewest_hops, time_of
-from tradewind.maths.wan_solve import Settings
 from tradewind.workloads.apsp import drawn_mbps
 from tradewind.workloads.apsp_draw import WIDEST_MBPS
 from tradewind.workloads.topologies import Topology, read_topology
 
 MBPS = 1_000_000
 RULES = ("power", "linear", "inverse")
-HARD_FROM_MBPS = 1000
-"""Above it bandwidths are so alike that proofs take seconds a draw: a sweep does with short trees, and says `proven`."""
-ELSEWHERE = Settings(tree_nodes=25, rounds=0, raise_nodes=0)
-"""For sites that are not the best: a short tree, no MILP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
     """One draw: seconds per byte of every site's routing, and of apsp's site with other routings.
 
-    site: the best site's time is the certified optimum (proven); the other sites' are as good as a short tree search makes
-    them, at most `loose` above their own bounds (1 = all exact). tied: sites with most links.
+    site: every site's least time; proven: all of them are certified optima. tied: sites with most links.
     """
 
     site: tuple[float, ...]
@@ -42,7 +36,6 @@ class Draw:
     load_balancing: float
     tied: tuple[int, ...]
     proven: bool
-    loose: float
 
     @property
     def apsp(self) -> float:
@@ -87,11 +80,8 @@ def solved(name: str, rule: str, min_mbps: int, seed: int) -> Draw:
     net = net_of(name, rule, min_mbps, seed)
     problem = net.problem
     settings = settings_for(problem.graph.nodes, 0.0, 1)
-    if min_mbps > HARD_FROM_MBPS:
-        settings = replace(settings, tree_nodes=100, rounds=0, raise_nodes=0)
-    whole = place(net, settings)
-    answers = [whole if v == whole.sink else place(net, ELSEWHERE, [v]) for v in range(problem.graph.nodes)]
-    best = whole.sink
+    answers = [place(net, settings, [v]) for v in range(problem.graph.nodes)]
+    best = min(range(len(answers)), key=lambda v: answers[v].time)
     degree = np.bincount(problem.graph.head, minlength=problem.graph.nodes)
     return Draw(
         site=tuple(net.seconds(a.time, 1) for a in answers),
@@ -99,8 +89,7 @@ def solved(name: str, rule: str, min_mbps: int, seed: int) -> Draw:
         shortest_path=net.seconds(time_of(problem, fewest_hops(problem, best)), 1),
         load_balancing=net.seconds(time_of(problem, even_use(problem, best)), 1),
         tied=tuple(np.flatnonzero(degree == degree.max()).tolist()),
-        proven=whole.time == whole.bound,
-        loose=max(a.ratio for a in answers),
+        proven=all(a.time == a.bound for a in answers),
     )
 
 
