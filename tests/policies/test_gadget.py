@@ -255,6 +255,15 @@ def test_impossible_parameters_are_named(name: str, value: float) -> None:
         workloads.generate("gadget", {name: value}, 0)
 
 
+@pytest.mark.parametrize(
+    ("policy", "name", "value"),
+    [("gadget", "rounds", -1), ("gadget", "enough", 1.5), ("gadget-paper", "tries", 0)],
+)
+def test_impossible_knobs_of_the_schedulers_are_named(policy: str, name: str, value: float) -> None:
+    with pytest.raises(InputError, match=rf"{policy}\.{name}"):
+        simulate(small(), policies.find(policy), {name: value})
+
+
 def test_no_bandwidth_at_all_still_runs_what_fits_on_one_server() -> None:
     run = simulate(small("tight", "sqrt", link_scale=0), policies.find("gadget"))
     assert run.metrics["utility"] > 0

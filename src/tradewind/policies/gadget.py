@@ -67,9 +67,17 @@ GADGET = Spec(
     triggers=TRIGGERS,
     params={
         "rounds": Param(
-            default=2000, doc="rounds of ruin and recreate in a slot that is not certified before; 0: greedy"
+            default=2000,
+            doc="rounds of ruin and recreate in a slot that is not certified before; 0: greedy",
+            least=0,
+            most=10_000_000,
         ),
-        "enough": Param(default=0.999, doc="share of the slot's bound at which the search stops"),
+        "enough": Param(
+            default=0.999,
+            doc="share of the slot's bound at which the search stops, and of its worth that staying keeps",
+            least=0,
+            most=1,
+        ),
         "sticky": Param(default=True, doc="rings stay where they are unless moving pays"),
         "myopic": Param(
             default=False, doc="gains of this slot alone, as in the paper, not on the concave envelope"

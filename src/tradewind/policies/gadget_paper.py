@@ -57,6 +57,6 @@ PAPER = Spec(
     architectures=ARCHITECTURES,
     triggers=TRIGGERS,
     needs=frozenset(("bid",)),
-    params={"tries": Param(default=10, doc="roundings at most (u_b)")},
+    params={"tries": Param(default=10, doc="roundings at most (u_b)", least=1, most=100_000)},
     system="gadget",
 )

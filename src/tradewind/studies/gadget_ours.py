@@ -40,7 +40,7 @@ def failure_rows(effort: Effort) -> list[Row]:
     rows: list[Row] = []
     for seed in seeds_of(effort):
         for share in FAILING:
-            given = made(effort, seed, failing=share, **effort.pick({}, {"slots": 60, "jobs": 500}))
+            given = made(effort, seed, failing=share, **effort.pick({}, {"slots": 40, "jobs": 500}))
             bound = optimum.bound(given)
             assert bound is not None
             for name in ("gadget", *RIVALS):
@@ -71,7 +71,7 @@ def churn_rows(effort: Effort) -> list[Row]:
             ("vtight", "sigmoid"),
         ):
             given = made(
-                effort, seed, family=family, utility=utility, **effort.pick({}, {"slots": 40, "jobs": 400})
+                effort, seed, family=family, utility=utility, **effort.pick({}, {"slots": 30, "jobs": 300})
             )
             for sticky in (True, False):
                 run = played(given, "gadget", seed, {"sticky": sticky, **quickly("gadget")})
@@ -102,7 +102,7 @@ def migration_rows(effort: Effort) -> list[Row]:
     rows: list[Row] = []
     for seed in seeds_of(effort):
         for cost in COSTS_S:
-            size = effort.pick({"jobs": 80, "slots": 20}, {"jobs": 400, "slots": 40})
+            size = effort.pick({"jobs": 80, "slots": 20}, {"jobs": 200, "slots": 30})
             given = made(effort, seed, family="vtight", utility="sqrt", restart_s=cost, **size)
             bound = optimum.bound(given)
             assert bound is not None

@@ -40,16 +40,18 @@ def played(scenario: Scenario, name: str, seed: int, params: Mapping[str, Any] |
     return simulate(scenario, policies.find(name), params, seed=seed)
 
 
-def seeds_of(effort: Effort) -> range:
-    """Seeds from 1: two quick, three full (the paper's figures are averages of three trials)."""
-    return range(1, 1 + min(effort.seeds, effort.pick(2, 3)))
+def seeds_of(effort: Effort, most: int = 3) -> range:
+    """Seeds from 1: two quick, three full (the paper's figures are averages of three trials), or at most so many."""
+    return range(1, 1 + min(effort.seeds, effort.pick(2, 3), most))
 
 
-def by_seed(one: OneSeed, join: Callable[[Effort, Sequence[Sequence[Row]]], list[Row]]) -> Pieces:
+def by_seed(
+    one: OneSeed, join: Callable[[Effort, Sequence[Sequence[Row]]], list[Row]], most: int = 3
+) -> Pieces:
     """A figure seed by seed, so that an interruption loses one at most."""
 
     def parts(effort: Effort) -> list[Part]:
-        return [Part(name=f"seed-{seed}", rows=partial(one, seed=seed)) for seed in seeds_of(effort)]
+        return [Part(name=f"seed-{seed}", rows=partial(one, seed=seed)) for seed in seeds_of(effort, most)]
 
     return Pieces(parts=parts, join=join)
 
