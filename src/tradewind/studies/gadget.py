@@ -208,7 +208,9 @@ STUDY = Study(
             rows=node_rows,
             pieces=by_seed(nodes_of, join_embedded),
             judge=judge_embedded,
-            chart=chart_of("scale", "embedded ratio", "policy", x_label="times the servers' capacity"),
+            chart=chart_of(
+                "scale", "embedded ratio", "policy", x_label="times the servers' capacity", log_x=True
+            ),
         ),
         PaperFigure(
             name="fig-6",
@@ -217,7 +219,9 @@ STUDY = Study(
             rows=link_rows,
             pieces=by_seed(links_of, join_embedded),
             judge=judge_embedded,
-            chart=chart_of("scale", "embedded ratio", "policy", x_label="times the links' bandwidth"),
+            chart=chart_of(
+                "scale", "embedded ratio", "policy", x_label="times the links' bandwidth", log_x=True
+            ),
         ),
         PaperFigure(
             name="fig-7",
