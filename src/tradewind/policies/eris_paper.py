@@ -21,9 +21,9 @@ from tradewind.model.decision import NOTHING, Decision, Quote, Verdict
 from tradewind.model.errors import InputError
 from tradewind.model.job import Dataset, Job
 from tradewind.model.setup import Setup
-from tradewind.model.spec import Param, Spec
+from tradewind.model.spec import Param
 from tradewind.model.view import View
-from tradewind.policies.eris import OBJECTIVES, TRIGGERS, WORKS, Seller, floor_of, unfit
+from tradewind.policies.eris import ERIS, Seller, floor_of, unfit
 from tradewind.policies.eris_market import Books, Prices, plan_of, task_of, worth_of
 
 UNREAL = "what Algorithms 2 and 3 chose cannot be carried out"
@@ -135,19 +135,12 @@ PARAMS = {
         default="gb", doc="what the price of bandwidth is per; the paper has mb", choices=("gb", "mb")
     ),
 }
-PAPER = Spec(
+PAPER = replace(
+    ERIS,
     name="eris-paper",
     summary="Eris as printed (Algorithms 1-3), each schedule made real or else turned away",
     factory=_paper,
-    works=WORKS,
-    architectures=frozenset({"ps"}),
-    objectives=OBJECTIVES,
-    triggers=TRIGGERS,
-    needs=frozenset({"bid"}),
     params=PARAMS,
-    pricer=True,
-    binding=True,
-    system="eris",
 )
 PRINTED = replace(
     PAPER,

@@ -24,11 +24,11 @@ from tradewind.maths.auction_spot import Score, Spot, place, units_left
 from tradewind.model.errors import InputError
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
-from tradewind.model.spec import EVERY_SLOT, Param, Spec
+from tradewind.model.spec import EVERY_SLOT, Param
 from tradewind.model.units import GB, MILLI
 from tradewind.model.view import View
 from tradewind.policies.baselines.edge import Edge, Rules, Turn
-from tradewind.policies.eris import OBJECTIVES, WORKS
+from tradewind.policies.eris import ERIS
 
 WORTHLESS = 0.01
 """Share of the first worth below which a job is given up."""
@@ -140,20 +140,18 @@ def _preemptive(setup: Setup, params: Mapping[str, Any], rng: np.random.Generato
     return Preemptive(setup, samples, int(rng.integers(2**62)))
 
 
-PREEMPTIVE = Spec(
+PREEMPTIVE = replace(
+    ERIS,
     name="eris-preemptive",
     summary="Eris without promises: every slot is shared out anew, in the order that does best in drawn futures",
     factory=_preemptive,
-    works=WORKS,
-    architectures=frozenset({"ps"}),
-    objectives=OBJECTIVES,
     triggers=EVERY_SLOT,
-    needs=frozenset({"bid"}),
     params={
         "samples": Param(
             default=64,
             doc="futures drawn from the bids so far, in which orders of service are tried; 0: by worth per dominant share",
         ),
     },
-    system="eris",
+    pricer=False,
+    binding=False,
 )

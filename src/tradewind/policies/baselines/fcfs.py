@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tradewind.model.setup import Setup
-from tradewind.model.spec import Spec
-from tradewind.policies.eris import OBJECTIVES, TRIGGERS, WORKS, Seller, floor_of
+from tradewind.policies.eris import ERIS, Seller, floor_of
 
 
 def _fcfs(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Seller:
     return Seller(setup, 1.0, floor_of(setup, "none", 0.0))
 
 
-FCFS = Spec(
+FCFS = replace(
+    ERIS,
     name="fcfs",
     summary="Eris's market at zero prices: whoever comes first takes what completes earliest",
     factory=_fcfs,
-    works=WORKS,
-    architectures=frozenset({"ps"}),
-    objectives=OBJECTIVES,
-    triggers=TRIGGERS,
-    needs=frozenset({"bid"}),
-    pricer=True,
-    binding=True,
-    system="eris",
+    params={},
 )
