@@ -90,6 +90,25 @@ def place(task: Task, market: Market, want: int, exact: bool, score: Score) -> S
     return at(task, market, server, placed * size)
 
 
+def pack(task: Task, market: Market) -> Spot | None:
+    """As many workers as are of use in the market's first slot, close together: where a worker trains a fraction of a
+    chunk, four at a site train more than one at each of four sites. First beside the server, then where most is trained
+    per worker, at sites with most data first."""
+    _, _, most, beside = site_terms(market.usd[0], market.free[0], task.worker, task.server, task.most)
+    server = int(np.argmax(beside))
+    left, room = int(task.data.sum()), int(market.room[0])
+    workers = np.zeros(len(task.data), np.int64)
+    own = min(max(0, int(beside[server])), -(-left * task.need // task.rate))
+    workers[server], left = own, left - own * task.rate // task.need
+    away = min(remote_limit(room, task.traffic_bytes, task.most), task.most - own)
+    trained = (most * task.rate // task.need) / np.maximum(most, 1)
+    for r in np.lexsort((-task.data, -trained)).tolist():
+        if r != server and left > 0 and away > 0:
+            workers[r] = min(int(most[r]), away, -(-left * task.need // task.rate))
+            left, away = left - int(workers[r]) * task.rate // task.need, away - int(workers[r])
+    return at(task, market, server, workers) if beside[server] >= 0 else None
+
+
 def at(task: Task, market: Market, server: int, workers: Ints) -> Spot | None:
     """These workers (R,) with the server there: what they train, without those who would be idle; None: no room."""
     need = workers[:, None] * task.worker

@@ -20,7 +20,7 @@ from tradewind.maths.auction_oracle import Task
 from tradewind.maths.auction_pool import host_capacity, pool, worth_by_slot
 from tradewind.maths.auction_rollout import Queue, best_order, futures, ranked, table
 from tradewind.maths.auction_slot import Floats
-from tradewind.maths.auction_spot import Score, Spot, place, units_left
+from tradewind.maths.auction_spot import Score, Spot, pack, place, units_left
 from tradewind.model.errors import InputError
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
@@ -29,6 +29,7 @@ from tradewind.model.units import GB, MILLI
 from tradewind.model.view import View
 from tradewind.policies.baselines.edge import Edge, Rules, Turn
 from tradewind.policies.eris import ERIS
+from tradewind.policies.eris_market import task_of
 
 WORTHLESS = 0.01
 """Share of the first worth below which a job is given up."""
@@ -78,7 +79,7 @@ class Preemptive(Edge):
         bids = table([each for index in known if (each := self._pool(view.job(index))) is not None])
         queue = Queue(
             np.array([row[index] for index in present]),
-            np.array([self._units(view.job(index)) for index in present]),
+            np.array([_worker_slots(self.task(view.job(i)), bids.beside[row[i]]) for i in present]),
             np.array([self._age(view, view.job(index)) for index in present]),
         )
         per_slot = self._came / (view.slot + 1)
@@ -93,11 +94,16 @@ class Preemptive(Edge):
         return [present[i] for i in found.tolist()]
 
     def spot(self, view: View, job: Job, task: Task, turn: Turn) -> Spot | None:
-        """The places that train most: with all bandwidth for parameters, or with some kept for moving chunks."""
+        """The places that train most: with all bandwidth for parameters, or with some kept for moving chunks.
+
+        Where a worker trains a fraction of a chunk, workers close together are tried as well.
+        """
         market, width = self.market(view, job), units_left(task)
         moved = task.chunk_bytes * max(1, task.rate // task.need)
         roomy = replace(task, traffic_bytes=task.traffic_bytes + moved)
         found = [place(each, market, width, False, Score()) for each in (task, roomy)]
+        if not task.per_worker:
+            found += [pack(task, market), pack(roomy, market)]
         return max((s for s in found if s is not None), key=lambda s: s.trained, default=None)
 
     def _pool(self, job: Job) -> Pooled | None:
@@ -106,13 +112,10 @@ class Preemptive(Edge):
             setup = self.books.setup
             assert job.utility is not None
             worth = worth_by_slot(job.utility, 0, setup.slots)
-            self._pooled[job.index] = pool(job, self._hosts, worth, 0, setup.transfer_bytes_per_slot)
+            found = pool(job, self._hosts, worth, 0, setup.transfer_bytes_per_slot)
+            task = task_of(self.books, job)
+            self._pooled[job.index] = found and replace(found, units=_worker_slots(task, found.beside))
         return self._pooled[job.index]
-
-    def _units(self, job: Job) -> int:
-        """Worker-slots that are left of a job at least."""
-        task = self.task(job)
-        return -(-int(task.data.sum()) * task.need // task.rate)
 
     def _age(self, view: View, job: Job) -> int:
         return view.slot - job.arrive_us // view.setup.slot_us
@@ -131,6 +134,12 @@ class Preemptive(Edge):
         data = json.loads(state)
         super().restore(data["edge"].encode())
         self._seen, self._came = data["seen"], data["came"]
+
+
+def _worker_slots(task: Task, beside: int) -> int:
+    """Worker-slots that a task needs where `beside` workers stand together, which train whole chunks only."""
+    chunks, together = int(task.data.sum()), int(beside) * task.rate // task.need
+    return -(-chunks * int(beside) // together) if together else -(-chunks * task.need // task.rate)
 
 
 def _preemptive(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Preemptive:
