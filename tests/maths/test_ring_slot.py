@@ -11,7 +11,7 @@ from tests.maths.ring_cases import drawn, enumerated_lp, every_ring
 from tradewind.maths.ring_bound import knapsack, pooled, possible
 from tradewind.maths.ring_columns import lagrangian, relax
 from tradewind.maths.ring_exact import solve_exactly
-from tradewind.maths.ring_gains import envelope, gains
+from tradewind.maths.ring_gains import Climb, climbs, envelope, gains, gains_now, price_of_waiting
 from tradewind.maths.ring_slot import Prices, Slot, excess, make_slot, use, worth
 from tradewind.maths.ring_solve import Effort, solve
 
@@ -174,3 +174,39 @@ def test_the_envelope_is_concave_and_never_below_the_values() -> None:
     assert line[4] == 9.0
     assert gains(values, 3)[1] == pytest.approx(9.0 / 4)
     assert gains(values, 9)[7:].tolist() == [-np.inf] * 3
+
+
+def test_waiting_is_free_where_there_is_time_and_worth_the_envelope_where_there_is_none() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        values = np.cumsum(np.append(0.0, rng.random(12) * rng.integers(0, 2, 12)))
+        job = Climb(values=values, need=0.25, widest=4)
+        assert gains_now(job, 0.0, slots=3) == pytest.approx(np.zeros(5), abs=1e-12)  # 3 slots of 4 do it all
+        assert gains_now(job, 1e9, slots=3) == pytest.approx(gains(values, 4), abs=1e-9)
+        now = gains_now(job, price_of_waiting([job] * 5, 2), slots=2)
+        assert (np.diff(now) >= -1e-12).all()
+        assert (now <= gains(values, 4) + 1e-9).all()
+
+
+def test_at_the_price_of_waiting_what_is_wanted_fits_and_at_a_lower_one_it_does_not() -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        jobs = [
+            Climb(values=np.append(0.0, np.cumsum(-np.sort(-rng.random(9)))), need=float(need), widest=2)
+            for need in rng.uniform(0.05, 0.4, 8)
+        ]
+        price = price_of_waiting(jobs, 3)
+
+        def wanted(usd: float, crowd: list[Climb] = jobs) -> float:
+            return sum(j.need * min(6, int((np.diff(j.line) > usd * j.need).sum())) for j in crowd)
+
+        assert wanted(price * (1 + 1e-9)) <= 3 + 1e-9
+        assert price == 0.0 or wanted(price * (1 - 1e-9)) > 3
+
+
+def test_a_utility_climbs_where_it_bends_upwards() -> None:
+    x = np.arange(20.0)
+    assert climbs(1 / (1 + np.exp(9 - x)))
+    assert not climbs(np.sqrt(x))
+    assert not climbs(np.log1p(x))
+    assert not climbs(3 * x)

@@ -182,7 +182,17 @@ def test_a_sigmoid_job_that_needs_four_slots_earns_its_utility() -> None:
     jobs = [ring_job(0, count=8, workers=2, utility=steep), ring_job(1, count=99, workers=2, utility=flat)]
     given = scenario(jobs, where=tree(((2,),)))
     assert simulate(given, policies.find("gadget")).metrics["utility"] > 9.9
-    assert simulate(given, policies.find("gadget"), {"myopic": True}).metrics["utility"] < 0.1
+    assert simulate(given, policies.find("gadget"), {"sight": "slot"}).metrics["utility"] < 0.1
+
+
+def test_a_job_that_can_wait_lets_one_pass_that_cannot() -> None:
+    # Of two GPUs, 20 slots: the second job needs one of them all the time, the first both for four slots or one for eight.
+    soon = Utility(of="progress", shape="sigmoid", args=(10.0, 10.0, 7.0), from_zero=True)
+    late = Utility(of="progress", shape="sigmoid", args=(10.0, 10.0, 19.0), from_zero=True)
+    jobs = [ring_job(0, count=8, workers=2, utility=soon), ring_job(1, count=20, workers=1, utility=late)]
+    given = scenario(jobs, where=tree(((2,),)))
+    assert simulate(given, policies.find("gadget")).metrics["utility"] > 19.9
+    assert simulate(given, policies.find("gadget"), {"sight": "envelope"}).metrics["utility"] < 10.1
 
 
 def test_every_hop_between_racks_chooses_a_spine_with_room() -> None:

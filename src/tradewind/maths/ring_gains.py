@@ -7,6 +7,9 @@ assumes a concave utility in its proofs and uses the sigmoid in its experiments.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 from numba import njit
 
@@ -49,3 +52,54 @@ def gains(values: Floats, widest: int) -> Floats:
     most = min(widest, len(line) - 1)
     result[: most + 1] = line[: most + 1] - line[0]
     return result
+
+
+def climbs(values: Floats) -> bool:
+    """Whether a utility (n + 1,) bends upwards anywhere, so that its envelope promises what is not earned yet."""
+    bends = np.diff(np.maximum.accumulate(values), 2)
+    return bool((bends > 1e-9 * max(1.0, float(values.max() - values.min()))).any())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climb:
+    """values[x]: utility after x more worker-slots, up to what can be reached; a worker takes `need` of the cluster."""
+
+    values: Floats
+    need: float
+    widest: int
+
+    @property
+    def line(self) -> Floats:
+        """The concave envelope, from 0."""
+        best = np.maximum.accumulate(self.values)
+        line: Floats = envelope(best) - best[0]
+        return line
+
+
+def price_of_waiting(jobs: Sequence[Climb], slots: int) -> float:
+    """USD per slot of the whole cluster at which all that these jobs want fits into `slots` slots; 0 where it fits anyway.
+
+    Each job can have its widest ring in each of them. Nobody knows who else will come; they are not counted.
+    """
+    density, need = [], []
+    for job in jobs:
+        worth = np.diff(job.line[: job.widest * slots + 1]) / job.need
+        density.append(worth[worth > 0.0])
+        need.append(np.full(len(density[-1]), job.need))
+    if not density:
+        return 0.0
+    worths, needs = np.concatenate(density), np.concatenate(need)
+    order = np.argsort(-worths, kind="stable")
+    out = int(np.searchsorted(np.cumsum(needs[order]), slots, side="right"))
+    return float(worths[order[out]]) if out < len(order) else 0.0
+
+
+def gains_now(job: Climb, price: float, slots: int) -> Floats:
+    """(widest + 1,) what k worker-slots now add, when `slots` slots later can be bought at the price of waiting."""
+    line, cost = job.line, price * job.need
+    wanted = int((np.diff(line) > cost).sum())
+    now = np.minimum(np.arange(job.widest + 1), len(line) - 1)
+    later = np.clip(wanted - now, 0, job.widest * slots)
+    worth = line[now + later] - cost * later
+    gain: Floats = worth - worth[0]
+    return gain

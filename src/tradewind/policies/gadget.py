@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from tradewind.policies.gadget_desk import (
     Choice,
     Record,
     RingDesk,
+    Sight,
     rings_before,
 )
 
@@ -33,10 +34,10 @@ class Embedding:
     """The decision of ``gadget``: no state of its own."""
 
     def __init__(
-        self, effort: Effort, slot_us: int, *, sticky: bool, seed: int, myopic: bool = False
+        self, effort: Effort, slot_us: int, *, sticky: bool, seed: int, sight: Sight = "ahead"
     ) -> None:
         self._effort, self._slot_us, self._sticky, self._seed = effort, slot_us, sticky, seed
-        self.myopic = myopic
+        self.sight: Sight = sight
 
     def choose(self, slot: Slot, jobs: Sequence[Job], records: Sequence[Record], number: int) -> Choice:
         """Rings, and the slot's bound as a certificate."""
@@ -54,8 +55,10 @@ class Embedding:
 def _gadget(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> RingDesk:
     effort = Effort(rounds=int(params["rounds"]), enough=float(params["enough"]))
     seed = int(rng.integers(1 << 30))
-    sticky, myopic = bool(params["sticky"]), bool(params["myopic"])
-    return RingDesk(setup, Embedding(effort, setup.slot_us, sticky=sticky, seed=seed, myopic=myopic))
+    embedding = Embedding(
+        effort, setup.slot_us, sticky=bool(params["sticky"]), seed=seed, sight=params["sight"]
+    )
+    return RingDesk(setup, embedding)
 
 
 GADGET = Spec(
@@ -79,8 +82,10 @@ GADGET = Spec(
             most=1,
         ),
         "sticky": Param(default=True, doc="rings stay where they are unless moving pays"),
-        "myopic": Param(
-            default=False, doc="gains of this slot alone, as in the paper, not on the concave envelope"
+        "sight": Param(
+            default="ahead",
+            doc="gains of this slot alone, as in the paper; on the concave envelope; or on it, less what can wait",
+            choices=get_args(Sight),
         ),
     },
     system="gadget",

@@ -41,6 +41,7 @@ from tradewind.policies.gadget_desk import (
     Choice,
     Record,
     RingDesk,
+    Sight,
     rings_before,
 )
 
@@ -119,7 +120,7 @@ def _work_left(job: Job, record: Record) -> float:
 class Ordered:
     """fifo, las and srtf: who is first in line gets its fixed number of workers."""
 
-    myopic = True
+    sight: Sight = "slot"
 
     def __init__(self, seed: int, rank: Rank) -> None:
         self._seed, self._rank = seed, rank
@@ -143,7 +144,7 @@ class Ordered:
 class DominantShare:
     """drf: progressive filling over jobs, worker by worker."""
 
-    myopic = True
+    sight: Sight = "slot"
 
     def choose(self, slot: Slot, jobs: Sequence[Job], records: Sequence[Record], number: int) -> Choice:
         """The job with the smallest dominant share grows by one worker (begins with its least number)."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from tradewind.maths.ring_bench import inside_racks
 from tradewind.maths.ring_bound import possible
 from tradewind.maths.ring_fabric import Router, capacities, read_fabric, slot_of, whole_capacity
-from tradewind.maths.ring_gains import gains
+from tradewind.maths.ring_gains import Climb, climbs, gains, gains_now, price_of_waiting
 from tradewind.maths.ring_slot import Floats, Rings, Slot, no_rings
 from tradewind.model.decision import NOTHING, Certificate, Decision, Plan, Route, Step, Verdict
 from tradewind.model.job import Job, Rounds
@@ -28,6 +28,10 @@ from tradewind.model.view import View
 WORKS = frozenset(("rounds/ring",))
 ARCHITECTURES = frozenset(("ring",))
 TRIGGERS: frozenset[Trigger] = EVERY_SLOT
+Sight = Literal["slot", "envelope", "ahead"]
+"""How far gains look: the slot alone, the concave envelope of the utility, or that less what could as well be done later."""
+KEPT = 0.05
+"""Part of the envelope's gain that stays where a job could wait: who comes later is not known, and nothing stands idle."""
 
 
 @dataclass(slots=True)
@@ -57,7 +61,7 @@ class Choice:
 class Chooser(Protocol):
     """What differs between the schedulers: who runs where in a slot."""
 
-    myopic: bool
+    sight: Sight
 
     def choose(self, slot: Slot, jobs: Sequence[Job], records: Sequence[Record], number: int) -> Choice:
         """Rings for jobs in order of arrival; the records say what they had before."""
@@ -72,6 +76,7 @@ class RingDesk:
         self._whole = whole_capacity(setup, self._fabric)
         self._records: dict[int, Record] = {}
         self._tables: dict[int, Floats] = {}
+        self._climbs: dict[int, bool] = {}
 
     # ------------------------------------------------------------------ deciding
     def decide(self, view: View) -> Decision:
@@ -134,31 +139,45 @@ class RingDesk:
         """(I, N + 1) worth of k workers in this slot; left: slots until the horizon, this one included."""
         widest = max(job.workers_max for job in jobs)
         result = np.full((len(jobs), widest + 1), -np.inf)
-        for i, job in enumerate(jobs):
-            row = self._gain(job, left)
+        rows = [self._gain(job, left) for job in jobs]
+        if self._chooser.sight == "ahead" and left > 1:
+            self._wait(jobs, rows, left)
+        for i, (job, row) in enumerate(zip(jobs, rows, strict=True)):
             row[1 : job.workers_min] = -np.inf
             result[i, : job.workers_max + 1] = row
             result[i, 0] = 0.0
         return result
 
+    def _wait(self, jobs: Sequence[Job], rows: list[Floats], left: int) -> None:
+        """Where not all can run, lowers the gains of climbs by what they could still earn in later slots.
+
+        Utilities that bend downwards throughout earn at once and are left as they are.
+        """
+        whole = self._whole[0].astype(np.float64).sum(axis=0)
+        needs = [max((amount / whole[r] for r, amount in job.worker), default=0.0) for job in jobs]
+        if sum(need * job.workers_max for need, job in zip(needs, jobs, strict=True)) <= 1.0:
+            return
+        found: dict[int, Climb] = {}
+        for i, job in enumerate(jobs):
+            if (values := self._values(job)) is not None and needs[i] > 0.0:
+                reach = min(len(values) - 1, job.workers_max * left)
+                found[i] = Climb(values=values[: reach + 1], need=needs[i], widest=job.workers_max)
+        price = price_of_waiting(list(found.values()), left - 1)
+        for i, climb in found.items():
+            if self._climbs[jobs[i].index]:
+                now = gains_now(climb, price, left - 1)
+                finite = np.isfinite(rows[i])
+                rows[i][finite] = KEPT * rows[i][finite] + (1.0 - KEPT) * now[finite]
+
     def _gain(self, job: Job, left: int) -> Floats:
         assert isinstance(job.work, Rounds)
-        done = self._records[job.index].done
-        whole, part = divmod(done, MICRO)
-        most = job.workers_max
-        if job.utility is None or job.utility.of != "progress":
+        most, values = job.workers_max, self._values(job)
+        if values is None:
             # no worth of progress: the more of what is left gets done, the better
-            rest = max(1, -(-(job.work.total - done) // MICRO))
+            rest = max(1, -(-(job.work.total - self._records[job.index].done) // MICRO))
             return np.minimum(np.arange(most + 1), rest) / rest
-        if job.index not in self._tables:
-            worth = [job.utility.value(job.work.rate * x) for x in range(job.work.count + 1)]
-            self._tables[job.index] = np.array(worth)
-        values = self._tables[job.index][whole:]
-        if part:  # a restart or a failure left a fraction
-            ahead = [done / MICRO + x for x in range(len(values) - 1)] + [float(job.work.count)]
-            values = np.array([job.utility.value(job.work.rate * x) for x in ahead])
         reach = min(len(values) - 1, most * left)
-        if self._chooser.myopic:
+        if self._chooser.sight == "slot":
             k = np.minimum(np.arange(most + 1), reach)
             row: Floats = values[k] - values[0]
             return row
@@ -167,6 +186,23 @@ class RingDesk:
         if most > reach:
             row[reach + 1 :] = row[reach] if job.workers_min > reach else -np.inf
         return row
+
+    def _values(self, job: Job) -> Floats | None:
+        """Utility after 0, 1, … more worker-slots; None where progress has no worth of its own."""
+        assert isinstance(job.work, Rounds)
+        if job.utility is None or job.utility.of != "progress":
+            return None
+        if job.index not in self._tables:
+            worth = [job.utility.value(job.work.rate * x) for x in range(job.work.count + 1)]
+            self._tables[job.index] = np.array(worth)
+            self._climbs[job.index] = climbs(self._tables[job.index])
+        done = self._records[job.index].done
+        whole, part = divmod(done, MICRO)
+        values = self._tables[job.index][whole:]
+        if part:  # a restart or a failure left a fraction
+            ahead = [done / MICRO + x for x in range(len(values) - 1)] + [float(job.work.count)]
+            values = np.array([job.utility.value(job.work.rate * x) for x in ahead])
+        return values
 
     # ------------------------------------------------------------------ plans
     def _plans(self, view: View, jobs: Sequence[Job], slot: Slot, rings: Rings) -> list[Plan]:

@@ -18,13 +18,13 @@ from tradewind.model.decision import Certificate
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param, Spec
-from tradewind.policies.gadget_desk import ARCHITECTURES, TRIGGERS, WORKS, Choice, Record, RingDesk
+from tradewind.policies.gadget_desk import ARCHITECTURES, TRIGGERS, WORKS, Choice, Record, RingDesk, Sight
 
 
 class Rounding:
     """The decision of ``gadget-paper``: every slot draws from a stream of its own, so there is no state."""
 
-    myopic = True
+    sight: Sight = "slot"
 
     def __init__(self, seed: int, tries: int) -> None:
         self._seed, self._tries = seed, tries
