@@ -15,6 +15,7 @@ from tradewind.app.testbed import commands as testbed_commands
 from tradewind.model.errors import InputError, LookupFailed, Refused, TradewindError
 
 if TYPE_CHECKING:
+    from tradewind.model.result import Run
     from tradewind.model.scenario import Scenario
 
 app = typer.Typer(
@@ -78,6 +79,14 @@ def scenario_from(name: str, seed: int, given: dict[str, str] | None = None) -> 
     if not path.exists() and path.suffix not in (".json", ".yaml", ".yml"):
         raise LookupFailed("scenario file or workload", name, workloads.names())
     return load(path)
+
+
+def run_with_scenario(run_file: Path, scenario: str, seed: int) -> tuple[Scenario, Run]:
+    """A run and its scenario: the one named, else the file beside the run with its hash."""
+    from tradewind.app import api
+
+    run = api.load_run(run_file)
+    return scenario_from(scenario, seed) if scenario else api.scenario_beside(run_file, run), run
 
 
 @app.command()
@@ -264,19 +273,15 @@ def report_command(
     seed: Seed = 0,
 ) -> None:
     """Makes the report of run files that are there already, without running anything again."""
-    from tradewind.app import api, report
+    from tradewind.app import report
     from tradewind.model.hash import scenario_hash
 
     must_be_page(output)
-    runs = [api.load_run(path) for path in run_files]
-    data = [
-        scenario_from(scenario, seed) if scenario else api.scenario_beside(path, one)
-        for path, one in zip(run_files, runs, strict=True)
-    ]
-    for path, one, whole in zip(run_files, runs, data, strict=True):
+    found = [run_with_scenario(path, scenario, seed) for path in run_files]
+    for path, (whole, one) in zip(run_files, found, strict=True):
         if scenario_hash(whole) != one.scenario_hash:
             raise InputError(f"it is no run of {scenario}; name the scenario that was run", where=str(path))
-    report.write(output, data, runs)
+    report.write(output, [whole for whole, _ in found], [one for _, one in found])
     print(output)
 
 
@@ -290,8 +295,7 @@ def replay(
     """Rebuilds the final state from the journal in a run file and compares the books."""
     from tradewind.app import api, show
 
-    result = api.load_run(run_file)
-    data = scenario_from(scenario, seed) if scenario else api.scenario_beside(run_file, result)
+    data, result = run_with_scenario(run_file, scenario, seed)
     ledger, again = api.replay(data, result)
     show.replay(result, again, sorted(data.jobs[j].id for j in ledger.active), as_json=as_json)
     if dict(again.metrics) != dict(result.metrics):
@@ -312,8 +316,7 @@ def explain(
     """Says why a job was placed as it was in a slot (sites, next best, tiers), or in a market what it was offered."""
     from tradewind.app import api, show
 
-    result = api.load_run(run_file)
-    data = scenario_from(scenario, seed) if scenario else api.scenario_beside(run_file, result)
+    data, result = run_with_scenario(run_file, scenario, seed)
     show.explanation(api.explain(data, result, job, slot), as_json=as_json)
 
 
@@ -330,11 +333,10 @@ def ranks(
     as_json: Json = False,
 ) -> None:
     """Lists the rings of a slot as hosts in rank order, with time and narrowest link, or as a launcher reads them."""
-    from tradewind.app import api, show
+    from tradewind.app import show
     from tradewind.studies.gadget_ranks import ranks_in
 
-    result = api.load_run(run_file)
-    data = scenario_from(scenario, seed) if scenario else api.scenario_beside(run_file, result)
+    data, result = run_with_scenario(run_file, scenario, seed)
     show.rank_lists(ranks_in(data, result, slot, job), form, as_json=as_json)
 
 
