@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.eris_plain import plain_payments
-from tradewind.maths.auction_oracle import Market, Menu, Task, flat_menu, menu
+from tradewind.maths.auction_oracle import flat_menu, menu
 from tradewind.maths.auction_paper import printed
 from tradewind.maths.auction_slot import Floats
+from tradewind.maths.auction_task import Market, Menu, Task
 from tradewind.model.scenario import Scenario
 from tradewind.optimum.eris import pooled_bound
 from tradewind.policies import find

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tradewind.app.cli import app, guarded
+from tradewind.app.cli import app
+from tradewind.app.guard import guarded
 from tradewind.app.plan_wan import Request, model_bytes, plan, run
 from tradewind.model.errors import InputError, LookupFailed
 

@@ -95,7 +95,7 @@ def test_a_figure_that_fails_says_so_and_the_others_are_there(tmp_path: Path) ->
 def begin(folder: Path, jobs: int) -> subprocess.Popen[bytes]:
     """`reproduce` of the study in parts, in a process of its own."""
     code = (
-        "from pathlib import Path; from tradewind import studies; from tradewind.app.cli import guarded;"
+        "from pathlib import Path; from tradewind import studies; from tradewind.app.guard import guarded;"
         "from tradewind.app.reproduce import reproduce; from tradewind.studies.study import Effort;"
         "studies.CATALOGUE['pieces'] = 'tests.app.made_study:PIECES';"
         f"import sys; sys.exit(guarded(lambda: reproduce(['pieces'], Path('out'), "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tradewind.maths.auction_oracle import Market, Schedule, Task
 from tradewind.maths.auction_slot import Floats
+from tradewind.maths.auction_task import Market, Schedule, Task
 
 FRACTIONS = (1.9, 0.5, 1.5, 2.5, 0.75)
 

@@ -9,7 +9,8 @@ import pytest
 
 from tests.maths.auction_cases import faults, small
 from tradewind.maths.auction_milp import Bidder, solve
-from tradewind.maths.auction_oracle import Market, Task, flat_menu, menu
+from tradewind.maths.auction_oracle import flat_menu, menu
+from tradewind.maths.auction_task import Market, Task
 
 
 @pytest.mark.parametrize(

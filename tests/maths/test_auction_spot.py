@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tradewind.maths.auction_oracle import Market, Task
 from tradewind.maths.auction_spot import Score, pack, place, units_left
+from tradewind.maths.auction_task import Market, Task
 
 
 def task(rate: int, data: list[int], most: int = 1 << 40) -> Task:

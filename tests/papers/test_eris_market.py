@@ -12,7 +12,8 @@ import pytest
 import tradewind
 from tests.builders import rows
 from tradewind.app import api
-from tradewind.app.cli import app, guarded
+from tradewind.app.cli import app
+from tradewind.app.guard import guarded
 from tradewind.model.errors import Refused, ScenarioError
 from tradewind.model.job import Dataset, Job
 from tradewind.model.result import Run

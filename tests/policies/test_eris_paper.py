@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tradewind.maths.auction_oracle import Market, Task, menu
+from tradewind.maths.auction_oracle import menu
 from tradewind.maths.auction_paper import carried_out, printed, repair
 from tradewind.maths.auction_slot import Floats, Ints
+from tradewind.maths.auction_task import Market, Task
 from tradewind.model.job import Dataset
 from tradewind.policies import find
 from tradewind.policies.eris_market import Books, Prices

@@ -9,7 +9,8 @@ import pytest
 
 from tests.studies.made_runs import market as made_market
 from tradewind.app import api, report
-from tradewind.app.cli import app, guarded
+from tradewind.app.cli import app
+from tradewind.app.guard import guarded
 from tradewind.app.scenario_file import dump
 from tradewind.model.params import settle
 from tradewind.model.result import Run

@@ -256,7 +256,7 @@ def test_the_command_explains_what_it_cannot_use(tmp_path: Path, capsys: pytest.
             str(tmp_path / "state"),
             *more,
         ]
-        assert cli.guarded(lambda: cli.app(words, standalone_mode=False)) == 2
+        assert guarded(lambda: cli.app(words, standalone_mode=False)) == 2
         return capsys.readouterr().err
 
     assert "has no command" in said("bare.yaml")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tradewind import studies
 from tradewind.app import atomic
-from tradewind.app.cli import guarded
+from tradewind.app.guard import guarded
 from tradewind.app.reproduce import reproduce
 from tradewind.app.reproduce_page import Result
 from tradewind.app.reproduce_times import total, words

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tradewind.app import api, atomic, report
-from tradewind.app.cli import guarded
+from tradewind.app.guard import guarded
 from tradewind.app.lanes import Task, work_off
 from tradewind.app.progress import bar
 from tradewind.app.report_html import Chart, section, stylesheet, table, template

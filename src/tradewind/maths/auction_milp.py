@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tradewind.maths.auction_oracle import Market, Task
 from tradewind.maths.auction_slot import Floats
+from tradewind.maths.auction_task import Market, Task
 from tradewind.maths.highs import INFINITY, Entry, Program, quiet_solver
 
 

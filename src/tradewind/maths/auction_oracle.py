@@ -10,7 +10,7 @@ chunks are assigned once, after the workers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numba import njit
@@ -27,6 +27,7 @@ from tradewind.maths.auction_slot import (
     remote_limits,
     site_terms,
 )
+from tradewind.maths.auction_task import Market, Menu, Schedule, Task
 
 _Tables = tuple[Ints, Ints, Floats, Ints, Ints, Ints, Floats, Ints]
 EXACT = 1e-12
@@ -37,78 +38,8 @@ ROUNDS, SMALL = 4, 24
 """Further passes for tasks of at most SMALL units; larger ones get one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
-    """What a bidder asks for.
-
-    worker, server (K,) milli-units of one worker and of the parameter server; data (R,) chunks per site;
-    rate, need: a worker trains rate / need chunks in a slot (P and E, both times 1000); chunk_bytes theta;
-    traffic_bytes lambda, per worker away from its server and slot; most: workers in a slot at most
-    """
-
-    worker: Ints
-    server: Ints
-    data: Ints
-    rate: int
-    need: int
-    chunk_bytes: int
-    traffic_bytes: int
-    most: int = 1 << 40
-
-    @property
-    def per_worker(self) -> int:
-        """Chunks that a worker trains in a slot where that is a whole number, else 0."""
-        return self.rate // self.need if self.rate % self.need == 0 else 0
-
-    @property
-    def units(self) -> int:
-        """Steps of the dynamic program: workers where a worker trains whole chunks, else chunks."""
-        total = int(self.data.sum())
-        return -(-total // self.per_worker) if self.per_worker else total
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Market:
-    """What is left and what it costs, per slot from the first that the bidder may use.
-
-    usd (T, R, K) per milli-unit; byte_usd (T,); free (T, R, K) milli-units; room (T,) bytes
-    """
-
-    usd: Floats
-    byte_usd: Floats
-    free: Ints
-    room: Ints
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
-    """A realisable schedule: slots used, the server's site and workers (S, R) in each, flows (source, dest, chunks).
-
-    usd: what it costs at the posted prices
-    """
-
-    slots: tuple[int, ...]
-    servers: tuple[int, ...]
-    workers: Ints
-    flows: list[list[tuple[int, int, int]]]
-    usd: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Menu:
-    """Pareto schedules (each later one is cheaper); bound_usd (T,): no schedule until that slot costs less.
-
-    payoff, bound: the best worth minus cost that was found, and what it can never exceed (at least 0 both)
-    """
-
-    offers: tuple[Schedule, ...]
-    bound_usd: Floats
-    payoff: float
-    bound: float
-
-
 @njit(cache=True)
-def _minplus(before: Floats, cost: Floats, out: Floats, choice: Ints) -> None:
+def minplus(before: Floats, cost: Floats, out: Floats, choice: Ints) -> None:
     """out[n] = min_d before[n - d] + cost[d]; all (N + 1,). Of equal sums the one with least in this slot is taken.
 
     Equal means up to rounding (SAME): what is done earlier leaves later slots to those who come later.
@@ -286,7 +217,7 @@ def _search(
             site[t, : limit + 1] = where
             full = np.full(units + 1, np.inf)
             full[: limit + 1] = curve
-            _minplus(value[t], full, value[t + 1], choice[t])
+            minplus(value[t], full, value[t + 1], choice[t])
             bound[t] = value[t + 1, units]
         else:
             curve, site[t] = chunk_curve(
@@ -304,7 +235,7 @@ def _search(
                 for d in range(1, units + 1):
                     if workers_for(d, rate, need) * rate // need * chunk_bytes > room[t]:
                         curve[d] = np.inf
-            _minplus(value[t], curve, value[t + 1], choice[t])
+            minplus(value[t], curve, value[t + 1], choice[t])
             # A valid bound: d chunks need at least ceil(d E / P) workers, wherever they are.
             count = min(widest, workers_for(units, rate, need))
             least, _ = cost_curve(
@@ -322,7 +253,7 @@ def _search(
                 g = workers_for(d, rate, need)
                 if g <= count:
                     full[d] = least[g]
-            _minplus(lower, full, lower_next, dull)
+            minplus(lower, full, lower_next, dull)
             lower[:] = lower_next
             bound[t] = lower[units]
         if value[t + 1, units] < value[t, units] * (1 - EXACT) or (

@@ -23,8 +23,9 @@ from numba import njit
 
 from tradewind.maths.auction_chunks import workers_for
 from tradewind.maths.auction_data import assign, flows
-from tradewind.maths.auction_oracle import Market, Schedule, Task, _minplus
+from tradewind.maths.auction_oracle import minplus
 from tradewind.maths.auction_slot import Floats, Ints, site_terms
+from tradewind.maths.auction_task import Market, Schedule, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +150,7 @@ def _search(
                 worker_usd, server_usd, most, data, order, a, b, chunk_usd, traffic * byte_usd[t], chunk_bytes,
                 traffic, room[t], rate, need, chunks, workers, moves, into, out,
             )  # fmt: skip
-        _minplus(value, curve, after, choice[t])
+        minplus(value, curve, after, choice[t])
         value[:] = after
         possible = possible or value[units] < np.inf
         if worth[t] - value[units] > payoff:

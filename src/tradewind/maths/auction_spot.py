@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tradewind.maths.auction_oracle import Market, Schedule, Task
 from tradewind.maths.auction_slot import Floats, Ints, cost_curve, deploy, remote_limit, site_terms
+from tradewind.maths.auction_task import Market, Schedule, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -103,6 +103,20 @@ def hops_to_all(graph: Graph) -> Ints:
 
 
 @njit(cache=True)
+def _walk(step: Ints, head: Ints, node: int, sink: int, layer: int, out: Ints) -> int:
+    """Follows the arcs that Bellman-Ford took, step (layers, n), from a node to the sink; fills out, returns the hops."""
+    hops = 0
+    while node != sink:
+        arc = step[layer, node]
+        if arc >= 0:
+            out[hops] = arc
+            node = head[arc]
+            hops += 1
+        layer -= 1
+    return hops
+
+
+@njit(cache=True)
 def cheapest_by_hops(
     tail: Ints, head: Ints, room: Ints, price: Floats, sink: int, data: Ints, weight: Ints
 ) -> tuple[Floats, Ints, Ints]:
@@ -180,17 +194,8 @@ def cheapest_by_hops(
                         chosen[u] = h
             for u in range(n):
                 if chosen[u] > 0:
-                    x = u
-                    j = chosen[u]
-                    m = 0
-                    while x != sink:
-                        if step[j, x] >= 0:
-                            path[u, m] = step[j, x]
-                            x = head[step[j, x]]
-                            m += 1
-                        j -= 1
-                    length[u] = m
-                    longest = max(longest, m)
+                    length[u] = _walk(step, head, u, sink, chosen[u], path[u])
+                    longest = max(longest, length[u])
             if settled:
                 break
             low = high + 1
@@ -246,16 +251,7 @@ def cheapest_lifted(
             for u in range(n):
                 if data[u] == size and not done[u] and dist[j, u] < best[u]:
                     best[u] = dist[j, u]
-                    x = u
-                    k = j
-                    m = 0
-                    while x != sink:
-                        if step[k, x] >= 0:
-                            path[u, m] = step[k, x]
-                            x = head[step[k, x]]
-                            m += 1
-                        k -= 1
-                    length[u] = m
+                    length[u] = _walk(step, head, u, sink, j, path[u])
             if settled:
                 break  # no path of more hops is cheaper: all of its arcs cost at least as much
         for u in range(n):

@@ -7,9 +7,9 @@ import numpy as np
 from tradewind.maths.auction_bound import Effort, PooledBound, configuration_bound
 from tradewind.maths.auction_column import Pooled
 from tradewind.maths.auction_milp import Bidder, Proof, solve
-from tradewind.maths.auction_oracle import Market, Task
 from tradewind.maths.auction_pool import demand_vector, host_capacity, pool, pooled_capacity, worth_by_slot
 from tradewind.maths.auction_slot import Floats
+from tradewind.maths.auction_task import Market, Task
 from tradewind.model.job import Dataset, Job
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario

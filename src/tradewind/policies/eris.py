@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from tradewind.maths.auction_oracle import Menu, flat_menu, menu
+from tradewind.maths.auction_oracle import flat_menu, menu
 from tradewind.maths.auction_slot import Floats
+from tradewind.maths.auction_task import Menu
 from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote
 from tradewind.model.errors import InputError
 from tradewind.model.job import Dataset, Job

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tradewind.maths.auction_oracle import Market, Schedule, Task
 from tradewind.maths.auction_slot import Floats, Ints
+from tradewind.maths.auction_task import Market, Schedule, Task
 from tradewind.model.decision import Flow, Plan, Posted, Step
 from tradewind.model.job import Dataset, Demand, Job
 from tradewind.model.setup import Setup

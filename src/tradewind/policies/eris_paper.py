@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tradewind.maths.auction_oracle import Market, Menu
 from tradewind.maths.auction_paper import carried_out, printed, repair
+from tradewind.maths.auction_task import Market, Menu
 from tradewind.model.decision import NOTHING, Decision, Quote, Verdict
 from tradewind.model.errors import InputError
 from tradewind.model.job import Dataset, Job

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from tradewind.maths.auction_column import Pooled
-from tradewind.maths.auction_oracle import Task
 from tradewind.maths.auction_pool import host_capacity, pool, worth_by_slot
 from tradewind.maths.auction_rollout import Queue, best_order, futures, ranked, table
 from tradewind.maths.auction_slot import Floats
 from tradewind.maths.auction_spot import Score, Spot, pack, place, units_left
+from tradewind.maths.auction_task import Task
 from tradewind.model.errors import InputError
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tradewind.maths.auction_milp import Bidder, solve
-from tradewind.maths.auction_oracle import Market, Task
 from tradewind.maths.auction_paper import carried_out, printed
+from tradewind.maths.auction_task import Market, Task
 from tradewind.studies.eris_runs import mean
 from tradewind.studies.study import Effort, Finding, Row, spread
 

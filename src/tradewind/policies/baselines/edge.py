@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tradewind.maths.auction_oracle import Market, Task
 from tradewind.maths.auction_spot import Score, Spot, at, place, unit, units_left
+from tradewind.maths.auction_task import Market, Task
 from tradewind.model.decision import NOTHING, Decision, Plan, Verdict
 from tradewind.model.errors import InputError
 from tradewind.model.job import Dataset, Job
