@@ -17,6 +17,7 @@ from tests.worlds.live_scenarios import S, broker, counting
 from tests.worlds.test_live import LONG, land, states
 from tradewind import policies
 from tradewind.app import api, cli
+from tradewind.app.guard import guarded
 from tradewind.control.statefile import StateFile, read_records, revive
 from tradewind.model.decision import Certificate, Decision, Flow, Offer, Plan, Quote, Route, Step, Verdict
 from tradewind.model.errors import InputError, RunFileError
