@@ -18,7 +18,7 @@ from tradewind.audit.wan_certificate import check_certificate
 from tradewind.control.accounts import settle
 from tradewind.control.cycle import Progress
 from tradewind.control.fit import check_fit
-from tradewind.control.journal import instants
+from tradewind.control.journal import instants, read_charges
 from tradewind.control.ledger import Ledger
 from tradewind.model.decision import Decision
 from tradewind.model.errors import InputError, RunFileError
@@ -183,6 +183,8 @@ def check(scenario: Scenario, result: Run) -> tuple[Violation, ...]:
         found += law.take(answers)
         if found:
             return found
+    if found := law.check_charges(read_charges(result.tables)):
+        return found
     report = law.close()
     found = report.violations + compare_books(report.metrics, result.metrics)
     return found or _compare_tables(settle(scenario, result), result) + tuple(doubts)

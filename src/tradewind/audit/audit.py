@@ -11,7 +11,7 @@ from tradewind.audit.books import Books, Claim
 from tradewind.audit.intake import NONE, PLAIN, Intake
 from tradewind.audit.record import Record
 from tradewind.audit.results import results, utilisation
-from tradewind.model.decision import Decision, Plan, Quote
+from tradewind.model.decision import Charge, Decision, Plan, Quote
 from tradewind.model.result import Violation
 from tradewind.model.scenario import Scenario
 
@@ -163,6 +163,17 @@ class Audit(Intake):
         self._awaited[quote.job] = ("accepted", taken)
         self._quote = None
         return NONE
+
+    def check_charges(self, charges: Sequence[Charge]) -> tuple[Violation, ...]:
+        """What is paid when the run is over: once, for what is complete, and never more than the bid says it is worth."""
+        found: list[Violation] = []
+        for charge in charges:
+            record = self._records.get(charge.job) if type(charge.job) is int else None
+            if (broken := rules_market.charge_is_due(self._setup, record, charge)) is not None:
+                found.append(broken)
+            elif record is not None:
+                record.paid = charge.usd
+        return tuple(found)
 
     # ------------------------------------------------------------------ certificates
     def free_bps(self, job: int) -> list[list[int]]:

@@ -6,7 +6,7 @@ from math import isclose, isfinite
 
 from tradewind.audit.record import Record
 from tradewind.audit.work import WorkBook
-from tradewind.model.decision import Offer, Quote
+from tradewind.model.decision import Charge, Offer, Quote
 from tradewind.model.job import Dataset
 from tradewind.model.result import Violation
 from tradewind.model.setup import Setup
@@ -101,3 +101,21 @@ def _gain(setup: Setup, record: Record, offer: Offer) -> float | None:
     slots = (offer.finish_us - 1) // setup.slot_us - job.arrive_us // setup.slot_us
     payoff = worth.value(slots) - offer.payment_usd
     return payoff if payoff > 0 else None
+
+
+def charge_is_due(setup: Setup, record: Record | None, charge: Charge) -> Violation | None:
+    """Charged afterwards: a job that is complete and has not paid, at most what its bid says that this is worth."""
+    if record is None or record.state != "finished" or record.paid is not None:
+        name = "" if record is None else record.job.id
+        detail = f"job {charge.job!r} cannot be charged: it is not complete, not there or has paid already"
+        return Violation("market.charge", name, detail=detail)
+    job, bid = record.job, record.job.utility
+    delay = (record.finish_us - 1) // setup.slot_us - job.arrive_us // setup.slot_us
+    worth = bid.value(delay) if bid is not None and bid.of == "delay_slots" else 0.0
+    usd = charge.usd
+    if not isinstance(usd, float) or not isfinite(usd) or usd < 0 or usd > worth + 1e-9 * max(1.0, worth):
+        detail = f"charged {usd!r} USD; its bid says that completing then is worth {worth}"
+        return Violation(
+            "market.charge", job.id, amount=usd if isinstance(usd, float) else 0.0, detail=detail
+        )
+    return None

@@ -20,6 +20,7 @@ from tradewind.control.intervals import (
     texts,
     usage,
 )
+from tradewind.control.journal import read_charges
 from tradewind.model.job import Rounds
 from tradewind.model.result import Column, Run, Table
 from tradewind.model.scenario import Scenario
@@ -84,10 +85,11 @@ def _outcomes(scenario: Scenario, run: Run, began_job: Ints, began_us: Ints) -> 
 
 
 def _payments(run: Run) -> dict[int, float]:
-    """Job -> USD for every customer who took an offer."""
+    """Job -> USD for every customer who took an offer, or was charged when the run was over."""
     taken = taken_offers(run)
     jobs, usd = ints(run, "offers", "job")[taken], floats(run, "offers", "payment_usd")[taken]
-    return dict(zip(jobs.tolist(), usd.tolist(), strict=True))
+    paid = dict(zip(jobs.tolist(), usd.tolist(), strict=True))
+    return paid | {charge.job: charge.usd for charge in read_charges(run.tables)}
 
 
 def _values(

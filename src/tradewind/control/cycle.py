@@ -13,7 +13,7 @@ from tradewind.model.decision import NOTHING, Decision, Quote, Verdict
 from tradewind.model.errors import PolicyError, Refused, TradewindError
 from tradewind.model.job import Job
 from tradewind.model.spec import Spec
-from tradewind.model.view import Event, Policy, Pricer, World
+from tradewind.model.view import Charger, Event, Policy, Pricer, World
 
 WAKES = {
     "arrived": "arrival",
@@ -53,6 +53,22 @@ class Loop:
             if progress is not None:
                 over += sum(1 for e in events if e.kind in ("finished", "left"))
                 progress(events[-1].at_us, over)
+        self.charge()
+
+    def charge(self) -> None:
+        """Asks for the payments of a market that settles when the run is over."""
+        if not self.spec.charges:
+            return
+        try:
+            charges = cast(Charger, self.policy).charges(self.ledger)
+            found = self.audit.check_charges(charges)
+        except TradewindError:
+            raise
+        except Exception as error:
+            raise self._blame(error) from error
+        if found:
+            raise Refused(found)
+        self.journal.charges(charges)
 
     def cycle(self, events: Sequence[Event]) -> None:
         """One instant: everything in `events` happened at the same time."""

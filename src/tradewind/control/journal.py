@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from tradewind.model.decision import (
     Certificate,
+    Charge,
     Decision,
     Flow,
     Offer,
@@ -80,6 +81,11 @@ class Journal:
             for resource, usd in offer.unit_usd:
                 self._append("prices", row, resource, usd)
         self._append("answers", at_us, quote.job, taken, quote.refused, quote.why)
+
+    def charges(self, charges: Sequence[Charge]) -> None:
+        """What is paid when the run is over."""
+        for charge in charges:
+            self._append("charges", *charge)
 
     def plan(self, at_us: int, decision: int, plan: Plan) -> int:
         """A plan with its steps; returns its row."""
@@ -297,6 +303,15 @@ def _read_quotes(tables: Mapping[str, Table], plans: list[Plan]) -> dict[int, li
         quote = Quote(job, tuple(offers.get(job, ())), refused, why, posted)
         result.setdefault(at_us, []).append((quote, taken))
     return result
+
+
+def read_charges(tables: Mapping[str, Table]) -> list[Charge]:
+    """What was paid when the run was over; files from before there was such a thing say nothing."""
+    return (
+        [Charge(job, usd) for job, usd in _column(tables, "charges", "job", "usd")]
+        if "charges" in tables
+        else []
+    )
 
 
 def _read_posted(tables: Mapping[str, Table]) -> dict[int, Posted]:

@@ -92,7 +92,14 @@ class LiveLoop(Loop):
                 over += sum(1 for e in events if e.kind in ("finished", "left"))
                 progress(events[-1].at_us, over)
         if not self.world.stopped:
+            self.charge()
             self._file.append("closed", {})
+
+    def charge(self) -> None:
+        try:
+            super().charge()
+        except (Refused, PolicyError) as error:
+            self.alarm(self.ledger.now_us, -1, f"nobody is charged: {error}")
 
     def close(self) -> None:
         """Gives the journal back."""

@@ -116,7 +116,7 @@ def at(task: Task, market: Market, server: int, workers: Ints) -> Spot | None:
     room = int(market.room[0]) - task.traffic_bytes * int(workers.sum() - workers[server])
     if (need > market.free[0]).any() or room < 0:
         return None
-    rows, trained = _train(workers * task.rate // task.need, task.data, room // task.chunk_bytes)
+    rows, trained = train(workers * task.rate // task.need, task.data, room // task.chunk_bytes)
     if not trained.any():
         return None
     kept: Ints = -(-trained * task.need // task.rate)
@@ -128,7 +128,7 @@ def at(task: Task, market: Market, server: int, workers: Ints) -> Spot | None:
     return Spot(server=server, workers=kept, flows=rows, trained=int(trained.sum()), usd=cost)
 
 
-def _train(cap: Ints, data: Ints, room: int) -> tuple[list[tuple[int, int, int]], Ints]:
+def train(cap: Ints, data: Ints, room: int) -> tuple[list[tuple[int, int, int]], Ints]:
     """Flows and chunks trained per site (R,): local chunks first, then moves from where most is left."""
     local = np.minimum(cap, data)
     left, spare = data - local, cap - local

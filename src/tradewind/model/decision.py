@@ -101,6 +101,13 @@ class Quote(NamedTuple):
     posted: Posted | None = None
 
 
+class Charge(NamedTuple):
+    """What a job pays in the end, where nothing was agreed when it came."""
+
+    job: int
+    usd: float
+
+
 class Verdict(NamedTuple):
     """A job that a policy turns away for good."""
 

@@ -48,6 +48,7 @@ class Spec:
     needs          runtime: public runtimes · tree: nodes and links form a tree · concave tariff · links · bid: a utility
     pricer         quotes on arrival
     binding        an accepted plan never changes
+    charges        asks for payments when the run is over
     keeps_caps     keeps what tenants may spend at most (Setup.spend_caps)
     online         False: a hindsight baseline whose parameters come from optimum/
     """
@@ -63,6 +64,7 @@ class Spec:
     params: Mapping[str, Param] = field(default_factory=dict)
     pricer: bool = False
     binding: bool = False
+    charges: bool = False
     keeps_caps: bool = False
     online: bool = True
     system: str = ""

@@ -102,6 +102,10 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
             "USD per GB of the job's whole data set; -1: chunks that change site pay for themselves",
         ),
     },
+    "charges": {
+        "job": ("int", "who was charged when the run was over"),
+        "usd": ("float", "how much"),
+    },
     "costs": {
         "slot": ("int", "the slot billed"),
         "kind": ("str", "rent, transfer, traffic or deploy"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from tradewind.model.decision import Decision, Plan, Quote
+from tradewind.model.decision import Charge, Decision, Plan, Quote
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 
@@ -129,6 +129,12 @@ class Pricer(Policy, Protocol):
     """Only for markets: called on arrival; each offer carries the plan that would be carried out."""
 
     def quote(self, view: View, job: Job) -> Quote: ...
+
+
+class Charger(Policy, Protocol):
+    """Only for markets that settle afterwards: called once, when the run is over."""
+
+    def charges(self, view: View) -> tuple[Charge, ...]: ...
 
 
 class World(Protocol):

@@ -21,6 +21,7 @@ from tradewind.maths.auction_rollout import Queue, best_order, futures, ranked, 
 from tradewind.maths.auction_slot import Floats
 from tradewind.maths.auction_spot import Score, Spot, pack, place, units_left
 from tradewind.maths.auction_task import Task
+from tradewind.model.decision import Charge
 from tradewind.model.errors import InputError
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
@@ -29,6 +30,7 @@ from tradewind.model.units import GB, MILLI
 from tradewind.model.view import View
 from tradewind.policies.baselines.edge import Edge, Rules, Turn
 from tradewind.policies.eris import ERIS
+from tradewind.policies.eris_critical import Critical
 from tradewind.policies.eris_market import task_of
 
 WORTHLESS = 0.01
@@ -126,6 +128,10 @@ class Preemptive(Edge):
         whole: Floats = np.maximum(np.append(sites / MILLI, band / GB), 1e-9)
         return whole
 
+    def charges(self, view: View) -> tuple[Charge, ...]:
+        """Nobody pays."""
+        return ()
+
     def save(self) -> bytes:
         state = {"edge": super().save().decode(), "seen": self._seen, "came": self._came}
         return json.dumps(state).encode()
@@ -142,7 +148,9 @@ def _worker_slots(task: Task, beside: int) -> int:
     return -(-chunks * int(beside) // together) if together else -(-chunks * task.need // task.rate)
 
 
-def _preemptive(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Preemptive:
+def _preemptive(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Preemptive | Critical:
+    if params["payments"] == "critical":
+        return Critical(setup)
     samples = params["samples"]
     if not 0 <= samples <= 10**6:
         raise InputError(f"found {samples}; allowed is 0 to 1000000", where="eris-preemptive.samples")
@@ -156,6 +164,11 @@ PREEMPTIVE = replace(
     factory=_preemptive,
     triggers=EVERY_SLOT,
     params={
+        "payments": Param(
+            default="none",
+            doc="none: nobody pays, orders of service are tried out; critical: truthful, a fixed order, paid in the end",
+            choices=("none", "critical"),
+        ),
         "samples": Param(
             default=64,
             doc="futures drawn from the bids so far, in which orders of service are tried; 0: by worth per dominant share",
@@ -163,4 +176,5 @@ PREEMPTIVE = replace(
     },
     pricer=False,
     binding=False,
+    charges=True,
 )

@@ -1,0 +1,172 @@
+"""A slot shared out in a fixed order, and what a bidder of that order would have had with a smaller bid.
+
+Jobs are served by level, those of one level in the order in which they came; levels follow from bids alone, never from
+what was served. So nobody is touched by those behind, and a larger bid only takes rivals away from the end of those
+ahead: in every slot it finds at least as much left. Here a job's progress is one number, its chunks left, because it is
+given bandwidth for every chunk that it trains, wherever that lies, and in every slot it trains as many as can be
+(`turn` is exact); then more left over means never less trained, and completion never later. Service is monotone in the
+bid by construction, as Myerson's payments need (`delays`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from tradewind.maths.auction_slot import Floats, Ints
+
+
+class Crowd(NamedTuple):
+    """Jobs in order of arrival; all (N,) but worker, server (N, K) and allowed (N, R).
+
+    worker         milli-units of a unit, which is `size` workers that train `per_unit` whole chunks in a slot
+    server         milli-units of the parameter server
+    allowed        sites that the job may use
+    chunks         of the whole job; chunk_bytes of each
+    rate, need     a worker trains rate / need chunks in a slot
+    traffic_bytes  of a worker away from its server, in a slot
+    top            units in a slot at most
+    first          slot from which it may run; last: latest slot in which completing is worth its while
+    share          slots that it would fill alone
+    level          rank: higher ones are served first
+    """
+
+    worker: Ints
+    server: Ints
+    allowed: NDArray[np.bool_]
+    size: Ints
+    per_unit: Ints
+    chunks: Ints
+    chunk_bytes: Ints
+    rate: Ints
+    need: Ints
+    traffic_bytes: Ints
+    top: Ints
+    first: Ints
+    last: Ints
+    share: Floats
+    level: Ints
+
+
+@njit(cache=True)
+def is_alive(crowd: Crowd, j: int, slot: int, left: int) -> bool:
+    """Whether a job is there and could still be complete in time if it had the network to itself."""
+    if left <= 0 or slot < crowd.first[j]:
+        return False
+    alone = max(1, int(np.ceil(left * crowd.share[j] / crowd.chunks[j])))
+    return bool(slot + alone - 1 <= crowd.last[j])
+
+
+@njit(cache=True)
+def _fit(free: Ints, worker: Ints, server: Ints, limit: int) -> tuple[int, int]:
+    """Units that fit in what is free (K,), at most `limit`, without a server and beside it (-1: no room for it)."""
+    most, beside = limit, limit
+    for k in range(len(free)):
+        if worker[k] > 0:
+            most = min(most, max(0, free[k]) // worker[k])
+            beside = min(beside, max(0, free[k] - server[k]) // worker[k])
+    for k in range(len(free)):
+        if free[k] < server[k]:
+            beside = -1
+    return most, beside
+
+
+@njit(cache=True)
+def turn(crowd: Crowd, j: int, left: int, free: Ints, room: int, out: Ints) -> tuple[int, int]:
+    """As many chunks of a job as can be trained in a slot: (server's site, chunks); (-1, 0) where none can.
+
+    free (R, K), room in bytes. Writes chunks per site (R,). Of equally many, those with fewest units away from the server.
+    """
+    sites, size, each = len(free), crowd.size[j], crowd.per_unit[j]
+    out[:] = 0
+    limit = min(crowd.top[j], -(-left // each))
+    most, beside = np.zeros(sites, np.int64), np.full(sites, -1)
+    for r in range(sites):
+        if crowd.allowed[j, r]:
+            most[r], beside[r] = _fit(free[r], crowd.worker[j], crowd.server[j], limit)
+    total, traffic = most.sum(), crowd.traffic_bytes[j] * size
+    best, away, server = 0, 0, -1
+    for p in range(sites):
+        if beside[p] < 0:
+            continue
+        for m in range(min(limit, total - most[p]) + 1):
+            carried = (room - traffic * m) // crowd.chunk_bytes[j]
+            n = min(left, each * min(limit, beside[p] + m), carried)
+            if n > best or (n == best and n > 0 and m < away):
+                best, away, server = n, m, p
+            if n == left or carried <= best:
+                break
+    if server < 0:
+        return -1, 0
+    out[server] = min(best, each * min(limit - away, beside[server]))
+    _elsewhere(out, most, server, best - out[server], each)
+    return server, best
+
+
+@njit(cache=True)
+def _elsewhere(out: Ints, most: Ints, server: int, chunks: int, each: int) -> None:
+    """Adds chunks (R,) away from the server, at the sites with fewest units free first, so that wide ones stay whole."""
+    for r in np.argsort(most, kind="mergesort"):
+        if r != server and chunks > 0:
+            out[r] = min(chunks, each * most[r])
+            chunks -= out[r]
+
+
+@njit(cache=True)
+def workers_of(crowd: Crowd, j: int, trained: Ints) -> Ints:
+    """Workers (R,) that train these chunks (R,)."""
+    found: Ints = -(-trained * crowd.need[j] // crowd.rate[j])
+    return found
+
+
+@njit(cache=True)
+def reserved(crowd: Crowd, j: int, server: int, trained: Ints) -> int:
+    """Bytes that a turn keeps for itself: parameters, and every chunk as if it came from elsewhere."""
+    workers = workers_of(crowd, j, trained)
+    away = workers.sum() - workers[server]
+    return int(away * crowd.traffic_bytes[j] + trained.sum() * crowd.chunk_bytes[j])
+
+
+@njit(cache=True)
+def _take(crowd: Crowd, j: int, server: int, trained: Ints, free: Ints) -> None:
+    """Takes the workers and the server of a turn off what is free (R, K)."""
+    workers = workers_of(crowd, j, trained)
+    free[server] -= crowd.server[j]
+    for r in range(len(free)):
+        if workers[r]:
+            free[r] -= workers[r] * (crowd.worker[j] // crowd.size[j])
+
+
+@njit(cache=True)
+def delays(crowd: Crowd, i: int, order: Ints, left: Ints, levels: Ints, capacity: Ints, band: Ints) -> Ints:
+    """Slots (M,) in which job i would be complete at each of these falling levels; -1: never.
+
+    order (N,): all jobs as they are served; left (N,): chunks of each when i came, which is used up;
+    capacity (T, R, K), band (T,). The rivals live on without i: whoever is ahead of it is not touched by it anyway.
+    """
+    done, own = np.full(len(levels), -1), np.full(len(levels), crowd.chunks[i])
+    trained = np.zeros(capacity.shape[1], np.int64)
+    for slot in range(crowd.first[i], min(len(band), crowd.last[i] + 1)):
+        free, room, m = capacity[slot].copy(), band[slot], 0
+        for place in range(len(order) + 1):
+            j = order[place] if place < len(order) else -1
+            while m < len(levels) and (
+                j < 0 or levels[m] > crowd.level[j] or (levels[m] == crowd.level[j] and i < j)
+            ):
+                if is_alive(crowd, i, slot, own[m]):
+                    own[m] -= turn(crowd, i, own[m], free, room, trained)[1]
+                    if own[m] == 0:
+                        done[m] = slot
+                m += 1
+            if j >= 0 and j != i and is_alive(crowd, j, slot, left[j]):
+                server, count = turn(crowd, j, left[j], free, room, trained)
+                if server >= 0:
+                    _take(crowd, j, server, trained, free)
+                    room -= reserved(crowd, j, server, trained)
+                    left[j] -= count
+        if done.min() >= 0:
+            break
+    return done

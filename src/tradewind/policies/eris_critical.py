@@ -1,0 +1,244 @@
+"""Eris without promises, but truthful: every slot is shared out anew in an order that follows from bids alone, and
+who was served pays Myerson's payment when the run is over.
+
+A bid's level is the logarithm of its worth per dominant share, rounded down, so that a slightly better bid does not push
+aside one that is under way; of one level, who came first is served first. What a bidder reports is a scale of its
+worth, and service never falls as that scale rises (maths/auction_turns.py); the payment is what completing is worth
+minus the area under the service at all smaller scales, which the rivals of the run decide. Nobody gains by another scale,
+nobody pays more than completing is worth, and who does not complete pays nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tradewind.maths.auction_slot import Floats
+from tradewind.maths.auction_spot import Spot, train, unit
+from tradewind.maths.auction_task import Task
+from tradewind.maths.auction_turns import Crowd, delays, is_alive, reserved, turn, workers_of
+from tradewind.model.decision import Charge, Decision
+from tradewind.model.job import Job
+from tradewind.model.setup import Setup
+from tradewind.model.view import View
+from tradewind.policies.baselines.edge import Edge, Rules, Turn
+from tradewind.policies.eris_market import Books, task_of, worth_of
+
+STEP = math.log(1.5)
+"""Width of a level, of the logarithm of worth per share. Chosen with the next two on seeds from 101 on."""
+FADE = 0.05
+"""By how much (logarithm, per slot) later arrivals rank higher: what waits has lost some of its worth."""
+WORTHLESS = 0.1
+"""Share of the first worth below which a job is given up."""
+
+
+class Bid(NamedTuple):
+    """What is known of a bid for good; fields as in Crowd, worth by slots of delay."""
+
+    worker: tuple[int, ...]
+    server: tuple[int, ...]
+    sites: tuple[int, ...]
+    size: int
+    per_unit: int
+    chunks: int
+    chunk_bytes: int
+    rate: int
+    need: int
+    traffic_bytes: int
+    top: int
+    first: int
+    last: int
+    share: float
+    density: float
+    worth: tuple[float, ...]
+
+    @property
+    def level(self) -> int:
+        """Logarithm of worth per share in steps, rounded down."""
+        return math.floor(self.density / STEP)
+
+    def scale_at(self, level: int) -> float:
+        """The smallest scale of the bid, 1 as it is, at which it has a level."""
+        return math.exp(level * STEP - self.density)
+
+
+def read_bid(books: Books, whole: Floats, job: Job) -> Bid | None:
+    """A job as a bid; None where it fits nowhere or is worth nothing. whole (K + 1,): milli-units and bytes of a slot."""
+    setup, task = books.setup, task_of(books, job)
+    arrived, worth = job.arrive_us // setup.slot_us, worth_of(setup, job, job.arrive_us // setup.slot_us)
+    allowed = job.nodes if job.data_nodes is None else (job.nodes or job.data_nodes) & job.data_nodes
+    sites = tuple(r for r, node in enumerate(books.hosts) if allowed is None or node in allowed)
+    size = _unit_size(books, task, sites)
+    if not size:
+        return None
+    per_unit, chunks = size * task.rate // task.need, int(task.data.sum())
+    use = np.append(task.worker, task.traffic_bytes) * (size * -(-chunks // per_unit))
+    share = max(1e-9, float((use / np.maximum(whole, 1.0)).max()))
+    alone = math.ceil(share) - 1
+    if alone >= len(worth) or worth[alone] <= 0:
+        return None
+    kept = int(np.flatnonzero(worth > WORTHLESS * worth[alone])[-1])
+    return Bid(
+        worker=tuple((task.worker * size).tolist()),
+        server=tuple(task.server.tolist()),
+        sites=sites,
+        size=size,
+        per_unit=per_unit,
+        chunks=chunks,
+        chunk_bytes=task.chunk_bytes,
+        rate=task.rate,
+        need=task.need,
+        traffic_bytes=task.traffic_bytes,
+        top=task.most // size,
+        first=-(-job.arrive_us // setup.slot_us),
+        last=arrived + kept,
+        share=share,
+        density=math.log(worth[alone] / share) + FADE * arrived,
+        worth=tuple(worth[: kept + 1].tolist()),
+    )
+
+
+def _unit_size(books: Books, task: Task, sites: Sequence[int]) -> int:
+    """Workers that stand together, so many that the empty network trains most; 0 where nobody can serve the job.
+
+    One, where a worker trains whole chunks; else more than one waste less of their time, but fit less well.
+    """
+    fit = np.array([task.most], dtype=np.int64)
+    if task.worker.any():
+        needs = task.worker > 0
+        fit = np.minimum(
+            (books.capacity[0][list(sites)][:, needs] // task.worker[needs]).min(axis=1), task.most
+        )
+    sizes = range(unit(task), int(fit.max(initial=0)) + 1) if not task.per_worker else (1,)
+    trained = {s: int((fit // s).sum()) * (s * task.rate // task.need) for s in sizes}
+    best = max(trained, key=lambda s: (trained[s], -s), default=0)
+    return best if best and trained[best] else 0
+
+
+def crowd_of(bids: Sequence[Bid], sites: int) -> Crowd:
+    """Bids in order of arrival as arrays."""
+    allowed = np.zeros((len(bids), sites), dtype=np.bool_)
+    for row, bid in enumerate(bids):
+        allowed[row, list(bid.sites)] = True
+    columns = {
+        name: np.array([getattr(bid, name) for bid in bids]) for name in Crowd._fields if name != "allowed"
+    }
+    return Crowd(allowed=allowed, **columns)
+
+
+class Critical(Edge):
+    """Serves jobs by the level of their bids; bills them when the run is over."""
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup, Rules(workers=0, gamma=1.0))
+        self._bids: dict[int, Bid | None] = {}
+        self._found: dict[int, dict[int, int]] = {}
+        """Slot in which somebody came -> chunks left of those who were there."""
+        self._finished: dict[int, int] = {}
+        """Slot in which a job was complete."""
+        self._present: dict[int, int] = {}
+        """Row in the crowd of this slot."""
+        self._crowd = crowd_of([], len(setup.hosts))
+        self._room = 0
+        band = setup.transfer_bytes_per_slot
+        limit = float("inf") if band is None else float(band)
+        self._whole = np.append(self.books.capacity[0].sum(axis=0), limit)
+
+    def decide(self, view: View) -> Decision:
+        self._hear(view)
+        return super().decide(view)
+
+    def turns(self, view: View) -> Iterable[Turn]:
+        came = [index for index in self.left if index not in self._bids]
+        for index in came:
+            self._bids[index] = read_bid(self.books, self._whole, view.job(index))
+        left = {index: sum(chunks) for index, chunks in self.left.items()}
+        if came:
+            self._found[view.slot] = left
+        known = {index: bid for index in sorted(left) if (bid := self._bids[index]) is not None}
+        self._crowd = crowd_of(list(known.values()), len(self.books.hosts))
+        self._present = {index: row for row, index in enumerate(known)}
+        self._room = int(self.books.band[view.slot])
+        alive = [i for i, row in self._present.items() if is_alive(self._crowd, row, view.slot, left[i])]
+        alive.sort(key=lambda i: (-known[i].level, i))
+        return [Turn(index, False, False) for index in alive]
+
+    def spot(self, view: View, job: Job, task: Task, turn_: Turn) -> Spot | None:
+        """As many chunks as can be, with bandwidth kept for every one of them; those that lie there go first."""
+        row, chunks = self._present[job.index], np.zeros(len(self.books.hosts), dtype=np.int64)
+        free = self.books.capacity[view.slot] - self.books.used[view.slot]
+        server, trained = turn(self._crowd, row, int(task.data.sum()), free, self._room, chunks)
+        if server < 0:
+            return None
+        self._room -= reserved(self._crowd, row, server, chunks)
+        flows, _ = train(chunks, task.data, trained)
+        workers = workers_of(self._crowd, row, chunks)
+        return Spot(server=server, workers=workers, flows=flows, trained=trained, usd=0.0)
+
+    # ------------------------------------------------------------------ payments
+    def charges(self, view: View) -> tuple[Charge, ...]:
+        """What everybody who was served owes, now that all rivals are known."""
+        self._hear(view)
+        known = {index: bid for index in sorted(self._bids) if (bid := self._bids[index]) is not None}
+        crowd = crowd_of(list(known.values()), len(self.books.hosts))
+        numbers = list(known)
+        order = np.array(
+            sorted(range(len(numbers)), key=lambda row: (-crowd.level[row], row)), dtype=np.int64
+        )
+        found = []
+        for row, (index, bid) in enumerate(known.items()):
+            if index in self._finished:
+                there = self._found[bid.first]
+                left = np.array(
+                    [
+                        there.get(other, 0) if each.first <= bid.first else each.chunks
+                        for other, each in known.items()
+                    ]
+                )
+                owed = self._owed(crowd, row, bid, order, left)
+                worth = bid.worth[self._finished[index] - (bid.last + 1 - len(bid.worth))]
+                found.append(Charge(index, min(owed, worth)))
+        return tuple(found)
+
+    def _owed(self, crowd: Crowd, row: int, bid: Bid, order: np.ndarray, left: np.ndarray) -> float:
+        """Worth minus the area under it over all smaller scales of the bid (Myerson 1981), in USD."""
+        rivals = [
+            int(crowd.level[j]) - int(j > row)
+            for j in order.tolist()
+            if j != row and crowd.first[j] <= bid.last and crowd.last[j] >= bid.first
+        ]
+        levels = sorted({bid.level, *(level for level in rivals if level < bid.level)}, reverse=True)
+        done = delays(crowd, row, order, left, np.array(levels), self.books.capacity, self.books.band)
+        worth = [bid.worth[t - (bid.last + 1 - len(bid.worth))] if t >= 0 else 0.0 for t in done.tolist()]
+        owed, upper = worth[0], 1.0
+        for number, each in enumerate(worth):
+            lower = bid.scale_at(levels[number + 1] + 1) if number + 1 < len(levels) else 0.0
+            owed -= each * (upper - lower)
+            upper = lower
+        return max(0.0, owed)
+
+    def _hear(self, view: View) -> None:
+        for event in view.events:
+            if event.kind == "finished":
+                self._finished[event.job] = (event.at_us - 1) // view.setup.slot_us
+
+    # ------------------------------------------------------------------ state
+    def save(self) -> bytes:
+        state = {
+            "edge": super().save().decode(),
+            "bids": list(self._bids.items()),
+            "found": [[slot, list(left.items())] for slot, left in self._found.items()],
+            "finished": list(self._finished.items()),
+        }
+        return json.dumps(state).encode()
+
+    def restore(self, state: bytes) -> None:
+        data = json.loads(state)
+        super().restore(data["edge"].encode())
+        self._bids = {index: row and Bid(*row) for index, row in data["bids"]}
+        self._found = {slot: dict(left) for slot, left in data["found"]}
+        self._finished = dict(data["finished"])
