@@ -36,23 +36,6 @@ def changed(scenario: Scenario, job: int, **fields: Any) -> Scenario:
     return replace(scenario, jobs=tuple(jobs))
 
 
-@pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
-def test_a_job_with_no_data_anywhere_is_refused_and_the_others_go_on(spec: Spec) -> None:
-    free = made()
-    run = simulate(without_data(free, {0}), spec)
-    assert reasons(run) == ["it has no data anywhere in its first slot: there is nothing to train"]
-    assert run.tables["verdicts"]["job"] == [0]
-    assert set(run.tables["plans"]["job"]) == set(range(1, len(free.jobs)))
-    assert run.metrics["jobs_refused"] == 1
-
-
-def test_where_nobody_has_data_everybody_is_refused_and_nothing_is_spent() -> None:
-    free = made()
-    run = simulate(without_data(free, {job.index for job in free.jobs}), MLBROKER)
-    assert run.metrics["jobs_refused"] == len(free.jobs)
-    assert run.metrics["cost_usd"] == 0.0
-
-
 def test_a_dry_slot_later_on_is_no_reason_to_refuse() -> None:
     free = made()
     dry = without_data(free, {0}, {1})
@@ -65,9 +48,9 @@ def test_a_dry_slot_later_on_is_no_reason_to_refuse() -> None:
 
 
 def test_a_refused_job_is_explained() -> None:
-    given = without_data(made(), {0})
+    given = changed(made(), 0, workers_max=1)
     run = simulate(given, MLBROKER)
-    with pytest.raises(InputError, match="turned away in slot 0: it has no data"):
+    with pytest.raises(InputError, match=r"turned away in slot 0: its data needs .* at most 1 are allowed"):
         explain(given, run, given.jobs[0].id, 0)
 
 

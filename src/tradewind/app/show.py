@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from tradewind.model.errors import InputError
+from tradewind.model.job import Stream
 from tradewind.model.result import Run, Violation
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE
@@ -108,6 +109,7 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None) -
     console.print(table)
     _costs_by_tenant(console, result)
     _turned_away(console, result, scenario)
+    _without_data(console, result, scenario)
     seconds = result.timings
     if seconds is not None:
         pace = result.metrics["jobs"] / seconds.total if seconds.total else 0.0
@@ -144,6 +146,19 @@ def _turned_away(console: Console, result: Run, scenario: Scenario) -> None:
         )
     if len(told) > MOST_REASONS:
         console.print(f"… and {len(told) - MOST_REASONS} more (table verdicts of the run file)")
+
+
+def _without_data(console: Console, result: Run, scenario: Scenario) -> None:
+    """Streams that waited for data in vain, the first few."""
+    if not any(isinstance(job.work, Stream) for job in scenario.jobs):
+        return
+    from tradewind.studies.mlbroker_run import NO_DATA, never_fed
+
+    waited = never_fed(scenario, result)
+    for index in waited[:MOST_REASONS]:
+        console.print(f"never trained: {scenario.jobs[index].id}: {NO_DATA}", markup=False, highlight=False)
+    if len(waited) > MOST_REASONS:
+        console.print(f"… and {len(waited) - MOST_REASONS} more that waited for data in vain")
 
 
 def audit(found: Sequence[Violation], *, as_json: bool) -> None:

@@ -63,9 +63,9 @@ def covered(scenario: Scenario) -> bool:
 def slots_of(
     scenario: Scenario, *, first_only: bool = True, chord: bool = False
 ) -> Iterator[tuple[Slot, tuple[Job, ...], int]]:
-    """(slot arrays, jobs, number) of every slot with jobs.
+    """(slot arrays, jobs, number) of every slot with jobs; a job is in from the first slot that brings it data.
 
-    ``first_only``: a job counts as deployed everywhere after its first slot, so that deployment is charged once.
+    ``first_only``: a job counts as deployed everywhere after that slot, so that deployment is charged once.
     ``chord``: tiered prices between sites count at their chord, for bounds; else at their first tier.
     """
     setup, sites = scenario.setup, read_sites(scenario.setup)
@@ -74,13 +74,17 @@ def slots_of(
     for job, slot, node, size in zip(volumes.job, volumes.slot, volumes.node, volumes.bytes, strict=True):
         rows.setdefault((int(slot), int(job)), []).append((int(node), int(size)))
     everywhere = tuple(range(len(sites.hosts)))
+    begins = data_begins(scenario)
     for number in range(setup.slots):
         start = number * setup.slot_us
-        jobs = tuple(job for job in scenario.jobs if _present(scenario, job, start))
+        jobs = tuple(
+            job
+            for job in scenario.jobs
+            if begins.get(job.index, setup.slots) <= number and is_there(scenario, job, start)
+        )
         if not jobs:
             continue
-        new = [job.arrive_us > start - setup.slot_us for job in jobs]
-        before = [() if fresh or not first_only else everywhere for fresh in new]
+        before = [everywhere if first_only and begins[job.index] < number else () for job in jobs]
         data = [rows.get((number, job.index), []) for job in jobs]
         prices, factor = _prices(scenario, sites, start)
         slot = make_slot(sites, prices, jobs, data, before, Weights())
@@ -89,7 +93,18 @@ def slots_of(
         yield slot, jobs, number
 
 
-def _present(scenario: Scenario, job: Job, start: int) -> bool:
+def data_begins(scenario: Scenario) -> dict[int, int]:
+    """Job -> the first slot that brings it data while it is there; a job that never has any is left out."""
+    found: dict[int, int] = {}
+    volumes, slot_us = scenario.volumes, scenario.setup.slot_us
+    some = volumes.bytes > 0
+    for job, slot in zip(volumes.job[some].tolist(), volumes.slot[some].tolist(), strict=True):  # by slot
+        if job not in found and is_there(scenario, scenario.jobs[job], slot * slot_us):
+            found[job] = slot
+    return found
+
+
+def is_there(scenario: Scenario, job: Job, start: int) -> bool:
     """Whether a stream job is there at the start of a slot."""
     stay = scenario.customers[job.index].runtime_us
     return job.arrive_us <= start and (stay is None or start < job.arrive_us + stay)

@@ -151,7 +151,7 @@ class Broker:
         self._weights = weights
         self._present = Present()
         self._caps = Caps(setup)
-        self._fed: set[int] = set()  # jobs that have had data
+        self._fed: set[int] = set()  # jobs whose data has begun
 
     def decide(self, view: View) -> Decision:
         for event in view.events:
@@ -161,14 +161,13 @@ class Broker:
                     self._fed.discard(event.job)
         if view.now_us != view.slot * view.setup.slot_us:
             return NOTHING
-        jobs = [job for job in view.active.values() if isinstance(job.work, Stream)]
+        jobs = self._begun(view)
         if not jobs:
             return NOTHING
         slot = read_slot(view, self._sites, jobs, self._present, self._weights)
         plain = self._weights == Weights()
         true = slot if plain else read_slot(view, self._sites, jobs, self._present, Weights())
         desk = _Desk(jobs, slot, true)
-        desk.turn_away(self._without_data(desk))
         desk.turn_away([Verdict(desk.jobs[clash.job].index, clash.limits) for clash in clashes(desk.slot)])
         if self._caps.any:  # caps count first-tier prices, and so does the decision then
             return self._answer(view, desk, self._within_caps(desk))
@@ -191,18 +190,14 @@ class Broker:
         desk.true = replace(desk.true, move_usd=unit, talk_usd=unit)
         return chosen
 
-    def _without_data(self, desk: _Desk) -> list[Verdict]:
-        """New jobs that bring nothing to train; a job that has had data keeps its server through a dry slot."""
-        size = desk.slot.data.sum(axis=1)
-        found = []
-        for i, job in enumerate(desk.jobs):
-            if size[i] > 0.0:
-                self._fed.add(job.index)
-            elif job.index not in self._fed:
-                found.append(
-                    Verdict(job.index, "it has no data anywhere in its first slot: there is nothing to train")
-                )
-        return found
+    def _begun(self, view: View) -> list[Job]:
+        """Jobs whose data has begun: a dry slot later on keeps the server (8f).
+
+        Before that there is nothing to train: a job waits without a plan, holds no room and costs nothing.
+        """
+        streams = [job for job in view.active.values() if isinstance(job.work, Stream)]
+        self._fed.update(job.index for job in streams if any(size for _, size in view.data(job.index)))
+        return [job for job in streams if job.index in self._fed]
 
     def _chosen(self, slot: Slot, jobs: Sequence[Job]) -> tuple[Ints, Ints]:
         """The chooser's answer; nothing where nobody is left."""

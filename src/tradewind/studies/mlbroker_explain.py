@@ -15,7 +15,8 @@ from tradewind.maths.broker_slot import Floats, Ints, Slot
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
-from tradewind.studies.mlbroker_run import Decided, decided_slots
+from tradewind.optimum.mlbroker import data_begins, is_there
+from tradewind.studies.mlbroker_run import NO_DATA, Decided, decided_slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,18 +44,26 @@ def explain(scenario: Scenario, run: Run, job_id: str, slot_number: int) -> Expl
             for i, job in enumerate(decided.jobs):
                 if job.id == job_id and decided.server[i] >= 0:
                     return _explained(scenario, decided, i)
-    raise InputError(f"job {job_id!r} has no plan in slot {slot_number}; {_absence(scenario, run, job_id)}")
+    why = _absence(scenario, run, job_id, slot_number)
+    raise InputError(f"job {job_id!r} has no plan in slot {slot_number}; {why}")
 
 
-def _absence(scenario: Scenario, run: Run, job_id: str) -> str:
-    """Why a job has no plan: it was turned away for a reason, or it was not there."""
+def _absence(scenario: Scenario, run: Run, job_id: str, number: int) -> str:
+    """Why a job has no plan in a slot: it was turned away for a reason, waited for data, or was not there."""
     index = next(job.index for job in scenario.jobs if job.id == job_id)
     verdicts = run.tables["verdicts"]
     for row, job, reason in zip(verdicts["decision"], verdicts["job"], verdicts["reason"], strict=True):
         if job == index:
             at_us = cast(int, run.tables["decisions"]["at_us"][cast(int, row)])
             return f"it was turned away in slot {at_us // scenario.setup.slot_us}: {reason}"
-    return "it was not there"
+    if not is_there(scenario, scenario.jobs[index], number * scenario.setup.slot_us):
+        return "it was not there"
+    begins = data_begins(scenario).get(index)
+    if begins is None:
+        return f"it waited: {NO_DATA}"
+    if number < begins:
+        return f"it waited: its data begins in slot {begins}"
+    return f"the run, of {scenario.setup.slots} slots, decided nothing for it then"
 
 
 def _explained(scenario: Scenario, decided: Decided, i: int) -> Explanation:

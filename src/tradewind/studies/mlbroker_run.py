@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from tradewind.maths.broker_slot import Floats, Ints, Slot
-from tradewind.model.job import Job
+from tradewind.model.job import Job, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import GB
-from tradewind.optimum.mlbroker import slots_of
+from tradewind.optimum.mlbroker import data_begins, slots_of
+
+NO_DATA = "no data came while it was there; nothing was deployed and nothing spent"
+
+
+def never_fed(scenario: Scenario, run: Run) -> list[int]:
+    """Stream jobs of a run that waited for data in vain: there was none while they were there, or until the run's end."""
+    begins, turned_away = data_begins(scenario), set(run.tables["verdicts"]["job"])
+    jobs = [scenario.jobs[cast(int, index)] for index in run.tables["outcomes"]["job"]]
+    waited = [job.index for job in jobs if isinstance(job.work, Stream) and job.index not in begins]
+    return [index for index in waited if index not in turned_away]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
