@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tradewind as tw
-from tradewind.app.api import with_bound
+from tradewind.app.bounds import Bounds, note
 from tradewind.app.show import as_object
 from tradewind.model.errors import LookupFailed, RunFileError, Unsupported
 
@@ -86,10 +86,10 @@ def test_a_run_is_not_audited_against_another_scenario() -> None:
 def test_a_bound_from_below_is_not_held_against_a_run_that_turned_jobs_away() -> None:
     scenario = tw.generate("cluster", jobs=10, seed=1)
     run = tw.run(scenario, policy="fifo")
-    found = tw.bound(scenario)
-    assert with_bound(run, found).bound is not None
+    assert Bounds(scenario).beside(run).bound is not None
     fewer = replace(run, metrics={**run.metrics, "jobs_refused": 1.0})
-    assert with_bound(fewer, found).bound is None
+    assert Bounds(scenario).beside(fewer) == fewer
+    assert note(scenario, fewer).startswith("no bound of all jobs: 1 of 10 jobs were turned away")
 
 
 def test_compare_says_a_mismatch_before_the_first_run() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tradewind import optimum, policies, workloads
+from tradewind.app.bounds import Bounds
 from tradewind.app.run_file import load_run, save
 from tradewind.app.scenario_file import dump, load
 from tradewind.audit import Audit
@@ -64,7 +65,7 @@ def run(
     """Runs a policy on a scenario (or a scenario file) in the simulated world, audited."""
     data = scenario if isinstance(scenario, Scenario) else load(Path(scenario))
     result = with_bills(data, simulate(data, policies.find(policy), params, seed=seed, progress=progress))
-    return with_bound(result, _bound(data)) if bound else result
+    return Bounds(data).beside(result) if bound else result
 
 
 def with_bills(scenario: Scenario, result: Run) -> Run:
@@ -102,28 +103,21 @@ def bound(scenario: Scenario) -> Bound | None:
     return optimum.bound(scenario)
 
 
-_bound = bound
-
-
-def with_bound(result: Run, found: Bound | None) -> Run:
-    """A run with its bound: ratio = objective / bound."""
-    turned_away = (
-        result.metrics["jobs_refused"] + result.metrics["jobs_declined"] + result.metrics["jobs_unfinished"]
-    )
-    if found is None or (found.sense == "min" and turned_away):
-        return result  # a bound from below holds for runs that serve every job
-    ratio = (
-        result.value / found.value if found.value else (1.0 if result.value == found.value else float("inf"))
-    )
-    return replace(result, bound=replace(found, ratio=ratio))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Several policies on the same data: one run per policy and seed, and the scenarios behind them."""
+    """Several policies on the same data: one run per policy and seed, and the scenarios behind them, one per seed.
+
+    bounded  whether the runs were to be held against their bounds
+    """
 
     scenarios: tuple[Scenario, ...]
     runs: tuple[Run, ...]
+    bounded: bool = False
+
+    @property
+    def pairs(self) -> list[tuple[Scenario, Run]]:
+        """Every run with the scenario that was run."""
+        return [(self.scenarios[i % len(self.scenarios)], run) for i, run in enumerate(self.runs)]
 
 
 def compare(
@@ -145,14 +139,15 @@ def compare(
     for spec in specs:  # a mismatch is said before the first run
         for each in data:
             check_fit(spec, each)
-    bounds = {id(s): _bound(s) if bound else None for s in data}
+    bounds = {id(s): Bounds(s) for s in data}
     runs = []
     for spec in specs:
         for seed, each in zip(seeds, data, strict=True):
             told = progress(spec.name, seed) if progress else None
             own = (params or {}).get(spec.name)
-            runs.append(with_bound(simulate(each, spec, own, seed=seed, progress=told), bounds[id(each)]))
-    return Comparison(scenarios=data, runs=tuple(runs))
+            one = simulate(each, spec, own, seed=seed, progress=told)
+            runs.append(bounds[id(each)].beside(one) if bound else one)
+    return Comparison(scenarios=data, runs=tuple(runs), bounded=bound)
 
 
 def check(scenario: Scenario, result: Run) -> tuple[Violation, ...]:
@@ -178,7 +173,7 @@ def check(scenario: Scenario, result: Run) -> tuple[Violation, ...]:
         if instant.decision is not None and not found:
             found += law.check(instant.at_us, instant.decision)
             for certificate in result.certificates if not found else ():
-                if certificate["at_us"] == instant.at_us:
+                if certificate.get("at_us") == instant.at_us:
                     doubts += check_certificate(scenario, certificate, law.free_bps)
         found += law.take(answers)
         if found:

@@ -88,6 +88,7 @@ def run(
     """Runs a policy on a scenario in the simulated world, audited; -o writes a run file, or a report (.html)."""
     from tradewind import policies as catalogue
     from tradewind.app import api, report, show
+    from tradewind.app.bounds import Bounds
     from tradewind.app.progress import bar
 
     spec = catalogue.find(policy)
@@ -95,12 +96,12 @@ def run(
     with bar(f"{policy} on {data.name}", len(data.jobs)) as tell:
         result = api.run(data, spec.name, seed=seed, params=pairs(settings), progress=tell)
     if bound:
-        result = api.with_bound(result, api.bound(data))
+        result = Bounds(data).beside(result)
     if output is not None and output.suffix in PAGES:
         report.write(output, data, [result])
     elif output is not None:
         api.save(result, output)
-    show.run(result, data, as_json=as_json, saved=output)
+    show.run(result, data, as_json=as_json, saved=output, bounded=bound)
 
 
 @app.command()

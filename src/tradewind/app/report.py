@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from tradewind.app import atomic, report_charts
+from tradewind.app import atomic, bounds, report_charts
 from tradewind.app.report_html import Cell, folded, full, section, stylesheet, table, template
 from tradewind.app.report_live import measured
 from tradewind.model.result import Run
@@ -218,6 +218,15 @@ def _remarks(g: Group) -> str:
     if bound := g.first.bound:
         value = quantities.measure(g.objective, g.bound.mean)
         said.append(f"Offline bound ({bound.kind}): {value}")
+    if served := [each for run in g.runs if (each := bounds.served_of(run))]:
+        least, ratio = (
+            estimate([getattr(each, name) for each in served]).mean for name in ("value", "ratio")
+        )
+        away, jobs = (sum(getattr(each, name) for each in served) for name in ("turned_away", "jobs"))
+        said.append(
+            f"{away} of {jobs} jobs turned away. Ratio {ratio:.3f} {bounds.OF_SERVED} "
+            f"It is {quantities.measure(g.objective, least)}. {bounds.FEWER}"
+        )
     if certificates := sum(len(r.certificates) for r in g.runs):
         said.append(f"{_count(certificates, 'certificate')} in the run files")
     for run in g.runs:

@@ -108,7 +108,9 @@ class RunFile(Strict):
     )
     audit: AuditFile = Field(description="what the audit found")
     bound: BoundFile | None = Field(description="the offline bound, or null where none was computed")
-    certificates: list[PlainObject] = Field(description="bounds that came with decisions, in their own units")
+    certificates: list[PlainObject] = Field(
+        description="bounds that came with decisions, or of what the run served; in their own units"
+    )
     tables: dict[Name, TableFile] = Field(description="the tables, see Tables of a run")
 
 

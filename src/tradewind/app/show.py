@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 from rich.table import Table as RichTable
 
+from tradewind.app import bounds
 from tradewind.model.errors import InputError
 from tradewind.model.job import Stream
 from tradewind.model.result import Run, Violation
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE
 from tradewind.model.spec import Param, Spec
-from tradewind.studies.summary import Estimate, Group, group
+from tradewind.studies.summary import Estimate, Group, estimate, group
 
 if TYPE_CHECKING:
     from tradewind.app.api import Comparison
@@ -65,9 +67,9 @@ def number(value: float) -> str:
     return f"{value:,.2f}" if abs(value) >= 100 else f"{value:.4g}"
 
 
-def as_object(run: Run) -> dict[str, Any]:
-    """The documented --json object of a run (docs/formats.md)."""
-    bound, timings = run.bound, run.timings
+def as_object(run: Run, scenario: Scenario | None = None) -> dict[str, Any]:
+    """The documented --json object of a run (docs/formats.md); with its scenario where it was to have a bound."""
+    bound, timings, served = run.bound, run.timings, bounds.served_of(run)
     return {
         "policy": run.policy,
         "params": dict(run.params),
@@ -84,16 +86,18 @@ def as_object(run: Run) -> dict[str, Any]:
             "ratio": bound.ratio if math.isfinite(bound.ratio) else None,
             "kind": bound.kind,
         },
+        "bound_of_served": None if served is None else asdict(served),
+        "bound_note": (bounds.note(scenario, run) if scenario is not None else "") or None,
         "seconds": None
         if timings is None
         else {"total": timings.total, "decide_p50": timings.decide_p50, "decide_p99": timings.decide_p99},
     }
 
 
-def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None) -> None:
-    """One run."""
+def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None, bounded: bool = False) -> None:
+    """One run; bounded: it was to be held against its bound."""
     if as_json:
-        _json(as_object(result))
+        _json(as_object(result, scenario if bounded else None))
         return
     console = _console()
     table = _table(f"{result.policy} on {scenario.name}", "metric", "value")
@@ -103,10 +107,15 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None) -
         b = result.bound
         table.add_row(f"bound ({b.kind})", number(b.value))
         table.add_row("ratio to the bound", f"{b.ratio:.4f}")
+    if served := bounds.served_of(result):
+        table.add_row("bound of what was served (certified)", number(served.value))
+        table.add_row("ratio to the bound of what was served", f"{served.ratio:.4f}")
     for name, value in result.metrics.items():
         if name != objective and value:
             table.add_row(name, number(value))
     console.print(table)
+    if bounded and (said := bounds.note(scenario, result)):
+        console.print(said, markup=False, highlight=False)
     _costs_by_tenant(console, result)
     _turned_away(console, result, scenario)
     _without_data(console, result, scenario)
@@ -181,11 +190,12 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None
     """Several policies side by side."""
     groups = group(result.runs)
     if as_json:
-        _json({"runs": [as_object(r) for r in result.runs], "summary": [_summary(g) for g in groups]})
+        runs = [as_object(run, scenario if result.bounded else None) for scenario, run in result.pairs]
+        _json({"runs": runs, "summary": [_summary(g) for g in groups]})
         return
     objective = groups[0].objective
     shown = [m for m in FIRST if m != objective and any(run.metrics.get(m) for run in result.runs)]
-    has_bound = any(run.bound is not None for run in result.runs)
+    has_bound = any(run.bound is not None or bounds.served_of(run) is not None for run in result.runs)
     head = [
         "policy",
         f"{objective} ({SENSE[objective]})",
@@ -196,14 +206,25 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None
     table = _table(result.scenarios[0].name, *head)
     best = (min if SENSE[objective] == "min" else max)(groups, key=lambda g: g.value.mean)
     for g in groups:
-        cells = [_interval(g.value), *([_interval(g.ratio)] if has_bound else [])]
+        cells = [_interval(g.value), *([_ratios(g)] if has_bound else [])]
         cells += [_interval(g.metric(m)) for m in shown]
         seconds = [r.timings.total for r in g.runs if r.timings]
         cells.append(f"{sum(seconds) / max(1, len(seconds)):.2f}")
         table.add_row(g.label, *cells, style="bold" if g is best else None)
-    _console().print(table)
+    console = _console()
+    console.print(table)
+    if result.bounded:
+        for line in bounds.compared(result.pairs, groups):
+            console.print(line, markup=False, highlight=False)
     if saved is not None:
         print(f"report: {saved}")
+
+
+def _ratios(g: Group) -> str:
+    """Ratio to the bound over the seeds that served every job; marked *, to the bound of what the others served."""
+    part = estimate([served.ratio for run in g.runs if (served := bounds.served_of(run))])
+    told = [_interval(g.ratio)] if g.ratio.n or not part.n else []
+    return ", ".join(told + ([f"{_interval(part)} *"] if part.n else []))
 
 
 def _summary(g: Group) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from tradewind.model.scenario import Scenario
 
 BOUNDS: dict[str, str] = {
     "apsp": "tradewind.optimum.apsp:bound",
+    "cost_usd": "tradewind.optimum.mlbroker:bound",
     "dps": "tradewind.optimum.dps:bound",
     "eris": "tradewind.optimum.eris:bound",
     "gadget": "tradewind.optimum.gadget:bound",
@@ -22,6 +23,12 @@ BOUNDS: dict[str, str] = {
 }
 """Workload name (scenario.origin["workload"]) or objective -> "module:function" that gives its bound."""
 
+SERVED: dict[str, str] = {
+    "cost_usd": "tradewind.optimum.mlbroker:bound",
+    "mlbroker": "tradewind.optimum.mlbroker:bound",
+    "mlbroker-real": "tradewind.optimum.mlbroker:bound",
+}
+"""The same for bounds that can leave jobs out: (scenario, job -> microseconds until which it is served) -> bound."""
 
 HINDSIGHT: dict[str, str] = {
     "bfp": "tradewind.optimum.dps:bfp",
@@ -41,9 +48,19 @@ def hindsight(policy: str, scenario: Scenario, given: Mapping[str, Any]) -> Mapp
 
 def bound(scenario: Scenario) -> Bound | None:
     """The offline bound of the whole horizon for the scenario's objective; None where none is known."""
+    return _first(BOUNDS, scenario)
+
+
+def bound_of_served(scenario: Scenario, gone: Mapping[int, int]) -> Bound | None:
+    """The bound of serving all but some jobs, and these (index -> microseconds) until then; None where none is known."""
+    return _first(SERVED, scenario, gone)
+
+
+def _first(catalogue: Mapping[str, str], scenario: Scenario, *more: Any) -> Bound | None:
+    """What the catalogue has for the scenario's workload, else for its objective."""
     for key in (str(scenario.origin.get("workload", "")), scenario.setup.objective):
-        if key in BOUNDS:
-            module, _, name = BOUNDS[key].partition(":")
-            found: Bound | None = getattr(import_module(module), name)(scenario)
+        if key in catalogue:
+            module, _, name = catalogue[key].partition(":")
+            found: Bound | None = getattr(import_module(module), name)(scenario, *more)
             return found
     return None

@@ -6,8 +6,9 @@ each is bounded by prices per job that the pooled tariff can never undercut (cho
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -22,33 +23,35 @@ from tradewind.model.errors import Unsupported
 from tradewind.model.job import Job, Stream
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
-from tradewind.model.units import MILLI, UNLIMITED
+from tradewind.model.units import MILLI, OPEN, UNLIMITED
 
 ROUNDS, NODES = 30, 6000
+EVERYBODY: Mapping[int, int] = MappingProxyType({})
+"""Nobody is gone before their time."""
 
 
-def bound(scenario: Scenario) -> Bound | None:
-    """Lower bound on the cost of any run that turns nobody away; None where there is none or prices are not covered."""
+def bound(scenario: Scenario, gone: Mapping[int, int] = EVERYBODY) -> Bound | None:
+    """Lower bound on the cost of any run that turns nobody away; None where there is none or prices are not covered.
+
+    ``gone``: jobs (index -> microseconds) that are served until then only, for runs that turn just these away then.
+    In a slot without data a job counts nothing: to keep its server (8f) is the policies' choice, not the audit's law.
+    """
     if not covered(scenario):
         return None
     value = 0.0
-    for slot, _, _ in slots_of(scenario, chord=True):
-        if clashes(slot):
+    for slot, _, _ in slots_of(scenario, chord=True, gone=gone):
+        fed = slot.only(np.flatnonzero(slot.data.sum(axis=1)))
+        if clashes(fed):
             return None
-        value += lower_bound(slot, ROUNDS, NODES).lower
+        value += lower_bound(fed, ROUNDS, NODES).lower
     return Bound(value=value, sense="min", kind="certified")
-
-
-def chord_bound(scenario: Scenario) -> float:
-    """The weaker bound at chord prices alone: cheap, any size."""
-    return sum(lower_bound(slot, 0, NODES).lower for slot, _, _ in slots_of(scenario, chord=True))
 
 
 def covered(scenario: Scenario) -> bool:
     """Whether the bound holds: stream jobs with one server site, concave prices, no failures.
 
     Residency, most workers and what of a job fits a site at all are in the bound; the capacity that jobs share and
-    spend caps are left out, which can only lower it. It says nothing about runs that turn somebody away.
+    spend caps are left out, which can only lower it. It says nothing about runs that turn others away.
     """
     setup = scenario.setup
     if setup.objective != "cost_usd" or not scenario.jobs:
@@ -61,12 +64,18 @@ def covered(scenario: Scenario) -> bool:
 
 
 def slots_of(
-    scenario: Scenario, *, first_only: bool = True, chord: bool = False
+    scenario: Scenario,
+    *,
+    first_only: bool = True,
+    chord: bool = False,
+    gone: Mapping[int, int] = EVERYBODY,
 ) -> Iterator[tuple[Slot, tuple[Job, ...], int]]:
     """(slot arrays, jobs, number) of every slot with jobs; a job is in from the first slot that brings it data.
 
     ``first_only``: a job counts as deployed everywhere after that slot, so that deployment is charged once.
     ``chord``: tiered prices between sites count at their chord, for bounds; else at their first tier.
+    ``gone``: job -> microseconds from which it is not served any more.
+    Rent and traffic are billed by the part of a slot that a job stays, so its demand and traffic are that part of them.
     """
     setup, sites = scenario.setup, read_sites(scenario.setup)
     volumes = scenario.volumes
@@ -80,7 +89,9 @@ def slots_of(
         jobs = tuple(
             job
             for job in scenario.jobs
-            if begins.get(job.index, setup.slots) <= number and is_there(scenario, job, start)
+            if begins.get(job.index, setup.slots) <= number
+            and is_there(scenario, job, start)
+            and start < gone.get(job.index, OPEN)
         )
         if not jobs:
             continue
@@ -88,6 +99,14 @@ def slots_of(
         data = [rows.get((number, job.index), []) for job in jobs]
         prices, factor = _prices(scenario, sites, start)
         slot = make_slot(sites, prices, jobs, data, before, Weights())
+        parts = np.array([_part(scenario, job, start) for job in jobs])
+        if (parts < 1.0).any():
+            slot = replace(
+                slot,
+                worker=slot.worker * parts[:, None],
+                server=slot.server * parts[:, None],
+                traffic=slot.traffic * parts,
+            )
         if chord and sites.egress is not None:
             slot = chord_egress(slot, scaled(sites.egress, factor))
         yield slot, jobs, number
@@ -106,8 +125,20 @@ def data_begins(scenario: Scenario) -> dict[int, int]:
 
 def is_there(scenario: Scenario, job: Job, start: int) -> bool:
     """Whether a stream job is there at the start of a slot."""
+    return job.arrive_us <= start < _leaves(scenario, job)
+
+
+def _leaves(scenario: Scenario, job: Job) -> int:
+    """When a stream job goes, in microseconds: by itself, or at the end of the run."""
     stay = scenario.customers[job.index].runtime_us
-    return job.arrive_us <= start and (stay is None or start < job.arrive_us + stay)
+    assert stay is not None
+    return min(job.arrive_us + stay, scenario.setup.horizon_us)
+
+
+def _part(scenario: Scenario, job: Job, start: int) -> float:
+    """The part of the slot that begins now for which a stream job stays."""
+    slot_us = scenario.setup.slot_us
+    return min(_leaves(scenario, job) - start, slot_us) / slot_us
 
 
 def _prices(scenario: Scenario, sites: Sites, start: int) -> tuple[Prices, Floats]:
@@ -135,8 +166,18 @@ def exact(scenario: Scenario, nodes: int = 200_000) -> Proof:
     """The offline optimum of a small scenario by mixed-integer programming over all slots, with all its limits."""
     if any(len(tariff.usd) > 1 for tariff in scenario.setup.egress.values()):
         raise Unsupported("the exact program knows one price per GB between sites; this scenario has tiers")
+    _whole_slots(scenario)
     rows = list(slots_of(scenario, first_only=False))
     return solve_exactly(*_chained(rows), nodes, caps=_caps(scenario, rows))
+
+
+def _whole_slots(scenario: Scenario) -> None:
+    """The exact program holds capacity and caps against whole demands, not against parts of them by time."""
+    for job in scenario.jobs:
+        if _leaves(scenario, job) % scenario.setup.slot_us:
+            raise Unsupported(
+                f"the exact program knows whole slots; jobs[{job.id}] is there for a part of its last one"
+            )
 
 
 def _caps(scenario: Scenario, rows: Sequence[tuple[Slot, tuple[Job, ...], int]]) -> list[Cap]:
@@ -174,6 +215,7 @@ def look_ahead(scenario: Scenario, slots: int, nodes: int = 20_000) -> float:
 
     What a policy could do that were told the data of a few slots beforehand; who arrives in them is known too.
     """
+    _whole_slots(scenario)
     rows = list(slots_of(scenario, first_only=False))
     here: dict[int, Bools] = {}
     before = -2
@@ -192,8 +234,3 @@ def look_ahead(scenario: Scenario, slots: int, nodes: int = 20_000) -> float:
         present[np.arange(len(jobs)), server] = True
         here, before = {job.index: present[i] for i, job in enumerate(jobs)}, number
     return total
-
-
-def exact_slots(scenario: Scenario, nodes: int = 200_000) -> float:
-    """Sum of the exact optima of the slots, deployment charged in first slots only: a bound between both."""
-    return sum(solve_exactly([slot], None, nodes).bound for slot, _, _ in slots_of(scenario))
