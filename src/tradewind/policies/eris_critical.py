@@ -28,9 +28,9 @@ from tradewind.model.view import View
 from tradewind.policies.baselines.edge import Edge, Rules, Turn
 from tradewind.policies.eris_market import Books, task_of, worth_of
 
-STEP = math.log(1.5)
+STEP = math.log(1.7)
 """Width of a level, of the logarithm of worth per share. Chosen with the next two on seeds from 101 on."""
-FADE = 0.05
+FADE = 0.07
 """By how much (logarithm, per slot) later arrivals rank higher: what waits has lost some of its worth."""
 WORTHLESS = 0.1
 """Share of the first worth below which a job is given up."""

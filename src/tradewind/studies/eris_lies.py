@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from tradewind import policies, workloads
-from tradewind.control.intervals import taken_offers
 from tradewind.model.job import Customer, Dataset, Job
-from tradewind.model.result import Run
+from tradewind.model.result import Column, Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change
@@ -28,7 +29,28 @@ TINY = {
 FLOOR = {"floor": "0,6,0,10"}
 NARROW = {"bandwidth_gb": 0.2}
 """A network that cannot carry the whole data of most jobs in a slot."""
-MARKETS = ("eris", "fcfs", "eris-preemptive")
+SCARCE = {"chunks_per_worker": 1.9, "gpu": 1.0}
+"""Half the GPUs, and workers that train a fraction of a chunk."""
+
+
+class Mechanism(NamedTuple):
+    """A policy with its parameters."""
+
+    name: str
+    params: Mapping[str, Any]
+
+    def run(self, scenario: Scenario) -> Run:
+        return simulate(scenario, policies.find(self.name), self.params)
+
+
+SOLD = Mechanism("eris", FLOOR)
+CHARGED = Mechanism("eris-preemptive", {"payments": "critical"})
+MARKETS = (Mechanism("eris", {}), Mechanism("fcfs", {}), Mechanism("eris-preemptive", {}), CHARGED)
+TOLD = (
+    *product((SOLD,), KINDS, (("", {}), (", narrow network", NARROW))),
+    *product((CHARGED,), ("scale",), (("", {}), (", narrow network", NARROW), (", scarce", SCARCE))),
+)
+"""Who is lied to, about what, where."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,27 +68,33 @@ def tiny(seed: int, **changes: object) -> Scenario:
 
 
 def payoffs(scenario: Scenario, run: Run) -> dict[str, float]:
-    """True worth minus payment of every job that bought."""
-    slot, found, offers = scenario.setup.slot_us, {}, run.tables["offers"]
-    for row in np.flatnonzero(taken_offers(run)).tolist():
-        index = int(offers["job"][row])
+    """True worth of completing minus payment, of every job that paid (be it nothing)."""
+    slot, found = scenario.setup.slot_us, {}
+    outcomes, paid = run.tables["outcomes"], run.tables["payments"]
+    finish = dict(zip(ints(outcomes["job"]), ints(outcomes["finish_us"]), strict=True))
+    for index, usd in zip(ints(paid["job"]), cast(list[float], paid["usd"]), strict=True):
         job, customer = scenario.jobs[index], scenario.customers[index]
         worth = customer.valuation or job.utility
         assert worth is not None
-        delay = (int(offers["finish_us"][row]) - 1) // slot - job.arrive_us // slot
-        found[job.id] = worth.value(delay) - float(offers["payment_usd"][row])
+        delay = (finish[index] - 1) // slot - job.arrive_us // slot
+        found[job.id] = (worth.value(delay) if finish[index] >= 0 else 0.0) - usd
     return found
 
 
-def tell(seed: int, kind: str, **changes: object) -> Told:
+def ints(column: Column) -> list[int]:
+    """A column of whole numbers."""
+    return cast(list[int], column)
+
+
+def tell(seed: int, kind: str, told: Mechanism = SOLD, **changes: object) -> Told:
     """One job of a market lies, all others stay as they are; its payoff counts at its true worth."""
     scenario = tiny(seed, **changes)
     rng = np.random.default_rng(seed)
     job = scenario.jobs[int(rng.integers(len(scenario.jobs)))]
-    honest = payoffs(scenario, simulate(scenario, policies.find("eris"), FLOOR))
+    honest = payoffs(scenario, told.run(scenario))
     lie, truth = _lie(rng, job, kind, scenario.setup.slot_us)
     other = _swap(scenario, lie, truth)
-    after = payoffs(other, simulate(other, policies.find("eris"), FLOOR)).get(job.id, 0.0)
+    after = payoffs(other, told.run(other)).get(job.id, 0.0)
     before = honest.get(job.id, 0.0)
     return Told(
         gain=after - before,
@@ -81,6 +109,9 @@ def _lie(rng: np.random.Generator, job: Job, kind: str, slot_us: int) -> tuple[J
     assert truth is not None
     assert isinstance(work, Dataset)
     height, steep, middle = truth.args
+    if kind == "scale":
+        said = (height * float(np.exp(rng.uniform(-4, 3))), steep, middle)
+        return replace(job, utility=replace(truth, args=said)), truth
     if kind == "utility":
         said = (
             height * float(np.exp(rng.uniform(-4, 1.5))),
@@ -131,19 +162,19 @@ def market(seed: int) -> Scenario:
 def main() -> None:
     """Prints one line per kind of lie, and one about the audit (which raises at the first rule that is broken)."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    for kind, (where, changes) in product(KINDS, (("", {}), (", narrow network", NARROW))):
-        told = [tell(seed, kind, **changes) for seed in range(count)]
+    for mechanism, kind, (where, changes) in TOLD:
+        told = [tell(seed, kind, mechanism, **changes) for seed in range(count)]
         print(
-            f"{kind}{where}: {count} lies, {sum(t.mattered for t in told)} changed the liar's payoff, largest gain "
-            f"{max(t.gain for t in told):.2g} USD, least payoff of an honest buyer "
+            f"{mechanism.name}, {kind}{where}: {count} lies, {sum(t.mattered for t in told)} changed the liar's payoff, "
+            f"largest gain {max(t.gain for t in told):.2g} USD, least payoff of an honest buyer "
             f"{min(t.least_payoff for t in told):.2g} USD",
             flush=True,
         )
-    for name in MARKETS:
-        done = sum(
-            simulate(market(seed), policies.find(name)).metrics["jobs_completed"] for seed in range(count)
+    for each in MARKETS:
+        done = sum(each.run(market(seed)).metrics["jobs_completed"] for seed in range(count))
+        print(
+            f"{each.name} {dict(each.params)}: {count} random markets audited, {done:.0f} jobs completed, no rule broken"
         )
-        print(f"{name}: {count} random markets audited, {done:.0f} jobs completed, no rule broken")
 
 
 if __name__ == "__main__":
