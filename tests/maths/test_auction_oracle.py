@@ -9,7 +9,9 @@ import pytest
 
 from tests.maths.auction_cases import faults, small
 from tradewind.maths.auction_milp import Bidder, solve
+from tradewind.maths.auction_minplus import minplus
 from tradewind.maths.auction_oracle import flat_menu, menu
+from tradewind.maths.auction_slot import cost_curve
 from tradewind.maths.auction_task import Market, Task
 
 
@@ -78,6 +80,48 @@ def test_of_slots_at_one_price_the_earlier_are_filled_first() -> None:
         market = replace(market, usd=prices, free=np.full((5, 4, 2), [8000, 2000]))
         (offer,) = flat_menu(task, market, np.full(5, 1e6), 0.0).offers
         assert offer.workers.sum(axis=1).tolist() == [8, 8, 8, 8, 5], cents
+
+
+def test_the_step_from_slot_to_slot_is_the_plain_minimum_and_takes_least_of_equal_sums() -> None:
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        limit = int(rng.integers(1, 40))
+        before, cost = rng.integers(0, 6, (2, limit + 1)) * rng.choice([0.1, 1.0])  # many sums are equal
+        before[int(rng.integers(1, limit + 2)) :] = np.inf
+        cost[rng.random(limit + 1) < rng.choice([0.0, 0.3, 0.9])] = np.inf
+        out, choice = np.empty(limit + 1), np.empty(limit + 1, np.int64)
+        minplus(before, cost, out, choice)
+        for n in range(limit + 1):
+            sums = [before[n], *(before[n - d] + cost[d] for d in range(1, n + 1))]
+            assert out[n] == pytest.approx(min(sums), rel=1e-9), (seed, n)
+            assert choice[n] == next(d for d, usd in enumerate(sums) if usd <= min(sums) * (1 + 1e-9)), (
+                seed,
+                n,
+            )
+
+
+def test_a_slots_curve_is_the_cheapest_split_over_all_sites_of_the_server() -> None:
+    """Against a plain search over the server's site and the workers beside it."""
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        sites, limit = int(rng.integers(1, 8)), int(rng.integers(1, 20))
+        worker_usd, server_usd = rng.integers(0, 4, (2, sites)) * 0.7
+        most = rng.integers(0, 5, sites)
+        with_server = np.where(rng.random(sites) < 0.3, -1, np.minimum(most, rng.integers(0, 5, sites)))
+        traffic_usd = float(rng.choice([0.0, 0.3, 2.0]))
+        remote = np.maximum(int(rng.integers(0, 25)) - int(rng.integers(0, 3)) * np.arange(limit + 1), -1)
+        order = np.argsort(worker_usd, kind="mergesort")
+        cost, site = cost_curve(worker_usd, server_usd, most, with_server, order, traffic_usd, remote, limit)
+        assert cost[0] == 0.0
+        for n in range(1, limit + 1):
+            ways = np.full(sites, np.inf)
+            for p in np.flatnonzero(with_server >= 0):
+                others = np.sort(np.repeat(np.delete(worker_usd, p), np.delete(most, p))) + traffic_usd
+                for k in range(max(0, n - with_server[p]), min(n, len(others), remote[n]) + 1):
+                    ways[p] = min(ways[p], server_usd[p] + (n - k) * worker_usd[p] + others[:k].sum())
+            assert cost[n] == pytest.approx(ways.min(), rel=1e-9), (seed, n)
+            first = int(np.argmax(ways <= ways.min() * (1 + 1e-9))) if np.isfinite(ways.min()) else -1
+            assert site[n] == first, (seed, n)
 
 
 @pytest.mark.parametrize("fractional", [False, True])

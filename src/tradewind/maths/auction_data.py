@@ -17,6 +17,14 @@ from tradewind.maths.auction_slot import Floats, Ints
 
 
 @njit(cache=True)
+def capacity(workers: Ints, rate: int, need: int) -> Ints:
+    """Chunks that workers (S, R) train at each site: whole ones, rate / need each."""
+    if rate % need == 0:  # a division of each is what takes long here
+        return workers * (rate // need)
+    return workers * rate // need
+
+
+@njit(cache=True)
 def assign(
     cap: Ints, data: Ints, chunk_usd: Floats, room: Ints, local: Ints, idle: Ints, moved: Ints
 ) -> bool:
@@ -64,7 +72,7 @@ def assign(
 
 
 @njit(cache=True)
-def _moves(cap: Ints, data: Ints, local: Ints, idle: Ints) -> tuple[Ints, Ints]:
+def moves(cap: Ints, data: Ints, local: Ints, idle: Ints) -> tuple[Ints, Ints]:
     """Rows (source, destination, chunks) slot by slot, and where each slot's rows begin (S + 1,)."""
     slots, sites = cap.shape
     left = data - local.sum(axis=0)
@@ -89,8 +97,13 @@ def _moves(cap: Ints, data: Ints, local: Ints, idle: Ints) -> tuple[Ints, Ints]:
     return rows[:count], begin
 
 
+def by_slot(rows: Ints, begin: Ints) -> list[list[tuple[int, int, int]]]:
+    """The rows of `moves` per slot."""
+    sources, targets, chunks = rows.T.tolist()
+    found = list(zip(sources, targets, chunks, strict=True))
+    return [found[a:b] for a, b in pairwise(begin.tolist())]
+
+
 def flows(cap: Ints, data: Ints, local: Ints, idle: Ints) -> list[list[tuple[int, int, int]]]:
     """(source, destination, chunks) per slot from an assignment; local chunks have source = destination."""
-    rows, begin = _moves(cap, data, local, idle)
-    found, edges = list(map(tuple, rows.tolist())), begin.tolist()
-    return [found[a:b] for a, b in pairwise(edges)]
+    return by_slot(*moves(cap, data, local, idle))

@@ -10,15 +10,15 @@ chunks are assigned once, after the workers.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import njit
 
 from tradewind.maths.auction_chunks import chunk_curve, deploy_chunks, workers_for
-from tradewind.maths.auction_data import assign, flows
+from tradewind.maths.auction_data import assign, by_slot, capacity, moves
+from tradewind.maths.auction_minplus import minplus
 from tradewind.maths.auction_slot import (
-    SAME,
     Floats,
     Ints,
     cost_curve,
@@ -36,28 +36,6 @@ GAP = 1e-4
 """Completion times whose real cost exceeds the bound by more than this share are searched again."""
 ROUNDS, SMALL = 4, 24
 """Further passes for tasks of at most SMALL units; larger ones get one."""
-
-
-@njit(cache=True)
-def minplus(before: Floats, cost: Floats, out: Floats, choice: Ints) -> None:
-    """out[n] = min_d before[n - d] + cost[d]; all (N + 1,). Of equal sums the one with least in this slot is taken.
-
-    Equal means up to rounding (SAME): what is done earlier leaves later slots to those who come later.
-    """
-    limit = len(before) - 1
-    top, reach = limit, limit
-    while top > 0 and cost[top] == np.inf:
-        top -= 1
-    while reach > 0 and before[reach] == np.inf:
-        reach -= 1
-    for n in range(limit + 1):
-        best, take = before[n], 0
-        less = best * (1 - SAME)
-        for d in range(max(1, n - reach), min(top, n) + 1):
-            total = before[n - d] + cost[d]
-            if total < less:
-                best, take, less = total, d, total * (1 - SAME)
-        out[n], choice[n] = best, take
 
 
 @njit(cache=True)
@@ -96,10 +74,10 @@ def least_cost(
 
 @njit(cache=True)
 def _trace(
-    last: int, units: int, choice: Ints, site: Ints, worker_usd: Floats, most: Ints, with_server: Ints, order: Ints,
-    traffic_usd: Floats, remote: Ints, rate: int, need: int, per_worker: int,
-) -> tuple[Ints, Ints, Ints]:  # fmt: skip
+    last: int, units: int, tables: _Tables, rate: int, need: int, per_worker: int
+) -> tuple[Ints, Ints, Ints]:
     """Slots used (S,), the server's site (S,) and workers (S, R) of the cheapest way to train all until `last`."""
+    choice, site, worker_usd, most, with_server, order, traffic_usd, remote = tables
     sites = worker_usd.shape[1]
     slots, servers = np.zeros(last + 1, np.int64), np.zeros(last + 1, np.int64)
     workers = np.zeros((last + 1, sites), np.int64)
@@ -146,7 +124,7 @@ def _realise(
 ) -> float:  # fmt: skip
     """USD for moving chunks (inf: the bandwidth does not suffice); fills local and idle (S, R)."""
     used = len(slots)
-    cap = workers * rate // need
+    cap = capacity(workers, rate, need)
     chunk_usd, space, moved = np.zeros(used), np.zeros(used, np.int64), np.zeros(used, np.int64)
     for s in range(used):
         away = workers[s].sum() - workers[s, servers[s]]
@@ -158,15 +136,42 @@ def _realise(
 
 
 @njit(cache=True)
+def _plan(
+    last: int, units: int, tables: _Tables, byte_usd: Floats, room: Ints, data: Ints, rate: int, need: int,
+    per_worker: int, chunk_bytes: int, traffic: int,
+) -> tuple[Ints, Ints, Ints, Ints, Ints]:  # fmt: skip
+    """As `_trace`, and what is trained where: rows (source, destination, chunks) and where each slot's begin (S + 1,)."""
+    slots, servers, workers = _trace(last, units, tables, rate, need, per_worker)
+    local, idle = np.zeros_like(workers), np.zeros_like(workers)
+    _realise(slots, servers, workers, byte_usd, room, data, rate, need, chunk_bytes, traffic, local, idle)
+    rows, begin = moves(capacity(workers, rate, need), data, local, idle)
+    return slots, servers, workers, rows, begin
+
+
+@njit(cache=True)
+def _ahead(
+    slots: Ints, workers: Ints, byte_usd: Floats, share: Floats, chunk_bytes: int, each: float, shadow: float
+) -> float:
+    """USD that workers (S, R) who train `each` chunks paid beforehand for moves."""
+    paid = 0.0
+    for s in range(len(slots)):
+        chunks = 0.0
+        for r in range(len(share)):
+            chunks += share[r] * workers[s, r]
+        paid += each * (chunk_bytes * byte_usd[slots[s]] + shadow) * chunks
+    return paid
+
+
+@njit(cache=True)
 def _search(
     usd: Floats, byte_usd: Floats, free: Ints, room: Ints, worker: Ints, server: Ints, data: Ints, rate: int, need: int,
-    chunk_bytes: int, traffic: int, per_worker: int, units: int, widest: int, worth: Floats, reserve: int,
-    share: Floats, shadow: float, flat_usd: float,
+    chunk_bytes: int, traffic: int, per_worker: int, units: int, widest: int, worth: Floats, least_usd: float,
+    reserve: int, share: Floats, shadow: float, flat_usd: float,
 ) -> tuple[Floats, Floats, _Tables]:  # fmt: skip
     """All completion times in one pass, until no later one can pay.
 
-    worth (T,): utility of completing in a slot. reserve: bytes of bandwidth kept for the data of every remote worker
-    (then workers without a full load are left out);
+    worth (T,): utility of completing in a slot; least_usd: no completion costs less. reserve: bytes of bandwidth kept for
+    the data of every remote worker (then workers without a full load are left out);
     share (R,): of its chunks a worker at a site pays the move beforehand, and `shadow` USD on top of each (all 0 in the
     pass that gives the bound); what was paid beforehand is given back once the moves are known.
     flat_usd: what carrying the data costs, however it is carried (-1: what the moves cost). Then every slot that is used
@@ -174,31 +179,30 @@ def _search(
     exact minimum.
     """
     horizon, sites, _ = usd.shape
-    value = np.full((horizon + 1, units + 1), np.inf)
-    lower = np.full(units + 1, np.inf)
-    lower_next = np.full(units + 1, np.inf)
-    value[0, 0], lower[0] = 0.0, 0.0
-    choice, site = np.zeros((horizon, units + 1), np.int64), np.full((horizon, units + 1), -1)
-    worker_usd = np.zeros((horizon, sites))
-    most, with_server = np.zeros((horizon, sites), np.int64), np.zeros((horizon, sites), np.int64)
-    order, traffic_usd = np.zeros((horizon, sites), np.int64), np.zeros(horizon)
-    remote = np.zeros((horizon, units + 1), np.int64)
+    # Rows of slots that the search does not reach stay empty: most bids are decided by a few.
+    value = np.empty((horizon + 1, units + 1))
+    lower, lower_next = np.full(units + 1, np.inf), np.full(units + 1, np.inf)
+    value[0], value[0, 0], lower[0] = np.inf, 0.0, 0.0
+    choice, site = np.empty((horizon, units + 1), np.int64), np.empty((horizon, units + 1), np.int64)
+    worker_usd = np.empty((horizon, sites))
+    most, with_server = np.empty((horizon, sites), np.int64), np.empty((horizon, sites), np.int64)
+    order, traffic_usd = np.empty((horizon, sites), np.int64), np.empty(horizon)
+    remote = np.empty((horizon, units + 1), np.int64)
+    tables = (choice, site, worker_usd, most, with_server, order, traffic_usd, remote)
     real, bound = np.full(horizon, np.inf), np.full(horizon, np.inf)
     dull, by_data = np.zeros(units + 1, np.int64), np.argsort(-data, kind="mergesort")
     limit = min(units, widest) if per_worker > 0 else units
     whole = chunk_bytes * data.sum()
-    best, cheapest = (
-        max(0.0, least_cost(usd, free, room, worker, server, traffic, rate, need, widest, data.sum())),
-        np.inf,
-    )
+    best, cheapest = max(0.0, least_usd), np.inf
     for t in range(horizon):
         if worth[t] <= best:
             break
         terms = site_terms(usd[t], free[t], worker, server, widest)
         ahead = share * (rate / need * (chunk_bytes * byte_usd[t] + shadow))
         worker_usd[t], most[t], with_server[t] = terms[0] + ahead, terms[2], terms[3]
+        brought = max(0, room[t]) // chunk_bytes
         for r in range(sites):  # more workers than there can be data for never help
-            reach = data[r] + max(0, room[t]) // chunk_bytes
+            reach = data[r] + brought
             useful = reach * need // rate if reserve > 0 else workers_for(reach, rate, need)
             most[t, r], with_server[t, r] = min(most[t, r], useful), min(with_server[t, r], useful)
         order[t] = by_data[np.argsort(worker_usd[t][by_data], kind="mergesort")]
@@ -214,7 +218,7 @@ def _search(
             curve, where = cost_curve(
                 worker_usd[t], terms[1], most[t], with_server[t], order[t], traffic_usd[t], remote[t], limit
             )
-            site[t, : limit + 1] = where
+            site[t], site[t, : limit + 1] = -1, where
             full = np.full(units + 1, np.inf)
             full[: limit + 1] = curve
             minplus(value[t], full, value[t + 1], choice[t])
@@ -263,34 +267,17 @@ def _search(
                 real[t] = value[t + 1, units] + flat_usd
                 best = max(best, worth[t] - real[t])
                 continue
-            slots, servers, workers = _trace(
-                t,
-                units,
-                choice,
-                site,
-                worker_usd,
-                most,
-                with_server,
-                order,
-                traffic_usd,
-                remote,
-                rate,
-                need,
-                per_worker,
-            )
+            slots, servers, workers = _trace(t, units, tables, rate, need, per_worker)
             local, idle = np.zeros_like(workers), np.zeros_like(workers)
             extra = _realise(
                 slots, servers, workers, byte_usd, room, data, rate, need, chunk_bytes, traffic, local, idle
             )
-            paid = 0.0
-            for s in range(len(slots)):
-                each = rate / need * (chunk_bytes * byte_usd[slots[s]] + shadow)
-                paid += each * float((share * workers[s]).sum())
+            paid = _ahead(slots, workers, byte_usd, share, chunk_bytes, rate / need, shadow)
             real[t] = value[t + 1, units] - paid + extra
             if real[t] < cheapest:
                 cheapest = real[t]
                 best = max(best, worth[t] - real[t])
-    return real, bound, (choice, site, worker_usd, most, with_server, order, traffic_usd, remote)
+    return real, bound, tables
 
 
 def flat_menu(task: Task, market: Market, worth: Floats, flat_usd: float) -> Menu:
@@ -300,7 +287,7 @@ def flat_menu(task: Task, market: Market, worth: Floats, flat_usd: float) -> Men
     or asks for more never pays less. With fractional P / E, workers leave their server's site only in slots whose
     bandwidth suffices for any split.
     """
-    found = _pass(task, market, worth, 0, np.zeros(len(task.data)), 0.0, task.units, flat_usd)
+    found = _pass(_bid(task, market, worth), 0, np.zeros(len(task.data)), 0.0, task.units, flat_usd)
     real = found[0]
     offers: list[Schedule] = []
     payoff = 0.0
@@ -316,7 +303,8 @@ def menu(task: Task, market: Market, worth: Floats) -> Menu:
     worth (T,): utility of completing in each slot of the market, non-increasing. It only leaves out completion times
     that are worth less than they cost: what is offered for one does not depend on it.
     """
-    first = _pass(task, market, worth, 0, np.zeros(len(task.data)), 0.0, task.units)
+    bid = _bid(task, market, worth)
+    first = _pass(bid, 0, np.zeros(len(task.data)), 0.0, task.units)
     real, bound = first[0], first[1]
     # Further passes serve a completion time only where the first left a gap until there, and are guided by the earliest
     # completion alone, so that a price never depends on how far the reported worth made the search go.
@@ -324,32 +312,53 @@ def menu(task: Task, market: Market, worth: Floats) -> Menu:
     lost = np.isfinite(bound) & (real == np.inf)
     lost[1:] &= bound[1:] < bound[:-1] * (1 - EXACT)
     lost, gap = np.logical_or.accumulate(lost), np.logical_or.accumulate(gap | lost)
-    closer = _closer(task, market, worth, first, False) if gap.any() else []
-    rescue = _closer(task, market, worth, first, True) if lost.any() else []
+    tried, cost, best = [first], real.copy(), np.zeros(len(worth), np.int64)
+    for served, how in ((gap, False), (lost, True)):
+        for found in _closer(bid, first, how) if served.any() else ():
+            better = served & (found[0] < cost)
+            cost[better], best[better] = found[0][better], len(tried)
+            tried.append(found)
     offers: list[Schedule] = []
     cheapest, payoff = np.inf, 0.0
-    for t in range(len(worth)):
-        tried = [first] + (closer if gap[t] else []) + (rescue if lost[t] else [])
-        best = min(tried, key=lambda found: float(found[0][t]))
-        cost = float(best[0][t])
-        if cost < cheapest * (1 - EXACT) or (cheapest == np.inf and cost < np.inf):
-            cheapest = cost
-            if worth[t] > cost:
-                offers.append(_schedule(task, market, best, t, cost))
-                payoff = max(payoff, float(worth[t]) - cost)
-    top = float(np.max(worth - np.where(np.isfinite(bound), bound, np.inf), initial=0.0))
-    return Menu(offers=tuple(offers), bound_usd=bound, payoff=payoff, bound=max(top, 0.0))
+    for t in np.flatnonzero(cost < np.inf).tolist():
+        usd = float(cost[t])
+        if usd < cheapest * (1 - EXACT):
+            cheapest = usd
+            if worth[t] > usd:
+                offers.append(_schedule(task, market, tried[best[t]], t, usd))
+                payoff = max(payoff, float(worth[t]) - usd)
+    top = float(np.max(worth - bound, initial=0.0))
+    return Menu(offers=tuple(offers), bound_usd=bound, payoff=payoff, bound=top)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bid:
+    """What all passes for a bidder share; least_usd: no schedule costs less."""
+
+    task: Task
+    market: Market
+    worth: Floats
+    least_usd: float
 
 
 _Pass = tuple[Floats, Floats, _Tables, int]
 
 
-def _closer(task: Task, market: Market, worth: Floats, first: _Pass, lost: bool) -> list[_Pass]:
+def _bid(task: Task, market: Market, worth: Floats) -> _Bid:
+    least = least_cost(
+        market.usd, market.free, market.room, task.worker, task.server, task.traffic_bytes, task.rate, task.need,
+        task.most, int(task.data.sum()),
+    )  # fmt: skip
+    return _Bid(task, market, worth, least)
+
+
+def _closer(bid: _Bid, first: _Pass, lost: bool) -> list[_Pass]:
     """Passes in which workers pay ahead for moves where more is trained than lies there (share of the excess).
 
     lost: some completion time could not be made real; then moves also bear a shadow price, and bandwidth is kept. More
     workers than the data needs in total are tried as well, up to what every site needs by itself, and no moves at all.
     """
+    task, market = bid.task, bid.market
     start = int(np.argmax(np.isfinite(first[1])))
     whole = -(-task.rate // task.need)
     shadows, sizes = [(0, 0.0)], [task.units]
@@ -366,48 +375,44 @@ def _closer(task: Task, market: Market, worth: Floats, first: _Pass, lost: bool)
             share, at = np.where(task.data == 0, 1.0, 0.0), first
             for _ in range(ROUNDS if task.units <= SMALL else 1):
                 start = int(np.argmax(np.isfinite(at[1])))
-                _, _, workers = _trace(start, at[3], *at[2], task.rate, task.need, task.per_worker)
+                _, _, workers = _trace(start, at[3], at[2], task.rate, task.need, task.per_worker)
                 trained = (workers * task.rate // task.need).sum(axis=0)
                 excess = (trained - task.data) / np.maximum(trained, 1)
                 share = np.clip(share + np.where(trained > 0, excess, -0.5), 0.0, 1.0)
-                at = _pass(task, market, worth, reserve, share, shadow, units)
+                at = _pass(bid, reserve, share, shadow, units)
                 if not np.isfinite(at[1]).any():
                     break
                 found.append(at)
-    return [*found, _unmoved(task, market, worth)] if lost else found
+    return [*found, _unmoved(bid)] if lost else found
 
 
-def _unmoved(task: Task, market: Market, worth: Floats) -> _Pass:
+def _unmoved(bid: _Bid) -> _Pass:
     """A pass in which a chunk is too large to be moved, so that a site never has more workers than its own data needs."""
+    task = bid.task
     alone = -(-task.data // task.per_worker) if task.per_worker else task.data
-    heavy = replace(task, chunk_bytes=int(market.room.max()) + 1)
-    return _pass(heavy, market, worth, 0, np.zeros(len(task.data)), 0.0, int(alone.sum()))
+    heavy = replace(task, chunk_bytes=int(bid.market.room.max()) + 1)
+    return _pass(replace(bid, task=heavy), 0, np.zeros(len(task.data)), 0.0, int(alone.sum()))
 
 
-def _pass(
-    task: Task, market: Market, worth: Floats, reserve: int, share: Floats, shadow: float, units: int,
-    flat_usd: float = -1.0,
-) -> _Pass:  # fmt: skip
+def _pass(bid: _Bid, reserve: int, share: Floats, shadow: float, units: int, flat_usd: float = -1.0) -> _Pass:
+    task, market = bid.task, bid.market
     real, bound, tables = _search(
         market.usd, market.byte_usd, market.free, market.room, task.worker, task.server, task.data, task.rate, task.need,
-        task.chunk_bytes, task.traffic_bytes, task.per_worker, units, task.most, worth, reserve, share, shadow,
-        flat_usd,
+        task.chunk_bytes, task.traffic_bytes, task.per_worker, units, task.most, bid.worth, bid.least_usd, reserve,
+        share, shadow, flat_usd,
     )  # fmt: skip
     return real, bound, tables, units
 
 
 def _schedule(task: Task, market: Market, found: _Pass, last: int, usd: float) -> Schedule:
-    slots, servers, workers = _trace(last, found[3], *found[2], task.rate, task.need, task.per_worker)
-    local, idle = np.zeros_like(workers), np.zeros_like(workers)
-    _realise(
-        slots, servers, workers, market.byte_usd, market.room, task.data, task.rate, task.need,
-        task.chunk_bytes, task.traffic_bytes, local, idle,
+    slots, servers, workers, rows, begin = _plan(
+        last, found[3], found[2], market.byte_usd, market.room, task.data, task.rate, task.need, task.per_worker,
+        task.chunk_bytes, task.traffic_bytes,
     )  # fmt: skip
-    cap = workers * task.rate // task.need
     return Schedule(
         slots=tuple(slots.tolist()),
         servers=tuple(servers.tolist()),
         workers=workers,
-        flows=flows(cap, task.data, local, idle),
-        usd=float(usd),
+        flows=by_slot(rows, begin),
+        usd=usd,
     )

@@ -23,7 +23,7 @@ from numba import njit
 
 from tradewind.maths.auction_chunks import workers_for
 from tradewind.maths.auction_data import assign, flows
-from tradewind.maths.auction_oracle import minplus
+from tradewind.maths.auction_minplus import minplus
 from tradewind.maths.auction_slot import Floats, Ints, site_terms
 from tradewind.maths.auction_task import Market, Schedule, Task
 

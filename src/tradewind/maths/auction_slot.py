@@ -88,48 +88,99 @@ def cost_curve(
     """
     cost, site = np.full(limit + 1, np.inf), np.full(limit + 1, -1)
     cost[0] = 0.0
-    top = 0
-    while top < limit and remote[top + 1] >= 0:
-        top += 1
-    total, begin, price = _ranked(worker_usd, most, order, traffic_usd, limit)
+    bar = cost * (1 - SAME)
+    total, begin, cheaper = _ranked(worker_usd, most, order, traffic_usd, limit)
+    widest = _widest(remote, limit)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     for p in range(len(order)):
         if with_server[p] < 0:
             continue
         # Elsewhere: the ranking without p's own workers, which lie from `first` to `after`.
-        own, first, after = worker_usd[p], begin[rank[p]], begin[rank[p] + 1]
-        elsewhere, cheaper = begin[-1] - (after - first), begin[np.searchsorted(price, own)]
-        for n in range(1, min(top, with_server[p] + elsewhere) + 1):
-            least, highest = max(0, n - with_server[p]), min(n, elsewhere, remote[n])
-            if least > highest:
-                continue
-            k = min(max(cheaper, least), highest)
+        own, room, first, after = worker_usd[p], with_server[p], begin[rank[p]], begin[rank[p] + 1]
+        elsewhere, before = begin[-1] - (after - first), cheaper[rank[p]]
+        last = min(room + elsewhere, widest[min(room, len(widest) - 1)])
+        # Up to `alone` workers are all elsewhere, from `full` on the server's site is full; in between it depends.
+        alone = min(before, elsewhere, last, widest[0])
+        full = min(last, before + room)
+        _improve(server_usd[p], total, 0, 0.0, 0, alone, p, cost, site, bar)
+        for n in range(alone + 1, full + 1):
+            k = min(max(before, n - room), n, elsewhere, remote[n])
             away = total[k] if k <= first else total[k + after - first] - (total[after] - total[first])
             usd = server_usd[p] + (n - k) * own + away
-            if usd < cost[n] * (1 - SAME):
-                cost[n], site[n] = usd, p
+            if usd < bar[n]:
+                cost[n], site[n], bar[n] = usd, p, usd * (1 - SAME)
+        mine, turn = server_usd[p] + room * own, max(full, min(last, first + room))
+        _improve(mine, total, -room, 0.0, full, turn, p, cost, site, bar)
+        _improve(
+            mine, total, after - first - room, total[after] - total[first], turn, last, p, cost, site, bar
+        )
     return cost, site
+
+
+@njit(cache=True)
+def _improve(
+    plus: float, total: Floats, shift: int, minus: float, low: int, high: int, p: int, cost: Floats, site: Ints,
+    bar: Floats,
+) -> None:  # fmt: skip
+    """Server at p where plus + (total[n + shift] - minus) is less than bar[n], for low < n <= high.
+
+    Few sites improve anything, so that is looked for first, which compiles to vector instructions.
+    """
+    if high <= low:
+        return
+    found, begin = 0, np.uint64(low + 1)  # unsigned: an index that cannot be negative needs no test
+    there = np.uint64(low + 1 + shift)
+    for i in range(np.uint64(high - low)):
+        found += plus + (total[there + i] - minus) < bar[begin + i]
+    if found == 0:
+        return
+    for n in range(low + 1, high + 1):
+        usd = plus + (total[n + shift] - minus)
+        if usd < bar[n]:
+            cost[n], site[n], bar[n] = usd, p, usd * (1 - SAME)
+
+
+@njit(cache=True)
+def _widest(remote: Ints, limit: int) -> Ints:
+    """Most workers with up to 0, 1, 2, ... of them beside the server (the last entry: any number), as bandwidth allows."""
+    top, n = 0, 0
+    while top < limit and remote[top + 1] >= 0:
+        top += 1
+    found = np.empty(top + 1, np.int64)
+    for room in range(top + 1):
+        while n < top and n + 1 - remote[n + 1] <= room:
+            n += 1
+        found[room] = n
+    return found
 
 
 @njit(cache=True)
 def _ranked(
     worker_usd: Floats, most: Ints, order: Ints, traffic_usd: float, limit: int
-) -> tuple[Floats, Ints, Floats]:
+) -> tuple[Floats, Ints, Ints]:
     """Workers away from their server by rising price: what the first k cost in all, where each site's begin in the
-    ranking (R + 1,), and its price (R,), both by rank. No more of a site, and of all, than `limit` can make use of."""
+    ranking (R + 1,), and how many cost less there than one beside a server at the site (R,), both by rank.
+    No more of a site, and of all, than `limit` can make use of."""
     sites, widest = len(order), 0
     for r in range(sites):
         widest = max(widest, min(most[r], limit))
-    total, begin, price = np.zeros(limit + widest + 1), np.zeros(sites + 1, np.int64), np.empty(sites)
-    count = 0
+    total, begin, cheaper = (
+        np.zeros(limit + widest + 1),
+        np.zeros(sites + 1, np.int64),
+        np.zeros(sites, np.int64),
+    )
+    count, less = 0, 0
     for i in range(sites):
-        price[i] = worker_usd[order[i]] + traffic_usd
+        own = worker_usd[order[i]]
+        while worker_usd[order[less]] + traffic_usd < own:
+            less += 1
+        cheaper[i] = begin[less]
         for _ in range(min(most[order[i]], limit, limit + widest - count)):
-            total[count + 1] = total[count] + price[i]
+            total[count + 1] = total[count] + (own + traffic_usd)
             count += 1
         begin[i + 1] = count
-    return total, begin, price
+    return total, begin, cheaper
 
 
 @njit(cache=True)
