@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.builders import SLOT, decision, job, link, node, plan, run_at, scenario, setup
@@ -191,6 +191,7 @@ def data() -> list[Planted]:
     lawful = decision(plan(0, step((0, 0, 20), (2, 1, 10))))
     work = Dataset(chunks=((0, 4), (1, 1)), chunk_bytes=10, epochs=3, chunk_epochs_per_worker_slot_milli=6000)
     chunks = scenario([job(0, work=work, workers_max=4), job(1, arrive_us=50)])
+    senseless = scenario([job(0, work=replace(work, chunks=((0, 4), (1, 0))), workers_max=4), job(1)])
     tight = scenario([job(0, work=work, workers_max=4)], where=setup(transfer_bytes_per_slot=19))
 
     def moved(*flows: tuple[int, int, int], at: int = 0, until: int = SLOT, n: int = 1) -> Decision:
@@ -219,6 +220,7 @@ def data() -> list[Planted]:
                 note="chunks"),
         Planted(rule="data.workers", given=chunks, node="a", amount=3, at=50, note="half a slot",
                 bad=moved((0, 0, 20), at=50), good=moved((0, 0, 10), at=50)),
+        Planted(rule="data.folly", given=senseless, bad=moved((0, 0, 20)), good=decision(plan(1, run_at(0)))),
         Planted(rule="capacity.transfer", given=tight, amount=1, note="data",
                 bad=decision(plan(0, Step(0, SLOT, (1,), (1,), flows=(Flow(0, 1, 20),)))),
                 good=decision(plan(0, Step(0, SLOT, (1,), (1,), flows=(Flow(0, 1, 10), Flow(1, 1, 10)))))),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +25,8 @@ from tests.builders import (
 )
 from tradewind.audit import compare
 from tradewind.control.accounts import settle
-from tradewind.model.decision import Decision, Flow, Offer, Plan, Posted, Quote, Step, Verdict
-from tradewind.model.errors import Refused
+from tradewind.model.decision import Charge, Decision, Flow, Offer, Plan, Posted, Quote, Step, Verdict
+from tradewind.model.errors import PolicyError, Refused
 from tradewind.model.job import Customer, Dataset, Fixed, Job, Stream
 from tradewind.model.result import Run, Violation
 from tradewind.model.scenario import Scenario
@@ -451,3 +451,47 @@ def test_where_sales_bind_a_plan_that_was_bought_changes_only_after_a_failure() 
     assert told(elsewhere) == ["market.binding"]
     assert told({100: decision(plan(0))}) == ["market.binding"]
     assert told({150: decision(plan(0, run_at(150, (1,))))}, [Change(150, "node_down", 0, 0, 0)]) == []
+
+
+# ---------------------------------------------------------------------- charges when the run is over
+
+
+WORTH = Utility(of="delay_slots", shape="linear", args=(9.0, -1.0))
+
+
+def charged(*charges: Charge, bids: bool = True, quotes: Mapping[int, Quote] | None = None) -> list[str]:
+    """Two jobs of which the first is complete after three slots, at 7 USD; what the audit says of the charges."""
+    worth = WORTH if bids else None
+    given = scenario(
+        [job(0, utility=worth), job(1, work=Fixed(runtime_us=99_999), utility=worth)],
+        customers=[Customer(budget_usd=9.0)] * 2,
+    )
+    plans = () if quotes else (plan(0, run_at(0)), plan(1, run_at(0)))
+    policy = Scripted({0: decision(*plans)}, quotes or {})
+    policy.charges = lambda view: charges  # type: ignore[attr-defined]
+    try:
+        simulate(given, replace(spec_of(policy, pricer=quotes is not None), charges=True))
+    except Refused as refused:
+        return [v.rule for v in refused.violations]
+    return []
+
+
+def test_charges_are_for_what_is_complete_once_and_no_more_than_the_bid_says() -> None:
+    assert charged() == charged(Charge(0, 0.0)) == charged(Charge(0, 7.0)) == []
+    assert charged(Charge(0, 7.01)) == ["market.charge"]
+    assert charged(Charge(0, -0.01)) == charged(Charge(0, float("nan"))) == ["market.charge"]
+    assert charged(Charge(0, 1.0), Charge(0, 1.0)) == ["market.charge"]
+    assert charged(Charge(1, 1.0)) == ["market.charge"]  # still running
+    assert charged(Charge(2, 1.0)) == charged(Charge("j0", 1.0)) == ["market.charge"]  # type: ignore[arg-type]
+    assert charged(Charge(0, 1.0), bids=False) == ["market.charge"]
+
+
+def test_who_took_an_offer_is_not_charged_again() -> None:
+    sold = {0: Quote(0, (offer(finish=250),)), 1: Quote(1, refused="capacity")}
+    assert charged(quotes=sold) == []
+    assert charged(Charge(0, 1.0), quotes=sold) == ["market.charge"]
+
+
+def test_a_policy_that_fails_to_charge_is_named() -> None:
+    with pytest.raises(PolicyError, match="scripted failed at"):
+        charged(None)  # type: ignore[arg-type]

@@ -105,3 +105,10 @@ def workers_keep_up_with_the_chunks(case: Case) -> Violation | None:
                     at_us=step.from_us, amount=over / 1000,
                 )  # fmt: skip
     return None
+
+
+def bid_makes_sense(case: Case) -> Violation | None:
+    """Nobody is served whose bid can come to nothing; asked only of such bids."""
+    if not case.plan.steps:
+        return None
+    return case.broken("data.folly", f"a plan for a bid that {case.record.job.folly}")
