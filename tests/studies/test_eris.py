@@ -24,6 +24,7 @@ from tradewind.studies.eris_scale import FEW, judge_gamma, judge_jobs, judge_pro
 from tradewind.studies.eris_slot import judge_slot, judged, state
 from tradewind.studies.eris_tables import judge_counts, judge_printed
 from tradewind.studies.eris_testbed import judge_loss, judge_rejected, judge_use, judge_welfare
+from tradewind.studies.eris_truth import TRUTHFUL, judge_lies, lie_rows
 from tradewind.studies.study import Effort, Row
 
 RIVALS = (*FIXED, *ELASTIC)
@@ -191,3 +192,28 @@ def test_a_slot_of_the_printed_algorithm_is_judged_by_the_exact_optimum() -> Non
     found = [result for seed in range(30) if (result := judged(*state(seed))) is not None]
     assert {"equal", "dearer"} <= {kind for kind, _ in found}
     assert all(excess > -1e-6 for kind, excess in found if kind in ("equal", "dearer"))
+
+
+def test_the_truth_is_judged_by_the_lies_that_pay() -> None:
+    def row(who: str, paid: int) -> Row:
+        gain = 2.5 * paid
+        return {
+            "mechanism": who, "lie": "data, more", "lies": 10, "mattered": 9, "paid": paid, "share": paid / 10,
+            "largest gain": gain, "least payoff": 1.0,
+        }  # fmt: skip
+
+    ours = [row("eris", 0), row(TRUTHFUL, 0)]
+    assert judge_lies([row(PAPER, 0), *ours]).word == "reproduced"
+    found = judge_lies([row(PAPER, 0), row(PAPER, 2), *ours])
+    assert found.word == "partly reproduced"
+    assert "data, more 2 of 10, up to 5.00 USD" in found.reason
+    assert "Of 20 lies" in found.reason
+    assert judge_lies([row(PAPER, 1), *ours]).word == "not reproduced"
+
+
+def test_lies_told_to_our_markets_do_not_pay_and_one_told_to_the_printed_algorithm_does() -> None:
+    rows = lie_rows(Effort(quick=True, seeds=1))
+    assert {r["mechanism"] for r in rows} == {PAPER, "eris", TRUTHFUL}
+    assert all(r["paid"] == 0 for r in rows if r["mechanism"] != PAPER)
+    assert any(r["paid"] for r in rows if r["mechanism"] == PAPER)
+    assert all(float(r["least payoff"]) >= 0 for r in rows)

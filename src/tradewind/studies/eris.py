@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tradewind.studies import eris_scale, eris_slot, eris_tables, eris_testbed
+from tradewind.studies import eris_scale, eris_slot, eris_tables, eris_testbed, eris_truth
 from tradewind.studies.eris_runs import LEADS
 from tradewind.studies.study import Chart, PaperFigure, Study
 
@@ -118,6 +118,14 @@ STUDY = Study(
             rows=eris_slot.slot_rows,
             judge=eris_slot.judge_slot,
             chart=_chart("outcome", "share", "", kind="bar", y_label="share of random states"),
+        ),
+        PaperFigure(
+            name="table-lies",
+            title="Lies that pay",
+            claim="Theorem 3: nobody gains by a lie about worth, arrival, data or epochs.",
+            rows=eris_truth.lie_rows,
+            judge=eris_truth.judge_lies,
+            chart=Chart(x="lie", y="share", series="mechanism", kind="bar", y_label="share of lies that pay"),
         ),
     ),
     remarks=(

@@ -57,7 +57,8 @@ def played(scenario: Scenario, name: str, params: Mapping[str, Any] | None = Non
 
 def paid_usd(run: Run) -> float:
     """Payments of a market; of a scheduler without offers, the posted prices of the steps that came true."""
-    if policies.find(run.policy).pricer:
+    spec = policies.find(run.policy)
+    if spec.pricer or spec.charges:
         return run.metrics["payments_usd"]
     return fsum(floats(run, "steps", "usd")[effective(run, end_us(run)).step].tolist())
 
