@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import linprog
 
 from tests.maths.broker_cases import tiny
-from tradewind.maths.broker_fractional import fractional_step, regulariser
+from tradewind.maths.broker_fractional import fractional_step
+from tradewind.maths.broker_pairs import regulariser
 from tradewind.maths.broker_prices import chord_slopes
 from tradewind.maths.broker_rounding import (
     dependent,
@@ -82,6 +83,42 @@ def test_the_gap_is_small_and_the_parts_add_up(family: str) -> None:
     assert np.allclose(step.server.sum(axis=1), 1.0)
     by_hand = objective(case, v0, step.workers, step.server, step.parts, 0.01)
     assert step.parts.sum() == pytest.approx(by_hand, rel=1e-9)
+
+
+@pytest.mark.parametrize("known", [0.0, 0.15, 0.6])
+def test_dear_deployment_spreads_a_job_widely_and_is_solved_all_the_same(known: float) -> None:
+    case = drawn_slot(DrawSettings(family="deploy", sites=30), 5, 40)
+    rng = np.random.default_rng(4)
+    v0 = rng.random(case.data.shape) * (rng.random(case.data.shape) < known)
+    step = fractional_step(case, v0, eps=0.01, accuracy=1e-9)
+    assert step.gap.sum() <= 1e-8 * step.parts.sum()
+    if known == 0.0:
+        assert np.median((step.workers > 1e-6).sum(axis=1)) > 8
+    assert np.allclose(step.workers.sum(axis=1), case.needed)
+    by_hand = objective(case, v0, step.workers, step.server, step.parts, 0.01)
+    assert step.parts.sum() == pytest.approx(by_hand, rel=1e-9)
+
+
+def test_servers_stand_elsewhere_where_workers_and_servers_may_not_share_a_site() -> None:
+    case = tiny("deploy", 1)
+    server_ok = np.zeros_like(case.server_ok)
+    server_ok[:, 0] = True
+    apart = replace(case, server_ok=server_ok, worker_ok=~server_ok)
+    step = fractional_step(apart, np.zeros(case.data.shape))
+    assert np.allclose(step.server[:, 0], 1.0)
+    assert (step.workers[:, 0] == 0.0).all()
+    assert (step.parts[:, 3] > 0.0).all()
+    assert step.gap.sum() <= 1e-6 * step.parts.sum()
+    assert step.parts.sum() > fractional_step(case, np.zeros(case.data.shape)).parts.sum()
+
+
+def test_a_server_that_is_much_cheaper_elsewhere_is_used_there() -> None:
+    """So pairs of two sites are found although pairs of one site are solved first."""
+    case = tiny("deploy", 1)
+    heavy = replace(case, server=200.0 * case.server, talk_usd=1e-3 * case.talk_usd)
+    step = fractional_step(heavy, np.zeros(case.data.shape))
+    assert (step.parts[:, 3] > 0.0).any()
+    assert step.gap.sum() <= 1e-6 * step.parts.sum()
 
 
 def test_presence_pulls_a_job_towards_where_it_was() -> None:
