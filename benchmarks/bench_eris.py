@@ -34,6 +34,13 @@ TARGETS = {
     "crowded": (5, 0.80, 0.93),
 }
 """Size -> seeds (from 1), targets of eris and eris-preemptive."""
+TRUTHFUL = {"payments": "critical"}
+PLAYED: tuple[tuple[str, dict[str, str]], ...] = (
+    ("eris", {}),
+    ("eris-preemptive", {}),
+    ("eris-preemptive", TRUTHFUL),
+    ("fcfs", {}),
+)
 BIDS = (
     ("50 sites, 150 chunks", (50, 150, 4, 3.0), 5.0, 7),
     ("50 sites, 150 chunks, patient", (50, 150, 4, 50.0), 5.0, 7),
@@ -141,20 +148,23 @@ def _welfare_rows(size: str, seeds: int, targets: Sequence[float | None]) -> lis
     scenarios = [generate("eris", {"size": size}, seed) for seed in range(1, seeds + 1)]
     bounds = [_seconds(partial(pooled_bound, scenario)) for scenario in scenarios]
     found = []
-    for name, target in zip(("eris", "eris-preemptive", "fcfs"), targets, strict=True):
-        shares = _shares(name, scenarios, [limit.bound for _, limit in bounds])
-        row = _row(f"{size}: {name} / bound", float(np.mean(shares)), "", target, "higher")
+    for (name, params), target in zip(PLAYED, targets, strict=True):
+        shares = _shares(name, params, scenarios, [limit.bound for _, limit in bounds])
+        told = "".join(f", {key}={value}" for key, value in params.items())
+        row = _row(f"{size}: {name}{told} / bound", float(np.mean(shares)), "", target, "higher")
         found.append({**row, "spread": float(np.std(shares))})
     return [*found, _row(f"{size}: bound", max(spent for spent, _ in bounds), "s", 300.0)]
 
 
-def _shares(name: str, scenarios: Sequence[Scenario], limits: Sequence[float]) -> list[float]:
-    return [simulate(s, find(name)).value / b for s, b in zip(scenarios, limits, strict=True)]
+def _shares(
+    name: str, params: dict[str, str], scenarios: Sequence[Scenario], limits: Sequence[float]
+) -> list[float]:
+    return [simulate(s, find(name), params).value / b for s, b in zip(scenarios, limits, strict=True)]
 
 
 def rows() -> list[Row]:
     """All figures against their targets."""
     found = _bid_rows()
     for size, (seeds, ours, preemptive) in TARGETS.items():
-        found += _welfare_rows(size, seeds, (ours, preemptive, None))
+        found += _welfare_rows(size, seeds, (ours, preemptive, None, None))
     return found + _market_rows()

@@ -9,7 +9,7 @@ from tradewind.studies.eris_gap import shares
 
 def test_each_thing_that_makes_the_bound_tight_does_and_none_makes_it_false() -> None:
     found = shares("testbed", 501, 6)
-    assert found.shape == (6, 3, 3)
+    assert found.shape == (6, 4, 3)
     assert found.max() <= 1.0
     assert (np.diff(found, axis=2) <= 1e-9).all()
     assert found[:, 0, 0].mean() > found[:, 0, 1].mean() + 0.01

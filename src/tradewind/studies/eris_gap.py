@@ -1,7 +1,8 @@
 """Whose gap it is: shares of Eris's bound, with and without what makes it tight, on any seeds.
 
-`python -m tradewind.studies.eris_gap SIZE FIRST COUNT` prints, for `eris-preemptive`, `eris-preemptive` without futures and
-`eris`, the mean share of the bound (with its standard error), of the same LP without cuts, and of the LP in which a job
+`python -m tradewind.studies.eris_gap SIZE FIRST COUNT` prints, for `eris-preemptive`, the same without futures and with
+payments, and `eris`, the mean share of the bound (with its standard error), of the same LP without cuts, and of the LP in
+which a job
 may also use more bandwidth in a slot than there is, as long as it does so in small parts of a schedule.
 """
 
@@ -24,6 +25,7 @@ from tradewind.studies.simulate import simulate
 PLAYED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("eris-preemptive", {}),
     ("eris-preemptive", {"samples": 0}),
+    ("eris-preemptive", {"payments": "critical"}),
     ("eris", {}),
 )
 PLAIN = Effort(rounds=WHOLE.rounds)
