@@ -2,8 +2,7 @@
 
 `python -m tradewind.studies.eris_gap SIZE FIRST COUNT` prints, for `eris-preemptive`, the same without futures and with
 payments, and `eris`, the mean share of the bound (with its standard error), of the same LP without cuts, and of the LP in
-which a job
-may also use more bandwidth in a slot than there is, as long as it does so in small parts of a schedule.
+which a job may also use more bandwidth in a slot than there is, as long as it does so in small parts of a schedule.
 """
 
 from __future__ import annotations
