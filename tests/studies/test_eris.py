@@ -206,7 +206,7 @@ def test_the_truth_is_judged_by_the_lies_that_pay() -> None:
     assert judge_lies([row(PAPER, 0), *ours]).word == "reproduced"
     found = judge_lies([row(PAPER, 0), row(PAPER, 2), *ours])
     assert found.word == "partly reproduced"
-    assert "data, more 2 of 10, up to 5.00 USD" in found.reason
+    assert "data, more 2 of 10, up to 5 USD" in found.reason
     assert "Of 20 lies" in found.reason
     assert judge_lies([row(PAPER, 1), *ours]).word == "not reproduced"
 
