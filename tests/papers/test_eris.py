@@ -9,7 +9,7 @@ from tradewind.control.intervals import taken_offers
 from tradewind.maths.auction_bound import Effort
 from tradewind.optimum.eris import FEW, bound, exact, pooled_bound
 from tradewind.policies import find
-from tradewind.studies.eris_lies import KINDS, NARROW, market, payoffs, tell, tiny
+from tradewind.studies.eris_lies import KINDS, NARROW, SOLD, market, payoffs, tell, tiny
 from tradewind.studies.simulate import simulate
 
 FLOOR = {"floor": "0,6,0,10"}
@@ -26,7 +26,7 @@ def test_a_lie_never_pays_and_an_honest_buyer_never_loses(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lie_does_not_pay_where_a_slot_cannot_carry_all_data_of_a_job(kind: str) -> None:
-    told = [tell(seed, kind, **NARROW) for seed in range(40)]
+    told = [tell(seed, kind, SOLD, **NARROW) for seed in range(40)]
     assert max(each.gain for each in told) <= 1e-6
     assert min(each.least_payoff for each in told) >= 0.0
     assert min(each.gain for each in told) < -1.0
