@@ -11,6 +11,7 @@ import pytest
 
 from tests.contract import contracts
 from tradewind.app import api, run_file
+from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.job import Customer
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -18,6 +19,7 @@ from tradewind.model.spec import Param
 from tradewind.policies import find
 from tradewind.policies.eris_critical import STEP
 from tradewind.studies.eris_lies import CHARGED, NARROW, SCARCE, ints, market, payoffs, tell, tiny
+from tradewind.studies.menu import Invoice
 
 SPEC = replace(find("eris-preemptive"), params={"payments": Param(default="critical", doc="")})
 PLACES: tuple[dict[str, float], ...] = ({}, NARROW, SCARCE)
@@ -147,3 +149,26 @@ def test_charges_are_in_the_run_file_and_a_charge_that_was_touched_is_found(tmp_
     half = [x / 2 for x in paid_in(run, "charges").values()]
     lowered = replace(run, tables={**run.tables, "charges": {**charges, "usd": half}})
     assert {v.rule for v in api.check(scenario, lowered)} == {"books.metric"}
+
+
+def test_who_was_charged_can_read_why() -> None:
+    scenario = tiny(2, **SCARCE)
+    run = CHARGED.run(scenario)
+    paid = paid_in(run)
+    invoices = {
+        index: found
+        for index in paid
+        if isinstance(found := api.explain(scenario, run, scenario.jobs[index].id), Invoice)
+    }
+    assert invoices.keys() == paid.keys()
+    for index, invoice in invoices.items():
+        assert invoice.charged_usd == paid[index] <= invoice.worth_usd
+        assert invoice.delay_slots == delay_of(scenario, run, index)
+        assert ("below" in invoice.why) == (paid[index] > 0)
+        assert f"charged {paid[index]:.2f} USD: complete in slot" in invoice.lines[1]
+    assert max(paid.values()) > 0
+    unserved = next(job.id for job in scenario.jobs if job.index not in paid)
+    with pytest.raises(InputError, match="was not charged: it is not complete"):
+        api.explain(scenario, run, unserved)
+    with pytest.raises(LookupFailed, match="No job is called"):
+        api.explain(scenario, run, "nobody")

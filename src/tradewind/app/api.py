@@ -30,7 +30,7 @@ from tradewind.model.scenario import Scenario
 from tradewind.studies.simulate import simulate
 
 if TYPE_CHECKING:
-    from tradewind.studies.menu import OfferedMenu
+    from tradewind.studies.menu import Invoice, OfferedMenu
     from tradewind.studies.mlbroker_explain import Explanation
 
 __all__ = [
@@ -80,15 +80,17 @@ def with_bills(scenario: Scenario, result: Run) -> Run:
     return replace(result, tables={**result.tables, "bills": bills})
 
 
-def explain(scenario: Scenario, result: Run, job: str, slot: int = -1) -> Explanation | OfferedMenu:
-    """Why a stream job was placed as it was in a slot; in a market, the menu that a job was offered (no slot)."""
-    from tradewind.studies.menu import menu_of
+def explain(scenario: Scenario, result: Run, job: str, slot: int = -1) -> Explanation | OfferedMenu | Invoice:
+    """Why a stream job was placed as it was in a slot; in a market, what a job was offered or charged (no slot)."""
+    from tradewind.studies.menu import invoice_of, menu_of
     from tradewind.studies.mlbroker_explain import explain as why
 
     if result.tables["answers"]["job"]:
         found = instants(scenario, result.tables)
         quotes = [(i.at_us, quote, taken) for i in found for quote, taken in i.quotes]
         return menu_of(scenario, result, job, quotes)
+    if charges := read_charges(result.tables):
+        return invoice_of(scenario, result, job, charges)
     if not all(isinstance(each.work, Stream) for each in scenario.jobs):
         raise InputError(
             "only runs of stream jobs and of markets can be explained so far; `tradewind ranks` shows rings"

@@ -263,7 +263,7 @@ def explain(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Says why a job was placed as it was in a slot (sites, next best, tiers), or in a market what it was offered."""
+    """Says why a job is where it is in a slot (sites, next best, tiers), or in a market what it was offered or charged."""
     from tradewind.app import api, show
 
     data, result = run_with_scenario(run_file, scenario, seed)

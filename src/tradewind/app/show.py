@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tradewind.app.api import Comparison
     from tradewind.app.reproduce_page import Result
     from tradewind.studies.gadget_ranks import RankList
-    from tradewind.studies.menu import OfferedMenu
+    from tradewind.studies.menu import Invoice, OfferedMenu
     from tradewind.studies.mlbroker_explain import Explanation
     from tradewind.workloads import Workload
 
@@ -287,8 +287,8 @@ def reproduction(results: Sequence[Result], out: Path, *, as_json: bool) -> None
     print(f"page: {out / 'index.html'}")
 
 
-def explanation(found: Explanation | OfferedMenu, *, as_json: bool) -> None:
-    """Why a job is where it is, or what it was offered."""
+def explanation(found: Explanation | OfferedMenu | Invoice, *, as_json: bool) -> None:
+    """Why a job is where it is, what it was offered, or what it was charged."""
     if not as_json:
         print("\n".join(found.lines))
         return

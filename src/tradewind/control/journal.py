@@ -308,7 +308,7 @@ def _read_quotes(tables: Mapping[str, Table], plans: list[Plan]) -> dict[int, li
 def read_charges(tables: Mapping[str, Table]) -> list[Charge]:
     """What was paid when the run was over; files from before there was such a thing say nothing."""
     return (
-        [Charge(job, usd) for job, usd in _column(tables, "charges", "job", "usd")]
+        [Charge(*row) for row in _column(tables, "charges", "job", "usd", "why")]
         if "charges" in tables
         else []
     )

@@ -102,10 +102,11 @@ class Quote(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """What a job pays in the end, where nothing was agreed when it came."""
+    """What a job pays in the end, where nothing was agreed when it came; why: one line for people."""
 
     job: int
     usd: float
+    why: str = ""
 
 
 class Verdict(NamedTuple):

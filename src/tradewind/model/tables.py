@@ -105,6 +105,7 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
     "charges": {
         "job": ("int", "who was charged when the run was over"),
         "usd": ("float", "how much"),
+        "why": ("str", "one line for people"),
     },
     "costs": {
         "slot": ("int", "the slot billed"),

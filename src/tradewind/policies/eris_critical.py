@@ -61,6 +61,10 @@ class Bid(NamedTuple):
         """Logarithm of worth per share in steps, rounded down."""
         return math.floor(self.density / STEP)
 
+    def worth_in(self, slot: int) -> float:
+        """USD of completing in a slot; -1: never."""
+        return self.worth[slot - (self.last + 1 - len(self.worth))] if slot >= 0 else 0.0
+
     def scale_at(self, level: int) -> float:
         """The smallest scale of the bid, 1 as it is, at which it has a level."""
         return math.exp(level * STEP - self.density)
@@ -199,13 +203,14 @@ class Critical(Edge):
                         for other, each in known.items()
                     ]
                 )
-                owed = self._owed(crowd, row, bid, order, left)
-                worth = bid.worth[self._finished[index] - (bid.last + 1 - len(bid.worth))]
-                found.append(Charge(index, min(owed, worth)))
+                owed, why = self._owed(crowd, row, bid, order, left)
+                found.append(Charge(index, min(owed, bid.worth_in(self._finished[index])), why))
         return tuple(found)
 
-    def _owed(self, crowd: Crowd, row: int, bid: Bid, order: np.ndarray, left: np.ndarray) -> float:
-        """Worth minus the area under it over all smaller scales of the bid (Myerson 1981), in USD."""
+    def _owed(
+        self, crowd: Crowd, row: int, bid: Bid, order: np.ndarray, left: np.ndarray
+    ) -> tuple[float, str]:
+        """Worth minus the area under it over all smaller scales of the bid (Myerson 1981), in USD, and in words."""
         rivals = [
             int(crowd.level[j]) - int(j > row)
             for j in order.tolist()
@@ -213,13 +218,15 @@ class Critical(Edge):
         ]
         levels = sorted({bid.level, *(level for level in rivals if level < bid.level)}, reverse=True)
         done = delays(crowd, row, order, left, np.array(levels), self.books.capacity, self.books.band)
-        worth = [bid.worth[t - (bid.last + 1 - len(bid.worth))] if t >= 0 else 0.0 for t in done.tolist()]
-        owed, upper = worth[0], 1.0
-        for number, each in enumerate(worth):
+        owed, upper, said = bid.worth_in(int(done[0])), 1.0, []
+        for number, slot in enumerate(done.tolist()):
+            if number and slot != done[number - 1]:
+                said.append(f"below {upper:.3g} of it " + (f"in slot {slot}" if slot >= 0 else "never"))
             lower = bid.scale_at(levels[number + 1] + 1) if number + 1 < len(levels) else 0.0
-            owed -= each * (upper - lower)
+            owed -= bid.worth_in(slot) * (upper - lower)
             upper = lower
-        return max(0.0, owed)
+        told = f"complete in slot {done[0]} with this bid, " + (", ".join(said) or "and with any smaller one")
+        return max(0.0, owed), told
 
     def _hear(self, view: View) -> None:
         for event in view.events:

@@ -1,10 +1,11 @@
-"""What a bidder was offered, and what it took: its menu, read back from a run."""
+"""What a bidder was offered, and what it took: its menu, read back from a run; or what it was charged in the end."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tradewind.model.decision import Offer, Posted, Quote
+from tradewind.model.decision import Charge, Offer, Posted, Quote
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -59,11 +60,55 @@ class OfferedMenu(NamedTuple):
         return {**self._asdict(), "offers": [line._asdict() for line in self.offers], "posted": posted}
 
 
-def menu_of(scenario: Scenario, run: Run, job_id: str, quotes: list[tuple[int, Quote, int]]) -> OfferedMenu:
-    """The menu of a job; quotes: (time, quote, number of the offer taken) of the run."""
+class Invoice(NamedTuple):
+    """What a job was charged when the run was over, beside what its bid says that completing then is worth; in USD."""
+
+    job: str
+    finish_us: int
+    delay_slots: int
+    worth_usd: float
+    charged_usd: float
+    why: str
+
+    @property
+    def lines(self) -> list[str]:
+        """For people."""
+        return [
+            f"{self.job}: complete at {self.finish_us / 1e6:g} s, {self.delay_slots} slots after it came; its bid says that "
+            f"this is worth {self.worth_usd:.2f} USD",
+            f"charged {self.charged_usd:.2f} USD: {self.why}",
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return self._asdict()
+
+
+def invoice_of(scenario: Scenario, run: Run, job_id: str, charges: Sequence[Charge]) -> Invoice:
+    """The invoice of a job; charges: all of the run."""
+    index = _index(scenario, job_id)
+    for charge in charges:
+        job = scenario.jobs[index]
+        if charge.job == index and job.utility is not None:
+            outcomes = run.tables["outcomes"]
+            finish = int(dict(zip(outcomes["job"], outcomes["finish_us"], strict=True))[index])
+            delay = (finish - 1) // scenario.setup.slot_us - job.arrive_us // scenario.setup.slot_us
+            return Invoice(job_id, finish, delay, job.utility.value(delay), charge.usd, charge.why)
+    raise InputError(
+        f"job {job_id!r} was not charged: it is not complete, and {run.policy} charges for nothing else"
+    )
+
+
+def _index(scenario: Scenario, job_id: str) -> int:
     index = next((job.index for job in scenario.jobs if job.id == job_id), None)
     if index is None:
         raise LookupFailed("job", job_id, [job.id for job in scenario.jobs])
+    return index
+
+
+def menu_of(scenario: Scenario, run: Run, job_id: str, quotes: list[tuple[int, Quote, int]]) -> OfferedMenu:
+    """The menu of a job; quotes: (time, quote, number of the offer taken) of the run."""
+    index = _index(scenario, job_id)
     for at_us, quote, taken in quotes:
         if quote.job == index:
             offers = tuple(_line(scenario, index, offer, n == taken) for n, offer in enumerate(quote.offers))
