@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import pytest
 
 from tests.contract import contracts
 from tradewind.app import api, run_file
+from tradewind.control.intervals import floats, ints
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.job import Customer
 from tradewind.model.result import Run
@@ -18,7 +18,7 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param
 from tradewind.policies import find
 from tradewind.policies.eris_critical import STEP
-from tradewind.studies.eris_lies import CHARGED, NARROW, SCARCE, ints, market, payoffs, tell, tiny
+from tradewind.studies.eris_lies import CHARGED, NARROW, SCARCE, market, payoffs, tell, tiny
 from tradewind.studies.menu import Invoice
 
 SPEC = replace(find("eris-preemptive"), params={"payments": Param(default="critical", doc="")})
@@ -38,12 +38,12 @@ def scaled(scenario: Scenario, number: int, scale: float) -> Scenario:
 
 def paid_in(run: Run, table: str = "payments") -> dict[int, float]:
     """Job -> USD."""
-    return dict(zip(ints(run.tables[table]["job"]), cast(list[float], run.tables[table]["usd"]), strict=True))
+    return dict(zip(ints(run, table, "job").tolist(), floats(run, table, "usd").tolist(), strict=True))
 
 
 def delay_of(scenario: Scenario, run: Run, number: int) -> int:
     """Slots from arrival to completion; -1: not complete."""
-    finish = ints(run.tables["outcomes"]["finish_us"])[number]
+    finish = int(ints(run, "outcomes", "finish_us")[number])
     slot = scenario.setup.slot_us
     return -1 if finish < 0 else (finish - 1) // slot - scenario.jobs[number].arrive_us // slot
 

@@ -9,13 +9,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tradewind import policies, workloads
+from tradewind.control.intervals import floats, ints
 from tradewind.model.job import Customer, Dataset, Job
-from tradewind.model.result import Column, Run
+from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change
@@ -70,20 +71,15 @@ def tiny(seed: int, **changes: object) -> Scenario:
 def payoffs(scenario: Scenario, run: Run) -> dict[str, float]:
     """True worth of completing minus payment, of every job that paid (be it nothing)."""
     slot, found = scenario.setup.slot_us, {}
-    outcomes, paid = run.tables["outcomes"], run.tables["payments"]
-    finish = dict(zip(ints(outcomes["job"]), ints(outcomes["finish_us"]), strict=True))
-    for index, usd in zip(ints(paid["job"]), cast(list[float], paid["usd"]), strict=True):
+    finish = dict(zip(*(ints(run, "outcomes", name).tolist() for name in ("job", "finish_us")), strict=True))
+    paid = zip(ints(run, "payments", "job").tolist(), floats(run, "payments", "usd").tolist(), strict=True)
+    for index, usd in paid:
         job, customer = scenario.jobs[index], scenario.customers[index]
         worth = customer.valuation or job.utility
         assert worth is not None
         delay = (finish[index] - 1) // slot - job.arrive_us // slot
         found[job.id] = (worth.value(delay) if finish[index] >= 0 else 0.0) - usd
     return found
-
-
-def ints(column: Column) -> list[int]:
-    """A column of whole numbers."""
-    return cast(list[int], column)
 
 
 def tell(seed: int, kind: str, told: Mechanism = SOLD, **changes: object) -> Told:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tradewind.control.intervals import ints
 from tradewind.model.decision import Charge, Offer, Posted, Quote
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import Run
@@ -90,8 +91,7 @@ def invoice_of(scenario: Scenario, run: Run, job_id: str, charges: Sequence[Char
     for charge in charges:
         job = scenario.jobs[index]
         if charge.job == index and job.utility is not None:
-            outcomes = run.tables["outcomes"]
-            finish = int(dict(zip(outcomes["job"], outcomes["finish_us"], strict=True))[index])
+            finish = int(ints(run, "outcomes", "finish_us")[ints(run, "outcomes", "job") == index][0])
             delay = (finish - 1) // scenario.setup.slot_us - job.arrive_us // scenario.setup.slot_us
             return Invoice(job_id, finish, delay, job.utility.value(delay), charge.usd, charge.why)
     raise InputError(
