@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tradewind.control.intervals import taken_offers
 from tradewind.maths.auction_bound import Effort
+from tradewind.model.utility import Utility
 from tradewind.optimum.eris import FEW, bound, exact, pooled_bound
 from tradewind.policies import find
 from tradewind.studies.eris_lies import KINDS, NARROW, SOLD, market, payoffs, tell, tiny
@@ -53,6 +56,37 @@ def test_every_accepted_job_finishes_when_it_was_promised() -> None:
         events = run.tables["events"]
         rows = zip(events["kind"], events["job"], events["at_us"], strict=True)
         assert {job: at for kind, job, at in rows if kind == "finished"} == promised
+
+
+def test_nothing_is_sold_in_a_slot_that_the_horizon_cuts() -> None:
+    sold = 0
+    for seed in range(8):
+        scenario = tiny(seed, slots=6, last_arrival=3, gpu=1.0, scale_slots=20.0)
+        setup = replace(scenario.setup, horizon_us=scenario.setup.horizon_us - scenario.setup.slot_us // 3)
+        for name in ("eris", "eris-paper", "fcfs"):
+            run = simulate(replace(scenario, setup=setup), find(name))
+            assert max(map(int, run.tables["offers"]["finish_us"]), default=0) <= setup.horizon_us
+            assert run.metrics["jobs_completed"] == list(map(str, run.tables["events"]["kind"])).count(
+                "accepted"
+            )
+            sold += int(run.metrics["jobs_completed"])
+    assert sold > 20
+
+
+@pytest.mark.parametrize("scale", [2.0**-40, 1.0, 2.0**40])
+def test_whether_a_bid_rises_does_not_depend_on_its_scale(scale: float) -> None:
+    scenario = tiny(1)
+    shapes = {
+        "rises": (0.0, 1.0, 5.0, 2.0),
+        # a line that ends at 0.2999999999999998, and goes on at 0.3
+        "stays": (0.0, 2.9, 1.0, 0.3, 9.0, 0.3),
+    }
+    why = {}
+    for name, points in shapes.items():
+        said = tuple(x * (scale if n % 2 else 1.0) for n, x in enumerate(points))
+        bid = Utility(of="delay_slots", shape="piecewise", args=said)
+        why[name] = unfit(scenario.setup, replace(scenario.jobs[0], utility=bid))
+    assert why == {"rises": "bids a utility that rises with the delay", "stays": ""}
 
 
 def test_bound_is_above_the_optimum_and_the_optimum_above_every_policy() -> None:

@@ -56,7 +56,7 @@ def unfit(setup: Setup, job: Job) -> str:
     work, arrived = job.work, job.arrive_us // setup.slot_us
     assert isinstance(work, Dataset)
     worth = [job.utility.value(t) for t in range(setup.slots - arrived)]
-    if any(b > a + 1e-9 for a, b in pairwise(worth)):
+    if any(b > a + 1e-9 * abs(worth[0]) for a, b in pairwise(worth)):  # the last bits of a large bid
         return "bids a utility that rises with the delay"
     if worth and worth[0] < 0:
         return "bids a negative utility"

@@ -62,7 +62,9 @@ class Books:
         self.setup, self.hosts = setup, setup.hosts
         self.row = {node: r for r, node in enumerate(setup.hosts)}
         top = np.array([setup.nodes[h].capacity_milli for h in setup.hosts], dtype=np.int64)
-        self.capacity = np.broadcast_to(np.minimum(top, LARGE), (setup.slots, *top.shape)).copy()
+        self.full = np.minimum(top, LARGE)
+        """Capacity (R, K) as long as nothing fails."""
+        self.capacity = np.broadcast_to(self.full, (setup.slots, *top.shape)).copy()
         self.used = np.zeros_like(self.capacity)
         band = setup.transfer_bytes_per_slot
         self.band = np.full(setup.slots, LARGE * MILLI if band is None else band, dtype=np.int64)
@@ -210,10 +212,13 @@ def most_chunks(setup: Setup, job: Job) -> int:
 
 
 def worth_of(setup: Setup, job: Job, first: int) -> Floats:
-    """The bid (T - first,): what the customer says completing in each slot is worth, never rising and never negative."""
+    """The bid (T - first,): what the customer says completing in each slot is worth, never rising and never negative.
+
+    Nothing is complete at the end of a slot that the horizon cuts.
+    """
     assert job.utility is not None
-    arrived = job.arrive_us // setup.slot_us
-    values = [job.utility.value(t - arrived) for t in range(first, setup.slots)]
+    arrived, whole = job.arrive_us // setup.slot_us, setup.horizon_us // setup.slot_us
+    values = [job.utility.value(t - arrived) if t < whole else 0.0 for t in range(first, setup.slots)]
     return np.maximum(np.minimum.accumulate(np.array(values, dtype=np.float64)), 0.0)
 
 

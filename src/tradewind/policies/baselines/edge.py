@@ -149,10 +149,10 @@ class Edge(ABC):
     def _worth(self, view: View, job: Job, slots: int) -> float:
         """Utility of completing in so many slots, this one included."""
         assert job.utility is not None
-        last = view.slot + slots - 1
-        if last >= view.setup.slots:
+        last, slot_us = view.slot + slots - 1, view.setup.slot_us
+        if last >= view.setup.horizon_us // slot_us:
             return 0.0
-        return max(0.0, job.utility.value(last - job.arrive_us // view.setup.slot_us))
+        return max(0.0, job.utility.value(last - job.arrive_us // slot_us))
 
     def _book(self, view: View, job: Job, spot: Spot, stays: bool) -> Plan:
         plan = plan_of(self.books, job, spot.schedule(), view.slot)
