@@ -12,6 +12,7 @@ from tradewind.maths.auction_bound import Effort
 from tradewind.model.utility import Utility
 from tradewind.optimum.eris import FEW, bound, exact, pooled_bound
 from tradewind.policies import find
+from tradewind.policies.eris import unfit
 from tradewind.studies.eris_lies import KINDS, NARROW, SOLD, market, payoffs, tell, tiny
 from tradewind.studies.simulate import simulate
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,13 +12,18 @@ import pytest
 from tests.contract import contracts
 from tradewind.app import api, run_file
 from tradewind.control.intervals import floats, ints
+from tradewind.maths.auction_slot import Ints
+from tradewind.maths.auction_turns import delays
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.job import Customer
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param
-from tradewind.policies import find
-from tradewind.policies.eris_critical import STEP
+from tradewind.model.units import UNLIMITED
+from tradewind.model.utility import Shape, Utility
+from tradewind.model.view import Change
+from tradewind.policies import eris_critical, find
+from tradewind.policies.eris_critical import STEP, read_bid
 from tradewind.studies.eris_lies import CHARGED, NARROW, SCARCE, market, payoffs, tell, tiny
 from tradewind.studies.menu import Invoice
 
@@ -30,10 +36,46 @@ def scaled(scenario: Scenario, number: int, scale: float) -> Scenario:
     jobs, customers = list(scenario.jobs), list(scenario.customers)
     truth = jobs[number].utility
     assert truth is not None
-    height, *shape = truth.args
-    jobs[number] = replace(jobs[number], utility=replace(truth, args=(height * scale, *shape)))
+    heights = {"linear": (0, 1), "piecewise": range(1, 20, 2)}.get(truth.shape, (0,))
+    said = tuple(x * (scale if n in heights else 1.0) for n, x in enumerate(truth.args))
+    jobs[number] = replace(jobs[number], utility=replace(truth, args=said))
     customers[number] = Customer(valuation=truth)
     return replace(scenario, jobs=tuple(jobs), customers=tuple(customers))
+
+
+def odd(seed: int) -> Scenario:
+    """A market as `tiny` makes none: bids of other shapes that come within slots, at some sites only, few workers at a
+    time; a horizon that cuts the last slot."""
+    rng = np.random.default_rng((seed, 8))
+    scenario = tiny(
+        seed, slots=int(rng.integers(5, 12)), last_arrival=3, gpu=float(rng.choice([1.0, 2.0])),
+        chunks_per_worker=float(rng.choice([4.7, 12.0, 20.0])),
+    )  # fmt: skip
+    setup = scenario.setup
+    shapes: tuple[tuple[Shape, tuple[float, ...]], ...] = (
+        ("linear", (900.0, -150.0)),
+        ("linear", (300.0, 0.0)),
+        ("budget", (500.0, 6.0)),
+        ("piecewise", (0.0, 1000.0, 2.0, 1000.0, 4.0, 100.0, 9.0, 50.0)),
+        ("sigmoid", (2000.0, -1.0, 2.0)),
+    )
+    jobs = []
+    for job in scenario.jobs:
+        shape, args = shapes[int(rng.integers(len(shapes)))]
+        job = replace(
+            job,
+            arrive_us=job.arrive_us + int(rng.integers(0, setup.slot_us // 2)) * int(rng.integers(2)),
+            utility=Utility(of="delay_slots", shape=shape, args=args),
+            nodes=frozenset({0, int(rng.integers(4))}) if rng.random() < 0.3 else None,
+            data_nodes=frozenset({0, 1, 2}) if rng.random() < 0.3 else None,
+            workers_max=int(rng.choice([5, 10**6])),
+        )
+        jobs.append(job)
+    jobs.sort(key=lambda job: job.arrive_us)
+    numbered = tuple(replace(job, index=i) for i, job in enumerate(jobs))
+    return replace(
+        scenario, setup=replace(setup, horizon_us=setup.horizon_us - setup.slot_us // 3), jobs=numbered
+    )
 
 
 def paid_in(run: Run, table: str = "payments") -> dict[int, float]:
@@ -97,6 +139,82 @@ def test_who_has_no_rival_pays_nothing_and_who_is_not_complete_is_not_charged() 
         charged = set(run.tables["payments"]["job"])
         assert charged == {job for job, state in states.items() if state == "finished"}
         assert min(payoffs(given, run).values(), default=0.0) >= 0.0
+
+
+def test_no_scale_pays_in_markets_of_odd_bids_and_every_replay_is_what_happened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At the true level the replay of a bid ends when the job really did, and never sooner at a lower one."""
+    replays: list[Ints] = []
+
+    def heard(*args: Any) -> Ints:
+        replays.append(delays(*args))
+        return replays[-1]
+
+    monkeypatch.setattr(eris_critical, "delays", heard)
+    rng, gains, served = np.random.default_rng(1), [], 0
+    for seed in range(50):
+        scenario = odd(seed)
+        replays.clear()
+        run = CHARGED.run(scenario)
+        slot_us, finish = scenario.setup.slot_us, ints(run, "outcomes", "finish_us").tolist()
+        assert [int(r[0]) for r in replays] == [t // slot_us - 1 for t in finish if t >= 0]
+        for replay in replays:
+            ends = np.where(replay < 0, 10**6, replay)
+            assert (np.diff(ends) >= 0).all()
+        served += len(replays)
+        honest = payoffs(scenario, run)
+        for job in scenario.jobs:
+            other = scaled(scenario, job.index, float(np.exp(rng.uniform(-8, 8))))
+            gains.append(payoffs(other, CHARGED.run(other)).get(job.id, 0.0) - honest.get(job.id, 0.0))
+    assert served > 100
+    assert max(gains) <= 1e-6
+    assert min(gains) < -1.0
+
+
+def test_when_a_bid_is_given_up_does_not_depend_on_its_scale() -> None:
+    """Worth a tenth, which is where a bid is given up, from some slot on; scaled, the last bit falls either way."""
+    scenario = tiny(1)
+    worth = Utility(
+        of="delay_slots", shape="piecewise", args=(0.0, 1000.0, 2.0, 1000.0, 4.0, 100.0, 9.0, 100.0)
+    )
+    given = replace(scenario, jobs=(replace(scenario.jobs[0], utility=worth), *scenario.jobs[1:]))
+    policy, found = eris_critical.Critical(given.setup), set()
+    for scale in np.exp(np.linspace(-2, 2, 200)):
+        bid = read_bid(policy.books, policy._whole, scaled(given, 0, float(scale)).jobs[0], 0)
+        assert bid is not None
+        found.add(bid.last)
+    assert len(found) == 1
+
+
+def test_who_takes_nothing_from_anybody_pays_exactly_nothing() -> None:
+    scenario = tiny(4, gpu=4.0, chunks_per_worker=30.0)
+    calm = Utility(of="delay_slots", shape="linear", args=(1000.0 / 3.0, 0.0))
+    given = replace(scenario, jobs=tuple(replace(job, utility=calm) for job in scenario.jobs))
+    assert list(paid_in(CHARGED.run(given)).values()) == [0.0] * 7
+
+
+def test_a_failure_in_the_first_slot_is_forgotten_when_it_is_mended() -> None:
+    scenario = tiny(3)
+    slot_us, sites = scenario.setup.slot_us, range(len(scenario.setup.hosts))
+    changes = [
+        Change(at, kind, node, 0, 0)
+        for at, kind in ((0, "node_down"), (slot_us, "node_up"))
+        for node in sites
+    ]
+    run = CHARGED.run(replace(scenario, changes=tuple(changes)))
+    assert run.metrics["jobs_completed"] >= 5
+
+
+def test_a_bid_is_never_for_more_workers_than_its_data_has_work_for() -> None:
+    """Nine tenths of a chunk are wasted by no unit of some size; at sites without limits it is still a small one."""
+    scenario = tiny(3, chunks_per_worker=1.9)
+    wide = tuple(replace(node, capacity_milli=(UNLIMITED,) * 3) for node in scenario.setup.nodes)
+    policy = eris_critical.Critical(replace(scenario.setup, nodes=wide))
+    for job in scenario.jobs:
+        bid = read_bid(policy.books, np.full(4, np.inf), job, 0)
+        assert bid is not None
+        assert bid.size * 1.9 < bid.chunks + 2
 
 
 def test_without_payments_a_larger_bid_gains() -> None:

@@ -7,6 +7,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tradewind.model.errors import InputError, ScenarioError
 from tradewind.model.job import Customer, Fixed, Rounds
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
+from tradewind.model.spec import Param
 from tradewind.model.view import Change
 from tradewind.studies.live import Request, live
 from tradewind.studies.simulate import simulate
@@ -98,6 +100,40 @@ def test_where_all_instants_are_known_a_live_run_has_the_books_of_a_simulated_on
         assert run.tables[table] == model.tables[table], table
     assert dict(run.metrics) == dict(model.metrics)
     assert run.violations == ()
+
+
+def test_a_market_that_settles_in_the_end_charges_as_in_the_model_also_when_its_first_decision_failed(
+    tmp_path: Path,
+) -> None:
+    given, _ = market(("sleep", "1000"))
+    scarce = tuple(replace(node, capacity_milli=(2000,)) for node in given.setup.nodes)
+    given = replace(given, setup=replace(given.setup, nodes=scarce))
+    critical = Param(default="critical", doc="")
+    spec = replace(policies.find("eris-preemptive"), params={"payments": critical})
+    run = lived(given, tmp_path / "state", spec, slot_seconds=0.1)
+    model = simulate(given, spec, {}, seed=1)
+    assert len(model.tables["charges"]["job"]) == 3
+    assert run.tables["charges"] == model.tables["charges"]
+    assert dict(run.metrics) == dict(model.metrics)
+    again = lived(given, tmp_path / "state", spec, slot_seconds=0.1)  # the journal of a run that is over
+    assert again.tables["charges"] == run.tables["charges"]
+
+    def stumbling(*args: Any) -> Any:
+        policy, decide = (made := spec.factory(*args)), made.decide
+        calls = iter([True])
+
+        def first_fails(view: Any) -> Decision:
+            if next(calls, False):
+                raise ValueError("not yet")
+            return decide(view)
+
+        vars(policy)["decide"] = first_fails
+        return policy
+
+    late = lived(given, tmp_path / "late", replace(spec, factory=stumbling), slot_seconds=0.1)
+    assert "not yet" in alarms(late)
+    assert "nobody is charged" not in alarms(late)
+    assert len(late.tables["charges"]["job"]) == 3
 
 
 def test_a_job_is_finished_when_all_its_ranks_have_ended_well_and_the_file_says_that_this_was_measured(

@@ -88,10 +88,12 @@ def turn(crowd: Crowd, j: int, left: int, free: Ints, room: int, out: Ints) -> t
         if crowd.allowed[j, r]:
             most[r], beside[r] = _fit(free[r], crowd.worker[j], crowd.server[j], limit)
     total, traffic = most.sum(), crowd.traffic_bytes[j] * size
-    best, away, server = 0, 0, -1
+    best, away, server, tried = 0, 0, -1, -1
     for p in range(sites):
-        if beside[p] < 0:
-            continue
+        if beside[p] < 0 or (tried >= 0 and beside[p] <= beside[tried] and most[p] >= most[tried]):
+            continue  # no room for a server, or an earlier site does all that this one does
+        if tried < 0 or beside[p] > beside[tried]:
+            tried = p
         for m in range(min(limit, total - most[p]) + 1):
             carried = (room - traffic * m) // crowd.chunk_bytes[j]
             n = min(left, each * min(limit, beside[p] + m), carried)
@@ -141,32 +143,56 @@ def _take(crowd: Crowd, j: int, server: int, trained: Ints, free: Ints) -> None:
 
 
 @njit(cache=True)
+def _is_full(crowd: Crowd, j: int, widest: Ints, room: int) -> bool:
+    """Whether a job finds nothing where no site has more free than this (K,), with this many bytes of room."""
+    full = room < crowd.chunk_bytes[j]
+    for k in range(len(widest)):
+        full = full or crowd.worker[j, k] > widest[k] or crowd.server[j, k] > widest[k]
+    return bool(full)
+
+
+@njit(cache=True)
+def _widest(free: Ints, out: Ints) -> None:
+    """Writes the most that any site has free of each resource (K,)."""
+    for k in range(len(out)):
+        out[k] = free[:, k].max()
+
+
+@njit(cache=True)
 def delays(crowd: Crowd, i: int, order: Ints, left: Ints, levels: Ints, capacity: Ints, band: Ints) -> Ints:
     """Slots (M,) in which job i would be complete at each of these falling levels; -1: never.
 
-    order (N,): all jobs as they are served; left (N,): chunks of each when i came, which is used up;
+    order: its rivals as they are served; left (N,): chunks of each job when i came, which is used up;
     capacity (T, R, K), band (T,). The rivals live on without i: whoever is ahead of it is not touched by it anyway.
     """
     done, own = np.full(len(levels), -1), np.full(len(levels), crowd.chunks[i])
-    trained = np.zeros(capacity.shape[1], np.int64)
+    trained, widest = np.zeros(capacity.shape[1], np.int64), np.zeros(capacity.shape[2], np.int64)
+    undecided = len(levels)
+    """The first level from which on all are complete or given up; whoever is behind all others does not matter."""
     for slot in range(crowd.first[i], min(len(band), crowd.last[i] + 1)):
+        while undecided and not is_alive(crowd, i, slot, own[undecided - 1]):
+            undecided -= 1
+        if not undecided:
+            break
         free, room, m = capacity[slot].copy(), band[slot], 0
+        _widest(free, widest)
         for place in range(len(order) + 1):
             j = order[place] if place < len(order) else -1
-            while m < len(levels) and (
+            while m < undecided and (
                 j < 0 or levels[m] > crowd.level[j] or (levels[m] == crowd.level[j] and i < j)
             ):
-                if is_alive(crowd, i, slot, own[m]):
+                if is_alive(crowd, i, slot, own[m]) and not _is_full(crowd, i, widest, room):
                     own[m] -= turn(crowd, i, own[m], free, room, trained)[1]
                     if own[m] == 0:
                         done[m] = slot
                 m += 1
-            if j >= 0 and j != i and is_alive(crowd, j, slot, left[j]):
+            if m == undecided:
+                break
+            if is_alive(crowd, j, slot, left[j]) and not _is_full(crowd, j, widest, room):
                 server, count = turn(crowd, j, left[j], free, room, trained)
                 if server >= 0:
                     _take(crowd, j, server, trained, free)
+                    _widest(free, widest)
                     room -= reserved(crowd, j, server, trained)
                     left[j] -= count
-        if done.min() >= 0:
-            break
     return done

@@ -5,7 +5,8 @@ A bid's level is the logarithm of its worth per dominant share, rounded down, so
 aside one that is under way; of one level, who came first is served first. What a bidder reports is a scale of its
 worth, and service never falls as that scale rises (maths/auction_turns.py); the payment is what completing is worth
 minus the area under the service at all smaller scales, which the rivals of the run decide. Nobody gains by another scale,
-nobody pays more than completing is worth, and who does not complete pays nothing.
+nobody pays more than completing is worth, and who does not complete pays nothing. What a failure cancels depends on
+places, which the payments know nothing of: then the last two still hold, the first need not.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -62,16 +64,19 @@ class Bid(NamedTuple):
         return math.floor(self.density / STEP)
 
     def worth_in(self, slot: int) -> float:
-        """USD of completing in a slot; -1: never."""
-        return self.worth[slot - (self.last + 1 - len(self.worth))] if slot >= 0 else 0.0
+        """USD of completing in a slot; -1: never, as good as after the last."""
+        return self.worth[slot - (self.last + 1 - len(self.worth))] if 0 <= slot <= self.last else 0.0
 
     def scale_at(self, level: int) -> float:
         """The smallest scale of the bid, 1 as it is, at which it has a level."""
         return math.exp(level * STEP - self.density)
 
 
-def read_bid(books: Books, whole: Floats, job: Job) -> Bid | None:
-    """A job as a bid; None where it fits nowhere or is worth nothing. whole (K + 1,): milli-units and bytes of a slot."""
+def read_bid(books: Books, whole: Floats, job: Job, slot: int) -> Bid | None:
+    """A job that may run from a slot on as a bid; None where it fits nowhere or is worth nothing.
+
+    whole (K + 1,): milli-units and bytes of a slot
+    """
     setup, task = books.setup, task_of(books, job)
     arrived, worth = job.arrive_us // setup.slot_us, worth_of(setup, job, job.arrive_us // setup.slot_us)
     allowed = job.nodes if job.data_nodes is None else (job.nodes or job.data_nodes) & job.data_nodes
@@ -85,7 +90,8 @@ def read_bid(books: Books, whole: Floats, job: Job) -> Bid | None:
     alone = math.ceil(share) - 1
     if alone >= len(worth) or worth[alone] <= 0:
         return None
-    kept = int(np.flatnonzero(worth > WORTHLESS * worth[alone])[-1])
+    # rounded: of a bid that falls to just this share, the last bit must not decide, which another scale rounds otherwise
+    kept = alone + int(np.flatnonzero(np.round(worth[alone:] / worth[alone], 9) > WORTHLESS)[-1])
     return Bid(
         worker=tuple((task.worker * size).tolist()),
         server=tuple(task.server.tolist()),
@@ -98,10 +104,10 @@ def read_bid(books: Books, whole: Floats, job: Job) -> Bid | None:
         need=task.need,
         traffic_bytes=task.traffic_bytes,
         top=task.most // size,
-        first=-(-job.arrive_us // setup.slot_us),
+        first=slot,
         last=arrived + kept,
         share=share,
-        density=math.log(worth[alone] / share) + FADE * arrived,
+        density=math.log(worth[alone]) - math.log(share) + FADE * arrived,
         worth=tuple(worth[: kept + 1].tolist()),
     )
 
@@ -111,12 +117,9 @@ def _unit_size(books: Books, task: Task, sites: Sequence[int]) -> int:
 
     One, where a worker trains whole chunks; else more than one waste less of their time, but fit less well.
     """
-    fit = np.array([task.most], dtype=np.int64)
-    if task.worker.any():
-        needs = task.worker > 0
-        fit = np.minimum(
-            (books.capacity[0][list(sites)][:, needs] // task.worker[needs]).min(axis=1), task.most
-        )
+    needs, useful = task.worker > 0, -(-int(task.data.sum()) * task.need // task.rate)
+    fit = (books.full[list(sites)][:, needs] // task.worker[needs]).min(axis=1)
+    fit = np.minimum(fit, min(task.most, useful))
     sizes = range(unit(task), int(fit.max(initial=0)) + 1) if not task.per_worker else (1,)
     trained = {s: int((fit // s).sum()) * (s * task.rate // task.need) for s in sizes}
     best = max(trained, key=lambda s: (trained[s], -s), default=0)
@@ -150,7 +153,7 @@ class Critical(Edge):
         self._room = 0
         band = setup.transfer_bytes_per_slot
         limit = float("inf") if band is None else float(band)
-        self._whole = np.append(self.books.capacity[0].sum(axis=0), limit)
+        self._whole = np.append(self.books.full.sum(axis=0), limit)
 
     def decide(self, view: View) -> Decision:
         self._hear(view)
@@ -159,7 +162,7 @@ class Critical(Edge):
     def turns(self, view: View) -> Iterable[Turn]:
         came = [index for index in self.left if index not in self._bids]
         for index in came:
-            self._bids[index] = read_bid(self.books, self._whole, view.job(index))
+            self._bids[index] = read_bid(self.books, self._whole, view.job(index), view.slot)
         left = {index: sum(chunks) for index, chunks in self.left.items()}
         if came:
             self._found[view.slot] = left
@@ -210,23 +213,27 @@ class Critical(Edge):
     def _owed(
         self, crowd: Crowd, row: int, bid: Bid, order: np.ndarray, left: np.ndarray
     ) -> tuple[float, str]:
-        """Worth minus the area under it over all smaller scales of the bid (Myerson 1981), in USD, and in words."""
-        rivals = [
-            int(crowd.level[j]) - int(j > row)
-            for j in order.tolist()
-            if j != row and crowd.first[j] <= bid.last and crowd.last[j] >= bid.first
-        ]
-        levels = sorted({bid.level, *(level for level in rivals if level < bid.level)}, reverse=True)
-        done = delays(crowd, row, order, left, np.array(levels), self.books.capacity, self.books.band)
-        owed, upper, said = bid.worth_in(int(done[0])), 1.0, []
-        for number, slot in enumerate(done.tolist()):
-            if number and slot != done[number - 1]:
-                said.append(f"below {upper:.3g} of it " + (f"in slot {slot}" if slot >= 0 else "never"))
-            lower = bid.scale_at(levels[number + 1] + 1) if number + 1 < len(levels) else 0.0
-            owed -= bid.worth_in(slot) * (upper - lower)
-            upper = lower
-        told = f"complete in slot {done[0]} with this bid, " + (", ".join(said) or "and with any smaller one")
-        return max(0.0, owed), told
+        """Worth minus the area under it over all smaller scales of the bid (Myerson 1981), in USD, and in words.
+
+        Which is what every fall of the worth costs at the scale where it happens.
+        """
+        meets = (crowd.first <= bid.last) & (crowd.last >= bid.first) & (left > 0)
+        rivals = order[meets[order] & (order != row)]
+        behind = crowd.level[rivals] - (rivals > row)
+        levels = sorted({bid.level, *behind[behind < bid.level].tolist()}, reverse=True)
+        done = delays(crowd, row, rivals, left, np.array(levels), self.books.capacity, self.books.band)
+        owed, said = 0.0, []
+        for level, (sooner, later) in zip(levels[1:], pairwise(done.tolist()), strict=True):
+            if later != sooner:
+                scale = bid.scale_at(level + 1)
+                owed += (bid.worth_in(sooner) - bid.worth_in(later)) * scale
+                said.append(f"below {scale:.3g} of it " + (f"in slot {later}" if later >= 0 else "never"))
+        if done[0] < 0:
+            return owed, "not complete by the bids alone: a failure changed who was served"
+        return (
+            owed,
+            f"complete in slot {done[0]} with this bid, " + (", ".join(said) or "and with any smaller one"),
+        )
 
     def _hear(self, view: View) -> None:
         for event in view.events:
