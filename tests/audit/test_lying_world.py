@@ -459,9 +459,10 @@ def test_where_sales_bind_a_plan_that_was_bought_changes_only_after_a_failure() 
 WORTH = Utility(of="delay_slots", shape="linear", args=(9.0, -1.0))
 
 
-def charged(*charges: Charge, bids: bool = True, quotes: Mapping[int, Quote] | None = None) -> list[str]:
+def charged(
+    *charges: Charge, worth: Utility | None = WORTH, quotes: Mapping[int, Quote] | None = None
+) -> list[str]:
     """Two jobs of which the first is complete after three slots, at 7 USD; what the audit says of the charges."""
-    worth = WORTH if bids else None
     given = scenario(
         [job(0, utility=worth), job(1, work=Fixed(runtime_us=99_999), utility=worth)],
         customers=[Customer(budget_usd=9.0)] * 2,
@@ -483,7 +484,10 @@ def test_charges_are_for_what_is_complete_once_and_no_more_than_the_bid_says() -
     assert charged(Charge(0, 1.0), Charge(0, 1.0)) == ["market.charge"]
     assert charged(Charge(1, 1.0)) == ["market.charge"]  # still running
     assert charged(Charge(2, 1.0)) == charged(Charge("j0", 1.0)) == ["market.charge"]  # type: ignore[arg-type]
-    assert charged(Charge(0, 1.0), bids=False) == ["market.charge"]
+    assert charged(Charge(0, 1.0), worth=None) == ["market.charge"]
+    late = Utility(of="delay_slots", shape="linear", args=(1.0, -1.0))  # worth -1 USD when it is complete
+    assert charged(Charge(0, 0.0), worth=late) == []
+    assert charged(Charge(0, 0.01), worth=late) == ["market.charge"]
 
 
 def test_who_took_an_offer_is_not_charged_again() -> None:

@@ -54,9 +54,10 @@ def continues_after_restore(spec: Spec, given: Scenario, run: Run, share: float)
             loop.policy.restore(state)
             changed = True
     assert changed
+    loop.charge()
     journal = {
         name: loop.journal.tables[name]
-        for name in ("events", "decisions", "plans", "steps", "places", "flows")
+        for name in ("events", "decisions", "plans", "steps", "places", "flows", "charges")
     }
     for name, table in journal.items():
         assert table == run.tables[name], f"{name} differs after a restore at {change_over} us"

@@ -111,7 +111,7 @@ def charge_is_due(setup: Setup, record: Record | None, charge: Charge) -> Violat
         return Violation("market.charge", name, detail=detail)
     job, bid = record.job, record.job.utility
     delay = (record.finish_us - 1) // setup.slot_us - job.arrive_us // setup.slot_us
-    worth = bid.value(delay) if bid is not None and bid.of == "delay_slots" else 0.0
+    worth = max(0.0, bid.value(delay)) if bid is not None and bid.of == "delay_slots" else 0.0
     usd = charge.usd
     if not isinstance(usd, float) or not isfinite(usd) or usd < 0 or usd > worth + 1e-9 * max(1.0, worth):
         detail = f"charged {usd!r} USD; its bid says that completing then is worth {worth}"

@@ -79,8 +79,7 @@ def read_bid(books: Books, whole: Floats, job: Job, slot: int) -> Bid | None:
     """
     setup, task = books.setup, task_of(books, job)
     arrived, worth = job.arrive_us // setup.slot_us, worth_of(setup, job, job.arrive_us // setup.slot_us)
-    allowed = job.nodes if job.data_nodes is None else (job.nodes or job.data_nodes) & job.data_nodes
-    sites = tuple(r for r, node in enumerate(books.hosts) if allowed is None or node in allowed)
+    sites = tuple(np.flatnonzero(books.may_use(job)).tolist())
     size = _unit_size(books, task, sites)
     if not size:
         return None
@@ -192,20 +191,15 @@ class Critical(Edge):
         self._hear(view)
         known = {index: bid for index in sorted(self._bids) if (bid := self._bids[index]) is not None}
         crowd = crowd_of(list(known.values()), len(self.books.hosts))
-        numbers = list(known)
-        order = np.array(
-            sorted(range(len(numbers)), key=lambda row: (-crowd.level[row], row)), dtype=np.int64
-        )
+        rows = {index: row for row, index in enumerate(known)}
+        order = np.argsort(-crowd.level, kind="stable")
         found = []
-        for row, (index, bid) in enumerate(known.items()):
+        for index, bid in known.items():
             if index in self._finished:
-                there = self._found[bid.first]
-                left = np.array(
-                    [
-                        there.get(other, 0) if each.first <= bid.first else each.chunks
-                        for other, each in known.items()
-                    ]
-                )
+                row, left = rows[index], np.where(crowd.first > bid.first, crowd.chunks, 0)
+                for other, chunks in self._found[bid.first].items():
+                    if other in rows:
+                        left[rows[other]] = chunks
                 owed, why = self._owed(crowd, row, bid, order, left)
                 found.append(Charge(index, min(owed, bid.worth_in(self._finished[index])), why))
         return tuple(found)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tradewind.maths.auction_slot import Floats, Ints
 from tradewind.maths.auction_task import Market, Schedule, Task
@@ -125,6 +126,11 @@ class Books:
         data = sum(flow.bytes for flow in step.flows if flow.src != flow.dst)
         self.moved[slot] += sign * (data + away * booked.traffic_bytes)
 
+    def may_use(self, job: Job) -> NDArray[np.bool_]:
+        """Sites (R,) where workers and servers of a job may run and its data may be processed."""
+        allowed = job.nodes if job.data_nodes is None else (job.nodes or job.data_nodes) & job.data_nodes
+        return np.array([allowed is None or node in allowed for node in self.hosts])
+
     # ------------------------------------------------------------------ prices
     def market(self, job: Job, first: int, prices: Prices, until: int | None = None) -> Market:
         """The posted prices and what is left, from slot `first` on (before `until`), where the job may run."""
@@ -136,9 +142,7 @@ class Books:
         band = moved / np.maximum(whole, 1)
         byte_usd = np.maximum(prices.gamma**band - 1.0, floor[-1]) / GB
         free = capacity - used
-        allowed = job.nodes if job.data_nodes is None else (job.nodes or job.data_nodes) & job.data_nodes
-        if allowed is not None:
-            free[:, [r for r, node in enumerate(self.hosts) if node not in allowed]] = -1
+        free[:, ~self.may_use(job)] = -1
         return Market(usd=usd / MILLI, byte_usd=byte_usd, free=free, room=whole - moved)
 
     # ------------------------------------------------------------------ state
