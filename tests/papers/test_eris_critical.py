@@ -290,3 +290,10 @@ def test_who_was_charged_can_read_why() -> None:
         api.explain(scenario, run, unserved)
     with pytest.raises(LookupFailed, match="No job is called"):
         api.explain(scenario, run, "nobody")
+
+
+def test_a_job_whose_workers_fit_beside_its_server_is_served_where_bandwidth_carries_no_parameters() -> None:
+    scenario = tiny(4, gpu=4.0, bandwidth_gb=0.2, scale_slots=20.0)
+    heavy = tuple(replace(job, traffic_bytes_per_worker_slot=10**9) for job in scenario.jobs)
+    run = CHARGED.run(replace(scenario, jobs=heavy))
+    assert run.metrics["jobs_completed"] >= 3

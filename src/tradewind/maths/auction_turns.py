@@ -30,7 +30,7 @@ class Crowd(NamedTuple):
     traffic_bytes  of a worker away from its server, in a slot
     top            units in a slot at most
     first          slot from which it may run; last: latest slot in which completing is worth its while
-    share          slots that it would fill alone, with all its workers away from their server
+    share          slots that it would fill alone
     level          rank: higher ones are served first
     """
 
@@ -53,7 +53,7 @@ class Crowd(NamedTuple):
 
 @njit(cache=True)
 def is_alive(crowd: Crowd, j: int, slot: int, left: int) -> bool:
-    """Whether a job is there and, by its share, could still be complete in time if it had the network to itself."""
+    """Whether a job is there and could still be complete in time if it had the network to itself."""
     if left <= 0 or slot < crowd.first[j]:
         return False
     alone = max(1, int(np.ceil(left * crowd.share[j] / crowd.chunks[j])))

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tradewind.maths.auction_slot import Floats
+from tradewind.maths.auction_slot import Floats, Ints
 from tradewind.maths.auction_spot import Spot, train, unit
 from tradewind.maths.auction_task import Task
 from tradewind.maths.auction_turns import Crowd, delays, is_alive, reserved, turn, workers_of
@@ -85,7 +85,8 @@ def read_bid(books: Books, whole: Floats, job: Job, slot: int) -> Bid | None:
         return None
     per_unit, chunks = size * task.rate // task.need, int(task.data.sum())
     use = np.append(task.worker, task.traffic_bytes) * (size * -(-chunks // per_unit))
-    share = max(1e-9, float((use / np.maximum(whole, 1.0)).max()))
+    have = whole + np.append(np.zeros(len(task.worker)), _beside(books, task, sites) * task.traffic_bytes)
+    share = max(1e-9, float((use / np.maximum(have, 1.0)).max()))
     alone = math.ceil(share) - 1
     if alone >= len(worth) or worth[alone] <= 0:
         return None
@@ -111,14 +112,26 @@ def read_bid(books: Books, whole: Floats, job: Job, slot: int) -> Bid | None:
     )
 
 
+def _beside(books: Books, task: Task, sites: Sequence[int]) -> int:
+    """Workers that stand beside their server, whose parameters use no bandwidth."""
+    return int(_fit(books.full[list(sites)] - task.server, task).max(initial=0))
+
+
+def _fit(free: Ints, task: Task) -> Ints:
+    """Workers (R,) that fit in what is free (R, K), no more than are of use."""
+    needs, useful = task.worker > 0, -(-int(task.data.sum()) * task.need // task.rate)
+    found: Ints = (np.maximum(free[:, needs], 0) // task.worker[needs]).min(
+        axis=1, initial=min(task.most, useful)
+    )
+    return np.where((free >= 0).all(axis=1), found, 0)
+
+
 def _unit_size(books: Books, task: Task, sites: Sequence[int]) -> int:
     """Workers that stand together, so many that the empty network trains most; 0 where nobody can serve the job.
 
     One, where a worker trains whole chunks; else more than one waste less of their time, but fit less well.
     """
-    needs, useful = task.worker > 0, -(-int(task.data.sum()) * task.need // task.rate)
-    fit = (books.full[list(sites)][:, needs] // task.worker[needs]).min(axis=1)
-    fit = np.minimum(fit, min(task.most, useful))
+    fit = _fit(books.full[list(sites)], task)
     sizes = range(unit(task), int(fit.max(initial=0)) + 1) if not task.per_worker else (1,)
     trained = {s: int((fit // s).sum()) * (s * task.rate // task.need) for s in sizes}
     best = max(trained, key=lambda s: (trained[s], -s), default=0)
