@@ -45,7 +45,7 @@ def judge_lies(rows: Sequence[Row]) -> Finding:
     paper = [r for r in rows if r["mechanism"] == PAPER]
     held = [r for r in paper if not r["paid"]]
     told = [
-        f"{r['lie']} {int(r['paid'])} of {int(r['lies'])}, up to {float(r['largest gain']):.2g} USD"
+        f"{r['lie']} {int(r['paid'])} of {int(r['lies'])}, up to {float(r['largest gain']):.4g} USD"
         for r in paper
         if r["paid"]
     ]
