@@ -9,7 +9,7 @@ from tradewind.audit import Audit
 from tradewind.control.cycle import Loop
 from tradewind.control.journal import Journal
 from tradewind.control.ledger import Ledger
-from tradewind.model.decision import NOTHING, Decision, Plan, Quote, Step
+from tradewind.model.decision import NOTHING, Charge, Decision, Plan, Quote, Step
 from tradewind.model.job import Customer, Fixed, Job
 from tradewind.model.network import Link
 from tradewind.model.result import Run, Violation
@@ -104,10 +104,12 @@ Script = Mapping[int, Decision | Callable[[View], Decision]]
 
 
 class Scripted:
-    """Decides at each instant what the script says, and nothing elsewhere; quotes what `quotes` says."""
+    """Decides at each instant what the script says, and nothing elsewhere; quotes what `quotes` says, charges `due`."""
 
-    def __init__(self, script: Script, quotes: Mapping[int, Quote]) -> None:
-        self.script, self.quotes = script, quotes
+    def __init__(
+        self, script: Script, quotes: Mapping[int, Quote], due: Callable[[], tuple[Charge, ...]] = tuple
+    ) -> None:
+        self.script, self.quotes, self.due = script, quotes, due
         self.heard: list[Event] = []
 
     def decide(self, view: View) -> Decision:
@@ -117,6 +119,9 @@ class Scripted:
 
     def quote(self, view: View, job: Job) -> Quote:
         return self.quotes[job.index]
+
+    def charges(self, view: View) -> tuple[Charge, ...]:
+        return self.due()
 
     def save(self) -> bytes:
         return b""

@@ -61,11 +61,14 @@ class Loop:
             return
         try:
             charges = cast(Charger, self.policy).charges(self.ledger)
-            found = self.audit.check_charges(charges)
         except TradewindError:
             raise
         except Exception as error:
             raise self._blame(error) from error
+        try:
+            found = self.audit.check_charges(charges)
+        except (TypeError, AttributeError, ValueError) as error:
+            raise PolicyError(f"{self.spec.name} answered something that is no charge: {error}") from error
         if found:
             raise Refused(found)
         self.journal.charges(charges)

@@ -217,9 +217,7 @@ class Critical(Edge):
                 found.append(Charge(index, min(owed, bid.worth_in(self._finished[index])), why))
         return tuple(found)
 
-    def _owed(
-        self, crowd: Crowd, row: int, bid: Bid, order: np.ndarray, left: np.ndarray
-    ) -> tuple[float, str]:
+    def _owed(self, crowd: Crowd, row: int, bid: Bid, order: Ints, left: Ints) -> tuple[float, str]:
         """Worth minus the area under it over all smaller scales of the bid (Myerson 1981), in USD, and in words.
 
         Which is what every fall of the worth costs at the scale where it happens.
