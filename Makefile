@@ -9,7 +9,7 @@ WHOLE := $(VENV)/installed-whole
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
 JOBS ?= 2
 
-.PHONY: run install test check bench docs-pictures clean
+.PHONY: run install test check bench fingerprints docs-pictures clean
 
 run: $(STAMP)
 	$(BIN)/python -m tradewind.app.tour -o out
@@ -45,6 +45,10 @@ check: $(WHOLE)
 bench: $(STAMP)
 	$(PIP) '.[dev,bench]'
 	$(BIN)/python -m benchmarks $(ONLY)
+
+# Shows that a change of the code changed no result; WRITE=1 records new hashes.
+fingerprints: $(STAMP)
+	$(BIN)/python tools/fingerprints.py $(if $(WRITE),--write)
 
 docs-pictures: $(STAMP)
 	$(BIN)/python -m tradewind.app.tour -o out --pictures docs/pictures
