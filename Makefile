@@ -12,7 +12,7 @@ JOBS ?= 2
 .PHONY: run install test check bench fingerprints docs-pictures clean
 
 run: $(STAMP)
-	$(BIN)/python -m tradewind.app.tour -o out
+	$(BIN)/tradewind tour -o out
 
 install: $(STAMP)
 
@@ -23,14 +23,14 @@ $(VENV)/made:
 
 $(STAMP): pyproject.toml constraints.txt | $(VENV)/made
 	$(PIP) '.[dev$(if $(EXTRAS),$(comma)$(EXTRAS))]'
-	$(BIN)/python -m tradewind.app.warm
+	$(BIN)/python -m tradewind.cli.warm
 	touch $@
 
 # Tests and checks need everything: real training, and the programs that Debian has and pip has not.
 $(WHOLE): pyproject.toml constraints.txt tools/system-packages | $(VENV)/made
 	tools/system-packages
 	$(PIP) '.[dev,train]'
-	$(BIN)/python -m tradewind.app.warm
+	$(BIN)/python -m tradewind.cli.warm
 	touch $@
 
 test: $(WHOLE)
@@ -51,8 +51,8 @@ fingerprints: $(STAMP)
 	$(BIN)/python tools/fingerprints.py $(if $(WRITE),--write)
 
 docs-pictures: $(STAMP)
-	$(BIN)/python -m tradewind.app.tour -o out --pictures docs/pictures
-	$(BIN)/python -m tradewind.app.gallery -o docs --work out/reproduce --jobs $(JOBS)
+	$(BIN)/tradewind tour -o out --pictures docs/pictures
+	$(BIN)/tradewind gallery -o docs --work out/reproduce --jobs $(JOBS)
 
 clean:
 	rm -rf $(VENV) out build src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -18,16 +18,16 @@ import networkx as nx
 import numpy as np
 from scipy.optimize import linprog
 
-from tradewind.audit.wan_certificate import recheck
-from tradewind.maths.wan_network import Net, Wire, bounds_as_data, make_net, place, settings_for
-from tradewind.maths.wan_paper import algorithm_2
-from tradewind.maths.wan_solve import Answer, Settings
+from tradewind.audit.placement import recheck
 from tradewind.model.network import Link
 from tradewind.model.setup import Setup
 from tradewind.model.site import Node
 from tradewind.model.units import UNLIMITED
-from tradewind.workloads.apsp import drawn_mbps
-from tradewind.workloads.topologies import read_topology
+from tradewind.systems.apsp.kernels.network import Net, Wire, bounds_as_data, make_net, place, settings_for
+from tradewind.systems.apsp.kernels.paper import algorithm_2
+from tradewind.systems.apsp.kernels.solve import Answer, Settings
+from tradewind.systems.apsp.workload.generator import drawn_mbps
+from tradewind.systems.apsp.workload.topologies import read_topology
 
 MBPS = 1_000_000
 RULES = ("power", "linear", "inverse")

@@ -13,11 +13,11 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from tradewind import policies
-from tradewind.app import api
+from tradewind import api
 from tradewind.model.job import Fixed
 from tradewind.model.scenario import Scenario
-from tradewind.studies.simulate import simulate
+from tradewind.registry import policies
+from tradewind.worlds.simulate import simulate
 
 JOBS = 82_247
 TARGETS = {"fifo": (10_000, 40_000), "las": (1_000, 3_000), "srtf": (1_000, 3_000)}

@@ -8,11 +8,11 @@ from __future__ import annotations
 from time import process_time
 from typing import Any
 
-from tradewind.maths.market_draw import KINDS
-from tradewind.maths.market_fixed import LIGHT, simulate_payments
-from tradewind.maths.market_place import BEST_FIT, WORST_FIT
-from tradewind.studies.dps import GOAL, MUST
-from tradewind.studies.dps_runs import arrays, best_fixed, drawn, non_peeking, sell, sell_fixed
+from tradewind.systems.dps.kernels.fixed import LIGHT, simulate_payments
+from tradewind.systems.dps.kernels.place import BEST_FIT, WORST_FIT
+from tradewind.systems.dps.study.figures import GOAL, MUST
+from tradewind.systems.dps.study.runs import arrays, best_fixed, drawn, non_peeking, sell, sell_fixed
+from tradewind.systems.dps.workload.draw import KINDS
 
 SEEDS = (1, 2)
 

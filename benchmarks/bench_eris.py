@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.eris_plain import plain_payments
-from tradewind.maths.auction_oracle import flat_menu, menu
-from tradewind.maths.auction_paper import printed
-from tradewind.maths.auction_slot import Floats
-from tradewind.maths.auction_task import Market, Menu, Task
 from tradewind.model.scenario import Scenario
-from tradewind.optimum.eris import pooled_bound
-from tradewind.policies import find
-from tradewind.studies.simulate import simulate
-from tradewind.workloads import generate
+from tradewind.registry import policies, workloads
+from tradewind.systems.eris.bound import pooled_bound
+from tradewind.systems.eris.kernels.oracle import flat_menu, menu
+from tradewind.systems.eris.kernels.paper import printed
+from tradewind.systems.eris.kernels.slot import Floats
+from tradewind.systems.eris.kernels.task import Market, Menu, Task
+from tradewind.worlds.simulate import simulate
 
 Bid = tuple[Task, Market, Floats]
 Row = dict[str, Any]
@@ -133,8 +132,8 @@ def _seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def _market_rows() -> list[Row]:
     """10,000 jobs on 500 sites: the whole run with its audit, and the bound."""
-    scenario = generate("eris", MARKET, 1)
-    spent, run = _seconds(lambda: simulate(scenario, find("eris")))
+    scenario = workloads.generate("eris", MARKET, 1)
+    spent, run = _seconds(lambda: simulate(scenario, policies.find("eris")))
     bounding, limit = _seconds(lambda: pooled_bound(scenario))
     return [
         _row("10,000 jobs on 500 sites, audited", spent, "s", 120.0),
@@ -145,7 +144,7 @@ def _market_rows() -> list[Row]:
 
 def _welfare_rows(size: str, seeds: int, targets: Sequence[float | None]) -> list[Row]:
     """Shares of the bound, and what the bound took at most."""
-    scenarios = [generate("eris", {"size": size}, seed) for seed in range(1, seeds + 1)]
+    scenarios = [workloads.generate("eris", {"size": size}, seed) for seed in range(1, seeds + 1)]
     bounds = [_seconds(partial(pooled_bound, scenario)) for scenario in scenarios]
     found = []
     for (name, params), target in zip(PLAYED, targets, strict=True):
@@ -159,7 +158,9 @@ def _welfare_rows(size: str, seeds: int, targets: Sequence[float | None]) -> lis
 def _shares(
     name: str, params: dict[str, str], scenarios: Sequence[Scenario], limits: Sequence[float]
 ) -> list[float]:
-    return [simulate(s, find(name), params).value / b for s, b in zip(scenarios, limits, strict=True)]
+    return [
+        simulate(s, policies.find(name), params).value / b for s, b in zip(scenarios, limits, strict=True)
+    ]
 
 
 def rows() -> list[Row]:

@@ -7,9 +7,9 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
-from tradewind.app.documents import json_text
-from tradewind.app.run_file import load_run, save
-from tradewind.app.scenario_file import dump, load, scenario_hash
+from tradewind.files.documents import json_text
+from tradewind.files.run_file import load_run, save
+from tradewind.files.scenario_file import dump, load, scenario_hash
 from tradewind.model.result import Run
 from tradewind.model.tables import TABLES
 

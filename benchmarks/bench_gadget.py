@@ -10,14 +10,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from benchmarks.gadget_plain import arc_flow, augmented, mappings
-from tradewind import optimum, policies, workloads
-from tradewind.maths.ring_columns import relax
-from tradewind.maths.ring_exact import solve_exactly
-from tradewind.maths.ring_paper import paper, ring_sizes
-from tradewind.maths.ring_slot import Slot, excess
-from tradewind.maths.ring_solve import Effort, solve
-from tradewind.studies.gadget_runs import first_slot, moved_share
-from tradewind.studies.simulate import simulate
+from tradewind.engine import bounds
+from tradewind.registry import policies, workloads
+from tradewind.systems.gadget.kernels.columns import relax
+from tradewind.systems.gadget.kernels.exact import solve_exactly
+from tradewind.systems.gadget.kernels.paper import paper, ring_sizes
+from tradewind.systems.gadget.kernels.slot import Slot, excess
+from tradewind.systems.gadget.kernels.solve import Effort, solve
+from tradewind.systems.gadget.study.runs import first_slot, moved_share
+from tradewind.worlds.simulate import simulate
 
 FAMILIES = ("paper", "tight", "vtight", "multi")
 ANEW = "gadget, anew"
@@ -153,7 +154,7 @@ def horizons() -> list[Row]:
             for seed in HORIZON_SEEDS:
                 params = {"family": family, "utility": utility, "jobs": jobs, "slots": 50}
                 given = workloads.generate("gadget", params, seed)
-                bound = optimum.bound(given)
+                bound = bounds.bound(given)
                 assert bound is not None
                 for name in ("gadget", ANEW, "ring-fifo", "ring-drf", "ring-las"):
                     run = simulate(

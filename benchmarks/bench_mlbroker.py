@@ -14,28 +14,28 @@ from typing import Any
 
 import numpy as np
 
-from tradewind.maths.broker_books import books
-from tradewind.maths.broker_bound import lower_bound
-from tradewind.maths.broker_fractional import fractional_step
-from tradewind.maths.broker_limits import decide, usage_of
-from tradewind.maths.broker_milp import solve_exactly
-from tradewind.maths.broker_prices import chord_slopes
-from tradewind.maths.broker_rivals import selfish
-from tradewind.maths.broker_search import search
-from tradewind.maths.broker_slot import Floats, Slot
 from tradewind.model.params import settle
 from tradewind.model.scenario import Scenario
-from tradewind.optimum.mlbroker import bound, exact, look_ahead
-from tradewind.policies.baselines.local import LOCAL
-from tradewind.policies.baselines.oasis import OASIS
-from tradewind.policies.mlbroker import MLBROKER
-from tradewind.policies.mlbroker_paper import MLBROKER_PAPER
-from tradewind.studies.mlbroker_growth import MOST, SEEDS, exponents, growth
-from tradewind.studies.mlbroker_growth import SIZES as JOBS
-from tradewind.studies.simulate import simulate
-from tradewind.workloads.mlbroker import MLBROKER as WORKLOAD
-from tradewind.workloads.mlbroker_draw import FAMILIES, DrawSettings
-from tradewind.workloads.mlbroker_slot import drawn_slot
+from tradewind.systems.mlbroker.bound import bound, exact, look_ahead
+from tradewind.systems.mlbroker.kernels.bound import lower_bound
+from tradewind.systems.mlbroker.kernels.costs import books
+from tradewind.systems.mlbroker.kernels.fractional import fractional_step
+from tradewind.systems.mlbroker.kernels.limits import decide, usage_of
+from tradewind.systems.mlbroker.kernels.milp import solve_exactly
+from tradewind.systems.mlbroker.kernels.prices import chord_slopes
+from tradewind.systems.mlbroker.kernels.rivals import selfish
+from tradewind.systems.mlbroker.kernels.search import search
+from tradewind.systems.mlbroker.kernels.slot import Floats, Slot
+from tradewind.systems.mlbroker.paper import MLBROKER_PAPER
+from tradewind.systems.mlbroker.policy import MLBROKER
+from tradewind.systems.mlbroker.rivals.local import LOCAL
+from tradewind.systems.mlbroker.rivals.oasis import OASIS
+from tradewind.systems.mlbroker.study.growth import MOST, SEEDS, exponents, growth
+from tradewind.systems.mlbroker.study.growth import SIZES as JOBS
+from tradewind.systems.mlbroker.workload.draw import FAMILIES, DrawSettings
+from tradewind.systems.mlbroker.workload.generator import MLBROKER as WORKLOAD
+from tradewind.systems.mlbroker.workload.slot import drawn_slot
+from tradewind.worlds.simulate import simulate
 
 Row = dict[str, Any]
 EPS = 0.01

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tradewind.maths.auction_slot import Floats
-from tradewind.maths.auction_task import Market, Task
+from tradewind.systems.eris.kernels.slot import Floats
+from tradewind.systems.eris.kernels.task import Market, Task
 
 
 def slot_curve(task: Task, market: Market, t: int, limit: int) -> Floats:

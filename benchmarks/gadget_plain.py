@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.sparse import coo_array
 
-from tradewind.maths.highs import INFINITY, quiet_solver
-from tradewind.maths.ring_slot import Floats, Ints, Slot
+from tradewind.solvers.highs import INFINITY, quiet_solver
+from tradewind.systems.gadget.kernels.slot import Floats, Ints, Slot
 
 Triples = tuple[Ints, Ints, Floats]
 """Rows, columns and values of a sparse matrix."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tradewind.audit import Audit
-from tradewind.control.cycle import Loop
-from tradewind.control.journal import Journal
-from tradewind.control.ledger import Ledger
+from tradewind.engine.journal import Journal
+from tradewind.engine.ledger import Ledger
+from tradewind.engine.loop import Loop
 from tradewind.model.decision import NOTHING, Charge, Decision, Plan, Quote, Step
 from tradewind.model.job import Customer, Fixed, Job
 from tradewind.model.network import Link
@@ -19,7 +19,7 @@ from tradewind.model.site import Node
 from tradewind.model.spec import Spec, Trigger
 from tradewind.model.units import OPEN, UNLIMITED
 from tradewind.model.view import Change, Event, View
-from tradewind.studies.simulate import simulate
+from tradewind.worlds.simulate import simulate
 from tradewind.worlds.simulated import SimulatedWorld
 
 SLOT = 100

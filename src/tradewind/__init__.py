@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tradewind.version import __version__
 
 if TYPE_CHECKING:
-    from tradewind.app.api import (
+    from tradewind.api import (
         Comparison,
         bound,
         check,
@@ -44,6 +44,6 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     where = {"Run": "tradewind.model.result", "Scenario": "tradewind.model.scenario"}
-    value = getattr(import_module(where.get(name, "tradewind.app.api")), name)
+    value = getattr(import_module(where.get(name, "tradewind.api")), name)
     globals()[name] = value
     return value

@@ -24,7 +24,7 @@ from tests.builders import (
     spec_of,
 )
 from tradewind.audit import compare
-from tradewind.control.accounts import settle
+from tradewind.engine.accounts import settle
 from tradewind.model.decision import Charge, Decision, Flow, Offer, Plan, Posted, Quote, Step, Verdict
 from tradewind.model.errors import PolicyError, Refused
 from tradewind.model.job import Customer, Dataset, Fixed, Job, Stream
@@ -33,7 +33,7 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change, Event
-from tradewind.studies.simulate import simulate
+from tradewind.worlds.simulate import simulate
 
 Lie = Callable[[Sequence[Event]], Sequence[Event]]
 RENT = {(place, 0): Tariff(usd=(10.0**6 * (place + 1),)) for place in (0, 1, 2)}

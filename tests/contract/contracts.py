@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from tests.builders import loop_of
-from tradewind.app.api import check
-from tradewind.control.journal import instants
+from tradewind.api import check
+from tradewind.engine.journal import instants
 from tradewind.model.job import Customer, Fixed, Job, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.spec import Spec
-from tradewind.studies.simulate import make_policy, simulate
+from tradewind.worlds.simulate import make_policy, simulate
 
 SEED = 5
 

@@ -6,12 +6,12 @@ import random
 from typing import Any
 
 from tests.builders import node, setup
-from tradewind import workloads
-from tradewind.control.fit import mismatch
+from tradewind.engine.fit import mismatch
 from tradewind.model.job import Customer, Fixed, Job
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.model.view import Change
+from tradewind.registry import workloads
 
 SMALL: dict[str, Any] = {
     "jobs": 25, "slots": 8, "servers": 5, "sites": 5, "jobs_per_slot": 8.0, "epochs": 2000, "worker_types": 3,

@@ -16,12 +16,12 @@ import pytest
 from tests.builders import job, scenario, setup
 from tests.contract import contracts
 from tests.contract.scenarios import for_policy
-from tradewind import policies
 from tradewind.model.errors import LookupFailed, Unsupported
 from tradewind.model.job import Customer, Dataset, Fixed, Rounds, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
-from tradewind.studies.simulate import simulate
+from tradewind.registry import policies
+from tradewind.worlds.simulate import simulate
 
 NAMES = policies.names()
 SEEDS = (1, 2)

@@ -15,7 +15,7 @@ from tradewind.model.decision import Decision, Plan, Quote, Verdict
 from tradewind.model.errors import PolicyError
 from tradewind.model.job import Fixed
 from tradewind.model.spec import Spec
-from tradewind.studies.simulate import simulate
+from tradewind.worlds.simulate import simulate
 
 PAGE = Path(__file__).parents[2] / "docs" / "concepts.md"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.contract.scenarios import SMALL
-from tradewind import workloads
 from tradewind.model.errors import TradewindError
+from tradewind.registry import workloads
 
 SENSELESS = ("-1", "1e30", "99999999999999999999", "-1e30", "nan", "inf", "1e-300")
 KNOBS = [

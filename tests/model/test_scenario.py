@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders import HORIZON, SLOT, job, link, node, scenario, setup
-from tradewind.control.fit import mismatch
+from tradewind.engine.fit import mismatch
 from tradewind.model.errors import InputError, LookupFailed, ScenarioError
 from tradewind.model.hash import scenario_hash
 from tradewind.model.job import Customer, Dataset, Fixed, Rounds, Stream

@@ -13,7 +13,7 @@ from typing import Any
 
 from tradewind.train import checkpoint
 from tradewind.train.local import LocalJob, environments, free_port, report_file
-from tradewind.worlds.nursery import Nursery
+from tradewind.worlds.forkserver import Nursery
 
 MODULES = ("torch._dynamo", "tradewind.train.ring", "tradewind.train.server", "tests.train.writer")
 PATIENCE_S = 100.0

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.train.ranks import MODULES, SIZE, Job, Ranks
-from tradewind.worlds.nursery import Nursery
+from tradewind.worlds.forkserver import Nursery
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make install EXTRAS=train")
 

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.worlds.live_scenarios import MADE, S
-from tradewind import policies
-from tradewind.control import statefile
+from tradewind.engine import statefile
 from tradewind.model.result import Run
-from tradewind.studies.live import Request, live
-from tradewind.worlds.launching import Launcher, Rules
-from tradewind.worlds.watching import Watch, strays
+from tradewind.registry import policies
+from tradewind.worlds.live import Request, live
+from tradewind.worlds.processes.launching import Launcher, Rules
+from tradewind.worlds.processes.watching import Watch, strays
 
 SLOT_SECONDS = 0.15
 MOST_PER_RUN = 14

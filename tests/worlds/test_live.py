@@ -15,9 +15,8 @@ import pytest
 
 from tests.builders import Scripted, decision, job, link, node, plan, rows, run_at, scenario, setup, spec_of
 from tests.worlds.live_scenarios import COUNT, S, broker, counting, market, rings
-from tradewind import policies
-from tradewind.app import api
-from tradewind.control.live import LiveLoop
+from tradewind import api
+from tradewind.engine.live import LiveLoop
 from tradewind.model.decision import Decision
 from tradewind.model.errors import InputError, ScenarioError
 from tradewind.model.job import Customer, Fixed, Rounds
@@ -25,11 +24,12 @@ from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param
 from tradewind.model.view import Change
-from tradewind.studies.live import Request, live
-from tradewind.studies.simulate import simulate
-from tradewind.worlds.launching import Limits, Rules
-from tradewind.worlds.processes import ProcessWorld
-from tradewind.worlds.watching import strays
+from tradewind.registry import policies
+from tradewind.worlds.live import Request, live
+from tradewind.worlds.processes.launching import Limits, Rules
+from tradewind.worlds.processes.watching import strays
+from tradewind.worlds.processes.world import ProcessWorld
+from tradewind.worlds.simulate import simulate
 
 QUICK = Rules(grace_s=0.5, backoff_s=0.02, retries=2)
 LONG = Fixed(runtime_us=10 * S)

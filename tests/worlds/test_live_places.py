@@ -13,15 +13,15 @@ from rich.live import Live
 from tests.builders import Scripted, decision, job, node, plan, run_at, scenario, setup, spec_of
 from tests.worlds.live_scenarios import S, counting
 from tests.worlds.test_live import lived, log, states
-from tradewind.app import live as door
-from tradewind.control.live import LiveLoop
+from tradewind.cli import live as door
+from tradewind.engine.live import LiveLoop
 from tradewind.model.errors import InputError
 from tradewind.model.job import Fixed, Rounds
 from tradewind.model.tariff import Tariff
-from tradewind.worlds import testbed
-from tradewind.worlds.launching import Place, Rules
-from tradewind.worlds.processes import ProcessWorld
-from tradewind.worlds.testbed_wan import Line, Wan
+from tradewind.worlds.processes.launching import Place, Rules
+from tradewind.worlds.processes.world import ProcessWorld
+from tradewind.worlds.testbed import network as testbed
+from tradewind.worlds.testbed.wan import Line, Wan
 
 REASON = testbed.unavailable()
 TALK = """

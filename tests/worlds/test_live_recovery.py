@@ -15,19 +15,20 @@ import pytest
 from tests.builders import job, node, rows, scenario, setup
 from tests.worlds.live_scenarios import S, broker, counting
 from tests.worlds.test_live import LONG, land, states
-from tradewind import policies
-from tradewind.app import api, cli
-from tradewind.app.guard import guarded
-from tradewind.control.statefile import StateFile, read_records, revive
+from tradewind import api
+from tradewind.cli import main as cli
+from tradewind.cli.guard import guarded
+from tradewind.engine.statefile import StateFile, read_records, revive
 from tradewind.model.decision import Certificate, Decision, Flow, Offer, Plan, Quote, Route, Step, Verdict
 from tradewind.model.errors import InputError, RunFileError
 from tradewind.model.job import Rounds
 from tradewind.model.scenario import Scenario
-from tradewind.studies.live import Request, live
-from tradewind.studies.simulate import simulate
+from tradewind.registry import policies
 from tradewind.worlds.clock import Clock
-from tradewind.worlds.launching import Rules
-from tradewind.worlds.watching import strays
+from tradewind.worlds.live import Request, live
+from tradewind.worlds.processes.launching import Rules
+from tradewind.worlds.processes.watching import strays
+from tradewind.worlds.simulate import simulate
 
 
 def request(given: Scenario, state: Path, policy: str = "fifo", *, slot_seconds: float = 0.25) -> Request:
@@ -216,7 +217,7 @@ def test_the_command_writes_run_file_and_report_and_streams_plain_lines(tmp_path
     )
     api.dump(given, tmp_path / "scenario.yaml")
     command = [
-        sys.executable, "-m", "tradewind.app.cli", "live", "scenario.yaml", "--policy", "fifo", "--slot-seconds", "0.2",
+        sys.executable, "-m", "tradewind.cli.main", "live", "scenario.yaml", "--policy", "fifo", "--slot-seconds", "0.2",
         "--state", "state", "-o", "run.json", "--report", "report.html", "--retries", "0",
     ]  # fmt: skip
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)

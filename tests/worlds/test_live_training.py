@@ -14,21 +14,21 @@ import pytest
 from tests.builders import job, link, node, rows, scenario, setup
 from tests.worlds.live_scenarios import S
 from tests.worlds.test_live import alarms, states
-from tradewind import policies
-from tradewind.app import api
-from tradewind.app.live import places_in_testbed
-from tradewind.control.live import LiveLoop
+from tradewind import api
+from tradewind.cli.live import places_in_testbed
+from tradewind.engine.live import LiveLoop
 from tradewind.model.job import Customer, Rounds, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
-from tradewind.studies.live import Request, live
-from tradewind.worlds import testbed
-from tradewind.worlds.launching import Place, Rules
-from tradewind.worlds.processes import ProcessWorld
-from tradewind.worlds.testbed_wan import GOODPUT, Line, Wan
-from tradewind.worlds.watching import strays
+from tradewind.registry import policies
+from tradewind.worlds.live import Request, live
+from tradewind.worlds.processes.launching import Place, Rules
+from tradewind.worlds.processes.watching import strays
+from tradewind.worlds.processes.world import ProcessWorld
+from tradewind.worlds.testbed import network as testbed
+from tradewind.worlds.testbed.wan import GOODPUT, Line, Wan
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="PyTorch is not installed: make install EXTRAS=train"

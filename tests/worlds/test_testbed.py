@@ -17,14 +17,15 @@ from pathlib import Path
 
 import pytest
 
+from tradewind.lab.testbed import check as testbed_check
+from tradewind.lab.testbed.networks import exchanges, network
 from tradewind.model.errors import InputError, TradewindError
-from tradewind.studies import testbed_check
-from tradewind.studies.testbed_networks import exchanges, network
 from tradewind.train.local import LocalJob, environments, report_file
-from tradewind.worlds import testbed, testbed_state
-from tradewind.worlds.nursery import Nursery
-from tradewind.worlds.testbed_traffic import carrier, gather_at, measure, traffic
-from tradewind.worlds.testbed_wan import GOODPUT, Line, Wan, loads, ring_s, server_s, shortest
+from tradewind.worlds.forkserver import Nursery
+from tradewind.worlds.testbed import network as testbed
+from tradewind.worlds.testbed import state as testbed_state
+from tradewind.worlds.testbed.traffic import carrier, gather_at, measure, traffic
+from tradewind.worlds.testbed.wan import GOODPUT, Line, Wan, loads, ring_s, server_s, shortest
 
 REASON = testbed.unavailable()
 needs_namespaces = pytest.mark.skipif(bool(REASON), reason=f"no testbed here: {REASON}")

@@ -50,7 +50,8 @@ class Spec:
     binding        an accepted plan never changes
     charges        asks for payments when the run is over
     keeps_caps     keeps what tenants may spend at most (Setup.spend_caps)
-    online         False: a hindsight baseline whose parameters come from optimum/
+    hindsight      "module:function" (scenario, given parameters) -> all parameters, for a baseline that knows the future
+    system         the system it belongs to, which adds explanations, bills and rivals
     """
 
     name: str
@@ -66,5 +67,10 @@ class Spec:
     binding: bool = False
     charges: bool = False
     keeps_caps: bool = False
-    online: bool = True
+    hindsight: str = ""
     system: str = ""
+
+    @property
+    def online(self) -> bool:
+        """Whether it decides without knowing the future."""
+        return not self.hindsight

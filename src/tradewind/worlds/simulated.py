@@ -16,7 +16,7 @@ from tradewind.model.progress import rate
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import OPEN
 from tradewind.model.view import Event
-from tradewind.worlds.surroundings import Surroundings
+from tradewind.worlds.environment import Surroundings
 
 
 class Live:

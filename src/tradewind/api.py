@@ -1,0 +1,277 @@
+"""The Python API: `import tradewind as tw`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isclose
+from pathlib import Path
+from typing import Any, Protocol
+
+from tradewind import registry
+from tradewind.audit import Audit
+from tradewind.audit import compare as compare_books
+from tradewind.audit.placement import NAME as PLACEMENT
+from tradewind.audit.placement import check_certificate
+from tradewind.engine import bounds
+from tradewind.engine.accounts import settle
+from tradewind.engine.fit import check_fit
+from tradewind.engine.journal import instants, read_charges
+from tradewind.engine.ledger import Ledger
+from tradewind.engine.loop import Progress
+from tradewind.files.run_file import load_run, save
+from tradewind.files.scenario_file import dump, load
+from tradewind.model.decision import Decision
+from tradewind.model.errors import InputError, RunFileError
+from tradewind.model.hash import scenario_hash
+from tradewind.model.result import Bound, Run, Violation
+from tradewind.model.scenario import Scenario
+from tradewind.model.spec import Spec
+from tradewind.model.system import System
+from tradewind.model.workload import Workload
+from tradewind.registry import policies, systems, workloads
+from tradewind.report.bounds import Bounds
+from tradewind.worlds.simulate import simulate
+
+__all__ = [
+    "Comparison",
+    "bound",
+    "check",
+    "compare",
+    "dump",
+    "generate",
+    "load",
+    "load_run",
+    "replay",
+    "run",
+    "save",
+]
+
+
+class Explained(Protocol):
+    """An explanation: lines for people, plain data for machines."""
+
+    @property
+    def lines(self) -> Sequence[str]: ...
+
+    def as_json(self) -> dict[str, Any]: ...
+
+
+def generate(workload: str | Workload, *, seed: int = 0, **params: Any) -> Scenario:
+    """Makes a scenario: `tw.generate("cluster", jobs=500, seed=1)`. A Workload object or FILE.py:NAME works too."""
+    return workloads.generate(workload, params, seed)
+
+
+def run(
+    scenario: Scenario | str | Path,
+    policy: str | Spec,
+    *,
+    seed: int = 0,
+    params: Mapping[str, Any] | None = None,
+    bound: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Runs a policy (name, FILE.py:NAME or Spec) on a scenario or scenario file in the simulated world, audited."""
+    data = scenario if isinstance(scenario, Scenario) else load(Path(scenario))
+    spec = policies.get(policy)
+    result = with_bills(data, simulate(data, spec, params, seed=seed, progress=progress), spec)
+    return Bounds(data).beside(result) if bound else result
+
+
+def with_bills(scenario: Scenario, result: Run, spec: Spec) -> Run:
+    """A run with the `bills` table of its system, where it has one."""
+    system = systems().get(spec.system)
+    table = registry.load(system.bills)(scenario, result) if system and system.bills else None
+    return result if table is None else replace(result, tables={**result.tables, "bills": table})
+
+
+def _system(scenario: Scenario, result: Run) -> System | None:
+    """The system of a run's policy; of the scenario's workload where the policy is not registered."""
+    if result.policy in policies.entries:
+        return systems().get(policies.find(result.policy).system)
+    workload = str(scenario.origin.get("workload", ""))
+    return next((system for system in systems().values() if workload in system.workloads), None)
+
+
+def remarks(scenario: Scenario, result: Run) -> list[str]:
+    """Sentences that the system adds to a run."""
+    system = _system(scenario, result)
+    found: list[str] = registry.load(system.remarks)(scenario, result) if system and system.remarks else []
+    return found
+
+
+def explain(scenario: Scenario, result: Run, job: str, slot: int = -1) -> Explained:
+    """Why a job was placed as it was in a slot; in a market, what a job was offered or charged (no slot)."""
+    from tradewind.engine.menu import invoice_of, menu_of
+
+    if result.tables["answers"]["job"]:
+        found = instants(scenario, result.tables)
+        quotes = [(i.at_us, quote, taken) for i in found for quote, taken in i.quotes]
+        return menu_of(scenario, result, job, quotes)
+    if charges := read_charges(result.tables):
+        return invoice_of(scenario, result, job, charges)
+    system = _system(scenario, result)
+    if system is None or not system.explain:
+        able = ", ".join(name for name, each in systems().items() if each.explain)
+        raise InputError(
+            f"{result.policy} has no explanation of placements; markets and {able} do. `tradewind ranks` shows rings"
+        )
+    explained: Explained = registry.load(system.explain)(scenario, result, job, slot)
+    return explained
+
+
+def bound(scenario: Scenario) -> Bound | None:
+    """The offline bound of a scenario for its objective; None where none is known."""
+    return bounds.bound(scenario)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Several policies on the same data: one run per policy and seed, and the scenarios behind them, one per seed.
+
+    bounded  whether the runs were to be held against their bounds
+    """
+
+    scenarios: tuple[Scenario, ...]
+    runs: tuple[Run, ...]
+    bounded: bool = False
+
+    @property
+    def pairs(self) -> list[tuple[Scenario, Run]]:
+        """Every run with the scenario that was run."""
+        return [(self.scenarios[i % len(self.scenarios)], run) for i, run in enumerate(self.runs)]
+
+
+def compare(
+    scenario: Scenario | Sequence[Scenario],
+    policy_names: Sequence[str | Spec],
+    *,
+    seeds: Sequence[int] = (0,),
+    params: Mapping[str, Mapping[str, Any]] | None = None,
+    bound: bool = False,
+    progress: Callable[[str, int], Progress | None] | None = None,
+) -> Comparison:
+    """Runs every policy (name, FILE.py:NAME or Spec) on every scenario (one, or one per seed) with every seed.
+
+    Systems that declare rivals `beside` them are always compared with these, and with the bound.
+    """
+    data = (scenario,) * len(seeds) if isinstance(scenario, Scenario) else tuple(scenario)
+    specs = policies.with_rivals(policy_names)
+    bound = bound or any(spec.system in systems() and systems()[spec.system].beside for spec in specs)
+    for spec in specs:  # a mismatch is said before the first run
+        for each in data:
+            check_fit(spec, each)
+    bounds = {id(s): Bounds(s) for s in data}
+    runs = []
+    for spec in specs:
+        for seed, each in zip(seeds, data, strict=True):
+            told = progress(spec.name, seed) if progress else None
+            own = (params or {}).get(spec.name)
+            one = simulate(each, spec, own, seed=seed, progress=told)
+            runs.append(bounds[id(each)].beside(one) if bound else one)
+    return Comparison(scenarios=data, runs=tuple(runs), bounded=bound)
+
+
+def check(scenario: Scenario, result: Run, policy: str | Spec = "") -> tuple[Violation, ...]:
+    """Re-checks a run from scratch: every event, offer, answer and decision, and every metric.
+
+    policy: the policy that was run, where it is not registered; it says whether accepted plans bind.
+    """
+    if result.scenario_hash != scenario_hash(scenario):
+        raise RunFileError(
+            f"this run belongs to the scenario with hash {result.scenario_hash[:12]}…, "
+            f"the scenario given has {scenario_hash(scenario)[:12]}…; give the scenario that was run"
+        )
+    known = policy or (result.policy if result.policy in policies.entries else "")
+    binding = bool(known) and policies.get(known).binding
+    law = Audit(scenario, measured=result.world == "processes", binding=binding)
+    doubts = _undecided(result)
+    for instant in instants(scenario, result.tables):
+        found = law.take(instant.events)
+        answers = list(instant.after)
+        for quote, taken in instant.quotes:
+            found += law.check_quote(instant.at_us, quote)
+            if taken >= 0 and not found:
+                found += law.accept(instant.at_us, quote, taken)
+            mine = [event for event in answers if event.job == quote.job]
+            answers = [event for event in answers if event.job != quote.job]
+            found += law.take(mine)
+        if instant.decision is not None and not found:
+            found += law.check(instant.at_us, instant.decision)
+            for certificate in result.certificates if not found else ():
+                if certificate.get("at_us") == instant.at_us:
+                    doubts += check_certificate(scenario, certificate, law.free_bps)
+        found += law.take(answers)
+        if found:
+            return found
+    if found := law.check_charges(read_charges(result.tables)):
+        return found
+    report = law.close()
+    found = report.violations + compare_books(report.metrics, result.metrics)
+    return found or _compare_tables(settle(scenario, result), result) + tuple(doubts)
+
+
+def _undecided(result: Run) -> list[Violation]:
+    """Placement certificates of instants at which nothing was decided."""
+    decided = set(result.tables["decisions"]["at_us"])
+    return [
+        Violation(
+            "certificate.placement", detail=f"a certificate at {c['at_us']} us, where nothing was decided"
+        )
+        for c in result.certificates
+        if c["name"] == PLACEMENT and c["at_us"] not in decided
+    ]
+
+
+def _compare_tables(ours: Run, theirs: Run) -> tuple[Violation, ...]:
+    """The tables that follow from the journal, made again and compared: whole numbers exactly, money to nine digits."""
+    found = []
+    for name in ("outcomes", "payments", "costs"):
+        for column, values in ours.tables[name].items():
+            others = theirs.tables.get(name, {}).get(column, [])
+            row = next(
+                (i for i, (a, b) in enumerate(zip(values, others, strict=False)) if not _same(a, b)), -1
+            )
+            if row >= 0 or len(values) != len(others):
+                detail = f"tables.{name}.{column} differs from the journal, first in row {max(row, 0)}"
+                found.append(Violation("books.table", detail=detail))
+    return tuple(found)
+
+
+def _same(a: object, b: object) -> bool:
+    return a == b or (
+        isinstance(a, float) and isinstance(b, float) and isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
+    )
+
+
+def scenario_beside(path: Path, result: Run) -> Scenario:
+    """The scenario file with the run's hash, looked for where the run file is and in the current folder."""
+    for folder in dict.fromkeys((path.resolve().parent, Path.cwd())):
+        for each in sorted(folder.iterdir()):
+            if each.suffix in (".json", ".yaml", ".yml") and each != path.resolve() and each.is_file():
+                try:
+                    scenario = load(each)
+                except InputError:
+                    continue  # another kind of file
+                if scenario_hash(scenario) == result.scenario_hash:
+                    return scenario
+    raise RunFileError(
+        f"no scenario file with hash {result.scenario_hash[:12]}… beside it or in the current folder; "
+        "name it with --scenario",
+        where=str(path),
+    )
+
+
+def replay(scenario: Scenario, result: Run) -> tuple[Ledger, Run]:
+    """Rebuilds the final state and the books from the journal in a run file."""
+    ledger = Ledger(scenario.setup)
+    for instant in instants(scenario, result.tables):
+        ledger.take(instant.events)
+        for quote, taken in instant.quotes:
+            if taken >= 0:
+                ledger.commit(Decision(plans=(quote.offers[taken].plan,)))
+        if instant.decision is not None:
+            ledger.commit(instant.decision)
+        ledger.take(instant.after)
+        ledger.seen()
+    return ledger, settle(scenario, result)

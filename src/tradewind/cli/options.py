@@ -1,0 +1,82 @@
+"""What the commands share: options of the same name, and how scenarios, runs and parameters are read from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tradewind.model.errors import InputError, LookupFailed
+
+if TYPE_CHECKING:
+    from tradewind.model.result import Run
+    from tradewind.model.scenario import Scenario
+
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter; may be repeated.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on stdout.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**53, help="Seed of every random stream.")]
+Bounded = Annotated[bool, typer.Option("--bound", help="Also compute the offline bound of the scenario.")]
+ScenarioArg = Annotated[
+    str, typer.Argument(metavar="SCENARIO", help="A scenario file, or the name of a workload.")
+]
+RunFile = Annotated[Path, typer.Argument(metavar="RUN", help="A run file.")]
+ItsScenario = Annotated[
+    str,
+    typer.Option(
+        "--scenario", help="Its scenario file or workload; default: the file beside RUN with its hash."
+    ),
+]
+Out = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the result.")]
+
+
+PAGES = (".html", ".htm")
+
+
+def must_be_page(output: Path) -> None:
+    """Refuses a name of a report that is no HTML file's."""
+    if output.suffix not in PAGES:
+        raise InputError(f"-o {output}: the report is an HTML file; end its name in .html")
+
+
+def pairs(items: list[str] | None) -> dict[str, str]:
+    """`["a=1", "b=x"]` -> {"a": "1", "b": "x"}."""
+    found: dict[str, str] = {}
+    for item in items or ():
+        key, sign, value = item.partition("=")
+        if not sign or not key:
+            raise InputError(f"--set {item!r}: write KEY=VALUE, for example --set jobs=500")
+        if key in found:
+            raise InputError(f"--set {key} is given twice; keep one")
+        found[key] = value
+    return found
+
+
+def is_workload(name: str) -> bool:
+    """Whether a scenario argument names a workload (or FILE.py:NAME) rather than a scenario file."""
+    from tradewind.registry import is_file_ref, workloads
+
+    return is_file_ref(name) or name in workloads.entries
+
+
+def scenario_from(name: str, seed: int, given: dict[str, str] | None = None) -> Scenario:
+    """A scenario from a file, or from a workload of that name."""
+    from tradewind.files.scenario_file import load
+    from tradewind.registry import workloads
+
+    if is_workload(name):
+        return workloads.generate(name, given or {}, seed)
+    path = Path(name)
+    if not path.exists() and path.suffix not in (".json", ".yaml", ".yml"):
+        raise LookupFailed("scenario file or workload", name, workloads.names())
+    return load(path)
+
+
+def run_with_scenario(run_file: Path, scenario: str, seed: int) -> tuple[Scenario, Run]:
+    """A run and its scenario: the one named, else the file beside the run with its hash."""
+    from tradewind import api
+
+    run = api.load_run(run_file)
+    return scenario_from(scenario, seed) if scenario else api.scenario_beside(run_file, run), run

@@ -1,0 +1,362 @@
+"""What the commands print: a table for people, or one JSON object for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from rich.console import Console
+from rich.table import Table as RichTable
+
+from tradewind.api import remarks
+from tradewind.model.errors import InputError
+from tradewind.model.result import Run, Violation
+from tradewind.model.scenario import Scenario
+from tradewind.model.setup import SENSE
+from tradewind.model.spec import Param, Spec
+from tradewind.report import bounds
+from tradewind.report.summary import Estimate, Group, estimate, group
+
+if TYPE_CHECKING:
+    from tradewind.api import Comparison, Explained
+    from tradewind.lab.reproduce_page import Result
+    from tradewind.model.workload import Workload
+    from tradewind.systems.gadget.ranks import RankList
+
+MOST_REASONS = 5  # refusals that are printed after a run
+FIRST = (
+    "cost_usd",
+    "profit_usd",
+    "welfare_usd",
+    "utility",
+    "epoch_s",
+    "jct_mean_s",
+    "makespan_s",
+    "jobs_completed",
+)
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=140)
+
+
+def _json(value: Any) -> None:
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def _table(title: str, *columns: str) -> RichTable:
+    table = RichTable(title=title or None, title_justify="left", title_style="bold")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 else "right")
+    return table
+
+
+def number(value: float) -> str:
+    """A number for people."""
+    if not math.isfinite(value):
+        return "–"
+    if value == int(value) and abs(value) < 1e9:
+        return f"{int(value):,}"
+    return f"{value:,.2f}" if abs(value) >= 100 else f"{value:.4g}"
+
+
+def as_object(run: Run, scenario: Scenario | None = None) -> dict[str, Any]:
+    """The documented --json object of a run (docs/formats.md); with its scenario where it was to have a bound."""
+    bound, timings, served = run.bound, run.timings, bounds.served_of(run)
+    return {
+        "policy": run.policy,
+        "params": dict(run.params),
+        "seed": run.seed,
+        "scenario": {"name": run.scenario_name, "hash": run.scenario_hash},
+        "objective": {"name": run.objective, "value": run.value},
+        "metrics": dict(run.metrics),
+        "audit": {"ok": not run.violations, "violations": [v._asdict() for v in run.violations]},
+        "bound": None
+        if bound is None
+        else {
+            "value": bound.value,
+            "sense": bound.sense,
+            "ratio": bound.ratio if math.isfinite(bound.ratio) else None,
+            "kind": bound.kind,
+        },
+        "bound_of_served": None if served is None else asdict(served),
+        "bound_note": (bounds.note(scenario, run) if scenario is not None else "") or None,
+        "seconds": None
+        if timings is None
+        else {"total": timings.total, "decide_p50": timings.decide_p50, "decide_p99": timings.decide_p99},
+    }
+
+
+def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None, bounded: bool = False) -> None:
+    """One run; bounded: it was to be held against its bound."""
+    if as_json:
+        _json(as_object(result, scenario if bounded else None))
+        return
+    console = _console()
+    table = _table(f"{result.policy} on {scenario.name}", "metric", "value")
+    objective = result.objective
+    table.add_row(f"{objective} ({SENSE[objective]})", f"[bold]{number(result.value)}[/bold]")
+    if result.bound is not None:
+        b = result.bound
+        table.add_row(f"bound ({b.kind})", number(b.value))
+        table.add_row("ratio to the bound", f"{b.ratio:.4f}")
+    if served := bounds.served_of(result):
+        table.add_row("bound of what was served (certified)", number(served.value))
+        table.add_row("ratio to the bound of what was served", f"{served.ratio:.4f}")
+    for name, value in result.metrics.items():
+        if name != objective and value:
+            table.add_row(name, number(value))
+    console.print(table)
+    if bounded and (said := bounds.note(scenario, result)):
+        console.print(said, markup=False, highlight=False)
+    _costs_by_tenant(console, result)
+    _turned_away(console, result, scenario)
+    _remarks(console, result, scenario)
+    seconds = result.timings
+    if seconds is not None:
+        pace = result.metrics["jobs"] / seconds.total if seconds.total else 0.0
+        console.print(
+            f"audit: {_found(result)} · {seconds.total:.2f} s, "
+            f"{pace:,.0f} jobs/s, decide p99 {seconds.decide_p99 * 1e3:.2f} ms"
+        )
+    if saved is not None:
+        console.print(f"{'report' if saved.suffix in ('.html', '.htm') else 'run file'}: {saved}")
+
+
+def _found(result: Run) -> str:
+    """Only a live run can be here with violations: a simulated one ends with the first."""
+    return f"{len(result.violations)} violations" if result.violations else "ok"
+
+
+def _costs_by_tenant(console: Console, result: Run) -> None:
+    bills = result.tables.get("bills", {})
+    if not bills.get("tenant"):
+        return
+    table = _table("bills by tenant", "tenant", "kind", "USD")
+    for tenant, kind, usd in zip(bills["tenant"], bills["kind"], bills["usd"], strict=True):
+        table.add_row(str(tenant) or "(none)", str(kind), number(cast(float, usd)))
+    console.print(table)
+
+
+def _turned_away(console: Console, result: Run, scenario: Scenario) -> None:
+    """Whom the policy refused and why, the first few."""
+    verdicts = result.tables["verdicts"]
+    told = [(j, why) for j, why in zip(verdicts["job"], verdicts["reason"], strict=True) if why]
+    for job, why in told[:MOST_REASONS]:
+        console.print(
+            f"turned away: {scenario.jobs[cast(int, job)].id}: {why}", markup=False, highlight=False
+        )
+    if len(told) > MOST_REASONS:
+        console.print(f"… and {len(told) - MOST_REASONS} more (table verdicts of the run file)")
+
+
+def _remarks(console: Console, result: Run, scenario: Scenario) -> None:
+    """What the system itself has to say about a run, the first few sentences."""
+    said = remarks(scenario, result)
+    for sentence in said[:MOST_REASONS]:
+        console.print(sentence, markup=False, highlight=False)
+    if len(said) > MOST_REASONS:
+        console.print(f"… and {len(said) - MOST_REASONS} more")
+
+
+def audit(found: Sequence[Violation], *, as_json: bool) -> None:
+    """What the audit of a file found."""
+    if as_json:
+        _json({"ok": not found, "violations": [v._asdict() for v in found]})
+    elif not found:
+        print("audit: ok, every event, decision and metric checked")
+    else:
+        print(f"audit: {len(found)} violation{'s' if len(found) > 1 else ''}")
+        for violation in found:
+            print(f"  {violation}")
+
+
+def _interval(value: Estimate) -> str:
+    return number(value.mean) + (f" ± {number(value.half)}" if value.n > 1 else "")
+
+
+def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None:
+    """Several policies side by side."""
+    groups = group(result.runs)
+    if as_json:
+        runs = [as_object(run, scenario if result.bounded else None) for scenario, run in result.pairs]
+        _json({"runs": runs, "summary": [_summary(g) for g in groups]})
+        return
+    objective = groups[0].objective
+    shown = [m for m in FIRST if m != objective and any(run.metrics.get(m) for run in result.runs)]
+    has_bound = any(run.bound is not None or bounds.served_of(run) is not None for run in result.runs)
+    head = [
+        "policy",
+        f"{objective} ({SENSE[objective]})",
+        *(["ratio to bound"] if has_bound else []),
+        *shown,
+        "s",
+    ]
+    table = _table(result.scenarios[0].name, *head)
+    best = (min if SENSE[objective] == "min" else max)(groups, key=lambda g: g.value.mean)
+    for g in groups:
+        cells = [_interval(g.value), *([_ratios(g)] if has_bound else [])]
+        cells += [_interval(g.metric(m)) for m in shown]
+        seconds = [r.timings.total for r in g.runs if r.timings]
+        cells.append(f"{sum(seconds) / max(1, len(seconds)):.2f}")
+        table.add_row(g.label, *cells, style="bold" if g is best else None)
+    console = _console()
+    console.print(table)
+    if result.bounded:
+        for line in bounds.compared(result.pairs, groups):
+            console.print(line, markup=False, highlight=False)
+    if saved is not None:
+        print(f"report: {saved}")
+
+
+def _ratios(g: Group) -> str:
+    """Ratio to the bound over the seeds that served every job; marked *, to the bound of what the others served."""
+    part = estimate([served.ratio for run in g.runs if (served := bounds.served_of(run))])
+    told = [_interval(g.ratio)] if g.ratio.n or not part.n else []
+    return ", ".join(told + ([f"{_interval(part)} *"] if part.n else []))
+
+
+def _summary(g: Group) -> dict[str, Any]:
+    names: list[str] = list(g.first.metrics)
+    values: Mapping[str, Estimate] = {name: g.metric(name) for name in names}
+    return {
+        "policy": g.label,
+        "seeds": [r.seed for r in g.runs],
+        "objective": {"name": g.objective, **_estimate(g.value)},
+        "ratio": _estimate(g.ratio) if g.ratio.n else None,
+        "metrics": {name: _estimate(value) for name, value in values.items()},
+    }
+
+
+def _estimate(value: Estimate) -> dict[str, float | None]:
+    half = value.half if math.isfinite(value.half) else None
+    return {
+        "mean": value.mean,
+        "low95": None if half is None else value.mean - half,
+        "high95": None if half is None else value.mean + half,
+    }
+
+
+def replay(result: Run, again: Run, still_there: Sequence[str], *, as_json: bool) -> None:
+    """A replayed journal beside the books of its run file."""
+    same = dict(again.metrics) == dict(result.metrics)
+    if as_json:
+        _json({"same": same, "metrics": dict(again.metrics), "jobs_left": list(still_there)})
+        return
+    count = len(result.tables["events"]["at_us"])
+    print(
+        f"replayed {count} events; {len(still_there)} jobs left; the books are {'the same' if same else 'DIFFERENT'}"
+    )
+    for name in again.metrics:
+        if again.metrics[name] != result.metrics.get(name):
+            print(f"  {name}: {result.metrics.get(name)} in the file, {again.metrics[name]} by the journal")
+
+
+def reproduction(results: Sequence[Result], out: Path, *, as_json: bool) -> None:
+    """Verdicts, one line per figure."""
+    if as_json:
+        _json(
+            [
+                {
+                    "system": r.system,
+                    "figure": r.figure.name,
+                    "claim": r.figure.claim,
+                    "verdict": r.finding.word,
+                    "reason": r.finding.reason,
+                    "rows": [dict(row) for row in r.rows],
+                }
+                for r in results
+            ]
+        )
+        return
+    table = RichTable("system", "figure", "verdict", "why")
+    for r in results:
+        table.add_row(r.system, r.figure.title, "FAILED" if r.failed else r.finding.word, r.finding.reason)
+    _console().print(table)
+    print(f"page: {out / 'index.html'}")
+
+
+def explanation(found: Explained, *, as_json: bool) -> None:
+    """Why a job is where it is, what it was offered, or what it was charged."""
+    if as_json:
+        _json(found.as_json())
+    else:
+        print("\n".join(found.lines))
+
+
+def rank_lists(found: Sequence[RankList], form: str, *, as_json: bool) -> None:
+    """Rings as hosts in rank order."""
+    if form not in ("table", "hostfile", "rankfile"):
+        raise InputError(f"found {form!r}; allowed are table, hostfile, rankfile", where="--form")
+    if form != "table" and len(found) != 1:
+        raise InputError(
+            f"a {form} is that of one ring, and {len(found)} run in the slot; name one with --job"
+        )
+    if as_json:
+        _json([each.as_json() for each in found])
+    elif form == "table":
+        table = _table("", "job", "ranks", "iteration, s", "narrowest link", "Gbit/s")
+        for each in found:
+            narrow = (each.bottleneck, number(each.bottleneck_bps / 1e9)) if each.bottleneck else ("–", "–")
+            hosts = " ".join(each.hosts)
+            table.add_row(each.job, hosts, number(each.iteration_us / 1e6), *narrow)
+        _console().print(table)
+    else:
+        print(found[0].hostfile() if form == "hostfile" else found[0].rankfile(), end="")
+
+
+def _params(params: Mapping[str, Param]) -> dict[str, Any]:
+    return {
+        name: {
+            "default": param.default,
+            "doc": param.doc,
+            **({"choices": list(param.choices)} if param.choices else {}),
+            **({"allowed": param.range} if param.range else {}),
+        }
+        for name, param in params.items()
+    }
+
+
+def policies(specs: Sequence[Spec], *, as_json: bool) -> None:
+    """The catalogue of policies."""
+    if as_json:
+        _json(
+            [
+                {
+                    "name": s.name,
+                    "summary": s.summary,
+                    "works": sorted(s.works),
+                    "architectures": sorted(s.architectures),
+                    "objectives": sorted(s.objectives),
+                    "needs": sorted(s.needs),
+                    "pricer": s.pricer,
+                    "online": s.online,
+                    "params": _params(s.params),
+                }
+                for s in specs
+            ]
+        )
+        return
+    table = RichTable("policy", "what it does", "works on", "needs", "parameters")
+    for s in specs:
+        knobs = "\n".join(f"{name}={param.default}" for name, param in s.params.items())
+        extra = [*sorted(s.needs), *([] if s.online else ["hindsight"]), *(["market"] if s.pricer else [])]
+        table.add_row(s.name, s.summary.splitlines()[0], ", ".join(sorted(s.works)), ", ".join(extra), knobs)
+    _console().print(table)
+
+
+def workloads(lines: Sequence[Workload], *, as_json: bool) -> None:
+    """The catalogue of workloads."""
+    if as_json:
+        _json([{"name": w.name, "summary": w.summary, "params": _params(w.params)} for w in lines])
+        return
+    table = RichTable("workload", "what it makes", "parameters (--set)")
+    for w in lines:
+        knobs = "\n".join(f"{name}={param.default}  {param.doc}" for name, param in w.params.items())
+        table.add_row(w.name, w.summary, knobs)
+    _console().print(table)

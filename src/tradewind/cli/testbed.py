@@ -1,0 +1,240 @@
+"""`tradewind testbed`: a wide area network on this machine, and whether traffic on it behaves as the model says."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tradewind.lab.testbed.check import Check
+
+commands = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Builds a wide area network on this machine from network namespaces (root), and measures traffic on it.",
+)
+
+Name = Annotated[str, typer.Option("--name", help="Several testbeds can be up under different names.")]
+Topology = Annotated[
+    str, typer.Argument(help="mesh, b4, internet2, or a .graphml, .gml, .json or region-pair .csv file.")
+]
+Scale = Annotated[float, typer.Option("--scale", help="Rates of the testbed per real rate.")]
+Sites = Annotated[
+    int, typer.Option("--sites", min=0, max=200, help="Keep so many sites; 0: all (a mesh: 4).")
+]
+Rule = Annotated[str, typer.Option("--rule", help="Bandwidth by distance: auto, power, linear, inverse, …")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**53, help="Seed of drawn bandwidths.")]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on stdout.")]
+
+SCALE = 0.01
+TOLERANCE = 0.1
+
+
+@commands.command()
+def up(
+    topology: Topology,
+    name: Name = "main",
+    scale: Scale = SCALE,
+    sites: Sites = 0,
+    rule: Rule = "auto",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Builds the network; what a crash left under the name is removed first."""
+    from tradewind.lab.testbed.networks import network
+    from tradewind.worlds.testbed import network as testbed
+
+    testbed.up(network(topology, scale=scale, sites=sites, rule=rule, seed=seed), name)
+    _status(name, as_json)
+
+
+@commands.command()
+def down(name: Name = "main", as_json: Json = False) -> None:
+    """Removes the network and everything that runs in it, also after a crash."""
+    from tradewind.worlds.testbed import network as testbed
+
+    gone = testbed.down(name)
+    if as_json:
+        print(json.dumps({"name": name, "removed": gone}))
+        return
+    print(
+        f"testbed {name}: removed {len(gone)} namespaces"
+        if gone
+        else f"testbed {name}: there was nothing to remove"
+    )
+
+
+@commands.command()
+def status(
+    name: Annotated[str, typer.Option("--name", help="Only this one, with its sites and links.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Lists the testbeds of this machine, or shows one."""
+    from tradewind.worlds.testbed import network as testbed
+
+    if name:
+        _status(name, as_json)
+        return
+    found = [
+        {"name": n, "state": testbed.state_of(n), "processes": len(testbed.processes(n))}
+        for n in testbed.names()
+    ]
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    if not found:
+        print("no testbed is up; `tradewind testbed up b4` makes one")
+    for row in found:
+        hint = "" if row["state"] == "up" else f"; `tradewind testbed down --name {row['name']}` cleans up"
+        print(f"{row['name']}: {row['state']}, {row['processes']} processes inside{hint}")
+
+
+def _status(name: str, as_json: bool) -> None:
+    """Sites with namespace and address, links with rates and what was sent."""
+    from tradewind.worlds.testbed import network as testbed
+
+    bed = testbed.find(name)
+    wan, sent = bed.wan, bed.sent_bytes()
+    places = [
+        {
+            "site": site,
+            "namespace": bed.namespace(k),
+            "address": bed.address(k),
+            "interface": testbed.INTERFACE,
+        }
+        for k, site in enumerate(wan.sites)
+    ]
+    links = [
+        {"from": wan.sites[a], "to": wan.sites[b], "mbps": bps / 1e6, "sent_mb": sent[a, b] / 1e6}
+        for (a, b), bps in wan.rates().items()
+    ]
+    if as_json:
+        print(json.dumps({"name": name, "network": wan.name, "sites": places, "links": links}, indent=2))
+        return
+    print(f"testbed {name}: {wan.name}, {len(wan.sites)} sites, {len(wan.lines)} links")
+    _print(_table([("site", "left"), ("namespace", "left"), ("address", "left")], [
+        [str(p["site"]), str(p["namespace"]), str(p["address"])] for p in places
+    ]))  # fmt: skip
+    _print(_table([("from", "left"), ("to", "left"), ("Mbit/s", "right"), ("sent MB", "right")], [
+        [str(x["from"]), str(x["to"]), f"{x['mbps']:.1f}", f"{x['sent_mb']:.1f}"] for x in links
+    ]))  # fmt: skip
+    print(f"run something at a site: ip netns exec {bed.namespace(0)} COMMAND")
+
+
+@commands.command()
+def verify(
+    topology: Topology = "mesh",
+    sites: Sites = 0,
+    scale: Scale = SCALE,
+    rule: Rule = "auto",
+    seed: Seed = 0,
+    model: Annotated[
+        str, typer.Option("--model", help="Bytes per exchange, such as '2 MB'; default: about a second's.")
+    ] = "",
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Rounds timed per exchange.")] = 3,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder of verify.csv, .svg and .png.")
+    ] = Path("out/testbed"),
+    as_json: Json = False,
+) -> None:
+    """Times real server and ring traffic on a testbed of its own and compares with the model; exit code 1 if they differ."""
+    from tradewind.lab.testbed import check as testbed_check
+    from tradewind.lab.testbed.networks import exchanges, network
+    from tradewind.report.progress import bar
+    from tradewind.systems.apsp.plan import model_bytes
+    from tradewind.worlds.testbed import network as testbed
+
+    wan = network(topology, scale=scale, sites=sites, rule=rule, seed=seed)
+    name = f"verify-{os.getpid()}"
+    try:
+        bed = testbed.up(wan, name)
+        with bar(f"measuring on {wan.name}", len(exchanges(wan)), unit="exchanges") as tell:
+            found = testbed_check.check(
+                bed,
+                model_bytes=model_bytes(model) if model else 0,
+                rounds=rounds,
+                tell=None if tell is None else lambda done: tell(0, done),
+            )
+    finally:
+        if os.geteuid() == 0:
+            testbed.down(name)
+    files = _write(found, output)
+    _show(found, files, as_json)
+    if found.worst > TOLERANCE or not all(found.best(kind)[2] for kind in ("server", "ring")):
+        raise typer.Exit(1)
+
+
+def _write(found: Check, output: Path) -> list[str]:
+    from tradewind.files import atomic
+    from tradewind.lab.testbed import check as testbed_check
+
+    output.mkdir(parents=True, exist_ok=True)
+    rows, text = testbed_check.rows(found), io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    atomic.write_text(output / "verify.csv", text.getvalue())
+    drawn = testbed_check.save_picture(found, output / "verify")
+    return [str(path) for path in (output / "verify.csv", *drawn)]
+
+
+def _show(found: Check, files: list[str], as_json: bool) -> None:
+    from tradewind.lab.testbed import check as testbed_check
+
+    rows = testbed_check.rows(found)
+    best: dict[str, dict[str, Any]] = {}
+    for kind in ("server", "ring"):
+        said, seen, same = found.best(kind)
+        best[kind] = {"predicted": said.exchange.label, "measured": seen.exchange.label, "same": same}
+    if as_json:
+        data = {
+            "network": found.network, "carrier": found.carrier, "model_bytes": found.model_bytes, "rows": rows, "best": best,
+            "worst_percent": 100 * found.worst, "files": files,
+        }  # fmt: skip
+        print(json.dumps(data, indent=2, allow_nan=False))
+        return
+    print(f"{found.network}: {found.model_bytes / 1e6:.3g} MB per exchange, carried by {found.carrier}")
+    columns = [("kind", "left"), ("where", "left"), ("sharing a link", "right"), ("predicted s", "right")]
+    columns += [("measured s", "right"), ("difference", "right")]
+    _print(_table(columns, [
+        [
+            str(r["kind"]), str(r["where"]), str(r["sharing"]), f"{float(r['predicted_s']):.3f}",
+            f"{float(r['measured_s']):.3f}", f"{float(r['difference_percent']):+.1f}%",
+        ]
+        for r in rows
+    ]))  # fmt: skip
+    for kind, words in (("server", "best server site"), ("ring", "best ring")):
+        pair = best[kind]
+        agree = "the same" if pair["predicted"] == pair["measured"] else str(pair["measured"])
+        if pair["predicted"] != pair["measured"]:
+            agree += " (predicted equally good)" if pair["same"] else " (NOT the same)"
+        print(f"{words}: predicted {pair['predicted']}; measured {agree}")
+    print(f"largest difference: {100 * found.worst:.1f}%")
+    for path in files:
+        print(f"wrote {path}")
+
+
+def _table(columns: list[tuple[str, str]], rows: list[list[str]]) -> Table:
+    from rich.table import Table
+
+    table = Table()
+    for title, side in columns:
+        table.add_column(title, justify="right" if side == "right" else "left")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _print(table: Table) -> None:
+    from rich.console import Console
+
+    console = Console()
+    (console if console.is_terminal else Console(width=140)).print(table)

@@ -1,0 +1,180 @@
+"""The three books of a run, made from its journal: cost, payments, value; and the metrics (docs/concepts.md)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import fsum
+from typing import cast
+
+import numpy as np
+
+from tradewind.engine.costs import cost_table, epoch_s
+from tradewind.engine.intervals import (
+    Ints,
+    Usage,
+    effective,
+    end_us,
+    floats,
+    ints,
+    taken_offers,
+    texts,
+    usage,
+)
+from tradewind.engine.journal import read_charges
+from tradewind.model.job import Rounds
+from tradewind.model.result import Column, Run, Table
+from tradewind.model.scenario import Scenario
+from tradewind.model.setup import Setup
+from tradewind.model.units import UNLIMITED, US_PER_S
+
+COST_KINDS = ("transfer", "rent", "deploy", "traffic")
+
+
+def settle(scenario: Scenario, run: Run) -> Run:
+    """Adds outcomes, payments, costs and metrics to a run that has only its journal."""
+    end = end_us(run)
+    intervals = effective(run, end)
+    used = usage(run, intervals)
+    paid = _payments(run)
+    outcomes = _outcomes(scenario, run, intervals.job, intervals.from_us)
+    values, progress = _values(scenario, outcomes, paid)
+    outcomes["value_usd"] = values
+    costs = cost_table(scenario, run, intervals)
+    tables: dict[str, Table] = {
+        **run.tables,
+        "outcomes": outcomes,
+        "payments": {"job": list(paid), "usd": list(paid.values())},
+        "costs": costs,
+    }
+    metrics = _money(costs, paid, values, progress)
+    metrics["epoch_s"] = epoch_s(scenario, run, intervals)
+    metrics |= _times(scenario, outcomes)
+    metrics |= _activity(scenario.setup, scenario, used, intervals.job, end)
+    return replace(run, tables=tables, metrics=metrics)
+
+
+def _outcomes(scenario: Scenario, run: Run, began_job: Ints, began_us: Ints) -> dict[str, Column]:
+    """State, times and work of every job that arrived."""
+    kinds, jobs, times = (
+        texts(run, "events", "kind"),
+        ints(run, "events", "job"),
+        ints(run, "events", "at_us"),
+    )
+    arrived, count = jobs[kinds == "arrived"], len(scenario.jobs)
+    state = np.full(count, "unfinished", dtype="<U10")
+    finish, start, work = (np.full(count, v, dtype=np.int64) for v in (-1, -1, 0))
+    for kind in ("finished", "left", "refused", "declined"):
+        rows = kinds == kind
+        state[jobs[rows]] = kind
+        if kind in ("finished", "left"):
+            finish[jobs[rows]] = times[rows]
+    ended = (kinds == "ended") | (kinds == "refused")
+    work[jobs[ended]] = ints(run, "events", "value")[ended]
+    for job in jobs[kinds == "finished"].tolist():
+        total = scenario.jobs[job].work.total
+        work[job] = scenario.customers[job].runtime_us or 0 if total is None else total
+    order = np.argsort(began_us, kind="stable")[::-1]
+    start[began_job[order]] = began_us[order]  # the earliest is written last
+    return {
+        "job": arrived.tolist(),
+        "state": state[arrived].tolist(),
+        "start_us": start[arrived].tolist(),
+        "finish_us": finish[arrived].tolist(),
+        "work": work[arrived].tolist(),
+    }
+
+
+def _payments(run: Run) -> dict[int, float]:
+    """Job -> USD for every customer who took an offer, or was charged when the run was over."""
+    taken = taken_offers(run)
+    jobs, usd = ints(run, "offers", "job")[taken], floats(run, "offers", "payment_usd")[taken]
+    paid = dict(zip(jobs.tolist(), usd.tolist(), strict=True))
+    return paid | {charge.job: charge.usd for charge in read_charges(run.tables)}
+
+
+def _values(
+    scenario: Scenario, outcomes: dict[str, Column], paid: dict[int, float]
+) -> tuple[list[float], float]:
+    """What each customer gained before payment, and the part of it that is utility of progress."""
+    slot_us = scenario.setup.slot_us
+    values, progress = [], []
+    columns = (cast(list[int], outcomes["job"]), outcomes["state"], outcomes["finish_us"], outcomes["work"])
+    for index, state, finish, work in zip(*columns, strict=True):
+        job, customer = scenario.jobs[index], scenario.customers[index]
+        worth, value = customer.valuation or job.utility, 0.0
+        if worth is None:
+            if index in paid:
+                value = customer.budget_usd or 0.0
+        elif worth.of == "progress":
+            rate = job.work.rate / 1e6 if isinstance(job.work, Rounds) else 1.0
+            value = worth.value(cast(int, work) * rate)
+            progress.append(value)
+        elif worth.of == "payment":
+            value = worth.value(paid[index]) if index in paid else 0.0
+        elif state == "finished":
+            value = worth.value((cast(int, finish) - 1) // slot_us - job.arrive_us // slot_us)
+        values.append(value)
+    return values, fsum(progress)
+
+
+def _money(costs: Table, paid: dict[int, float], values: list[float], progress: float) -> dict[str, float]:
+    """Cost by kind, payments, profit, value and welfare, all in USD."""
+    usd, kinds = np.asarray(costs["usd"], dtype=np.float64), np.asarray(costs["kind"], dtype=np.str_)
+    parts = {f"cost_{kind}_usd": fsum(usd[kinds == kind].tolist()) for kind in COST_KINDS}
+    cost, payments, value = fsum(parts.values()), fsum(paid.values()), fsum(values)
+    return {
+        "cost_usd": cost,
+        **parts,
+        "payments_usd": payments,
+        "profit_usd": payments - cost,
+        "value_usd": value,
+        "welfare_usd": value - cost,
+        "utility": progress,
+    }
+
+
+def _times(scenario: Scenario, outcomes: dict[str, Column]) -> dict[str, float]:
+    """Completion times and counts of jobs."""
+    jobs = np.asarray(outcomes["job"], dtype=np.int64)
+    state = np.asarray(outcomes["state"], dtype=np.str_)
+    start, finish = (np.asarray(outcomes[c], dtype=np.int64) for c in ("start_us", "finish_us"))
+    arrive = np.array([scenario.jobs[j].arrive_us for j in jobs.tolist()], dtype=np.int64)
+    finished, over = state == "finished", (state == "finished") | (state == "left")
+    jct = (finish - arrive)[finished] / US_PER_S
+    wait = (start - arrive)[start >= 0] / US_PER_S
+    first = int(arrive.min(initial=2**62)) if len(arrive) else 0
+    last = max(first, int(finish[over].max(initial=-1)))
+    counts = {name: float((state == name).sum()) for name in ("refused", "declined", "unfinished")}
+    return {
+        "jct_mean_s": fsum(jct.tolist()) / len(jct) if len(jct) else 0.0,
+        "jct_p50_s": float(np.quantile(jct, 0.5)) if len(jct) else 0.0,
+        "jct_p99_s": float(np.quantile(jct, 0.99)) if len(jct) else 0.0,
+        "wait_mean_s": fsum(wait.tolist()) / len(wait) if len(wait) else 0.0,
+        "makespan_s": (last - first) / US_PER_S,
+        "jobs": float(len(jobs)),
+        "jobs_accepted": float(len(jobs)) - counts["refused"] - counts["declined"],
+        "jobs_completed": float(over.sum()),
+        **{f"jobs_{name}": number for name, number in counts.items()},
+    }
+
+
+def _activity(setup: Setup, scenario: Scenario, used: Usage, steps_of: Ints, end: int) -> dict[str, float]:
+    """Restarts, and the mean utilisation of each resource that has a capacity."""
+    begun, counts = np.unique(steps_of, return_counts=True)
+    result = {"steps_mean": float(counts.mean()) if len(begun) else 0.0}
+    spans = (used.until_us - used.from_us).astype(np.float64)
+    for r, name in enumerate(setup.resources):
+        total = sum(
+            setup.nodes[h].capacity_milli[r]
+            for h in setup.hosts
+            if setup.nodes[h].capacity_milli[r] < UNLIMITED
+        )
+        if not total:
+            continue
+        worker, server = (
+            np.array([dict(getattr(job, role)).get(r, 0) for job in scenario.jobs], dtype=np.float64)
+            for role in ("worker", "server")
+        )
+        milli = worker[used.job] * used.workers + server[used.job] * used.servers
+        result[f"utilisation_{name}"] = float((milli * spans).sum() / (total * max(1, end)))
+    return result

@@ -1,0 +1,38 @@
+"""The offline bound of a scenario, as the system that knows one declares it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tradewind import registry
+from tradewind.model.system import System
+
+if TYPE_CHECKING:
+    from tradewind.model.result import Bound
+    from tradewind.model.scenario import Scenario
+
+
+def bound(scenario: Scenario) -> Bound | None:
+    """The bound of the whole horizon for the scenario's objective; None where none is known."""
+    system = _system_for(scenario)
+    found: Bound | None = registry.load(system.bound)(scenario) if system else None
+    return found
+
+
+def bound_of_served(scenario: Scenario, gone: Mapping[int, int]) -> Bound | None:
+    """The bound of serving all but some jobs, and these (index -> microsecond) until then; None where none is known."""
+    system = _system_for(scenario)
+    if system is None or not system.bound_of_served:
+        return None
+    found: Bound | None = registry.load(system.bound)(scenario, gone)
+    return found
+
+
+def _system_for(scenario: Scenario) -> System | None:
+    """The system whose bound holds for the scenario's workload, else for its objective."""
+    for key in (str(scenario.origin.get("workload", "")), scenario.setup.objective):
+        for system in registry.systems().values():
+            if key in system.bound_for:
+                return system
+    return None

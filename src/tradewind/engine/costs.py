@@ -1,0 +1,184 @@
+"""What the operator pays: rent by the slot's mean amount, transfer and traffic by the slot's bytes, deployment."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+
+from tradewind.engine.intervals import Intervals
+from tradewind.engine.journal import read_steps
+from tradewind.model.decision import Step
+from tradewind.model.job import Job, Rounds
+from tradewind.model.progress import comm_us
+from tradewind.model.result import Column, Run, Table
+from tradewind.model.scenario import Scenario
+from tradewind.model.units import GB, MILLI, US_PER_HOUR, US_PER_S
+
+Key = tuple[int, int, int]
+
+
+class _Meter:
+    """Adds up what was used, slot by slot."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.setup = scenario.setup
+        self.rent: dict[Key, int] = defaultdict(int)  # (slot, node, resource) -> milli-unit-microseconds
+        self.transfer: dict[Key, int] = defaultdict(int)  # (slot, source, destination) -> bytes
+        self.traffic: dict[Key, int] = defaultdict(int)  # (slot, source, destination) -> byte-microseconds
+        self.routed: dict[Key, float] = defaultdict(float)  # (slot, source, destination) -> USD
+        self.routed_gb: dict[Key, float] = defaultdict(float)
+        self.deployed: dict[Key, int] = defaultdict(int)  # (slot, node, job) -> times
+        self._links = any(link.usd_per_gb for link in self.setup.links)
+        self._present: dict[int, tuple[int, frozenset[int]]] = {}
+
+    def read(self, job: Job, step: Step, begin: int, end: int) -> None:
+        """One interval of one job."""
+        setup, site = self.setup, self.setup.site_of
+        servers = step.servers or (0,) * len(step.nodes)
+        if job.deploy_usd:
+            here = frozenset(n for n, w, s in zip(step.nodes, step.workers, servers, strict=True) if w or s)
+            before_us, before = self._present.get(job.index, (-1, frozenset()))
+            for node in here - before if before_us == begin else here:
+                self.deployed[begin // setup.slot_us, node, job.index] += 1
+            self._present[job.index] = (end, here)
+        if begin == step.from_us:
+            for flow in step.flows:
+                if site[flow.src] != site[flow.dst]:
+                    self.transfer[begin // setup.slot_us, site[flow.src], site[flow.dst]] += flow.bytes
+        at = begin
+        while at < end:
+            slot = at // setup.slot_us
+            until = min(end, (slot + 1) * setup.slot_us)
+            self._rent(job, step, servers, slot, until - at)
+            self._traffic(job, step, servers, slot, until - at)
+            if self._links and isinstance(job.work, Rounds):
+                self._routes(job, step, slot, until - at)
+            at = until
+
+    def _rent(self, job: Job, step: Step, servers: tuple[int, ...], slot: int, span: int) -> None:
+        rent = self.setup.rent
+        if not rent:
+            return
+        for node, workers, ps in zip(step.nodes, step.workers, servers, strict=True):
+            for demand, count in ((job.worker, workers), (job.server, ps)):
+                for resource, milli in demand:
+                    payer = node
+                    while payer >= 0 and (payer, resource) not in rent:
+                        payer = self.setup.nodes[payer].parent
+                    if count and payer >= 0:
+                        self.rent[slot, payer, resource] += milli * count * span
+
+    def _traffic(self, job: Job, step: Step, servers: tuple[int, ...], slot: int, span: int) -> None:
+        total, size, site = sum(servers), job.traffic_bytes_per_worker_slot, self.setup.site_of
+        if not total or not size:
+            return
+        for node, workers in zip(step.nodes, step.workers, strict=True):
+            for other, ps in zip(step.nodes, servers, strict=True):
+                if ps and workers and site[node] != site[other]:
+                    self.traffic[slot, site[node], site[other]] += size * workers * ps * span // total
+
+    def _routes(self, job: Job, step: Step, slot: int, span: int) -> None:
+        work = job.work
+        assert isinstance(work, Rounds)
+        n = sum(step.workers)
+        share = 2 * ((n - 1) / n if work.comm == "ring" and n else 1)
+        rounds = span / max(1, work.compute_us + comm_us(self.setup, job, step))
+        for route in step.routes:
+            gb = rounds * share * job.bytes_of(route.src) / GB
+            usd = sum(self.setup.links[link].usd_per_gb for link in route.path)
+            self.routed[slot, route.src, route.dst] += gb * usd
+            self.routed_gb[slot, route.src, route.dst] += gb
+
+
+class _Factors:
+    """Prices over time: thousandths of the tariff, by slot."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._steps: dict[tuple[str, int, int], list[tuple[int, int]]] = defaultdict(list)
+        for change in scenario.changes:
+            if change.kind in ("price", "egress"):
+                key = (change.kind, change.a, change.b)
+                self._steps[key].append((change.at_us // scenario.setup.slot_us, change.value))
+
+    def at(self, kind: str, a: int, b: int, slot: int) -> float:
+        steps = self._steps.get((kind, a, b))
+        if not steps:
+            return 1.0
+        place = bisect_right(steps, (slot, 2**62)) - 1
+        return steps[place][1] / 1000 if place >= 0 else 1.0
+
+
+def cost_table(scenario: Scenario, run: Run, intervals: Intervals) -> Table:
+    """The rows of `costs`, sorted by slot, kind and place."""
+    setup = scenario.setup
+    priced = setup.rent or setup.egress or any(link.usd_per_gb for link in setup.links)
+    columns: dict[str, Column] = {name: [] for name in ("slot", "kind", "a", "b", "amount", "usd")}
+    if not priced and not any(job.deploy_usd for job in scenario.jobs):
+        return columns
+    meter = _Meter(scenario)
+    steps = read_steps(run.tables)
+    rows = zip(
+        intervals.job.tolist(),
+        intervals.from_us.tolist(),
+        intervals.until_us.tolist(),
+        intervals.step.tolist(),
+        strict=True,
+    )
+    for job, begin, end, step in sorted(rows):
+        meter.read(scenario.jobs[job], steps[step], begin, end)
+    found = sorted(_rows(scenario, meter))
+    for name, values in zip(columns, zip(*found, strict=True), strict=False):
+        columns[name] = list(values)
+    return columns
+
+
+def _rows(scenario: Scenario, meter: _Meter) -> list[tuple[int, str, int, int, float, float]]:
+    setup, factors = scenario.setup, _Factors(scenario)
+    rows: list[tuple[int, str, int, int, float, float]] = []
+    for (slot, node, resource), amount in meter.rent.items():
+        units = amount / setup.slot_us / MILLI
+        usd = setup.rent[node, resource].cost(units) * setup.slot_us / US_PER_HOUR
+        rows.append((slot, "rent", node, resource, units, usd * factors.at("price", node, resource, slot)))
+    for slot, a, b in meter.transfer.keys() | meter.traffic.keys():
+        moved, exchanged = (
+            meter.transfer.get((slot, a, b), 0) / GB,
+            meter.traffic.get((slot, a, b), 0) / setup.slot_us / GB,
+        )
+        total = moved + exchanged
+        usd = (
+            setup.egress[a, b].cost(total) * factors.at("egress", a, b, slot)
+            if (a, b) in setup.egress
+            else 0.0
+        )
+        # one tariff for both; each pays in proportion to its bytes
+        for kind, part in (("transfer", moved), ("traffic", exchanged)):
+            if part:
+                rows.append((slot, kind, a, b, part, usd * (part / total)))
+    rows += [
+        (s, "traffic", a, b, meter.routed_gb[s, a, b], usd) for (s, a, b), usd in meter.routed.items() if usd
+    ]
+    for (slot, node, job), times in meter.deployed.items():
+        rows.append((slot, "deploy", node, job, float(times), times * scenario.jobs[job].deploy_usd))
+    return rows
+
+
+def epoch_s(scenario: Scenario, run: Run, intervals: Intervals) -> float:
+    """Mean communication time of a round in seconds, weighted by the time that jobs ran; 0 where nothing ran."""
+    wanted = [
+        isinstance(j.work, Rounds) and j.work.comm != "none" and j.work.unit == "round" for j in scenario.jobs
+    ]
+    if not any(wanted):
+        return 0.0
+    steps = read_steps(run.tables)
+    total = span = 0
+    for job, begin, end, step in zip(
+        intervals.job.tolist(),
+        intervals.from_us.tolist(),
+        intervals.until_us.tolist(),
+        intervals.step.tolist(),
+        strict=True,
+    ):
+        if wanted[job]:
+            total += (end - begin) * comm_us(scenario.setup, scenario.jobs[job], steps[step])
+            span += end - begin
+    return total / span / US_PER_S if span else 0.0

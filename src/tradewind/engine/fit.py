@@ -1,0 +1,81 @@
+"""Whether a policy can run a scenario; the reason is said before anything starts."""
+
+from __future__ import annotations
+
+from tradewind.model.errors import Unsupported
+from tradewind.model.job import Fixed, Job, Rounds
+from tradewind.model.scenario import Scenario
+from tradewind.model.setup import Setup
+from tradewind.model.spec import Spec
+from tradewind.registry import policies
+
+
+def mismatch(spec: Spec, scenario: Scenario) -> str:
+    """Why the policy cannot run the scenario; empty where it can."""
+    setup = scenario.setup
+    if setup.objective not in spec.objectives:
+        known = ", ".join(sorted(spec.objectives))
+        return f"the scenario's objective is {setup.objective}; {spec.name} works on {known}"
+    if why := next(filter(None, (_job_mismatch(spec, job) for job in scenario.jobs)), ""):
+        return why
+    if setup.objective == "profit_usd" and not spec.pricer:
+        return f"the scenario's objective is profit_usd; {spec.name} makes no offers, so that nobody pays anything"
+    if setup.spend_caps and not spec.keeps_caps:
+        return (
+            f"the scenario caps what tenants may spend (spend_caps), which {spec.name} does not keep; drop the caps"
+            f"{policies.that(lambda other: other.keeps_caps)}"
+        )
+    if "concave tariff" in spec.needs:
+        for tariff in (*setup.rent.values(), *setup.egress.values()):
+            if not tariff.is_concave:
+                return f"{spec.name} needs concave tariffs; a retroactive tariff with several tiers is not concave"
+    if "links" in spec.needs and not setup.links:
+        return f"{spec.name} routes traffic; the scenario has no links"
+    if "tree" in spec.needs and len(setup.links) != len(setup.nodes) - 1:
+        return f"{spec.name} needs a tree; {len(setup.nodes)} nodes have {len(setup.links)} links, a tree has one less"
+    if "tree" in spec.needs and not _is_connected(setup):
+        return f"{spec.name} needs a tree; the links leave some nodes apart and join others in a circle"
+    return ""
+
+
+def _job_mismatch(spec: Spec, job: Job) -> str:
+    """Why the policy cannot run a job; empty where it can."""
+    kinds = _kinds(job)
+    if not kinds & spec.works:
+        known = ", ".join(sorted(spec.works))
+        able = policies.that(lambda other: bool(kinds & other.works))
+        return f"job {job.id} is of kind {max(kinds, key=len)}; {spec.name} works on {known}{able}"
+    if job.architecture not in spec.architectures:
+        return f"job {job.id} is a {job.architecture} job; {spec.name} handles {', '.join(sorted(spec.architectures))}"
+    if "runtime" in spec.needs and isinstance(job.work, Fixed) and job.work.runtime_us is None:
+        return f"{spec.name} needs runtimes that are known beforehand; job {job.id} keeps its runtime private"
+    if "bid" in spec.needs and job.utility is None:
+        return f"{spec.name} needs a bid (utility) from every job; job {job.id} has none"
+    return ""
+
+
+def _is_connected(setup: Setup) -> bool:
+    """Whether every node can be reached from the first, whatever the direction of the links."""
+    near: dict[int, list[int]] = {}
+    for link in setup.links:
+        near.setdefault(link.a, []).append(link.b)
+        near.setdefault(link.b, []).append(link.a)
+    seen, queue = {0}, [0]
+    while queue:
+        fresh = [other for other in near.get(queue.pop(), ()) if other not in seen]
+        seen.update(fresh)
+        queue += fresh
+    return len(seen) == len(setup.nodes)
+
+
+def _kinds(job: Job) -> set[str]:
+    """The names under which a policy may support a job: rounds, rounds/ring, …"""
+    return {job.kind, f"{job.kind}/{job.work.comm}"} if isinstance(job.work, Rounds) else {job.kind}
+
+
+def check_fit(spec: Spec, scenario: Scenario) -> None:
+    """Raises Unsupported with the reason."""
+    if why := mismatch(spec, scenario):
+        raise Unsupported(
+            f"{spec.name} cannot run {scenario.name!r}: {why}. `tradewind policies` lists what each can do."
+        )

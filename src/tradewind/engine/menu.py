@@ -1,0 +1,125 @@
+"""What a bidder was offered, and what it took: its menu, read back from a run; or what it was charged in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tradewind.engine.intervals import ints
+from tradewind.model.decision import Charge, Offer, Posted, Quote
+from tradewind.model.errors import InputError, LookupFailed
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+
+
+class MenuLine(NamedTuple):
+    """One offer: its completion, and what it was to the bidder in USD (None: the bidder told no worth of completion)."""
+
+    finish_us: int
+    delay_slots: int
+    payment_usd: float
+    worth_usd: float | None
+    payoff_usd: float | None
+    taken: bool
+
+
+class OfferedMenu(NamedTuple):
+    """All offers to a job in the order in which it saw them; why there are none; the price list behind them."""
+
+    job: str
+    at_us: int
+    offers: tuple[MenuLine, ...]
+    refused: str
+    why: str
+    posted: Posted | None
+
+    @property
+    def lines(self) -> list[str]:
+        """For people."""
+        when = f"{self.job}, quoted at {self.at_us / 1e6:g} s"
+        if not self.offers:
+            return [f"{when}: no offer ({self.refused}: {self.why})" if self.why else f"{when}: no offer"]
+        found = [f"{when}: what it could buy before it committed"]
+        found.append(
+            f"{'':2}{'done at':>12}{'delay, slots':>14}{'payment USD':>14}{'worth USD':>12}{'payoff USD':>13}"
+        )
+        for line in self.offers:
+            worth, payoff = ("–" if x is None else f"{x:.2f}" for x in (line.worth_usd, line.payoff_usd))
+            found.append(
+                f"{'> ' if line.taken else '  '}{line.finish_us / 1e6:>10g} s{line.delay_slots:>14}"
+                f"{line.payment_usd:>14.2f}{worth:>12}{payoff:>13}"
+            )
+        taken = any(line.taken for line in self.offers)
+        found.append(
+            "> was taken; the plan and the payment do not change" if taken else "none of them was taken"
+        )
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        posted = None if self.posted is None else self.posted._asdict()
+        return {**self._asdict(), "offers": [line._asdict() for line in self.offers], "posted": posted}
+
+
+class Invoice(NamedTuple):
+    """What a job was charged when the run was over, beside what its bid says that completing then is worth; in USD."""
+
+    job: str
+    finish_us: int
+    delay_slots: int
+    worth_usd: float
+    charged_usd: float
+    why: str
+
+    @property
+    def lines(self) -> list[str]:
+        """For people."""
+        return [
+            f"{self.job}: complete at {self.finish_us / 1e6:g} s, {self.delay_slots} slots after it came; its bid says that "
+            f"this is worth {self.worth_usd:.2f} USD",
+            f"charged {self.charged_usd:.2f} USD: {self.why}",
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return self._asdict()
+
+
+def invoice_of(scenario: Scenario, run: Run, job_id: str, charges: Sequence[Charge]) -> Invoice:
+    """The invoice of a job; charges: all of the run."""
+    index = _index(scenario, job_id)
+    for charge in charges:
+        job = scenario.jobs[index]
+        if charge.job == index and job.utility is not None:
+            finish = int(ints(run, "outcomes", "finish_us")[ints(run, "outcomes", "job") == index][0])
+            delay = (finish - 1) // scenario.setup.slot_us - job.arrive_us // scenario.setup.slot_us
+            return Invoice(job_id, finish, delay, job.utility.value(delay), charge.usd, charge.why)
+    raise InputError(
+        f"job {job_id!r} was not charged: it is not complete, and {run.policy} charges for nothing else"
+    )
+
+
+def _index(scenario: Scenario, job_id: str) -> int:
+    index = next((job.index for job in scenario.jobs if job.id == job_id), None)
+    if index is None:
+        raise LookupFailed("job", job_id, [job.id for job in scenario.jobs])
+    return index
+
+
+def menu_of(scenario: Scenario, run: Run, job_id: str, quotes: list[tuple[int, Quote, int]]) -> OfferedMenu:
+    """The menu of a job; quotes: (time, quote, number of the offer taken) of the run."""
+    index = _index(scenario, job_id)
+    for at_us, quote, taken in quotes:
+        if quote.job == index:
+            offers = tuple(_line(scenario, index, offer, n == taken) for n, offer in enumerate(quote.offers))
+            return OfferedMenu(job_id, at_us, offers, quote.refused, quote.why, quote.posted)
+    raise InputError(f"job {job_id!r} was never quoted a price: {run.policy} sells nothing")
+
+
+def _line(scenario: Scenario, index: int, offer: Offer, taken: bool) -> MenuLine:
+    job, customer, slot_us = scenario.jobs[index], scenario.customers[index], scenario.setup.slot_us
+    delay = (offer.finish_us - 1) // slot_us - job.arrive_us // slot_us
+    utility = customer.valuation or job.utility
+    worth = utility.value(delay) if utility is not None and utility.of == "delay_slots" else None
+    payoff = None if worth is None else worth - offer.payment_usd
+    return MenuLine(offer.finish_us, delay, offer.payment_usd, worth, payoff, taken)

@@ -1,0 +1,1 @@
+"""Scenario and run files: reading, writing, schemas."""

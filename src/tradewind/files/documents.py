@@ -1,0 +1,134 @@
+"""Reading and writing JSON and YAML text: one tree of plain values, or one clear error."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from tradewind.files import yaml_text
+from tradewind.files.atomic import write_text
+from tradewind.model.errors import InputError
+
+JSON: Final = (".json",)
+YAML: Final = (".yaml", ".yml")
+LARGEST_FILE: Final = 2 * 10**9
+LARGEST_YAML: Final = 20 * 10**6
+
+
+def read(path: Path) -> Any:
+    """The value in a .json, .yaml or .yml file; raises InputError that names line and column."""
+    check_suffix(path)
+    text = read_text(path, LARGEST_YAML if path.suffix.lower() in YAML else LARGEST_FILE)
+    if not text.strip():
+        raise InputError("the file is empty; see docs/formats.md for what belongs into it", where=str(path))
+    try:
+        return yaml_text.parse(text) if path.suffix.lower() in YAML else parse_json(text)
+    except InputError as error:
+        raise InputError(str(error), where=str(path)) from None
+
+
+def write(path: Path, text: str) -> None:
+    """Writes the text of a document, whole or not at all."""
+    check_suffix(path)
+    write_text(path, text)
+
+
+def check_suffix(path: Path) -> None:
+    """Refuses a name that does not say its format."""
+    if path.suffix.lower() not in JSON + YAML:
+        raise InputError(
+            f"the name ends in {path.suffix!r}; it must end in .json, .yaml or .yml. Rename the file.",
+            where=str(path),
+        )
+
+
+def check_file(path: Path, largest: int = LARGEST_FILE) -> None:
+    """Refuses what is no ordinary, readable file of a sensible size."""
+    try:
+        info = path.stat()
+    except FileNotFoundError:
+        raise InputError("there is no such file; check the name and the folder", where=str(path)) from None
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"it cannot be opened ({getattr(error, 'strerror', None) or error})", where=repr(str(path))
+        ) from None
+    if stat.S_ISDIR(info.st_mode):
+        raise InputError("it is a folder; name a file inside it", where=str(path))
+    if not stat.S_ISREG(info.st_mode):
+        raise InputError("it is no ordinary file; save the contents to a file first", where=str(path))
+    if info.st_size > largest:
+        raise InputError(
+            f"it has {info.st_size:,} bytes; at most {largest:,} are read. "
+            "Use JSON, and keep large tables in Parquet files beside it.",
+            where=str(path),
+        )
+
+
+def read_text(path: Path, largest: int = LARGEST_FILE) -> str:
+    """The UTF-8 text of an ordinary file."""
+    check_file(path, largest)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"it cannot be read ({error.strerror})", where=str(path)) from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"line {line}: byte {error.start} is no UTF-8 text; save the file as UTF-8", where=str(path)
+        ) from None
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise InputError(f"an object has the field {key!r:.60} twice; keep one of them")
+            seen.add(key)
+    return result
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise InputError(f"found {name}, which is no JSON number; numbers must be finite")
+
+
+def parse_json(text: str) -> Any:
+    """The value of JSON text; duplicate fields, NaN and Infinity are refused."""
+    try:
+        return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise InputError(f"line {error.lineno}, column {error.colno}: no valid JSON ({error.msg})") from None
+    except ValueError:
+        raise InputError("a number has thousands of digits; no quantity is larger than 2^53") from None
+    except RecursionError:
+        raise InputError("values are nested too deeply; a scenario needs about ten levels") from None
+
+
+def json_text(document: dict[str, Any]) -> str:
+    """JSON with one line per field, and one per entry of a list or object of objects; ends in a newline."""
+    lines = []
+    for key, value in document.items():
+        lines.append(f" {_compact(key)}: {_spread(value)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _spread(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n  " + ",\n  ".join(map(_compact, value)) + "\n ]"
+    if isinstance(value, dict) and any(isinstance(v, dict | list) for v in value.values()):
+        return "{\n  " + ",\n  ".join(f"{_compact(k)}: {_compact(v)}" for k, v in value.items()) + "\n }"
+    return _compact(value)
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
+_compact = _ENCODER.encode
+
+
+def text_for(path: Path, document: dict[str, Any]) -> str:
+    """The document as JSON or YAML, as the name of the file says."""
+    return yaml_text.dump(document) if path.suffix.lower() in YAML else json_text(document)

@@ -1,0 +1,217 @@
+"""Tables of jobs, changes, links, egress and volumes: rows, columns, or a CSV or Parquet file beside the scenario.
+
+A column is named after the field; a dot leads into an object (`work.runtime_us`, `worker.gpu`). An empty cell
+means that the field is left out. Where a field is a list or an object, a CSV cell holds it as JSON.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import repeat
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from tradewind.files.documents import check_file, parse_json, read_text
+from tradewind.files.messages import shown
+from tradewind.model.errors import InputError, ScenarioError
+
+Columns = dict[str, list[Any]]
+LONGEST_CELL: Final = 10**7
+MOST_ROWS: Final = 50_000_000
+LABELS: Final = ("id", "tenant")
+"""Columns whose numbers in a Parquet file are names."""
+TEXT: Final = frozenset(
+    (
+        "id", "tenant", "architecture", "hold", "work.kind", "work.unit", "work.comm", "utility.of", "utility.shape",
+        "private.valuation.of", "private.valuation.shape", "kind", "node", "resource", "link", "direction", "src",
+        "dst", "a", "b", "job", "name", "parent",
+    )
+)  # fmt: skip
+"""Columns whose CSV cells are text, whatever they look like."""
+
+
+def rows_from_columns(columns: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
+    """Columns -> rows; None leaves a field out, dotted names become nested objects."""
+    check_columns(columns, where)
+    count = len(next(iter(columns.values()))) if columns else 0
+    rows: list[dict[str, Any]] = [{} for _ in range(count)]
+    for name, column in columns.items():
+        _fill(rows, name, column, where)
+    return rows
+
+
+def check_columns(columns: Mapping[str, Any], where: str) -> None:
+    """Refuses what are no lists of one length."""
+    length = -1
+    for name, column in columns.items():
+        if not isinstance(column, list):
+            raise ScenarioError(
+                f"{where}.{name:.60} is {shown(column)}; a table written as an object needs a list per column"
+            )
+        if length not in (-1, len(column)):
+            raise ScenarioError(
+                f"{where}.{name:.60} has {len(column)} entries and the column before it {length}; "
+                "all columns need the same number. Use null where a field is left out."
+            )
+        length = len(column)
+
+
+def _fill(rows: list[dict[str, Any]], name: str, column: list[Any], where: str) -> None:
+    parts = _split(name)
+    if len(parts) == 1:
+        for row, value in zip(rows, column, strict=True):
+            if value is not None:
+                row[name] = value
+        return
+    for number, (row, value) in enumerate(zip(rows, column, strict=True)):
+        if value is None:
+            continue
+        at = row
+        for part in parts[:-1]:
+            at = at.setdefault(part, {})
+            if not isinstance(at, dict):
+                raise ScenarioError(
+                    f"{where}[{number}].{part:.60} is {shown(at)} and also an object with {name:.60}; give one of them"
+                )
+        if parts[-1] in at:
+            raise ScenarioError(f"{where}[{number}].{name:.60} is given twice; keep one column")
+        at[parts[-1]] = value
+
+
+def _split(name: str) -> list[str]:
+    """`private.valuation.of` -> three parts; a resource may have dots in its name (`worker.a.b` -> two)."""
+    head, dot, rest = name.partition(".")
+    if not dot:
+        return [name]
+    if head in ("private", "work"):
+        return [head, *_split(rest)]
+    return [head, rest]
+
+
+def beside(folder: Path, name: str, where: str) -> Path:
+    """The path of a file beside the scenario; never outside its folder."""
+    pure = PurePosixPath(name)
+    if pure.is_absolute() or ".." in pure.parts or "\\" in name or "\x00" in name:
+        raise ScenarioError(f"{where} is {name!r}; name a file in the scenario's own folder, without a path")
+    if pure.suffix.lower() not in (".csv", ".parquet"):
+        raise ScenarioError(f"{where} is {name!r}; it must end in .csv or .parquet")
+    return folder / pure
+
+
+def read_columns(path: Path) -> Columns:
+    """The columns of a CSV or Parquet file."""
+    return read_csv(path) if path.suffix.lower() == ".csv" else read_parquet(path)
+
+
+def read_parquet(path: Path) -> Columns:
+    """Columns of a Parquet file as plain Python values."""
+    check_file(path)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        if pq.read_metadata(path).num_rows > MOST_ROWS:
+            raise InputError(f"it has more than {MOST_ROWS:,} rows", where=str(path))
+        table = pq.read_table(path, memory_map=False, use_threads=False)
+        if len(set(table.column_names)) != len(table.column_names):
+            raise InputError("two columns have the same name; rename one", where=str(path))
+        columns = {name: table.column(name).to_pylist() for name in table.column_names}
+    except (pa.ArrowException, OSError, ValueError, OverflowError, UnicodeDecodeError) as error:
+        raise InputError(f"it is no readable Parquet file ({str(error)[:200]})", where=str(path)) from None
+    try:
+        return {name: _cells(name, column) for name, column in columns.items()}
+    except InputError as error:
+        raise InputError(str(error), where=str(path)) from None
+
+
+def read_csv(path: Path) -> Columns:
+    """Columns of a CSV file with a header line; cells become numbers, text or JSON values by their column."""
+    text = read_text(path)
+    previous = csv.field_size_limit(LONGEST_CELL)
+    try:
+        lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+    except csv.Error as error:
+        raise InputError(f"it is no readable CSV file ({error})", where=str(path)) from None
+    finally:
+        csv.field_size_limit(previous)
+    lines = [line for line in lines if line]
+    if not lines:
+        raise InputError("the file is empty; its first line names the columns", where=str(path))
+    header = [name.strip() for name in lines[0]]
+    if len(set(header)) != len(header) or "" in header:
+        raise InputError("the first line must name each column once, and none may be empty", where=str(path))
+    for number, line in enumerate(lines):
+        if len(line) != len(header):
+            raise InputError(
+                f"row {number} has {len(line)} cells; the first line names {len(header)} columns",
+                where=str(path),
+            )
+    body = zip(*lines[1:], strict=True) if len(lines) > 1 else repeat((), len(header))
+    try:
+        return {name: _cells(name, cells) for name, cells in zip(header, body, strict=False)}
+    except InputError as error:
+        raise InputError(str(error), where=str(path)) from None
+
+
+def _cells(name: str, cells: Iterable[Any]) -> list[Any]:
+    """Text cells become numbers or JSON values unless the column is one of TEXT; other cells stay as they are."""
+    convert: Callable[[str], Any] = _text_cell if name in TEXT else _cell
+    known: dict[str, Any] = {}
+    result: list[Any] = []
+    for cell in cells:
+        if type(cell) is not str:
+            result.append(str(cell) if type(cell) is int and name in LABELS else cell)
+            continue
+        if cell not in known:
+            try:
+                known[cell] = convert(cell)
+            except InputError as error:
+                raise InputError(f"column {name:.60}, row {len(result) + 1}: {error}") from None
+        result.append(known[cell])
+    return result
+
+
+def _text_cell(text: str) -> str | None:
+    return text or None
+
+
+def _cell(text: str) -> Any:
+    text = text.strip()
+    if not text:
+        return None
+    if text[0] in "[{":
+        return parse_json(text)
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if len(text) < 40:
+        for kind in (int, float):
+            try:
+                return kind(text)
+            except ValueError:
+                continue
+    return text
+
+
+def flatten(rows: Iterable[Mapping[str, Any]], deep: Collection[str]) -> Columns:
+    """Rows -> columns; the objects named in `deep` get a column per entry, others stay as they are."""
+    columns: Columns = {}
+    count = 0
+    for row in rows:
+        for name, value in row.items():
+            if name in deep and isinstance(value, dict):
+                for key, inner in value.items():
+                    _put(columns, f"{name}.{key}", inner, count)
+            else:
+                _put(columns, name, value, count)
+        count += 1
+    for column in columns.values():
+        column.extend(repeat(None, count - len(column)))
+    return columns
+
+
+def _put(columns: Columns, name: str, value: Any, row: int) -> None:
+    column = columns.setdefault(name, [])
+    column.extend(repeat(None, row - len(column)))
+    column.append(value)

@@ -1,0 +1,234 @@
+"""Run files: a JSON header, tables inline or in Parquet beside it, timings in a file of their own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import ValidationError
+
+from tradewind.files import documents
+from tradewind.files.atomic import remove, replacing_directory
+from tradewind.files.messages import sentence, shown
+from tradewind.files.run_tables import (
+    INLINE_ROWS,
+    check_links,
+    checksum,
+    columns_of,
+    normal,
+    read_parquet,
+    rows,
+    write_parquet,
+)
+from tradewind.files.scenario_file import check_version
+from tradewind.files.scenario_write import plain_values
+from tradewind.files.schemas_run import VERSION, BoundFile, RunFile, TableFile, TimingsFile
+from tradewind.model.errors import InputError, RunFileError
+from tradewind.model.result import Bound, Run, Table, Timings, Violation
+from tradewind.model.tables import TABLES
+
+
+def save(run: Run, path: str | Path) -> None:
+    """Writes `path` last and by rename, so that a run file is whole or not there; equal runs give equal bytes.
+
+    Up to INLINE_ROWS rows stand in the header; more go to `<stem>.d/<table>.parquet`. Timings go to
+    `<stem>.timings.json`.
+    """
+    path = Path(path)
+    documents.check_suffix(path)
+    tables = {name: normal(name, run.tables[name]) for name in _in_order(run.tables)}
+    check_links(tables)
+    folder, clock = path.with_name(f"{path.stem}.d"), timings_path(path)
+    inline = sum(map(rows, tables.values())) <= INLINE_ROWS
+    header = _header(run)
+    header["tables"] = {name: _entry(name, table, inline) for name, table in tables.items()}
+    text = documents.text_for(path, header)
+    remove(clock)  # of a run that was here before
+    if not inline:
+        with replacing_directory(folder) as temporary:
+            for name, table in tables.items():
+                write_parquet(name, table, temporary / f"{name}.parquet")
+            remove(path)  # an older header must not be found beside newer tables
+    documents.write(path, text)
+    if inline and folder.is_dir():
+        remove(folder)
+    if run.timings is not None:
+        documents.write(clock, documents.json_text(_timings(run.timings)))
+
+
+def _in_order(names: Iterable[str]) -> list[str]:
+    """Known tables in the order of model.tables, then the unknown ones, which are refused."""
+    order = list(TABLES)
+    return sorted(names, key=lambda name: (order.index(name) if name in TABLES else len(order), name))
+
+
+def timings_path(path: Path) -> Path:
+    """Where the timings of a run file are."""
+    return path.with_name(f"{path.stem}.timings.json")
+
+
+def _entry(name: str, table: Table, inline: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "rows": rows(table), "columns": columns_of(name), "sha256": checksum(name, table),
+    }  # fmt: skip
+    # the name alone, without the folder: a run has the same bytes whatever its file is called
+    return entry | ({"data": dict(table)} if inline else {"file": f"{name}.parquet"})
+
+
+def _measure(value: float) -> float | str | None:
+    """A number as JSON: null where undefined, "inf" and "-inf" where unbounded."""
+    value = float(value)
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+def _ordered(value: Any) -> Any:
+    """Plain values with the fields of objects in alphabetical order: equal values, equal bytes."""
+    if isinstance(value, Mapping):
+        return {key: _ordered(value[key]) for key in sorted(value)}
+    if isinstance(value, list):
+        return [_ordered(each) for each in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value
+
+
+def _header(run: Run) -> dict[str, Any]:
+    bound = run.bound
+    return {
+        "tradewind_run": VERSION,
+        "scenario_hash": run.scenario_hash,
+        "scenario_name": run.scenario_name,
+        "policy": run.policy,
+        "params": _ordered(plain_values(run.params)),
+        "seed": int(run.seed),
+        "version": run.version,
+        **({} if run.world == "simulated" else {"world": run.world}),
+        "objective": {
+            "name": run.objective,
+            "value": _measure(run.metrics.get(run.objective, math.nan)),
+        },
+        "metrics": {key: _measure(run.metrics[key]) for key in sorted(run.metrics)},
+        "audit": {"ok": not run.violations, "violations": [_violation(v) for v in run.violations]},
+        "bound": None
+        if bound is None
+        else {
+            "value": _measure(bound.value),
+            "sense": bound.sense,
+            "kind": bound.kind,
+            "ratio": _measure(bound.ratio),
+        },
+        "certificates": [_ordered(plain_values(each)) for each in run.certificates],
+    }
+
+
+def _violation(violation: Violation) -> dict[str, Any]:
+    row = violation._asdict()
+    return row | {"slot": int(violation.slot), "amount": _measure(violation.amount)}
+
+
+def _timings(timings: Timings) -> dict[str, Any]:
+    return {name: _measure(getattr(timings, name)) for name in ("total", "decide_p50", "decide_p99")}
+
+
+def load_run(path: str | Path) -> Run:
+    """Reads a run file and its tables; checks version, types, checksums and links between rows."""
+    path = Path(path)
+    try:
+        return _load(path)
+    except InputError as error:
+        text = str(error)
+        raise RunFileError(text if text.startswith(str(path)) else f"{path}: {text}") from None
+    except (RecursionError, MemoryError) as error:
+        raise RunFileError(f"{path}: it is too large or nested too deeply ({type(error).__name__})") from None
+
+
+def _load(path: Path) -> Run:
+    raw = documents.read(path)
+    if not isinstance(raw, dict):
+        raise RunFileError(f"the file holds {shown(raw)}; the header of a run is an object with fields")
+    check_version(raw, "tradewind_run", VERSION)
+    try:
+        file = RunFile.model_validate(raw)
+    except ValidationError as error:
+        raise RunFileError(sentence(error, RunFile, raw)) from None
+    tables = {name: _table(path, name, table) for name, table in file.tables.items()}
+    check_links(tables)
+    return _run(file, tables, _read_timings(timings_path(path)))
+
+
+def _table(path: Path, name: str, file: TableFile) -> dict[str, Any]:
+    if (file.data is None) == (file.file is None):
+        raise RunFileError(f"tables.{name}: give either data or file")
+    raw: Mapping[str, Any] = file.data or {}
+    if file.file is not None:
+        raw = read_parquet(name, _beside(path, name, file.file), file.rows)
+    table = normal(name, raw)
+    if dict(file.columns) != columns_of(name):
+        raise RunFileError(f"tables.{name}.columns must be {columns_of(name)}")
+    if rows(table) != file.rows:
+        raise RunFileError(f"tables.{name}.rows is {file.rows}; the table has {rows(table)}")
+    if checksum(name, table) != file.sha256:
+        raise RunFileError(
+            f"tables.{name}.sha256 does not fit the contents: the file was changed, or writing it was interrupted. "
+            "Make the run again."
+        )
+    return table
+
+
+def _beside(path: Path, table: str, name: str) -> Path:
+    pure = PurePosixPath(name)
+    if pure.is_absolute() or ".." in pure.parts or "\\" in name:
+        raise RunFileError(f"tables.{table}.file is {name!r}; it must lie in the run's own folder")
+    file = path.with_name(f"{path.stem}.d") / pure
+    documents.check_file(file)
+    return file
+
+
+def _read_timings(path: Path) -> Timings | None:
+    if not path.exists():
+        return None
+    raw = documents.read(path)
+    try:
+        file = TimingsFile.model_validate(raw)
+    except ValidationError as error:
+        raise RunFileError(f"{path.name}: {sentence(error, TimingsFile, raw)}") from None
+    return Timings(total=file.total, decide_p50=file.decide_p50, decide_p99=file.decide_p99)
+
+
+def _bound(file: BoundFile | None) -> Bound | None:
+    if file is None:
+        return None
+    return Bound(value=file.value, sense=file.sense, kind=file.kind, ratio=file.ratio)
+
+
+def _run(file: RunFile, tables: Mapping[str, Table], timings: Timings | None) -> Run:
+    if file.audit.ok == bool(file.audit.violations):
+        raise RunFileError("audit.ok and audit.violations contradict each other")
+    value = file.metrics.get(file.objective.name, math.nan)
+    same = value == file.objective.value or (math.isnan(value) and math.isnan(file.objective.value))
+    if not same:
+        raise RunFileError(
+            f"objective.value is {file.objective.value}; metrics.{file.objective.name} says {value}"
+        )
+    return Run(
+        scenario_hash=file.scenario_hash,
+        scenario_name=file.scenario_name,
+        policy=file.policy,
+        params=file.params,
+        seed=file.seed,
+        version=file.version,
+        objective=file.objective.name,
+        metrics=file.metrics,
+        violations=tuple(
+            Violation(v.rule, v.job, v.node, v.slot, v.amount, v.detail) for v in file.audit.violations
+        ),
+        tables=tables,
+        bound=_bound(file.bound),
+        certificates=tuple(file.certificates),
+        world=file.world,
+        timings=timings,
+    )

@@ -1,0 +1,216 @@
+"""The tables of a run file: types, checksums, links between rows, Parquet."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import numpy as np
+
+from tradewind.files.messages import nearest, shown
+from tradewind.model.decision import Duplex
+from tradewind.model.errors import RunFileError
+from tradewind.model.result import Column, Table
+from tradewind.model.tables import TABLES, ColumnType
+from tradewind.model.view import EventKind
+
+INLINE_ROWS: Final = 20_000
+"""A run with at most this many rows in all keeps its tables in the header."""
+
+LINKS: Final[dict[tuple[str, str], tuple[str, int]]] = {
+    ("verdicts", "decision"): ("decisions", 0),
+    ("plans", "decision"): ("decisions", -1),
+    ("steps", "plan"): ("plans", 0),
+    ("places", "step"): ("steps", 0),
+    ("flows", "step"): ("steps", 0),
+    ("routes", "step"): ("steps", 0),
+    ("offers", "plan"): ("plans", 0),
+    ("prices", "offer"): ("offers", 0),
+}
+"""(table, column) -> (table whose row number it holds, least value: -1 where none is allowed)."""
+
+WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
+    ("events", "kind"): frozenset(get_args(EventKind)),
+    ("routes", "duplex"): frozenset(get_args(Duplex)),
+    ("costs", "kind"): frozenset(("rent", "transfer", "traffic", "deploy")),
+    ("outcomes", "state"): frozenset(("finished", "left", "refused", "declined", "unfinished")),
+    ("bills", "kind"): frozenset(("alone", "pooled")),
+}
+"""Columns that hold one of a few words."""
+
+
+def columns_of(table: str) -> dict[str, ColumnType]:
+    """Column -> type of a table, in order."""
+    return {name: kind for name, (kind, _) in TABLES[table].items()}
+
+
+def normal(table: str, content: Mapping[str, Any]) -> dict[str, Column]:
+    """The table's columns as lists of plain ints, floats or texts; raises where a value is of another kind."""
+    if table not in TABLES:
+        raise RunFileError(f"tables.{table:.60} is no known table.{nearest(table, TABLES)}")
+    wanted = columns_of(table)
+    for name in content:
+        if name not in wanted:
+            raise RunFileError(f"tables.{table}.{name:.60} is no known column.{nearest(str(name), wanted)}")
+    result: dict[str, Column] = {}
+    length = -1
+    for name, kind in wanted.items():
+        if name not in content:
+            raise RunFileError(
+                f"tables.{table}.{name} is missing; the table has the columns {', '.join(wanted)}"
+            )
+        result[name] = _typed(content[name], kind, f"tables.{table}.{name}")
+        if length not in (-1, len(result[name])):
+            raise RunFileError(
+                f"tables.{table}.{name} has {len(result[name])} rows and the column before it {length}"
+            )
+        length = len(result[name])
+    return result
+
+
+def _typed(values: Any, kind: ColumnType, where: str) -> Column:
+    """A column as a list of one plain type; a list that already is one is taken as it is."""
+    if hasattr(values, "tolist"):
+        values = values.tolist()
+    found = set(map(type, values))
+    match kind:
+        case "int":
+            return _whole(values, found, where)
+        case "float":
+            return _real(values, found, where)
+    for row, value in enumerate(values if found - {str} else ()):
+        if type(value) is not str:
+            raise RunFileError(f"{where}[{row}] is {shown(value)}; it must be a text")
+    try:
+        "".join(values).encode()
+    except UnicodeEncodeError:
+        raise RunFileError(f"{where} holds something that is no Unicode text") from None
+    return list(values)
+
+
+def _whole(values: Iterable[Any], found: set[type], where: str) -> list[int]:
+    if not found <= {int}:
+        plain = []
+        for row, value in enumerate(values):
+            if type(value) is bool or not isinstance(value, int | np.integer):
+                raise RunFileError(f"{where}[{row}] is {shown(value)}; it must be a whole number")
+            plain.append(int(value))
+        values = plain
+    result = list(values)
+    if result and (max(result) >= 2**63 or min(result) < -(2**63)):
+        raise RunFileError(f"{where} holds a number of more than 64 bits")
+    return result
+
+
+def _real(values: Iterable[Any], found: set[type], where: str) -> list[float]:
+    plain = list(values)
+    if not found <= {float}:
+        for row, value in enumerate(plain):
+            fine = isinstance(value, int | float | np.number) and type(value) is not bool
+            if not fine or not abs(value) <= 1e300:
+                raise RunFileError(f"{where}[{row}] is {shown(value)}; it must be a finite number")
+            plain[row] = float(value)
+    if plain and not np.isfinite(np.array(plain)).all():
+        row = int(np.flatnonzero(~np.isfinite(np.array(plain)))[0])
+        raise RunFileError(f"{where}[{row}] is {plain[row]}; it must be a finite number")
+    return plain
+
+
+def checksum(table: str, content: Table) -> str:
+    """SHA-256 of a table, the same whether it is stored as JSON or as Parquet.
+
+    For each column in order: the line `name:type` with a newline in UTF-8; then for int the values as 64-bit
+    little-endian two's complement, for float as little-endian IEEE-754 doubles, for str the lengths in bytes
+    like an int column followed by all texts in UTF-8, one after the other.
+    """
+    digest = hashlib.sha256()
+    for name, kind in columns_of(table).items():
+        values = content[name]
+        digest.update(f"{name}:{kind}\n".encode())
+        if kind == "str":
+            encoded = [str(value).encode() for value in values]
+            digest.update(np.array([len(each) for each in encoded], dtype="<i8").tobytes())
+            digest.update(b"".join(encoded))
+        else:
+            digest.update(np.array(values, dtype="<i8" if kind == "int" else "<f8").tobytes())
+    return digest.hexdigest()
+
+
+def check_links(tables: Mapping[str, Table]) -> None:
+    """Row numbers must point at rows, words must be known, paths must be numbered."""
+    for (table, column), (target, low) in LINKS.items():
+        values: Any = tables.get(table, {}).get(column, [])
+        high = rows(tables[target]) if target in tables else 0
+        if values and not (min(values) >= low and max(values) < high):
+            row = next(i for i, v in enumerate(values) if not low <= v < high)
+            raise RunFileError(
+                f"tables.{table}.{column}[{row}] is {values[row]}; it must be a row of {target}, {low} to {high - 1}"
+            )
+    for (table, column), words in WORDS.items():
+        wrong = set(map(str, tables.get(table, {}).get(column, []))) - words
+        if wrong:
+            raise RunFileError(
+                f"tables.{table}.{column} holds {shown(min(wrong))}; allowed are {', '.join(sorted(words))}"
+            )
+    _check_paths(tables.get("paths", {}), tables.get("routes", {}))
+
+
+def _check_paths(paths: Table, routes: Table) -> None:
+    """Paths are numbered upwards; a number without links is the empty path, from a node to itself."""
+    numbers: Any = paths.get("path", [])
+    if numbers and (numbers[0] < 0 or any(b < a for a, b in pairwise(numbers))):
+        raise RunFileError("tables.paths.path must count upwards from 0")
+    known = set(numbers)
+    ends = zip(*(routes.get(name, []) for name in ("path", "src", "dst")), strict=True)
+    for row, (path, src, dst) in enumerate(ends):
+        if path not in known and (src != dst or int(path) < 0):
+            raise RunFileError(
+                f"tables.routes.path[{row}] is {path}, which is not in paths; "
+                "only a route from a node to itself has no links"
+            )
+
+
+def rows(table: Table) -> int:
+    """Number of rows."""
+    return len(next(iter(table.values()))) if table else 0
+
+
+def write_parquet(table: str, content: Table, path: Path) -> None:
+    """Writes a table; the same contents give the same bytes."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {"int": pa.int64(), "float": pa.float64(), "str": pa.string()}
+    schema = pa.schema(
+        [pa.field(name, types[kind], nullable=False) for name, kind in columns_of(table).items()]
+    )
+    arrays = [pa.array(content[field.name], type=field.type) for field in schema]
+    pq.write_table(
+        pa.Table.from_arrays(arrays, schema=schema),
+        path,
+        compression="zstd",
+        compression_level=3,
+        version="2.6",
+        row_group_size=1 << 20,
+        write_statistics=False,
+        store_schema=False,
+    )
+
+
+def read_parquet(table: str, path: Path, expected: int) -> dict[str, Any]:
+    """The columns of a table's file, which must have `expected` rows."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        if pq.read_metadata(path).num_rows != expected:
+            raise RunFileError(f"tables.{table}.rows is {expected}; {path.name} has another number of rows")
+        content = pq.read_table(path, memory_map=False, use_threads=False)
+        return {name: content.column(name).to_pylist() for name in content.column_names}
+    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
+        raise RunFileError(
+            f"tables.{table}: {path.name} is no readable Parquet file ({str(error)[:200]})"
+        ) from None

@@ -1,0 +1,344 @@
+"""File models -> model: names become indices, units become the model's integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tradewind.files.messages import find, shown
+from tradewind.files.scenario_changes import build_changes
+from tradewind.files.schemas_scenario import (
+    DatasetWork,
+    FixedWork,
+    JobFile,
+    LinkFile,
+    NodeFile,
+    PrivateFile,
+    ScenarioFile,
+    StreamWork,
+    TariffFile,
+    UtilityFile,
+    VolumesFile,
+)
+from tradewind.model.errors import ScenarioError
+from tradewind.model.job import NOBODY, Customer, Dataset, Demand, Fixed, Job, Rounds, Stream, Work
+from tradewind.model.network import Link
+from tradewind.model.scenario import Scenario, Volumes
+from tradewind.model.setup import Setup
+from tradewind.model.site import Node
+from tradewind.model.tariff import Tariff
+from tradewind.model.tenant import SpendCap
+from tradewind.model.units import UNLIMITED
+from tradewind.model.utility import Utility
+
+EVERY: Final = "*"
+MOST_PAIRS: Final = 5_000_000
+
+
+def build(file: ScenarioFile, name: str) -> Scenario:
+    """The scenario that a file describes; `name` is used where the file has none."""
+    setup = build_setup(file)
+    builder = JobBuilder(setup)
+    came = accumulate((job.arrive_us for job in file.jobs), max, initial=0)
+    jobs = tuple(builder.job(i, job, now) for i, (job, now) in enumerate(zip(file.jobs, came, strict=False)))
+    customers = tuple(builder.customer(job, each.id) for job, each in zip(file.jobs, jobs, strict=True))
+    return Scenario(
+        name=file.name or name,
+        setup=setup,
+        jobs=jobs,
+        customers=customers,
+        changes=build_changes(setup, file.changes),
+        volumes=_volumes(setup, jobs, file.volumes),
+        origin=file.origin,
+    )
+
+
+def build_setup(file: ScenarioFile) -> Setup:
+    """Nodes, links and tariffs."""
+    resources = _resources(file)
+    index = {name: i for i, name in enumerate(resources)}
+    nodes: dict[str, int] = {}
+    for i, node in enumerate(file.nodes):
+        if node.name == EVERY:
+            raise ScenarioError(f"nodes[{i}].name is '*'; that stands for every site. Choose another name.")
+        if nodes.setdefault(node.name, i) != i:
+            raise ScenarioError(f"nodes has {node.name!r} twice; names must differ. Rename one.")
+    return Setup(
+        resources=resources,
+        nodes=tuple(_node(node, index, nodes) for node in file.nodes),
+        links=tuple(_link(link, nodes) for link in file.links),
+        rent={
+            (nodes[node.name], find(index, name, "resource", f"nodes[{node.name}].rent")): _tariff(
+                tariff, f"nodes[{node.name}].rent.{name}"
+            )
+            for node in file.nodes
+            for name, tariff in node.rent.items()
+        },
+        egress=_egress(file, nodes),
+        transfer_bytes_per_slot=file.transfer_bytes_per_slot,
+        slot_us=file.slot_us,
+        horizon_us=file.horizon_us,
+        transport=file.transport,
+        objective=file.objective,
+        forecast=file.forecast,
+        spend_caps={
+            tenant: SpendCap(slot_usd=cap.slot_usd, total_usd=cap.total_usd)
+            for tenant, cap in file.spend_caps.items()
+        },
+    )
+
+
+def _resources(file: ScenarioFile) -> tuple[str, ...]:
+    if file.resources is not None:
+        if len(set(file.resources)) != len(file.resources):
+            raise ScenarioError("resources names one twice; names must differ. Drop one.")
+        return tuple(file.resources)
+    found = dict.fromkeys(name for node in file.nodes for name in (*node.capacity, *node.rent))
+    if not found:
+        raise ScenarioError("resources is missing and no node names one; add for example resources: [gpu]")
+    return tuple(found)
+
+
+def _node(file: NodeFile, resources: Mapping[str, int], nodes: Mapping[str, int]) -> Node:
+    capacity = [UNLIMITED] * len(resources)
+    for name, milli in file.capacity.items():
+        capacity[find(resources, name, "resource", f"nodes[{file.name}].capacity")] = milli
+    parent = -1 if file.parent is None else find(nodes, file.parent, "node", f"nodes[{file.name}].parent")
+    return Node(name=file.name, kind=file.kind, parent=parent, capacity_milli=tuple(capacity))
+
+
+def _link(file: LinkFile, nodes: Mapping[str, int]) -> Link:
+    where = f"links[{file.a}-{file.b}]"
+    a, b = (find(nodes, end, "node", where) for end in (file.a, file.b))
+    both = (file.ab_bps, file.ba_bps)
+    if file.bps is not None and both == (None, None):
+        ab, ba = file.bps, file.bps
+    elif file.bps is None and file.ab_bps is not None and file.ba_bps is not None:
+        ab, ba = file.ab_bps, file.ba_bps
+    else:
+        raise ScenarioError(f"{where}: give bps for both directions, or both ab_bps and ba_bps, and not more")
+    if a == b:
+        raise ScenarioError(f"{where} joins a node to itself; drop it")
+    if file.shared and ab != ba:
+        raise ScenarioError(
+            f"{where} is shared but has {ab} and {ba} bit/s; give bps once for both directions"
+        )
+    return Link(
+        a=a,
+        b=b,
+        ab_bps=ab,
+        ba_bps=ba,
+        shared=file.shared,
+        latency_us=file.latency_us,
+        usd_per_gb=file.usd_per_gb,
+    )
+
+
+def _tariff(file: float | TariffFile, where: str) -> Tariff:
+    try:
+        if isinstance(file, TariffFile):
+            return Tariff(starts=tuple(file.starts), usd=tuple(file.usd), rule=file.rule)
+        return Tariff(usd=(file,))
+    except ScenarioError as error:
+        raise ScenarioError(str(error), where=where) from None
+
+
+def _egress(file: ScenarioFile, nodes: Mapping[str, int]) -> dict[tuple[int, int], Tariff]:
+    """Lines with fewer `*` win; two lines of the same rank may not name the same pair."""
+    sites = [nodes[node.name] for node in file.nodes if node.parent is None and node.kind == "site"]
+    result: dict[tuple[int, int], Tariff] = {}
+    rank: dict[tuple[int, int], int] = {}
+    for line in file.egress:
+        where = f"egress[{line.src}->{line.dst}]"
+        tariff = _tariff(line.tariff, where)
+        stars = (line.src == EVERY) + (line.dst == EVERY)
+        ends = [sites if end == EVERY else [find(nodes, end, "node", where)] for end in (line.src, line.dst)]
+        if len(ends[0]) * len(ends[1]) > MOST_PAIRS:
+            raise ScenarioError(
+                f"{where} stands for more than {MOST_PAIRS:,} pairs of sites; name the pairs in use"
+            )
+        for src in ends[0]:
+            for dst in ends[1]:
+                pair = (src, dst)
+                if src == dst and stars:
+                    continue
+                before = rank.get(pair, 3)
+                if before == stars:
+                    names = f"{file.nodes[src].name}->{file.nodes[dst].name}"
+                    raise ScenarioError(
+                        f"{where} prices {names}, which another line of its kind does; keep one"
+                    )
+                if stars < before:
+                    result[pair], rank[pair] = tariff, stars
+    return result
+
+
+class JobBuilder:
+    """Turns job objects into jobs and customers; equal parts are built once."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.demands: dict[tuple[tuple[str, int], ...], Demand] = {}
+
+    def job(self, index: int, file: JobFile, now_us: int = 0) -> Job:
+        """The public part of a job; a bid for an instant before now_us comes now, and says that it is for the past."""
+        worth = file.utility
+        is_bid = isinstance(file.work, DatasetWork) and worth is not None and worth.of == "delay_slots"
+        arrive_us, bid_from_us = file.arrive_us, file.bid_from_us
+        if is_bid and arrive_us < now_us:
+            arrive_us, bid_from_us = now_us, arrive_us if bid_from_us is None else bid_from_us
+        name = file.id if file.id is not None else f"job-{index}"
+        low, high = self._workers(file, name)
+        return Job(
+            index=index,
+            id=name,
+            arrive_us=arrive_us,
+            work=self._work(file.work, name),
+            worker=self._demand(file.worker, name, "worker"),
+            tenant=file.tenant,
+            architecture=file.architecture,
+            server=self._demand(file.server, name, "server"),
+            workers_min=low,
+            workers_max=high,
+            servers=file.servers,
+            utility=_utility(file.utility, name, "utility"),
+            bid_from_us=bid_from_us,
+            nodes=self._places(file.nodes, name, "nodes"),
+            data_nodes=self._places(file.data_nodes, name, "data_nodes"),
+            model_bytes=file.model_bytes,
+            traffic_bytes_per_worker_slot=file.traffic_bytes_per_worker_slot,
+            worker_bps=file.worker_bps,
+            server_bps=file.server_bps,
+            ring_bps=file.ring_bps,
+            reduce_bps=file.reduce_bps,
+            deploy_usd=file.deploy_usd,
+            restart_us=file.restart_us,
+            hold=file.hold,
+            caps=self._demand(file.caps, name, "caps"),
+            site_bytes=self._pairs(file.site_bytes, f"jobs[{name}].site_bytes"),
+            command=tuple(file.command),
+            env=tuple(sorted(file.env.items())),
+            seed=file.seed,
+        )
+
+    def customer(self, file: JobFile, name: str) -> Customer:
+        """The private part of a job."""
+        private: PrivateFile | None = file.private
+        if private is None:
+            return NOBODY
+        return Customer(
+            budget_usd=private.budget_usd,
+            valuation=_utility(private.valuation, name, "private.valuation"),
+            runtime_us=private.runtime_us,
+        )
+
+    def _workers(self, file: JobFile, name: str) -> tuple[int, int]:
+        if file.workers is not None:
+            if file.workers_min is not None or file.workers_max is not None:
+                raise ScenarioError(
+                    f"jobs[{name}] has workers and workers_min or workers_max; give either the one or the others"
+                )
+            return file.workers, file.workers
+        low = file.workers_min if file.workers_min is not None else 1
+        return low, file.workers_max if file.workers_max is not None else low
+
+    def _demand(self, amounts: dict[str, int], job: str, field: str) -> Demand:
+        if not amounts:
+            return ()
+        key = tuple(amounts.items())
+        known = self.demands.get(key)
+        if known is None:
+            index = self.setup.resource_index
+            pairs = (
+                (find(index, name, "resource", f"jobs[{job}].{field}"), milli) for name, milli in key if milli
+            )
+            known = self.demands[key] = tuple(sorted(pairs))
+        return known
+
+    def _places(self, names: list[str] | None, job: str, field: str) -> frozenset[int] | None:
+        if names is None:
+            return None
+        index = self.setup.node_index
+        return frozenset(find(index, name, "node", f"jobs[{job}].{field}") for name in names)
+
+    def _pairs(self, counts: dict[str, int], where: str) -> tuple[tuple[int, int], ...]:
+        index = self.setup.node_index
+        return tuple((find(index, name, "node", where), n) for name, n in counts.items())
+
+    def _work(self, file: Any, job: str) -> Work:
+        if isinstance(file, FixedWork):
+            return Fixed(runtime_us=file.runtime_us)
+        if isinstance(file, StreamWork):
+            return Stream(bytes_per_worker_slot=file.bytes_per_worker_slot)
+        if isinstance(file, DatasetWork):
+            return Dataset(
+                chunks=self._pairs(file.chunks, f"jobs[{job}].work.chunks"),
+                chunk_bytes=file.chunk_bytes,
+                epochs=file.epochs,
+                chunk_epochs_per_worker_slot_milli=file.chunk_epochs_per_worker_slot,
+            )
+        return Rounds(
+            count=file.count,
+            unit=file.unit,
+            compute_us=file.compute_us,
+            comm=file.comm,
+            rate=file.rate,
+            whole_slots=file.whole_slots,
+            pinned=self._pairs(file.pinned, f"jobs[{job}].work.pinned"),
+        )
+
+
+def _utility(file: UtilityFile | None, job: str, field: str) -> Utility | None:
+    if file is None:
+        return None
+    try:
+        return Utility(of=file.of, shape=file.shape, args=tuple(file.args), from_zero=file.from_zero)
+    except ScenarioError as error:
+        raise ScenarioError(str(error), where=f"jobs[{job}].{field}") from None
+
+
+def _volumes(setup: Setup, jobs: tuple[Job, ...], file: VolumesFile) -> Volumes:
+    counts = {name: len(getattr(file, name)) for name in VolumesFile.model_fields}
+    if len(set(counts.values())) != 1:
+        text = ", ".join(f"{name} {count}" for name, count in counts.items())
+        raise ScenarioError(f"volumes: the columns have different lengths ({text}); each row needs all four")
+    if not file.job:
+        return Volumes()
+    ids = {job.id: job.index for job in jobs} if str in set(map(type, file.job)) else {}
+    return Volumes(
+        job=_whole_column(file.job, "job", ids),
+        slot=_whole_column(file.slot, "slot", {}),
+        node=_whole_column(file.node, "node", setup.node_index),
+        bytes=_whole_column(file.bytes, "bytes", {}),
+    )
+
+
+def _whole_column(values: list[Any], name: str, index: Mapping[str, int]) -> NDArray[np.int64]:
+    """Numbers, or names that become numbers."""
+    kinds = set(map(type, values))
+    if kinds == {str} and index:
+        try:
+            return np.fromiter(map(index.__getitem__, values), dtype=np.int64, count=len(values))
+        except KeyError:
+            pass
+    if kinds != {int}:
+        values = [
+            value if type(value) is int else _named(value, row, name, index)
+            for row, value in enumerate(values)
+        ]
+    try:
+        return np.array(values, dtype=np.int64)
+    except OverflowError:
+        raise ScenarioError(f"volumes.{name} holds a number of more than 64 bits") from None
+
+
+def _named(value: Any, row: int, name: str, index: Mapping[str, int]) -> int:
+    if type(value) is str and name in ("job", "node"):
+        if value not in index and value.isdecimal() and len(value) < 16:
+            return int(value)  # a CSV file has text only
+        return find(index, value[:200], name, f"volumes.{name}[{row}]")
+    raise ScenarioError(f"volumes.{name}[{row}] is {shown(value)}; it must be a whole number")

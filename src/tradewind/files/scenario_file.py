@@ -1,0 +1,184 @@
+"""Scenario files: load, dump and hash."""
+
+from __future__ import annotations
+
+import csv
+import gc
+import io
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import ValidationError
+
+from tradewind.files import documents
+from tradewind.files.atomic import replacing, write_text
+from tradewind.files.messages import sentence, shown
+from tradewind.files.row_tables import (
+    Columns,
+    beside,
+    check_columns,
+    flatten,
+    read_columns,
+    rows_from_columns,
+)
+from tradewind.files.scenario_build import build
+from tradewind.files.scenario_write import document
+from tradewind.files.schemas_scenario import VERSION, ScenarioFile
+from tradewind.model.errors import InputError, ScenarioError
+from tradewind.model.hash import scenario_hash
+from tradewind.model.scenario import Scenario
+
+__all__ = ["dump", "load", "parse", "scenario_hash"]
+
+Beside = Literal["", "csv", "parquet"]
+TABLES: Final = ("jobs", "changes", "links", "egress")
+INLINE_ROWS: Final = 500_000
+"""Jobs, changes or volumes beyond this many rows are written to a Parquet file beside the scenario."""
+_DEEP: Final = ("work", "worker", "server", "private")
+
+
+def load(path: str | Path) -> Scenario:
+    """Reads and validates a .json, .yaml or .yml file; every mistake is a ScenarioError that says where."""
+    path = Path(path)
+    try:
+        with _no_collection():
+            return parse(documents.read(path), folder=path.parent, name=_stem(path))
+    except InputError as error:
+        text = str(error)
+        raise ScenarioError(text if text.startswith(str(path)) else f"{path}: {text}") from None
+    except (RecursionError, MemoryError) as error:
+        raise ScenarioError(
+            f"{path}: it is too large or nested too deeply ({type(error).__name__})"
+        ) from None
+
+
+def parse(raw: Any, *, folder: Path | None = None, name: str = "scenario") -> Scenario:
+    """A scenario of the plain values of a file; `folder` is where files beside it are looked for."""
+    if not isinstance(raw, dict):
+        raise ScenarioError(f"the file holds {shown(raw)}; a scenario is an object with fields")
+    check_version(raw, "tradewind_scenario", VERSION)
+    raw = _with_tables(raw, folder)
+    try:
+        file = ScenarioFile.model_validate(raw)
+    except ValidationError as error:
+        raise ScenarioError(sentence(error, ScenarioFile, raw)) from None
+    return build(file, name)
+
+
+def check_version(raw: dict[str, Any], field: str, version: int) -> None:
+    """Refuses files of another kind or version before anything else is looked at."""
+    if field not in raw:
+        raise InputError(
+            f'the field {field} is missing; a file of this kind begins with "{field}": {version}'
+        )
+    if type(raw[field]) is not int or raw[field] != version:
+        raise InputError(f"{field} is {shown(raw[field])}; this program reads version {version}")
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pauses the cyclic garbage collector: a hundred thousand jobs hold no cycles but would be walked often."""
+    paused = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if paused:
+            gc.enable()
+
+
+def _stem(path: Path) -> str:
+    name = "".join(c for c in path.stem if c.isprintable()).strip()
+    return name[:200] or "scenario"
+
+
+def _with_tables(raw: dict[str, Any], folder: Path | None) -> dict[str, Any]:
+    """The same document with every table as a list of rows (volumes: columns)."""
+    raw = dict(raw)
+    for table in ("jobs", "changes", "volumes"):
+        file = raw.pop(f"{table}_file", None)
+        if file is None:
+            continue
+        where = f"{table}_file"
+        if table in raw:
+            raise ScenarioError(f"there are both {table} and {where}; keep one of them")
+        if not isinstance(file, str) or not file:
+            raise ScenarioError(f"{where} is {shown(file)}; it must be the name of a .csv or .parquet file")
+        if folder is None:
+            raise ScenarioError(
+                f"{where} is {shown(file)}; only a scenario that is a file has files beside it"
+            )
+        raw[table] = read_columns(beside(folder, file, where))
+    for table in TABLES:
+        if isinstance(raw.get(table), dict):
+            raw[table] = rows_from_columns(raw[table], table)
+    if isinstance(raw.get("volumes"), list):
+        raw["volumes"] = _volume_columns(raw["volumes"])
+    elif isinstance(raw.get("volumes"), dict):
+        check_columns(raw["volumes"], "volumes")
+    return raw
+
+
+def _volume_columns(rows: list[Any]) -> Columns:
+    columns: Columns = {"job": [], "slot": [], "node": [], "bytes": []}
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict) or set(row) != set(columns):
+            raise ScenarioError(f"volumes[{number}] must be an object with the fields {', '.join(columns)}")
+        for name, column in columns.items():
+            column.append(row[name])
+    return columns
+
+
+def dump(scenario: Scenario, path: str | Path, *, tables: Beside = "") -> None:
+    """Writes a scenario so that `load` gives an equal one.
+
+    tables  "" keeps jobs, changes and volumes inline (Parquet beside it where a table is very long); "csv" and
+            "parquet" put them into `<stem>.jobs.csv` and so on, beside the scenario
+    """
+    path = Path(path)
+    documents.check_suffix(path)
+    with _no_collection():
+        whole = document(scenario)
+        for table in ("jobs", "changes", "volumes"):
+            rows = len(scenario.volumes) if table == "volumes" else len(whole.get(table, ()))
+            suffix: Beside = tables or ("parquet" if rows > INLINE_ROWS else "")
+            if rows and suffix:
+                file = path.with_name(f"{path.stem}.{table}.{suffix}")
+                content = whole.pop(table)
+                _write_columns(file, content if table == "volumes" else flatten(content, _DEEP))
+                whole[f"{table}_file"] = file.name
+        documents.write(path, documents.text_for(path, whole))
+
+
+def _write_columns(path: Path, columns: Columns) -> None:
+    plain = {name: _cells_of(column) for name, column in columns.items()}
+    if path.suffix == ".parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with replacing(path) as temporary:
+            pq.write_table(pa.table(plain), temporary, compression="zstd", store_schema=False)
+        return
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(plain)
+    for row in zip(*plain.values(), strict=True):
+        writer.writerow(["" if cell is None else cell for cell in row])
+    write_text(path, text.getvalue())
+
+
+def _cells_of(column: list[Any]) -> list[Any]:
+    """Lists and objects as JSON text, mixed numbers as floats, numbers beside text as text: one type a column."""
+    kinds = set(map(type, column)) - {type(None)}
+    if kinds & {list, dict}:
+        return [None if v is None else json.dumps(v, ensure_ascii=False) for v in column]
+    if kinds == {int, float}:
+        return [None if v is None else float(v) for v in column]
+    if str in kinds and len(kinds) > 1:
+        return [None if v is None else str(v) for v in column]
+    if kinds == {bool}:
+        return [None if v is None else str(v).lower() for v in column]
+    return column

@@ -1,0 +1,1 @@
+"""Reproduction of the papers: studies, the tour, the gallery. No product code imports it."""

@@ -1,0 +1,200 @@
+"""Drawing the rows of a study: lines or bars with intervals, ours thick, bounds dashed; for wide and narrow pages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tradewind.lab.study import Chart, Row
+from tradewind.report.figures.theme import Theme, canvas, dress, head, ticks
+
+OURS = ("apsp", "dps", "eris", "eris-preemptive", "gadget", "mlbroker")
+"""Our own policies: drawn first and thicker."""
+LETTER = 6.1
+"""Mean width of a letter in CSS pixels at the size of tick labels."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """How a series is drawn."""
+
+    label: str
+    colour: str
+    dashed: bool
+    width: float
+
+
+def looks(chart: Chart, rows: Sequence[Row], theme: Theme) -> list[Look]:
+    """One look per series; a series called a bound is a dashed line in the colour of text."""
+    labels = list(dict.fromkeys(str(row[chart.series]) for row in rows)) if chart.series else [""]
+    found, number = [], 0
+    for label in labels:
+        bound = "bound" in label.lower()
+        colour = theme.ink if bound else theme.policy(number)
+        dashed = bound or number >= len(theme.series)
+        found.append(
+            Look(label=label, colour=colour, dashed=dashed, width=2.6 if label.split(",")[0] in OURS else 1.5)
+        )
+        number += not bound
+    return found
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A chart that is being drawn: axes, the marks of its x axis, whether they are categories."""
+
+    axes: Any
+    chart: Chart
+    theme: Theme
+    places: list[str | float]
+    named: bool
+
+    def error(self, rows: Sequence[Row]) -> list[list[float]] | None:
+        """Lengths of the interval below and above each value."""
+        if not self.chart.low or not self.chart.high:
+            return None
+        y = [float(row[self.chart.y]) for row in rows]
+        return [
+            [max(0.0, v - float(row[self.chart.low])) for v, row in zip(y, rows, strict=True)],
+            [max(0.0, float(row[self.chart.high]) - v) for v, row in zip(y, rows, strict=True)],
+        ]
+
+
+def draw(chart: Chart, rows: Sequence[Row], theme: Theme, width: float = 760, *, legend: bool = True) -> Any:
+    """The chart of a figure, `width` CSS pixels wide; call within figures_theme.style."""
+    places = list(dict.fromkeys(row[chart.x] for row in rows))
+    named = chart.kind == "bar" or any(isinstance(p, str) for p in places)
+    look = looks(chart, rows, theme)
+    keys = legend and look[0].label != ""
+    side = 18 + LETTER * max(len(each.label) for each in look) + 34 if keys else 16
+    room = width - 58 - side
+    names = [_short(p) for p in places] if named else []
+    crowded = sum(LETTER * len(n) + 10 for n in names) > room
+    below = 30 + (min(130.0, 0.72 * LETTER * max(map(len, names))) if crowded else 16) if named else 46
+    below += 16 if named and chart.x_label else 0
+    height = (300 if width > 500 else 250) + max(0.0, below - 46)
+    figure = canvas(width, height)
+    figure.set_facecolor(theme.panel)
+    axes = figure.add_axes((58 / width, below / height, room / width, 1 - (below + 34) / height))
+    dress(axes, theme)
+    frame = _Frame(axes, chart, theme, places, named)
+    for number, each in enumerate(look):
+        mine = [row for row in rows if not chart.series or str(row[chart.series]) == each.label]
+        _series(frame, mine, each, (number, len(look)))
+    _finish(frame, names, crowded)
+    if not chart.log_y:
+        _cut(axes, [float(row[chart.y]) for row in rows])
+    if keys:
+        axes.legend(
+            loc="upper left", bbox_to_anchor=(1.01, 1.03), frameon=False, labelcolor=theme.ink, fontsize=10.5
+        )
+    return figure
+
+
+def _short(place: str | float) -> str:
+    return place if isinstance(place, str) else f"{place:g}"
+
+
+def _series(frame: _Frame, rows: Sequence[Row], look: Look, which: tuple[int, int]) -> None:
+    chart, axes = frame.chart, frame.axes
+    number, count = which
+    y = [float(row[chart.y]) for row in rows]
+    error = frame.error(rows)
+    label = look.label or None
+    if frame.named:
+        width = 0.82 / count
+        x = [frame.places.index(row[chart.x]) + (number - (count - 1) / 2) * width for row in rows]
+        fill = (
+            {"facecolor": "none", "edgecolor": look.colour, "linestyle": "--"}
+            if look.dashed
+            else {"color": look.colour}
+        )
+        marks = {"ecolor": frame.theme.ink, "capsize": 2 if count < 5 else 1, "error_kw": {"elinewidth": 0.9}}
+        axes.bar(x, y, width * 0.9, yerr=error, label=label, **fill, **marks)
+        return
+    order = sorted(range(len(rows)), key=lambda i: float(rows[i][chart.x]))
+    bars = None if error is None else [[side[i] for i in order] for side in error]
+    axes.errorbar(
+        [float(rows[i][chart.x]) for i in order], [y[i] for i in order], yerr=bars, color=look.colour, label=label,
+        marker="" if look.dashed else "o", markersize=3.8, linewidth=look.width, elinewidth=0.9, capsize=2,
+        linestyle="--" if look.dashed else "-",
+    )  # fmt: skip
+
+
+def _finish(frame: _Frame, names: Sequence[str], crowded: bool) -> None:
+    axes, chart = frame.axes, frame.chart
+    if frame.named:
+        turn = {"rotation": 38, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+        axes.set_xticks(range(len(names)), names, **turn)
+        axes.set_xlim(-0.6, len(names) - 0.4)
+    elif chart.log_x:
+        axes.set_xscale("log")
+    if chart.log_y:
+        axes.set_yscale("log")
+    else:
+        axes.yaxis.set_major_locator(ticks(6))
+        if chart.kind == "bar":
+            axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+    axes.set_xlabel(chart.x_label or ("" if frame.named else chart.x))
+    head(axes, chart.y_label or chart.y, frame.theme)
+
+
+def _cut(axes: Any, values: Sequence[float]) -> None:
+    """Whiskers much longer than the values lie apart are cut at the edge, so that the values can be told apart."""
+    finite = [v for v in values if math.isfinite(v)]
+    if not finite:
+        return
+    low, high = min(finite), max(finite)
+    room = 0.6 * (high - low) or 0.6 * abs(high) or 1.0
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(max(bottom, min(low - room, 0.0) if bottom == 0.0 else low - room), min(top, high + room))
+
+
+HEAT_LABEL = 10.2
+
+
+def heat_table(cells: Sequence[tuple[str, str, float]], theme: Theme, width: float) -> Any:
+    """A heat map of (row, column, share): the stronger, the nearer to 1; nothing where the share is not a number."""
+    rows = list(dict.fromkeys(r for r, _, _ in cells))
+    columns = list(dict.fromkeys(c for _, c, _ in cells))
+    turn = 48 if width > 500 else 90
+    left, top, side = (
+        12 + LETTER * max(map(len, rows)),
+        8 + (0.75 if turn < 90 else 1.0) * LETTER * max(map(len, columns)),
+        10.0,
+    )
+    cell = (width - left - side) / len(columns)
+    high = 21.0
+    height = top + high * len(rows) + 12
+    figure = canvas(width, height)
+    figure.set_facecolor(theme.panel)
+    axes = figure.add_axes(
+        (left / width, 12 / height, cell * len(columns) / width, high * len(rows) / height)
+    )
+    for row, column, share in cells:
+        x, y = columns.index(column), rows.index(row)
+        known = not math.isnan(share)
+        strength = 0.08 + 0.8 * min(max(share, 0.0), 1.0) ** 2 if known else 0.0
+        axes.bar(x, 0.9, 0.94, bottom=y - 0.45, color=theme.heat, alpha=strength)
+        text = f"{share:.2f}" if known and cell > 24 else "" if known else "·"
+        axes.text(
+            x,
+            y,
+            text,
+            ha="center",
+            va="center",
+            color=theme.ink if known else theme.muted,
+            fontsize=HEAT_LABEL,
+        )
+    dress(axes, theme, grid="")
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.spines["bottom"].set_visible(False)
+    axes.xaxis.tick_top()
+    axes.set_xticks(
+        range(len(columns)), columns, rotation=turn, ha="left", rotation_mode="anchor", fontsize=HEAT_LABEL
+    )
+    axes.set_yticks(range(len(rows)), rows, fontsize=HEAT_LABEL)
+    return figure

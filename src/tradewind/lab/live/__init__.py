@@ -1,0 +1,1 @@
+"""Figures measured on real training and real traffic."""

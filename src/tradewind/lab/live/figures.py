@@ -1,0 +1,44 @@
+"""Figures that are measured, not simulated: real training on PyTorch, and real traffic on a shaped network."""
+
+from __future__ import annotations
+
+from tradewind.lab.live import sites as live_sites
+from tradewind.lab.live import workers as live_workers
+from tradewind.lab.study import Chart, PaperFigure, Study
+
+STUDY = Study(
+    system="live",
+    title="For real: training and traffic on this machine",
+    figures=(
+        PaperFigure(
+            name="workers",
+            title="Changing the number of workers, for real (Eris, Figure 6)",
+            claim="Eris, Figure 6: changing the workers between slots does not affect training; accuracy stays good.",
+            rows=live_workers.rows,
+            judge=live_workers.judge,
+            chart=Chart(x="iteration", y="accuracy", series="schedule"),
+            paint=live_workers.paint,
+        ),
+        PaperFigure(
+            name="b4",
+            title="Server sites on B4, measured on real traffic",
+            claim="In no paper: APSP computes the time of an epoch from a model and never measures it.",
+            rows=live_sites.figure_rows,
+            judge=live_sites.judge,
+            chart=Chart(
+                x="policy",
+                y="measured_s",
+                kind="bar",
+                low="low",
+                high="high",
+                y_label="seconds of a round, measured",
+            ),
+        ),
+    ),
+    remarks=(
+        "Figure `workers` trains with PyTorch (make install EXTRAS=train) and gives the same numbers each time. Figure "
+        "`b4` needs root for network namespaces; its seconds are measured, so they differ a little from run to run.",
+        "Rates of B4 are a hundredth of the real ones; a round moves half a megabyte per site each way. Packets go on "
+        "one by one (cut-through), so policies plan with that transport; the paper's store-and-forward counts every hop.",
+    ),
+)

@@ -1,0 +1,147 @@
+"""Does changing the number of workers hurt what is learned? Real training, PyTorch on this machine (Eris, Figure 6)."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tradewind.lab.study import Effort, Finding, Row
+from tradewind.model.errors import InputError, TradewindError
+from tradewind.report.figures.theme import Theme, canvas, dress, head
+from tradewind.train.local import LocalJob, environments, free_port, report_file
+from tradewind.worlds.forkserver import Nursery
+
+JOBS = {
+    "pictures, CNN": ("--model", "cnn", "--size", "60KB", "--data", "shapes", "--rate", "0.03"),
+    "points, MLP": ("--model", "mlp", "--size", "200KB", "--data", "synthetic", "--rate", "0.01"),
+}
+BATCH, SAMPLES = 64, 1024
+FIXED = "2 workers all the time"
+CHANGING = "1 to 4 workers, changed every slot"
+WORKERS = (1, 3, 2, 4, 1, 4, 3, 2)
+"""Workers per slot of the job that changes; its server moves as well."""
+SITES = ("a", "b", "c", "d")
+PATIENCE_S = 600.0
+CLOSE = 0.01
+"""Accuracies that differ by less are equal: 512 held-out samples settle no more."""
+
+
+def rows(effort: Effort) -> list[Row]:
+    """Loss and accuracy over iterations, per job and schedule, with the number of workers at the time."""
+    if importlib.util.find_spec("torch") is None:
+        raise InputError("this figure trains with PyTorch, which is not installed: make install EXTRAS=train")
+    slot = effort.pick(10, 40)
+    found: list[Row] = []
+    with Nursery(["tradewind.train.server"]) as nursery:
+        for job in JOBS:
+            for schedule, workers in ((FIXED, (2,) * len(WORKERS)), (CHANGING, WORKERS)):
+                with tempfile.TemporaryDirectory(prefix="tradewind-workers-") as folder:
+                    lines = _trained(nursery, Path(folder), job, workers, slot)
+                    found += [{"job": job, "schedule": schedule, **line} for line in lines]
+    return found
+
+
+def _trained(
+    nursery: Nursery, folder: Path, job: str, workers: Sequence[int], slot: int
+) -> list[dict[str, float]]:
+    """One job, started anew in every slot from its checkpoint; a line per measured accuracy."""
+    arguments = (
+        *JOBS[job],
+        "--batch",
+        str(BATCH),
+        "--samples",
+        str(SAMPLES),
+        "--evaluate-every",
+        str(slot // 5),
+    )
+    lines: list[dict[str, float]] = []
+    for number, count in enumerate(workers):
+        server = SITES[number % len(SITES)] if len(set(workers)) > 1 else SITES[0]
+        local = LocalJob(
+            mode="ps",
+            sites=(server, *SITES[:count]),
+            folder=folder,
+            seed=1,
+            stop_after=(number + 1) * slot,
+        )
+        log = folder / "log"
+        pids = [
+            nursery.start(
+                "tradewind.train.__main__:rank",
+                [*arguments, "--mode", "ps"],
+                environment={"PATH": os.environ.get("PATH", ""), **told},
+                log=log,
+            )
+            for told in environments(local, free_port())
+        ]
+        codes = nursery.wait_all(pids, PATIENCE_S)
+        if any(codes):
+            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            raise TradewindError(f"training with {count} workers failed: {said[-1] if said else codes}")
+        report = report_file(local, 0)
+        lines += [
+            _picked(line) for line in map(json.loads, report.read_text().splitlines()) if "accuracy" in line
+        ]
+        report.unlink()
+    return lines
+
+
+def _picked(line: dict[str, float]) -> dict[str, float]:
+    return {key: float(line[key]) for key in ("iteration", "workers", "loss", "accuracy")}
+
+
+def judge(found: Sequence[Row]) -> Finding:
+    """The same curve with fixed and with changing workers?"""
+    parts, same = [], True
+    for job in JOBS:
+        fixed, changing = (
+            [r for r in found if r["job"] == job and r["schedule"] == s] for s in (FIXED, CHANGING)
+        )
+        pairs = list(zip(fixed, changing, strict=True))
+        apart = max(abs(float(a["accuracy"]) - float(b["accuracy"])) for a, b in pairs)
+        loss = max(abs(float(a["loss"]) - float(b["loss"])) for a, b in pairs)
+        same = same and apart <= CLOSE
+        parts.append(
+            f"{job}: accuracy {float(fixed[-1]['accuracy']):.3f} and {float(changing[-1]['accuracy']):.3f} after "
+            f"{float(fixed[-1]['iteration']):.0f} iterations, at most {apart:.3f} apart, losses at most {loss:.1g}"
+        )
+    said = (
+        "; ".join(parts)
+        + ". The global batch stays the same, so the sum of the workers' gradients does not depend on how "
+        "many share it (up to rounding); a trainer whose batch grows with its workers would have to change its rate."
+    )
+    return Finding(word="reproduced" if same else "not reproduced", reason=said)
+
+
+def paint(found: Sequence[Row], theme: Theme, width: float) -> Any:
+    """Loss and accuracy side by side; the changing job drawn over the fixed one."""
+    figure = canvas(width, 340)
+    figure.set_facecolor(theme.panel)
+    for place, (what, title) in enumerate(
+        (("loss", "loss of the batch"), ("accuracy", "accuracy on held-out data"))
+    ):
+        axes = figure.add_axes((0.06 + 0.5 * place, 0.28, 0.42, 0.6))
+        dress(axes, theme)
+        for number, job in enumerate(JOBS):
+            for schedule, style in ((FIXED, "-"), (CHANGING, "o")):
+                mine = [r for r in found if r["job"] == job and r["schedule"] == schedule]
+                axes.plot(
+                    [float(r["iteration"]) for r in mine], [float(r[what]) for r in mine], style, markersize=4,
+                    markerfacecolor="none", color=theme.policy(number), label=f"{job}: {schedule}",
+                )  # fmt: skip
+        axes.set_xlabel("iteration")
+        head(axes, title, theme)
+        if place == 0:
+            figure.legend(
+                *axes.get_legend_handles_labels(),
+                loc="lower center",
+                ncols=2,
+                frameon=False,
+                labelcolor=theme.ink,
+            )
+    return figure

@@ -1,0 +1,218 @@
+"""`tradewind reproduce`: every figure of the papers with its claim beside our numbers, as CSV, pictures and one page.
+
+Figures, and the parts of those that have parts, are computed in processes of their own and kept as soon as they are
+there, under a key of the code that made them (`code_key`): an interruption loses what was under way and nothing else,
+and a change of a policy, a workload or a study computes again only what it can have changed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+from tradewind.files import atomic
+from tradewind.lab import reproduce_page
+from tradewind.lab.code_key import code_key
+from tradewind.lab.reproduce_page import Result
+from tradewind.lab.reproduce_times import expected, total, words
+from tradewind.lab.study import Effort, Finding, PaperFigure, Part, Row, Study
+from tradewind.lab.task_pool import Task, work_off
+from tradewind.model.errors import LookupFailed, TradewindError
+from tradewind.registry import studies
+from tradewind.report.progress import bar
+
+KEPT = "kept"
+"""Folder of the results that are used again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One thing to compute: a whole figure, or a part of one."""
+
+    system: str
+    figure: str
+    part: str
+    key: str
+
+    @property
+    def file(self) -> str:
+        stem = "-".join(filter(None, (self.system, self.figure, re.sub(r"[^\w-]+", "_", self.part))))
+        return f"{stem}.{self.key[:16]}.json"
+
+
+def reproduce(
+    systems: Sequence[str], out: Path, *, figure: str = "", effort: Effort, jobs: int = 1
+) -> list[Result]:
+    """Computes the figures (what is kept from before is read back) and writes everything to `out`."""
+    wanted = _wanted(systems, figure)
+    pieces = {(s, f.name): _pieces(s, f, effort) for s, f in wanted}
+    rows, failed = _computed([p for several in pieces.values() for p in several], out, effort, jobs)
+    results = []
+    for system, paper in wanted:
+        mine = pieces[system, paper.name]
+        errors = [f"{p.part}: {failed[p]}" if p.part else failed[p] for p in mine if p in failed]
+        results.append(_judged(system, paper, effort, [rows.get(p, []) for p in mine], errors))
+        _write_csv(out / system, results[-1])
+    reproduce_page.write(out, systems, results, effort)
+    return results
+
+
+def _wanted(systems: Sequence[str], figure: str) -> list[tuple[str, PaperFigure]]:
+    """Figures by name ("fig-5" also means fig-5-b4 and fig-5-internet2), or by a "Figure 4" in their title."""
+    every = [(s, f) for s in systems for f in studies.find(s).figures]
+    if not figure:
+        return every
+    found = [(s, f) for s, f in every if f.name == figure or f.name.startswith(f"{figure}-")]
+    if not found and figure.startswith("fig-"):
+        title = re.compile(rf"\bFigure {re.escape(figure[4:])}\b")
+        found = [(s, f) for s, f in every if title.search(f.title)]
+    if not found:
+        raise LookupFailed(f"figure of {', '.join(systems)}", figure, [f.name for _, f in every])
+    return found
+
+
+def _parts(paper: PaperFigure, effort: Effort) -> Sequence[Part]:
+    return paper.pieces.parts(effort) if paper.pieces else (Part(name="", rows=paper.rows),)
+
+
+def _pieces(system: str, paper: PaperFigure, effort: Effort) -> list[Piece]:
+    return [
+        Piece(
+            system=system,
+            figure=paper.name,
+            part=part.name,
+            key=code_key(part.rows, effort.quick, effort.seeds),
+        )
+        for part in _parts(paper, effort)
+    ]
+
+
+def _compute(where: str, figure: str, part: str, effort: Effort) -> list[Row]:
+    """Runs in a process of its own; `where` is the "module:attribute" of the study."""
+    module, _, attribute = where.partition(":")
+    study: Study = getattr(import_module(module), attribute)
+    paper = next(f for f in study.figures if f.name == figure)
+    rows = next(p for p in _parts(paper, effort) if p.name == part).rows(effort)
+    return [{k: v if isinstance(v, str) else float(v) for k, v in row.items()} for row in rows]
+
+
+def _computed(
+    pieces: Sequence[Piece], out: Path, effort: Effort, jobs: int
+) -> tuple[dict[Piece, list[Row]], dict[Piece, str]]:
+    """Rows by piece, and the reasons of those that failed."""
+    (out / KEPT).mkdir(parents=True, exist_ok=True)
+    rows = {p: kept for p in pieces if (kept := _read_back(out, p)) is not None}
+    todo = {_name(p): p for p in pieces if p not in rows}
+    failed: dict[Piece, str] = {}
+    tasks = [_task(p, pieces, effort) for p in todo.values()]
+    _say(tasks, len(pieces), jobs, effort)
+    with bar("reproducing", len(pieces), unit="figures and parts") as tell:
+        for done in work_off(tasks, jobs):
+            piece = todo[done.task.name]
+            if done.error:
+                failed[piece] = done.error
+            else:
+                rows[piece] = done.value
+                _keep(out, piece, effort, done.value, done.cpu_s)
+            if tell is not None:
+                tell(0, len(rows) + len(failed))
+    return rows, failed
+
+
+def _name(piece: Piece) -> str:
+    return "/".join(filter(None, (piece.system, piece.figure, piece.part)))
+
+
+def _task(piece: Piece, pieces: Sequence[Piece], effort: Effort) -> Task:
+    siblings = sum((p.system, p.figure) == (piece.system, piece.figure) for p in pieces)
+    return Task(
+        name=_name(piece),
+        group=piece.system,
+        call=_compute,
+        args=(studies.entries[piece.system], piece.figure, piece.part, effort),
+        expected_s=expected(piece.system, piece.figure, effort)[0] / siblings,
+    )
+
+
+def _say(tasks: Sequence[Task], pieces: int, jobs: int, effort: Effort) -> None:
+    """On stderr: what is left to do, and how long it takes."""
+    if not tasks:
+        return
+    figures = {(t.group, str(t.args[1])) for t in tasks}
+    seconds = sum(t.expected_s for t in tasks)
+    _, known = total(figures, effort)
+    how = "measured" if known > 0.99 else "estimated" if known < 0.01 else "partly measured, partly estimated"
+    kept = f", {pieces - len(tasks)} kept from before" if pieces > len(tasks) else ""
+    print(
+        f"{len(tasks)} figures and parts to compute{kept}: about {words(seconds)} of CPU time ({how}), "
+        f"{words(seconds / min(jobs, len(tasks)))} with {jobs} process{'es' if jobs > 1 else ''}",
+        file=sys.stderr,
+    )
+
+
+def _read_back(out: Path, piece: Piece) -> list[Row] | None:
+    """Rows of an earlier, perhaps interrupted, reproduction by the same code."""
+    try:
+        kept = json.loads((out / KEPT / piece.file).read_text(encoding="utf-8"))
+        rows: list[Row] = kept["rows"]
+        return rows if kept["key"] == piece.key else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _keep(out: Path, piece: Piece, effort: Effort, rows: list[Row], cpu_s: float) -> None:
+    """Keeps a piece as soon as it is there; what an earlier version of the code made for it goes."""
+    text = {
+        "key": piece.key, "system": piece.system, "figure": piece.figure, "part": piece.part,
+        "quick": effort.quick, "seeds": effort.seeds, "cpu_s": cpu_s, "rows": rows,
+    }  # fmt: skip
+    atomic.write_text(out / KEPT / piece.file, json.dumps(text))
+    stem = piece.file[: -len(".json") - 17]
+    for old in (out / KEPT).glob(f"{stem}.*.json"):
+        if old.name != piece.file and _same_effort(old, effort):
+            old.unlink(missing_ok=True)
+
+
+def _same_effort(path: Path, effort: Effort) -> bool:
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        return (kept["quick"], kept["seeds"]) == (effort.quick, effort.seeds)
+    except (OSError, ValueError, TypeError, KeyError):
+        return True
+
+
+def _judged(
+    system: str, paper: PaperFigure, effort: Effort, rows: list[list[Row]], errors: Sequence[str]
+) -> Result:
+    """A figure with its verdict; one that failed says so in its place."""
+    found: list[Row] = []
+    if not errors:
+        try:
+            found = paper.pieces.join(effort, rows) if paper.pieces else rows[0]
+            return Result(system=system, figure=paper, rows=found, finding=paper.judge(found))
+        except (TradewindError, ArithmeticError, LookupError, ValueError) as error:
+            errors = [f"the judge failed with {type(error).__name__}: {error}"]
+    reason = f"failed: {'; '.join(errors)}"
+    return Result(
+        system=system,
+        figure=paper,
+        rows=found,
+        finding=Finding(word="not tested", reason=reason),
+        failed=True,
+    )
+
+
+def _write_csv(folder: Path, result: Result) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(result.rows[0]) if result.rows else [])
+    writer.writeheader()
+    writer.writerows(result.rows)
+    atomic.write_text(folder / f"{result.figure.name}.csv", text.getvalue())

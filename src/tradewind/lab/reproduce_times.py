@@ -1,0 +1,90 @@
+"""How long figures take: CPU seconds of earlier runs, by figure, in `lab/times.json`.
+
+`python -m tradewind.lab.reproduce_times DIR` takes over what the runs kept in DIR measured. A figure that was never run in
+full is estimated from its quick run by the ratio of the figures of its system that were run both ways.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from tradewind.lab.study import Effort
+
+Times = dict[str, dict[str, float]]
+"""quick or full -> "system/figure" -> CPU seconds."""
+FILE = "times.json"
+UNKNOWN_S = 20.0
+USUAL_RATIO = 15.0
+"""Full over quick where nothing of a system was run both ways."""
+
+
+@cache
+def measured() -> Times:
+    """The table that ships with the project."""
+    text = resources.files("tradewind.lab").joinpath(FILE).read_text(encoding="utf-8")
+    found: Times = json.loads(text)
+    return found
+
+
+def expected(system: str, figure: str, effort: Effort, times: Times | None = None) -> tuple[float, bool]:
+    """(CPU seconds, whether they were measured) of a figure."""
+    known = measured() if times is None else times
+    name, kind = f"{system}/{figure}", "quick" if effort.quick else "full"
+    if name in known[kind]:
+        return known[kind][name], True
+    quick = known["quick"].get(name, UNKNOWN_S)
+    return (quick, False) if effort.quick else (quick * _ratio(system, known), False)
+
+
+def _ratio(system: str, known: Times) -> float:
+    both = [n for n in known["full"] if n.startswith(f"{system}/") and n in known["quick"]]
+    quick, full = (sum(known[kind][n] for n in both) for kind in ("quick", "full"))
+    return full / quick if quick else USUAL_RATIO
+
+
+def total(figures: Iterable[tuple[str, str]], effort: Effort) -> tuple[float, float]:
+    """(CPU seconds of all, the share of them that was measured)."""
+    found = [expected(system, figure, effort) for system, figure in figures]
+    seconds = sum(s for s, _ in found)
+    return seconds, sum(s for s, known in found if known) / seconds if seconds else 1.0
+
+
+def words(seconds: float) -> str:
+    """A rough duration: 40 s, 7 min, 2.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def collect(folder: Path, known: Times) -> Times:
+    """The table with the times of the kept results in a folder of `tradewind reproduce`; parts of a figure are added up."""
+    found: dict[str, dict[str, float]] = {"quick": {}, "full": {}}
+    for path in sorted((folder / "kept").glob("*.json")):
+        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        kind = found["quick" if kept["quick"] else "full"]
+        name = f"{kept['system']}/{kept['figure']}"
+        kind[name] = kind.get(name, 0.0) + kept["cpu_s"]
+    return {
+        kind: dict(sorted({**known[kind], **{n: round(s, 1) for n, s in found[kind].items()}}.items()))
+        for kind in ("quick", "full")
+    }
+
+
+def main() -> None:
+    """Reads the argument and writes the table."""
+    parser = argparse.ArgumentParser(prog="python -m tradewind.lab.reproduce_times", description=__doc__)
+    parser.add_argument("folder", type=Path, help="the -o DIR of a run with one version of the code")
+    times = collect(parser.parse_args().folder, measured())
+    path = Path(str(resources.files("tradewind.lab").joinpath(FILE)))
+    path.write_text(json.dumps(times, indent=1) + "\n", encoding="utf-8")
+    print(f"{path.name}: {len(times['quick'])} quick, {len(times['full'])} full")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Real traffic on a testbed, compared with the model."""

@@ -1,0 +1,118 @@
+"""Networks small enough for a testbed: what `plan-wan` reads, scaled down, or a drawn mesh; plans on them as exchanges."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import combinations, permutations
+
+import numpy as np
+
+from tradewind.model.errors import InputError
+from tradewind.systems.apsp.kernels.network import Net, Wire, make_net
+from tradewind.systems.apsp.workload.generator import drawn_mbps
+from tradewind.systems.apsp.workload.topologies import SHIPPED, Topology, read_topology
+from tradewind.worlds.testbed.traffic import Exchange, around, gather_at
+from tradewind.worlds.testbed.wan import Line, Path, Wan, shortest
+
+MESH = "mesh"
+MESH_SITES = 4
+MESH_MBPS = (1000, 6000)
+MBPS = 1_000_000
+MOST_RINGS = 6
+
+
+def network(topology: str, *, scale: float, sites: int = 0, rule: str = "auto", seed: int = 0) -> Wan:
+    """A mesh (a link of its own between any two sites), or a topology as plan-wan reads it, times `scale`.
+
+    sites: how many; 0 means all (4 in a mesh). Of a topology those nearest to its best connected site are kept.
+    """
+    if not 0 < scale <= 1:
+        raise InputError(
+            f"found {scale:g}; allowed is above 0, up to 1 (0.01: a hundredth of real rates)",
+            where="--scale",
+        )
+    if topology == MESH:
+        return _mesh(sites or MESH_SITES, scale, seed)
+    if not topology:
+        raise InputError(
+            f"name a topology: {', '.join((MESH, *SHIPPED))}, or a .graphml, .gml, .json or .csv file"
+        )
+    found = read_topology(topology)
+    stated = all(link.ab_mbps is not None for link in found.links)
+    chosen = rule if rule != "auto" else "file" if stated else "power-exact"
+    there, back = drawn_mbps(found, chosen, 500, seed)
+    keep = _nearest(found, sites) if sites else list(range(len(found.nodes)))
+    number = {node: k for k, node in enumerate(keep)}
+    return Wan(
+        name=found.name,
+        sites=tuple(found.nodes[node] for node in keep),
+        lines=tuple(
+            Line(number[link.a], number[link.b], round(int(ab) * MBPS * scale), round(int(ba) * MBPS * scale))
+            for link, ab, ba in zip(found.links, there, back, strict=True)
+            if link.a in number and link.b in number
+        ),
+    )
+
+
+def _mesh(sites: int, scale: float, seed: int) -> Wan:
+    if sites < 2:
+        raise InputError(f"found {sites}; a network has at least 2", where="--sites")
+    rng = np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(9,)))
+    pairs = list(combinations(range(sites), 2))
+    low, high = MESH_MBPS
+    mbps = rng.integers(low, high, (len(pairs), 2), endpoint=True).tolist()
+    return Wan(
+        name=MESH,
+        sites=tuple(f"site-{k + 1}" for k in range(sites)),
+        lines=tuple(
+            Line(a, b, round(ab * MBPS * scale), round(ba * MBPS * scale))
+            for (a, b), (ab, ba) in zip(pairs, mbps, strict=True)
+        ),
+    )
+
+
+def _nearest(topology: Topology, count: int) -> list[int]:
+    """The best connected site and those nearest to it by hops, in the topology's order."""
+    if not 2 <= count <= len(topology.nodes):
+        raise InputError(f"found {count}; {topology.name} has {len(topology.nodes)} sites", where="--sites")
+    near: list[list[int]] = [[] for _ in topology.nodes]
+    for link in topology.links:
+        near[link.a].append(link.b)
+        near[link.b].append(link.a)
+    start = max(range(len(near)), key=lambda node: (len(near[node]), -node))
+    seen, queue = [start], deque([start])
+    while queue and len(seen) < count:
+        for other in sorted(near[queue.popleft()]):
+            if other not in seen and len(seen) < count:
+                seen.append(other)
+                queue.append(other)
+    if len(seen) < count:
+        raise InputError("some sites are cut off from the others", where=topology.name)
+    return sorted(seen)
+
+
+def exchanges(wan: Wan, seed: int = 0) -> list[Exchange]:
+    """A server at every site, and rings: all orders of up to 4 sites, else some drawn ones."""
+    paths, n = shortest(wan), len(wan.sites)
+    found = [gather_at(wan, site, paths) for site in range(n)]
+    if n <= 4:
+        orders = [(0, *rest) for rest in permutations(range(1, n))]
+    else:
+        rng = np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(10,)))
+        drawn = {tuple(range(n))} | {
+            (0, *(1 + rng.permutation(n - 1)).tolist()) for _ in range(MOST_RINGS - 1)
+        }
+        orders = sorted(drawn)
+    return found + [around(wan, order, paths) for order in orders]
+
+
+def as_net(wan: Wan, transport: str = "cut-through") -> Net:
+    """The network as placement methods see it: every site sends, packets are forwarded one by one."""
+    wires = [Wire(line.a, line.b, line.ab_bps, line.ba_bps, False) for line in wan.lines]
+    return make_net(len(wan.sites), wires, range(len(wan.sites)), transport)
+
+
+def walk(net: Net, source: int, arcs: Sequence[int]) -> Path:
+    """The sites along some arcs."""
+    return (source, *(int(net.problem.graph.head[arc]) for arc in arcs))

@@ -1,0 +1,41 @@
+"""System: everything that one scheduling system adds to Tradewind, declared in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Ref = str
+"""`package.module:attribute`. It is imported when it is first used, so declaring a system costs nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """What a system offers; every field but name and summary may be left out.
+
+    policies         policy name -> its Spec
+    workloads        workload name -> its Workload
+    bound            offline bound: (scenario) -> Bound or None
+    bound_for        workloads and objectives that the bound holds for
+    bound_of_served  the bound takes a second argument, job -> microsecond until which it is served, and then covers the rest
+    beside           rivals that every comparison of the system's policies includes, with the bound
+    study            the paper's figures (lab.study.Study)
+    explain          why a job is where it is: (scenario, run, job id, slot) -> object with `lines` and `as_json()`
+    bills            rows of a run's `bills` table, or None: (scenario, run) -> Table or None
+    remarks          sentences printed below a run: (scenario, run) -> list of str
+    reference_sales  what each job pays under the best fixed prices, the reference of regret curves: (scenario) -> array
+    """
+
+    name: str
+    summary: str
+    policies: Mapping[str, Ref] = field(default_factory=dict)
+    workloads: Mapping[str, Ref] = field(default_factory=dict)
+    bound: Ref = ""
+    bound_for: frozenset[str] = frozenset()
+    bound_of_served: bool = False
+    beside: tuple[str, ...] = ()
+    study: Ref = ""
+    explain: Ref = ""
+    bills: Ref = ""
+    remarks: Ref = ""
+    reference_sales: Ref = ""

@@ -1,0 +1,27 @@
+"""Workload: a generator or reader that makes scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tradewind.model.params import settle
+from tradewind.model.spec import Param
+
+if TYPE_CHECKING:
+    from tradewind.model.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A named generator. `generate(params, seed)` returns the same scenario for the same arguments."""
+
+    name: str
+    summary: str
+    generate: Callable[[Mapping[str, Any], int], Scenario]
+    params: Mapping[str, Param] = field(default_factory=dict)
+
+    def make(self, given: Mapping[str, Any], seed: int = 0) -> Scenario:
+        """A scenario; parameters not given take their defaults, text is read as the default's type."""
+        return self.generate(settle(self.name, self.params, given), seed)

@@ -1,1 +1,0 @@
-"""Schedulers and rivals that our systems are compared with, one small file each."""

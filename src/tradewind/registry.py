@@ -1,0 +1,232 @@
+"""The registry: systems, policies, workloads and studies, found through Python entry points.
+
+Built-in systems and packages of other people use the same door. A package registers
+
+    [project.entry-points."tradewind.systems"]      a System (model.system)
+    [project.entry-points."tradewind.policies"]     a single Spec (model.spec)
+    [project.entry-points."tradewind.workloads"]    a single Workload (model.workload)
+    [project.entry-points."tradewind.studies"]      a single Study (lab.study)
+
+Wherever a policy or workload is named, an object or a file works too: `./my_policy.py:LIFO`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from tradewind.model.errors import InputError, LookupFailed
+from tradewind.model.spec import Spec
+from tradewind.model.system import Ref, System
+from tradewind.model.workload import Workload
+
+if TYPE_CHECKING:
+    from tradewind.model.scenario import Scenario
+
+OURS = "tradewind"
+"""The distribution whose names win where two packages use the same one."""
+T = TypeVar("T")
+
+
+def load(ref: Ref) -> Any:
+    """The object that a `module:attribute` names."""
+    module, _, attribute = ref.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+@cache
+def broken() -> dict[str, str]:
+    """Plug-in -> why it could not be used. A broken plug-in hides nothing but itself."""
+    return {}
+
+
+def _entry_points(group: str) -> Iterator[EntryPoint]:
+    """Entry points of a group: ours first, then by distribution and name; a name that is taken is skipped."""
+    seen: set[str] = set()
+
+    def owner(point: EntryPoint) -> str:
+        return point.dist.name if point.dist is not None else ""
+
+    for point in sorted(entry_points(group=group), key=lambda p: (owner(p) != OURS, owner(p), p.name)):
+        if point.name in seen:
+            if owner(point) != OURS:  # two installations of ours in one environment register the same
+                broken()[f"{owner(point)}: {point.name}"] = f"the name {point.name!r} in {group} is taken"
+            continue
+        seen.add(point.name)
+        yield point
+
+
+@cache
+def systems() -> Mapping[str, System]:
+    """All systems by name."""
+    found: dict[str, System] = {}
+    for point in _entry_points("tradewind.systems"):
+        try:
+            declared = point.load()
+        except Exception as error:  # somebody else's package may fail in any way
+            broken()[point.value] = f"{type(error).__name__}: {error}"
+            continue
+        if isinstance(declared, System):
+            found[declared.name] = declared
+        else:
+            broken()[point.value] = f"it is a {type(declared).__name__}, not a tradewind.model.system.System"
+    return found
+
+
+def system_of(spec: Spec) -> System | None:
+    """The system that a policy belongs to, if any."""
+    return systems().get(spec.system)
+
+
+class Catalogue(Generic[T]):
+    """One kind of thing by name. Nothing is imported before it is asked for."""
+
+    def __init__(self, kind: str, group: str, of_system: Callable[[System], Mapping[str, Ref]]) -> None:
+        self.kind = kind
+        self._group = group
+        self._of_system = of_system
+
+    @cached_property
+    def entries(self) -> dict[str, Ref]:
+        """Name -> where it is written."""
+        found: dict[str, Ref] = {}
+        for system in systems().values():
+            for name, ref in self._of_system(system).items():
+                if name in found:
+                    broken()[ref] = f"the name {name!r} is taken by {found[name]}"
+                else:
+                    found[name] = ref
+        for point in _entry_points(self._group):
+            found.setdefault(point.name, point.value)
+        return found
+
+    def names(self) -> tuple[str, ...]:
+        """All names, sorted."""
+        return tuple(sorted(self.entries))
+
+    def find(self, name: str) -> T:
+        """The entry of that name, or an error that suggests the nearest one."""
+        if name not in self.entries:
+            raise LookupFailed(self.kind, name, self.entries)
+        found: T = load(self.entries[name])
+        return found
+
+
+class Openable(Catalogue[T]):
+    """A catalogue whose entries may also be given as an object or as `path/to/file.py:NAME`."""
+
+    def __init__(
+        self, kind: str, group: str, of_system: Callable[[System], Mapping[str, Ref]], type_: type[T]
+    ) -> None:
+        super().__init__(kind, group, of_system)
+        self._type = type_
+
+    def get(self, given: str | T) -> T:
+        """An entry by name, from a file, or as it is."""
+        if not isinstance(given, str):
+            if not isinstance(given, self._type):
+                raise InputError(
+                    f"found a {type(given).__name__}; give a name, FILE.py:NAME or a {self._type.__name__}",
+                    where=self.kind,
+                )
+            return given
+        return self._from_file(given) if is_file_ref(given) else self.find(given)
+
+    def _from_file(self, text: str) -> T:
+        file, attribute = _split(text)
+        module = _module_from(file)
+        made = {name: value for name, value in vars(module).items() if isinstance(value, self._type)}
+        noun = self._type.__name__
+        if not attribute and len(made) == 1:
+            return next(iter(made.values()))
+        if attribute not in made:
+            known = ", ".join(made) or f"no {noun} at all"
+            raise InputError(
+                f"found {attribute or 'no name'}; the file has {known}. Write {file}:NAME with the name of a {noun}",
+                where=str(file),
+            )
+        return made[attribute]
+
+
+def is_file_ref(text: str) -> bool:
+    """Whether a text names a Python file, with or without an attribute behind a colon."""
+    return _split(text)[0].suffix == ".py"
+
+
+def _split(text: str) -> tuple[Path, str]:
+    file, sign, attribute = text.rpartition(":")
+    return (Path(file), attribute) if sign and file.endswith(".py") else (Path(text), "")
+
+
+@cache
+def _module_from(file: Path) -> ModuleType:
+    """A Python file as a module, executed once per process."""
+    path = file.resolve()
+    if not path.is_file():
+        raise InputError("there is no such file", where=str(file))
+    name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # a user's file may fail in any way
+        del sys.modules[name]
+        line = _line_in(error, path)
+        raise InputError(
+            f"cannot be loaded ({type(error).__name__}: {error})",
+            where=f"{file}{f', line {line}' if line else ''}",
+        ) from None
+    return module
+
+
+def _line_in(error: BaseException, path: Path) -> int:
+    """The last line of a file that an error passed through; 0 where it did not."""
+    if isinstance(error, SyntaxError):
+        return error.lineno or 0
+    line, trace = 0, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+class _Policies(Openable[Spec]):
+    def with_rivals(self, given: Sequence[str | Spec]) -> list[Spec]:
+        """These policies, and the rivals that their systems always show beside them."""
+        specs = {spec.name: spec for spec in map(self.get, given)}
+        for system in dict.fromkeys(spec.system for spec in specs.values()):
+            for rival in systems()[system].beside if system in systems() else ():
+                specs.setdefault(rival, self.find(rival))
+        return list(specs.values())
+
+    def that(self, able: Callable[[Spec], bool]) -> str:
+        """`; a, b and c can`, naming the policies that are able to do something; empty where none is."""
+        found = [name for name in self.names() if able(self.find(name))]
+        return f"; {' and '.join(filter(None, (', '.join(found[:-1]), found[-1])))} can" if found else ""
+
+
+class _Workloads(Openable[Workload]):
+    def generate(
+        self, given: str | Workload, params: Mapping[str, Any] | None = None, seed: int = 0
+    ) -> Scenario:
+        """A scenario; parameters not given take their defaults, text is read as the default's type."""
+        return self.get(given).make(params or {}, seed)
+
+
+policies = _Policies("policy", "tradewind.policies", lambda system: system.policies, Spec)
+workloads = _Workloads("workload", "tradewind.workloads", lambda system: system.workloads, Workload)
+studies: Catalogue[Any] = Catalogue(
+    "study", "tradewind.studies", lambda system: {system.name: system.study} if system.study else {}
+)

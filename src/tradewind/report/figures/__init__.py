@@ -1,0 +1,1 @@
+"""Charts of runs, drawn with matplotlib."""

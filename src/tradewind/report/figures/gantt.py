@@ -1,0 +1,161 @@
+"""The Gantt chart: one row per job, coloured by where it ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tradewind.engine.intervals import Floats, Ints
+from tradewind.model.units import US_PER_S
+from tradewind.report import quantities
+from tradewind.report.figures.bars import shorten
+from tradewind.report.figures.data import Facts
+from tradewind.report.figures.theme import Theme, canvas, dress
+
+MOST_ROWS = 120
+MOST_BARS = 3000
+SIZES = (1, 2, 4, 8, 16)
+SEVERAL = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gantt:
+    """Bars ready to draw.
+
+    jobs     the rows, by arrival (J',);  total  how many jobs had workers
+    row, from_us, until_us, colour  of each bar (K,); colour is a place in `legend`, or SEVERAL
+    gap_us   pauses up to this length are not drawn
+    by       what a colour means: node, site, rack or workers
+    """
+
+    jobs: Ints
+    total: int
+    row: Ints
+    from_us: Ints
+    until_us: Ints
+    colour: Ints
+    legend: tuple[str, ...]
+    by: str
+    gap_us: int
+
+
+def gantt(facts: Facts) -> Gantt:
+    """The jobs that used most worker time, at most 120, by arrival; bars with short pauses joined."""
+    spent = facts.worker_seconds
+    ran = np.flatnonzero(spent > 0)
+    largest = ran[np.argsort(-spent[ran], kind="stable")[:MOST_ROWS]]
+    jobs = np.sort(largest)
+    row_of = np.full(len(spent), -1, dtype=np.int64)
+    row_of[jobs] = np.arange(len(jobs))
+    colour, legend, by = _colours(facts)
+    busy = facts.busy
+    kept = np.flatnonzero(row_of[busy.job] >= 0)
+    row, start = row_of[busy.job[kept]], busy.from_us[kept]
+    order = np.lexsort((start, row))
+    row, start, until, colour = row[order], start[order], busy.until_us[kept][order], colour[kept][order]
+    gap = 0
+    keep = _joined(row, start, until, colour, gap)
+    while int(keep.sum()) > MOST_BARS:
+        gap = max(facts.shown_us // 2000, 2 * gap)
+        keep = _joined(row, start, until, colour, gap)
+    first = np.flatnonzero(keep)
+    return Gantt(
+        jobs=jobs, total=len(ran), row=row[first], from_us=start[first],
+        until_us=np.maximum.reduceat(until, first) if len(first) else until,
+        colour=colour[first], legend=legend, by=by, gap_us=gap,
+    )  # fmt: skip
+
+
+def _joined(row: Ints, start: Ints, until: Ints, colour: Ints, gap: int) -> Any:
+    """Which bars begin a new one, (K,): another job, or after a pause longer than `gap`, or elsewhere.
+
+    Where pauses are joined, so are changes of place that last no longer than the pause.
+    """
+    new = np.ones(len(row), dtype=bool)
+    new[1:] = (row[1:] != row[:-1]) | (start[1:] - until[:-1] > gap)
+    moved = colour[1:] != colour[:-1]
+    new[1:] |= moved & (until[:-1] - start[:-1] > gap)
+    return new
+
+
+def _colours(facts: Facts) -> tuple[Ints, tuple[str, ...], str]:
+    """For each busy interval its colour, the names of the colours, and what they are.
+
+    By node where at most eight are used, else by rack or site, else by the number of workers.
+    """
+    usage, setup = facts.usage, facts.land.setup
+    rows = np.flatnonzero(usage.workers > 0)
+    parent = np.array([n.parent if n.parent >= 0 else i for i, n in enumerate(setup.nodes)], dtype=np.int64)
+    busy = np.zeros(len(facts.intervals.step), dtype=np.int64)
+    busy[usage.interval[rows]] = 1
+    count = int(busy.sum())
+    at = (np.cumsum(busy) - 1)[usage.interval[rows]]
+    node = usage.node[rows]
+    for by, place in (("node", node), ("rack", parent[node]), ("site", np.asarray(setup.site_of)[node])):
+        names = np.flatnonzero(np.bincount(place, minlength=1))
+        if 1 < len(names) <= 8 or (by == "node" and len(names) == 1):
+            code = np.searchsorted(names, place)
+            low, high = np.full(count, 99, dtype=np.int64), np.full(count, -1, dtype=np.int64)
+            np.minimum.at(low, at, code)
+            np.maximum.at(high, at, code)
+            if by == "rack" and setup.nodes[int(names[0])].kind != "rack":
+                by = setup.nodes[int(names[0])].kind
+            return np.where(low == high, low, SEVERAL), tuple(setup.nodes[int(n)].name for n in names), by
+    workers = np.bincount(at, usage.workers[rows], count).astype(np.int64)
+    legend = tuple(f"{a}" if b == a + 1 else f"{a}–{b - 1}" for a, b in pairwise(SIZES))
+    return np.searchsorted(SIZES, workers, side="right") - 1, (*legend, f"{SIZES[-1]} or more"), "workers"
+
+
+def draw(chart: Gantt, facts: Facts, theme: Theme, width: float) -> Any:
+    """The chart: a faint line while the job is there, bars while it has workers."""
+    rows = len(chart.jobs)
+    step = max(4.6, min(17.0, 520 / max(rows, 1)))
+    height = step * rows + 46
+    labelled = step >= 11
+    ids = [shorten(facts.land.scenario.jobs[int(j)].id, 16 if width > 600 else 9) for j in chart.jobs]
+    left = 14 + 6.4 * max(len(i) for i in ids) if labelled else 16.0
+    figure = canvas(width, height)
+    axes = figure.add_axes((left / width, 40 / height, 1 - (left + 14) / width, 1 - 46 / height))
+    scale = quantities.time_scale(facts.shown_us / US_PER_S)
+    per_unit = scale.size * US_PER_S
+    arrive, gone = facts.land.arrive_us[chart.jobs] / per_unit, facts.gone_us[chart.jobs] / per_unit
+    middle = np.arange(rows, dtype=np.float64) + 0.5
+    axes.add_patch(_boxes(arrive, gone, middle, 0.08, theme.muted, 0.45))
+    for code in range(SEVERAL, len(chart.legend)):
+        mine = chart.colour == code
+        if mine.any():
+            colour = theme.muted if code == SEVERAL else theme.policy(code)
+            x0, x1 = chart.from_us[mine] / per_unit, chart.until_us[mine] / per_unit
+            x1 = np.maximum(x1, x0 + 1.2 * facts.shown_us / per_unit / width)  # at least about a pixel
+            axes.add_patch(_boxes(x0, x1, middle[chart.row[mine]], 0.36, colour, 1.0))
+    first, last = float(arrive.min()), float(min(gone.max(), facts.shown_us / per_unit))
+    axes.set_xlim(first if first > 0.25 * last else 0.0, last)
+    axes.set_ylim(rows, 0)
+    dress(axes, theme, grid="x")
+    if labelled:
+        axes.set_yticks(middle, ids, fontsize=10)
+    else:
+        axes.set_yticks([])
+    axes.grid(False, axis="y")
+    axes.set_xlabel(scale.unit)
+    return figure
+
+
+def _boxes(x0: Floats, x1: Floats, y: Floats, half: float, colour: str, alpha: float) -> Any:
+    """All boxes of one colour as a single path: small in the file, quick to show."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    corners = np.stack(
+        [
+            np.stack((x, y + h), axis=1)
+            for x, h in ((x0, -half), (x1, -half), (x1, half), (x0, half), (x0, -half))
+        ],
+        axis=1,
+    )
+    codes = np.tile([Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY], len(x0))
+    path = Path(corners.reshape(-1, 2), codes)
+    return PathPatch(path, facecolor=colour, linewidth=0, alpha=alpha)

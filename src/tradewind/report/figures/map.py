@@ -1,0 +1,324 @@
+"""Where it happened: a graph of nodes with what flows between them, or a heat map of servers over time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import shortest_path
+
+from tradewind.engine.intervals import Floats, Ints
+from tradewind.report.figures.bars import shorten
+from tradewind.report.figures.data import Facts, bins, link_bps, moved_bytes
+from tradewind.report.figures.theme import Theme, canvas, dress
+from tradewind.report.figures.time import time_axis
+
+MOST_ARCS = 60
+MANY = 300
+"""Nodes from which on names are left out and only the largest flows are drawn."""
+MOST_HEAT_ROWS = 160
+HEAT_COLUMNS = 240
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """A graph ready to draw.
+
+    xy      position of each node (N, 2), within [-1, 1];  names  (N,)
+    busy    mean units in use at each node (N,);  share  the same by capacity, nan where unlimited
+    serves  mean number of parameter servers at each node (N,)
+    links   ends of each link (L, 2);  link_bps  mean reserved bit/s (L,)
+    arcs    src and dst of data moved (F, 2), largest first;  arc_bytes (F,);  arcs_left  how many more there are
+    """
+
+    xy: Floats
+    names: tuple[str, ...]
+    busy: Floats
+    share: Floats
+    serves: Floats
+    links: Ints
+    link_bps: Floats
+    arcs: Ints
+    arc_bytes: Floats
+    arcs_left: int
+
+
+def has_graph(facts: Facts) -> bool:
+    """Whether there is anything between nodes: links, or data that moved."""
+    return bool(facts.land.setup.links) or len(moved_bytes(facts)[0]) > 0
+
+
+def graph(facts: Facts) -> Graph:
+    """Nodes, links and flows; only nodes that have a link, a flow or work are shown."""
+    setup, kind = facts.land.setup, facts.main_kind
+    whole = np.array([0.0, float(facts.end_us)])
+    busy = facts.used_by_node(kind, whole)[:, 0]
+    src, dst, size = moved_bytes(facts)
+    links = np.array([(link.a, link.b) for link in setup.links], dtype=np.int64).reshape(-1, 2)
+    most = MOST_ARCS if len(setup.nodes) < MANY else MOST_ARCS // 3
+    arcs = np.stack((src, dst), axis=1)[:most]
+    shown = np.unique(np.concatenate((links.ravel(), arcs.ravel(), np.flatnonzero(busy > 0), _roots(facts))))
+    place = np.full(len(setup.nodes), -1, dtype=np.int64)
+    place[shown] = np.arange(len(shown))
+    capacity = facts.land.node_capacity[shown, kind]
+    known = np.isfinite(capacity) & (capacity > 0)
+    share = np.where(known, busy[shown] / np.where(known, capacity, 1.0), np.nan)
+    return Graph(
+        xy=layout(len(shown), place[links]), names=tuple(setup.nodes[int(n)].name for n in shown),
+        busy=busy[shown], share=share, serves=facts.servers_by_node()[shown], links=place[links], link_bps=link_bps(facts),
+        arcs=place[arcs], arc_bytes=size[:most], arcs_left=max(0, len(size) - most),
+    )  # fmt: skip
+
+
+def _roots(facts: Facts) -> Ints:
+    """Sites: nodes without a parent, where the scenario has few enough to show all."""
+    roots = np.flatnonzero([n.parent < 0 and n.kind == "site" for n in facts.land.setup.nodes])
+    return roots if len(roots) <= 40 else roots[:0]
+
+
+def layout(count: int, links: Ints) -> Floats:
+    """Positions within [-1, 1], the same each time.
+
+    A circle without links, rings around the centre of a tree, springs for a network of up to 80 nodes, and
+    distances to some of its nodes where it is larger.
+    """
+    network: Any = nx.Graph()
+    network.add_nodes_from(range(count))
+    network.add_edges_from((int(a), int(b)) for a, b in links)
+    if not len(links):
+        found = nx.circular_layout(network)
+    elif nx.is_forest(network) and nx.is_connected(network) and count > 2:
+        found = _radial(network)
+    elif count <= 80 and nx.is_connected(network):
+        found = nx.kamada_kawai_layout(network, pos=nx.circular_layout(network))
+    else:
+        found = dict(enumerate(_by_distance(count, links)))
+    xy = np.array([found[n] for n in range(count)], dtype=np.float64).reshape(-1, 2)
+    low, high = xy.min(axis=0), xy.max(axis=0)
+    spread = np.where(high > low, high - low, 1.0)
+    return np.where(high > low, 2 * (xy - low) / spread - 1, 0.0)
+
+
+def _by_distance(count: int, links: Ints, pivots: int = 50) -> Floats:
+    """Plane in which distances to some pivots, each far from those before, are kept best (pivot scaling), (N, 2)."""
+    ones = np.ones(2 * len(links))
+    ends = (np.concatenate((links[:, 0], links[:, 1])), np.concatenate((links[:, 1], links[:, 0])))
+    graph = csr_array((ones, ends), shape=(count, count))
+    pivot, nearest, columns = 0, np.full(count, np.inf), []
+    for _ in range(min(pivots, count)):
+        hops = np.asarray(shortest_path(graph, unweighted=True, indices=pivot), dtype=np.float64)
+        hops[np.isinf(hops)] = 1.5 * max(1.0, float(hops[np.isfinite(hops)].max()))  # another island
+        columns.append(hops)
+        nearest = np.minimum(nearest, hops)
+        pivot = int(nearest.argmax())
+    square = np.stack(columns, axis=1) ** 2
+    square = square - square.mean(axis=0) - square.mean(axis=1, keepdims=True) + square.mean()
+    _, vectors = np.linalg.eigh(square.T @ square)
+    xy = np.zeros((count, 2))
+    xy[:, : min(2, len(vectors))] = square @ vectors[:, ::-1][:, :2]
+    farthest = xy[np.abs(xy).argmax(axis=0), [0, 1]]
+    xy *= np.where(farthest < 0, -1.0, 1.0)  # an axis may come out either way round
+    # nodes that only hang on the same neighbour have the same distances: a small, fixed offset parts them
+    turn = np.arange(count) * 2.399963
+    offset = 0.012 * float(np.abs(xy).max()) * np.sqrt(np.arange(count) % 17)
+    moved: Floats = xy + offset[:, None] * np.stack((np.cos(turn), np.sin(turn)), axis=1)
+    return moved
+
+
+def _radial(network: Any) -> dict[int, Floats]:
+    """A tree from its centre outwards: depth is the radius, leaves share the circle evenly."""
+    root = min(nx.center(network))
+    children: dict[int, list[int]] = {n: [] for n in network}
+    depth = {root: 0}
+    for a, b in nx.bfs_edges(network, root):
+        children[a].append(b)
+        depth[b] = depth[a] + 1
+    leaves = {n: 1 if not c else 0 for n, c in children.items()}
+    for n in sorted(depth, key=lambda m: -depth[m]):
+        leaves[n] += sum(leaves[c] for c in children[n])
+    found: dict[int, Floats] = {}
+    pending = [(root, 0.0, 2 * math.pi)]
+    while pending:
+        n, begin, end = pending.pop()
+        angle = (begin + end) / 2
+        found[n] = depth[n] * np.array([math.cos(angle), math.sin(angle)])
+        share = (end - begin) / leaves[n]
+        for c in children[n]:
+            pending.append((c, begin, begin + share * leaves[c]))
+            begin += share * leaves[c]
+    return found
+
+
+def draw_graph(g: Graph, theme: Theme, width: float) -> Any:
+    """Lines: reserved bandwidth. Arrows: data moved. Discs: work done there, darker where fuller."""
+    height = 480 if width > 600 else 0.95 * width
+    figure = canvas(width, height)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_axis_off()
+    pad = 46 if width > 600 else 34
+    unit = np.array([min(width / 2 - pad - 20, 0.78 * height), height / 2 - pad])
+    xy = g.xy * unit
+    axes.set_xlim(-width / 2, width / 2)
+    axes.set_ylim(-height / 2, height / 2)
+    _draw_links(axes, g, xy, theme)
+    _draw_arcs(axes, g, xy, theme)
+    _draw_nodes(axes, g, xy, theme, width)
+    return figure
+
+
+def _draw_links(axes: Any, g: Graph, xy: Floats, theme: Theme) -> None:
+    from matplotlib.collections import LineCollection
+
+    if not len(g.links):
+        return
+    most = float(g.link_bps.max(initial=0.0))
+    thin = 0.5 if len(g.links) > 300 else 1.0
+    axes.add_collection(LineCollection(list(xy[g.links]), colors=theme.grid, linewidths=thin, zorder=1))
+    if most > 0:
+        used = np.flatnonzero(g.link_bps > 0)
+        widths = 0.8 + 6.2 * g.link_bps[used] / most
+        axes.add_collection(
+            LineCollection(
+                list(xy[g.links[used]]),
+                colors=theme.heat,
+                linewidths=widths,
+                alpha=0.55,
+                zorder=2,
+                capstyle="round",
+            )
+        )
+
+
+def _draw_arcs(axes: Any, g: Graph, xy: Floats, theme: Theme) -> None:
+    from matplotlib.patches import FancyArrowPatch
+
+    most = float(g.arc_bytes.max(initial=0.0))
+    for (a, b), size in zip(g.arcs, g.arc_bytes, strict=True):
+        width = 0.7 + 4.3 * math.sqrt(size / most)
+        head = f"-|>,head_length={2 + width},head_width={1 + width / 2}"
+        axes.add_patch(
+            FancyArrowPatch(
+                xy[a], xy[b], connectionstyle="arc3,rad=0.16", arrowstyle=head,
+                linewidth=width, color=theme.series[1], alpha=0.6, shrinkA=11, shrinkB=12, zorder=3,
+            )
+        )  # fmt: skip
+
+
+def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, width: float) -> None:
+    count = len(xy)
+    most = float(g.busy.max(initial=0.0))
+    room = (18.0 if width > 600 else 13.0) * min(1.0, math.sqrt(40 / max(count, 1)))
+    size = room * (0.45 + 0.55 * np.sqrt(g.busy / most)) if most > 0 else np.full(count, room * 0.6)
+    share = np.where(np.isfinite(g.share), g.share, g.busy / most if most > 0 else 0.0)
+    axes.scatter(
+        xy[:, 0], xy[:, 1], s=size**2, color=theme.panel, edgecolors=theme.muted, linewidths=1, zorder=4
+    )
+    for level in np.unique(np.round(np.clip(share, 0, 1), 1)):
+        mine = np.round(np.clip(share, 0, 1), 1) == level
+        if level > 0:
+            axes.scatter(
+                xy[mine, 0], xy[mine, 1], s=size[mine] ** 2, color=theme.heat, alpha=0.15 + 0.85 * level,
+                linewidths=0, zorder=5,
+            )  # fmt: skip
+    home = np.flatnonzero(g.serves > 0.005)
+    if 0 < len(home) < count:
+        axes.scatter(
+            xy[home, 0], xy[home, 1], s=(size[home] + 9) ** 2, color="none", edgecolors=theme.series[1],
+            linewidths=1.2 + 1.8 * np.sqrt(g.serves[home] / g.serves.max()), zorder=6,
+        )  # fmt: skip
+    named = (
+        range(count)
+        if count <= (40 if width > 600 else 16)
+        else np.argsort(-g.busy, kind="stable")[: 8 if count < MANY else 0]
+    )
+    for n in named:
+        below = xy[n, 1] < 0 or count > 12
+        axes.annotate(
+            shorten(g.names[n], 16), xy[n], xytext=(0, (-1 if below else 1) * (size[n] / 2 + (8 if n in home else 4))),
+            textcoords="offset points", ha="center", va="top" if below else "bottom", color=theme.ink,
+            fontsize=11.5 if width > 600 else 10.5, zorder=6,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heat:
+    """Share in use: rows of servers (or of several, where there are many) by time, (S, B), and its edges.
+
+    count  how many servers there are;  per_row  how many of them are a row;  names  of the first of each row (S,)
+    kind   which resource;  hosts  what the servers are called
+    """
+
+    share: Floats
+    count: int
+    per_row: int
+    names: tuple[str, ...]
+    edges: Floats
+    kind: str
+    hosts: str
+
+    @property
+    def full(self) -> float:
+        """The share that the full colour stands for: all, or less where the servers are mostly idle."""
+        most = float(self.share.max(initial=0.0))
+        return most if 0 < most < 0.5 else 1.0
+
+
+def heat(facts: Facts) -> Heat | None:
+    """Utilisation of the hosts over time in the main kind of resource; None where their capacity is unlimited."""
+    kind, setup = facts.main_kind, facts.land.setup
+    hosts = np.asarray(setup.hosts, dtype=np.int64)
+    capacity = facts.land.node_capacity[hosts, kind]
+    hosts, capacity = (
+        hosts[np.isfinite(capacity) & (capacity > 0)],
+        capacity[np.isfinite(capacity) & (capacity > 0)],
+    )
+    if not len(hosts):
+        return None
+    order = np.lexsort((hosts, np.array([setup.nodes[int(h)].parent for h in hosts])))
+    hosts, capacity = hosts[order], capacity[order]
+    edges = bins(facts.shown_us, HEAT_COLUMNS)
+    used = facts.used_by_node(kind, edges)[hosts]
+    per_row = -(-len(hosts) // MOST_HEAT_ROWS)
+    first = np.arange(0, len(hosts), per_row)
+    share = np.add.reduceat(used, first, axis=0) / np.add.reduceat(capacity, first)[:, None]
+    names = tuple(setup.nodes[int(h)].name for h in hosts[first])
+    return Heat(
+        share=share, count=len(hosts), per_row=per_row, names=names, edges=edges,
+        kind=facts.land.kinds.names[kind], hosts=_hosts(facts),
+    )  # fmt: skip
+
+
+def _hosts(facts: Facts) -> str:
+    """What the hosts are called: Servers, Sites, …, or Nodes where they are of several kinds."""
+    found = {facts.land.setup.nodes[n].kind for n in facts.land.setup.hosts}
+    return f"{found.pop().capitalize()}s" if len(found) == 1 else "Nodes"
+
+
+def draw_heat(h: Heat, theme: Theme, colour: tuple[float, float, float], width: float) -> Any:
+    """One picture: opacity is the share in use of `full`, so that it suits a light and a dark page."""
+    rows = len(h.share)
+    row = max(2.6, min(26.0, 420 / rows))
+    height = rows * row + 48
+    labelled = row >= 11
+    names = [shorten(n, 16 if width > 600 else 9) for n in h.names]
+    left = 14 + 6.4 * max(len(n) for n in names) if labelled else 30.0
+    figure = canvas(width, height)
+    axes = figure.add_axes((left / width, 40 / height, 1 - (left + 14) / width, 1 - 48 / height))
+    end = int(h.edges[-1])
+    per_unit = time_axis(axes, end)
+    pixels = np.zeros((*h.share.shape, 4), dtype=np.uint8)
+    pixels[..., :3] = np.round(255 * np.asarray(colour))
+    pixels[..., 3] = np.round(255 * np.clip(h.share / h.full, 0.0, 1.0))
+    axes.imshow(pixels, aspect="auto", interpolation="none", extent=(0, end / per_unit, rows, 0))
+    dress(axes, theme, grid="")
+    axes.spines["bottom"].set_visible(False)
+    if labelled:
+        axes.set_yticks(np.arange(rows) + 0.5, names, fontsize=10)
+    else:
+        axes.set_yticks([])
+        axes.set_ylabel(f"{h.count} {h.hosts.lower()}", fontsize=10)
+    return figure

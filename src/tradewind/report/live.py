@@ -1,0 +1,79 @@
+"""The part of a report that only live runs have: measured beside predicted times, attempts, alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.report import quantities
+from tradewind.report.html import Cell, section, table
+
+MOST_ROWS = 200
+
+
+def measured(scenario: Scenario, run: Run) -> str:
+    """The section, or nothing where the run was simulated."""
+    if run.world == "simulated":
+        return ""
+    rows = _attempts(scenario, run)
+    some = [i for i in range(len(HEADS)) if any(cells[i] != quantities.DASH for _, cells in rows)]
+    parts = []
+    if rows:  # columns without any number are left out
+        body = [(kind, [cells[i] for i in some]) for kind, cells in rows]
+        parts.append(table([HEADS[i] for i in some], body, "Attempts of all jobs", "panel"))
+    if said := _alarms(scenario, run):
+        parts.append(table(["Time", "Job", "Alarm"], said, "Alarms", "panel"))
+    note = (
+        "Completions and progress of this run were measured. An attempt is one start of all ranks of a job; seconds are "
+        "medians of an iteration by the wall clock, beside what the model predicts for the same places (ratio: measured to "
+        "predicted)."
+    )
+    return section("Measured", *parts, note=note)
+
+
+HEADS = [
+    "Job", "slot", "ranks", "ended", "iterations", "measured", "predicted", "ratio", "sent", "loss",
+]  # fmt: skip
+
+
+def _rows(run: Run, name: str, *columns: str) -> Sequence[tuple[Any, ...]]:
+    held = run.tables.get(name, {})
+    return list(zip(*(held.get(column, []) for column in columns), strict=True))
+
+
+def _attempts(scenario: Scenario, run: Run) -> list[tuple[str, list[Cell]]]:
+    names = ("job", "slot", "places", "why", "iterations", "measured_s", "predicted_s", "bytes_sent", "loss")
+    rows = []
+    for job, slot, places, why, iterations, measured_s, predicted_s, sent, loss in _rows(
+        run, "attempts", *names
+    )[:MOST_ROWS]:
+        known = iterations > 0
+        rows.append(
+            (
+                "",
+                [
+                    escape(scenario.jobs[job].id),
+                    str(slot),
+                    escape(places),
+                    escape(why),
+                    str(iterations) if known else quantities.DASH,
+                    quantities.duration(measured_s) if known else quantities.DASH,
+                    quantities.duration(predicted_s) if predicted_s else quantities.DASH,
+                    f"{measured_s / predicted_s:.2f}" if known and predicted_s else quantities.DASH,
+                    f"{sent / 1e6:.1f} MB" if sent else quantities.DASH,
+                    f"{loss:.4g}" if known else quantities.DASH,
+                ],
+            )
+        )
+    return rows
+
+
+def _alarms(scenario: Scenario, run: Run) -> list[tuple[str, list[Cell]]]:
+    rows = _rows(run, "alarms", "at_us", "job", "text")[:MOST_ROWS]
+    return [
+        ("", [quantities.duration(at / 1e6), escape(scenario.jobs[job].id) if job >= 0 else "", escape(text)])
+        for at, job, text in rows
+    ]

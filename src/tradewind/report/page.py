@@ -1,0 +1,244 @@
+"""The report: one HTML file that needs nothing else, for one run or for many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from tradewind.files import atomic
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.report import bounds, quantities
+from tradewind.report import charts as report_charts
+from tradewind.report.figures import comparison as figures
+from tradewind.report.figures.comparison import Scenarios
+from tradewind.report.figures.theme import style
+from tradewind.report.figures.time import Drawn
+from tradewind.report.html import Cell, folded, full, section, stylesheet, table, template
+from tradewind.report.live import measured
+from tradewind.report.summary import Estimate, Group, estimate
+from tradewind.report.verdict import explain
+
+MOST_DETAILED = 8
+"""Policies whose own charts are in the folded part."""
+
+
+def write(path: str | Path, scenario: Scenarios, runs: Sequence[Run], title: str = "") -> Path:
+    """Writes the report of these runs of the scenario (or of several, one per seed) to `path` and returns it."""
+    path = Path(path)
+    atomic.write_text(path, html(scenario, runs, title))
+    return path
+
+
+def html(scenario: Scenarios, runs: Sequence[Run], title: str = "") -> str:
+    """The report as text; the same runs give the same text, byte for byte."""
+    drawn = figures.draw(scenario, runs)
+    first = drawn[0].facts.land.scenario
+    with style():
+        body = "".join(_sections(drawn))
+    return template("report.html").substitute(
+        title=escape(title or _title(drawn, first)),
+        kind="comparison" if len(drawn) > 1 else "run",
+        version=escape(runs[0].version),
+        facts=_facts(first, drawn),
+        css=stylesheet(),
+        body=body,
+        footer=_footer(runs),
+    )
+
+
+def _sections(drawn: Sequence[Drawn]) -> list[str]:
+    best = drawn[0]
+    place, jobs = report_charts.place(best), report_charts.jobs(best)
+    return [
+        _verdict(drawn),
+        _cover([d.group for d in drawn]),
+        section("Results", report_charts.grid(report_charts.numbers(drawn)), note=_which(drawn)),
+        section("Where", full(place.whole()) if place else ""),
+        section("Jobs", full(jobs.whole()) if jobs else ""),
+        *[measured(best.facts.land.scenario, run) for run in best.group.runs],
+        section("Every run", *[_policy(d, d is not best and i < MOST_DETAILED) for i, d in enumerate(drawn)]),
+    ]
+
+
+def _title(drawn: Sequence[Drawn], scenario: Scenario) -> str:
+    return f"{scenario.name}: {drawn[0].group.label}" if len(drawn) == 1 else scenario.name
+
+
+def _facts(scenario: Scenario, drawn: Sequence[Drawn]) -> str:
+    setup = scenario.setup
+    seeds = max(len(d.group.runs) for d in drawn)
+    parts = [
+        _count(len(scenario.jobs), "job"),
+        _count(len(setup.hosts), "node"),
+        _count(len(setup.links), "link") if setup.links else "",
+        f"{_count(len(drawn), 'policy', 'policies')}",
+        _count(seeds, "seed"),
+        f"objective: {quantities.name(setup.objective)}, the {quantities.better(setup.objective)} is best",
+    ]
+    return escape(" · ".join(p for p in parts if p))
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{quantities.number(number)} {one if number == 1 else many or one + 's'}"
+
+
+def _which(drawn: Sequence[Drawn]) -> str:
+    """Says which seed the curves are of, where there are several."""
+    if max(len(d.group.runs) for d in drawn) == 1:
+        return ""
+    return f"Bars are means over all seeds; curves, maps and charts of jobs show seed {drawn[0].group.first.seed}."
+
+
+def _verdict(drawn: Sequence[Drawn]) -> str:
+    first, *rest = explain(drawn)
+    label = escape(drawn[0].group.label)
+    lead = escape(first)
+    if lead.startswith(label):
+        lead = f"<strong>{label}</strong>{lead[len(label) :]}"
+    return f'<div class="verdict"><p>{lead}</p><p>{escape(" ".join(rest))}</p></div>'
+
+
+def _with_interval(metric: str, value: Estimate) -> Cell:
+    text = quantities.measure(metric, value.mean)
+    if math.isfinite(value.half) and value.half > 0:
+        return f"{text} <small>± {quantities.measure(metric, value.half, value.mean)}</small>"
+    return text
+
+
+def _cover(groups: Sequence[Group]) -> str:
+    """The table of the first page; columns without any number are left out."""
+    metric = groups[0].objective
+    heads = ["Policy", quantities.name(metric), "to the best", "to the bound"]
+    heads += ["jobs accepted", "jobs completed", "audit", "decision"]
+    some = any(_turned_away(g) for g in groups)
+    rows = [[_name(g), *_cells(g, groups[0], some)] for g in groups]
+    kept = [i for i, head in enumerate(heads) if any(row[i] for row in rows)]
+    best = groups[0].value.mean
+    body = [
+        ("best" if len(groups) > 1 and g.sound and g.value.mean == best else "", [row[i] or quantities.DASH for i in kept])
+        for g, row in zip(groups, rows, strict=True)
+    ]  # fmt: skip
+    return table([heads[i] for i in kept], body, "Results by policy", "panel cover")
+
+
+def _name(g: Group) -> Cell:
+    return f'<i style="background: {report_charts.colour(g.number)}"></i>{escape(g.label)}'
+
+
+def _cells(g: Group, best: Group, turned_away: bool) -> list[Cell]:
+    metric, value, top = g.objective, g.value, best.value.mean
+    apart = (value.mean - top) / abs(top) if top else math.nan
+    ratio = g.ratio
+    broken = sum(len(r.violations) for r in g.runs)
+    return [
+        _with_interval(metric, value),
+        _signed(apart) if math.isfinite(apart) else "",
+        f"{ratio.mean:.3f}" if math.isfinite(ratio.mean) else "",
+        _tally(g, "jobs_accepted") if turned_away else "",
+        _tally(g, "jobs_completed"),
+        f'<span class="broken">{_count(broken, "violation")}</span>' if broken else '<span class="ok">passed</span>',
+        _decide(g),
+    ]  # fmt: skip
+
+
+def _decide(g: Group) -> Cell:
+    """Median and 99th percentile of the time that a decision took, mean over seeds."""
+    timed = [r.timings for r in g.runs if r.timings is not None]
+    if not timed:
+        return ""
+    half, slow = estimate([t.decide_p50 for t in timed]).mean, estimate([t.decide_p99 for t in timed]).mean
+    return f"{quantities.duration(half)} <small>99%: {quantities.duration(slow)}</small>"
+
+
+def _turned_away(g: Group) -> bool:
+    """Whether any run accepted fewer jobs than arrived."""
+    return any(
+        r.metrics.get("jobs_accepted", math.inf) < len(r.tables.get("outcomes", {}).get("job", ()))
+        for r in g.runs
+    )
+
+
+def _signed(share: float) -> str:
+    if abs(share) < 5e-10:
+        return ""
+    if share > 2:
+        return f"{quantities.number(1 + share)} times"
+    return ("+" if share > 0 else "") + quantities.percent(share)
+
+
+def _tally(g: Group, metric: str) -> Cell:
+    mean = g.metric(metric).mean
+    if not math.isfinite(mean):
+        return ""
+    arrived = estimate([len(r.tables.get("outcomes", {}).get("job", ())) for r in g.runs]).mean
+    return quantities.number(mean, 4) + (
+        f" <small>of {quantities.number(arrived, 4)}</small>" if arrived else ""
+    )
+
+
+def _policy(d: Drawn, charted: bool) -> str:
+    """The folded part of one policy: its charts and the metrics of each seed."""
+    charts = (
+        [c.whole().html() for c in (report_charts.place(d), report_charts.jobs(d)) if c] if charted else []
+    )
+    runs = d.group.runs
+    heads = ["Metric", *[f"seed {r.seed}" for r in runs]]
+    aside = (
+        f"{quantities.name(d.group.objective)} {quantities.measure(d.group.objective, d.group.value.mean)}"
+    )
+    return folded(
+        d.group.label,
+        aside,
+        *charts,
+        table(heads, _metrics(runs), f"Metrics of {d.group.label}"),
+        _remarks(d.group),
+    )
+
+
+def _metrics(runs: Sequence[Run]) -> list[tuple[str, list[Cell]]]:
+    """One row per metric, the objective first; those that are zero throughout are left out."""
+    objective = runs[0].objective
+    names = dict.fromkeys((objective, *[m for r in runs for m in r.metrics]))
+    rows = []
+    for metric in names:
+        values = [r.metrics.get(metric, math.nan) for r in runs]
+        if metric == objective or any(values):
+            title = f"{escape(quantities.name(metric))} <small>{escape(metric)}</small>"
+            rows.append(("", [title, *[quantities.measure(metric, v) for v in values]]))
+    return rows
+
+
+def _remarks(g: Group) -> str:
+    """Parameters, certificates and what the audit found."""
+    said = []
+    if g.first.params:
+        params = ", ".join(f"{k}={v}" for k, v in sorted(g.first.params.items()))
+        said.append(f"Parameters: <code>{escape(params)}</code>")
+    if bound := g.first.bound:
+        value = quantities.measure(g.objective, g.bound.mean)
+        said.append(f"Offline bound ({bound.kind}): {value}")
+    if served := [each for run in g.runs if (each := bounds.served_of(run))]:
+        least, ratio = (
+            estimate([getattr(each, name) for each in served]).mean for name in ("value", "ratio")
+        )
+        away, jobs = (sum(getattr(each, name) for each in served) for name in ("turned_away", "jobs"))
+        said.append(
+            f"{away} of {jobs} jobs turned away. Ratio {ratio:.3f} {bounds.OF_SERVED} "
+            f"It is {quantities.measure(g.objective, least)}. {bounds.FEWER}"
+        )
+    if certificates := sum(len(r.certificates) for r in g.runs):
+        said.append(f"{_count(certificates, 'certificate')} in the run files")
+    for run in g.runs:
+        said.extend(
+            f'<span class="broken">Seed {run.seed}: {escape(str(v))}</span>' for v in run.violations[:10]
+        )
+    return f'<p class="note">{"<br>".join(said)}</p>' if said else ""
+
+
+def _footer(runs: Sequence[Run]) -> str:
+    hashes = sorted({run.scenario_hash for run in runs})
+    named = ", ".join(f'<code title="{escape(h)}">{escape(h[:16])}</code>' for h in hashes[:3])
+    return f"Tradewind {escape(runs[0].version)} · scenario {named}"

@@ -1,0 +1,42 @@
+"""Progress bars on stderr; nothing at all where stderr is no terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+
+from tradewind.engine.loop import Progress
+
+REFRESH_S = 0.1
+
+
+@contextmanager
+def bar(label: str, total: int, *, unit: str = "jobs") -> Iterator[Progress | None]:
+    """Yields a function (now_us, done) -> None that moves the bar, or None where nobody looks."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(label, total=total)
+        last = monotonic()
+
+        def tell(now_us: int, jobs_over: int) -> None:
+            nonlocal last
+            if monotonic() - last > REFRESH_S:
+                last = monotonic()
+                shown.update(task, completed=jobs_over)
+
+        yield tell

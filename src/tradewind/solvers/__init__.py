@@ -1,0 +1,1 @@
+"""Numerical tools without domain nouns: arrays in, arrays out."""

@@ -1,0 +1,63 @@
+"""Compiled kernels: numba's njit with a cache on disk for each folder of kernels.
+
+numba looks only at a kernel's own file to see whether its cache is fresh, but kernels call each other across files. So the
+cache lives in a folder named after the text of everything that is compiled into the kernels beside it: the files of their
+folder and the solvers that these import. An edit in one system leaves the kernels of the others alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+SOLVERS = Path(__file__).parent
+_IMPORT = re.compile(r"^\s*from tradewind\.solvers\.(\w+) import", re.MULTILINE)
+
+
+@overload
+def kernel(function: F) -> F: ...
+@overload
+def kernel(**options: Any) -> Callable[[F], F]: ...
+def kernel(function: Any = None, **options: Any) -> Any:
+    """Compiles a function on its first call and keeps the machine code; `options` are those of numba.njit."""
+    if function is None:
+        return lambda other: kernel(other, **options)
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = before or cache_folder(Path(function.__code__.co_filename).parent)
+    try:
+        return numba.njit(cache=True, **options)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@cache
+def cache_folder(folder: Path) -> str:
+    """Where the kernels of a folder are kept; "" (numba's own choice) where that cannot be written."""
+    kept = folder / "__pycache__" / f"kernels-{digest(folder)}"
+    try:
+        kept.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return ""
+    return str(kept) if os.access(kept, os.W_OK) else ""
+
+
+def digest(folder: Path) -> str:
+    """16 hex digits over the names and texts of a folder's files and of the solvers they import, directly or not."""
+    files, queue = set[Path](), sorted(folder.glob("*.py"))
+    while queue:
+        path = queue.pop()
+        if path not in files and path.exists():
+            files.add(path)
+            queue += [SOLVERS / f"{name}.py" for name in _IMPORT.findall(path.read_text(encoding="utf-8"))]
+    found = hashlib.sha256()
+    for path in sorted(files):
+        found.update(path.name.encode() + path.read_bytes())
+    return found.hexdigest()[:16]

@@ -1,0 +1,73 @@
+"""Placement of a parameter server in hindsight: a certified bound on the epoch, and the exact optimum per site.
+
+The bound takes, for every link, the widest it ever is, and for every job the whole network; no run can do better. Latency is
+left out, which only lowers it.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from tradewind.model.job import Job, Rounds
+from tradewind.model.result import Bound
+from tradewind.model.scenario import Scenario
+from tradewind.systems.apsp.kernels.bound import wide_room
+from tradewind.systems.apsp.kernels.columns import best_of_pool
+from tradewind.systems.apsp.kernels.network import Net, Wire, make_net, place, settings_for
+from tradewind.systems.apsp.kernels.paper import listed_paths
+from tradewind.systems.apsp.kernels.problem import Gather, time_of
+
+GAP = 0.01
+MOST_NODES = 10_000_000
+
+
+def network_of(scenario: Scenario, job: Job) -> Net:
+    """The job's gathering problem on links that are as wide as they ever are."""
+    assert isinstance(job.work, Rounds)
+    widest = [[link.ab_bps, link.ba_bps] for link in scenario.setup.links]
+    for change in scenario.changes:
+        if change.kind == "bandwidth":
+            for direction in (0, 1) if change.b == 2 else (change.b,):
+                widest[change.a][direction] = max(widest[change.a][direction], change.value)
+    wires = [
+        Wire(link.a, link.b, ab, ab if link.shared else ba, link.shared)
+        for link, (ab, ba) in zip(scenario.setup.links, widest, strict=True)
+    ]
+    sources = {node: job.bytes_of(node) for node, _ in job.work.pinned}
+    return make_net(len(scenario.setup.nodes), wires, sources, scenario.setup.transport)
+
+
+def bound(scenario: Scenario) -> Bound | None:
+    """Least mean epoch time in seconds; None where a job is not of this kind or the objective is another."""
+    if scenario.setup.objective != "epoch_s" or not scenario.jobs:
+        return None
+    least: float | None = None
+    for job in scenario.jobs:
+        if not isinstance(job.work, Rounds) or job.work.comm != "flows":
+            return None
+        net = network_of(scenario, job)
+        hosts = [v for v in scenario.setup.hosts if job.nodes is None or v in job.nodes]
+        answer = place(net, settings_for(net.problem.graph.nodes, GAP, 1, net.problem.graph.arcs), hosts)
+        value = net.seconds(answer.bound)
+        least = value if least is None else min(least, value)
+    assert least is not None
+    return Bound(value=least, sense="min", kind="certified")
+
+
+def exact_for_sink(problem: Gather, sink: int) -> Fraction:
+    """The optimum for one sink by a MILP over all simple paths: slow, for small networks and for tests."""
+    pool = listed_paths(problem, sink, None)
+    if not pool.flow:
+        return Fraction(0)
+    room, factor = wide_room(problem)
+    routing = best_of_pool(problem, room, pool, float(factor), MOST_NODES)
+    if routing is None:
+        raise RuntimeError(f"HiGHS found no routing to node {sink}")
+    return time_of(problem, routing)
+
+
+def exact(problem: Gather) -> tuple[int, Fraction]:
+    """(best sink, its time) by one MILP per sink."""
+    times = {v: exact_for_sink(problem, v) for v in range(problem.graph.nodes)}
+    best = min(times, key=lambda v: (times[v], v))
+    return best, times[best]

@@ -1,0 +1,178 @@
+"""From links in bit/s to a gathering problem, and back: seconds, bandwidth per flow, certificates as plain data.
+
+A link's two directions are resources 2k (a to b) and 2k + 1 (b to a) in certificates; a shared link has 2k alone. What is
+pushed is pulled back over the same path, so a direction counts with the smaller of the link's two bandwidths: the paper's
+assumption (Sec. III-C) that a path is as fast up as down, made safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tradewind.solvers.paths import Ints, make_graph
+from tradewind.systems.apsp.kernels.cut import is_cut_through, solve_cut_through
+from tradewind.systems.apsp.kernels.fill import fill
+from tradewind.systems.apsp.kernels.problem import Gather, Routing, coarsest, hop_weight
+from tradewind.systems.apsp.kernels.proof import Bound, Leaf, Names, proof_as_data
+from tradewind.systems.apsp.kernels.search import Effort
+from tradewind.systems.apsp.kernels.solve import Answer, Settings, solve
+
+DENSE = 16
+BITS_BOTH_WAYS = 16
+"""8 bits per byte, pushed and pulled: T = 2 * 8 * D * max load / B."""
+
+
+class Wire(NamedTuple):
+    """A link: ends, bit/s each way, whether both ways share ab_bps."""
+
+    a: int
+    b: int
+    ab_bps: int
+    ba_bps: int
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Net:
+    """A gathering problem with what is needed to speak of links, seconds and bit/s again.
+
+    link (A,): link number of each arc; public (R,): number of each resource in certificates;
+    unit_bps: bit/s of one unit of capacity; unit_bytes: bytes of one unit of data (1 where sources are only named:
+    they send 1 unit each, and its size is told later); scale: weight[h] / scale is w(h).
+    """
+
+    problem: Gather
+    link: Ints
+    public: Ints
+    unit_bps: int
+    scale: int
+    unit_bytes: int = 1
+
+    def seconds(self, level: Fraction, model_bytes: int = 1) -> float:
+        """Time of an epoch's communication, push and pull, without latency."""
+        return float(BITS_BOTH_WAYS * self.unit_bytes * model_bytes * level / (self.scale * self.unit_bps))
+
+    def sizes_as_data(self) -> dict[str, Any]:
+        """Who sends how much, for a certificate: sources, bytes of a unit, and units where they differ."""
+        sources = np.flatnonzero(self.problem.data)
+        units = self.problem.data[sources].tolist()
+        found: dict[str, Any] = {"model_bytes": self.unit_bytes, "sources": sources.tolist()}
+        return found if set(units) == {1} else {**found, "amounts": units}
+
+    def path_links(self, arcs: Sequence[int]) -> tuple[int, ...]:
+        return tuple(int(self.link[a]) for a in arcs)
+
+    def rates_bps(self, routing: Routing) -> list[int]:
+        """Bandwidth per flow (n,): enough for the slowest, the rest shared out max-min; whole bit/s, rounded down."""
+        speed = fill(self.problem, routing)
+        return [
+            max(
+                1,
+                int(float(self.problem.data[u] * self.problem.weight[len(arcs)]) * speed[u] * self.unit_bps),
+            )
+            if arcs
+            else 0
+            for u, arcs in enumerate(routing)
+        ]
+
+
+def make_net(
+    nodes: int, wires: Sequence[Wire], sources: Sequence[int] | Mapping[int, int], transport: str
+) -> Net:
+    """Gathering from the sources, or from each its number of bytes.
+
+    Links without bandwidth are left out; of parallel links the widest stays.
+    """
+    widest: dict[tuple[int, int], tuple[int, int]] = {}
+    for k, wire in enumerate(wires):
+        bps = wire.ab_bps if wire.shared else min(wire.ab_bps, wire.ba_bps)
+        ends = (min(wire.a, wire.b), max(wire.a, wire.b))
+        if bps > 0 and bps > widest.get(ends, (0, 0))[0]:
+            widest[ends] = (bps, k)
+    arcs, capacity, public, link_of = [], [], [], {}
+    for bps, k in sorted(widest.values(), key=lambda item: item[1]):
+        wire = wires[k]
+        for direction, (u, v) in enumerate(((wire.a, wire.b), (wire.b, wire.a))):
+            if direction == 0 or not wire.shared:
+                capacity.append(bps)
+                public.append(2 * k + direction)
+            arcs.append((u, v, len(capacity) - 1))
+            link_of[u, v] = k
+    if not arcs:
+        raise ValueError("no link has any bandwidth left")
+    graph = make_graph(nodes, arcs)
+    units, unit = coarsest(np.array(capacity, dtype=np.int64))
+    weight, scale = hop_weight(nodes, transport)
+    data = np.zeros(nodes, dtype=np.int64)
+    unit_bytes = 1
+    data[list(sources)] = 1
+    if isinstance(sources, Mapping):
+        amounts, unit_bytes = coarsest(np.array(list(sources.values()), dtype=np.int64))
+        data[list(sources)] = amounts
+    link = [link_of[u, v] for u, v in zip(graph.tail.tolist(), graph.head.tolist(), strict=True)]
+    return Net(
+        problem=Gather(graph=graph, capacity=units, data=data, weight=weight),
+        link=np.array(link, dtype=np.int64),
+        public=np.array(public, dtype=np.int64),
+        unit_bps=unit,
+        scale=scale,
+        unit_bytes=unit_bytes,
+    )
+
+
+def place(net: Net, settings: Settings, sinks: Sequence[int] | None = None) -> Answer:
+    """The best sink and routing: exactly by max-flow where transport allows it, else by the general search."""
+    allowed = None if sinks is None else np.array(sorted(sinks), dtype=np.int64)
+    senders = np.flatnonzero(net.problem.data)
+    if senders.size == 1 and (allowed is None or senders[0] in allowed):
+        return _at_home(
+            net, int(senders[0]), range(net.problem.graph.nodes) if allowed is None else allowed.tolist()
+        )
+    if is_cut_through(net.problem):
+        return solve_cut_through(net.problem, allowed)
+    return solve(net.problem, settings, allowed)
+
+
+def _at_home(net: Net, sink: int, allowed: Sequence[int]) -> Answer:
+    """A single source gathers at its own site: nothing is sent."""
+    zero = Fraction(0)
+    return Answer(
+        sink=sink,
+        routing=((),) * net.problem.graph.nodes,
+        time=zero,
+        bound=zero,
+        bounds={v: Bound(v, zero, Leaf(())) for v in allowed},
+        best={sink: zero},
+    )
+
+
+def settings_for(nodes: int, gap: float, seed: int, arcs: int = 0) -> Settings:
+    """Exact up to the size that branch and price settles; on larger networks the gap given.
+
+    On dense ones (more than DENSE arcs a node) an LP takes a hundred times longer, so fewer are solved.
+    """
+    if nodes <= Settings().tree_size:
+        # the tree settles what a short search leaves open, so little is spent before it
+        return Settings(seed=seed, quick=Effort(draws=32, moves=60), squeezes=40, presort_rounds=20)
+    fraction = Fraction(gap).limit_denominator(1_000_000)
+    if arcs > DENSE * nodes:
+        few = Effort(draws=128, moves=600)
+        return Settings(seed=seed, gap=fraction, long=few, rounds=1, raise_nodes=40, after_stuck=0)
+    return Settings(seed=seed, gap=fraction)
+
+
+def bounds_as_data(net: Net, bounds: dict[int, Bound]) -> dict[str, Any]:
+    """Level and proof of every sink, by its number as text."""
+    names = Names(net.problem.graph, net.public)
+    return {
+        str(sink): {
+            "level": [bound.level.numerator, bound.level.denominator],
+            "proof": proof_as_data(names, bound.proof),
+        }
+        for sink, bound in sorted(bounds.items())
+    }

@@ -1,0 +1,306 @@
+"""Which sink, and which path for every source: near exact, with a certificate for every sink.
+
+1. Sinks are taken in the order of their degree bound. Against the incumbent's time a sink is refuted by its degree, by
+   the prices that refuted an earlier sink, or by column generation; otherwise it is searched.
+2. Sinks that survive are worked on from the lowest bound up: integer room raises the bound; draws, rerouting,
+   the restricted master as a MILP and trees (wan_bound.decide) lower the incumbent or raise the bound further.
+The work stops when the ratio of time to bound is small enough, or by counts of moves and nodes, never by time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from tradewind.solvers.paths import Floats, Ints
+from tradewind.systems.apsp.kernels.bound import (
+    SURE,
+    decide,
+    degree_levels,
+    degree_prices,
+    integer_level,
+    refutes,
+    relaxed_level,
+    sharpen,
+    wide_room,
+)
+from tradewind.systems.apsp.kernels.columns import Pool, Stop, best_of_pool, relax
+from tradewind.systems.apsp.kernels.problem import (
+    Gather,
+    Routing,
+    fewest_hops,
+    next_level,
+    room_below,
+    room_within,
+    sinks_that_reach_all,
+    time_of,
+)
+from tradewind.systems.apsp.kernels.proof import Bound, leaf_of
+from tradewind.systems.apsp.kernels.search import Effort, best_draw, repair
+from tradewind.systems.apsp.kernels.squeeze import squeeze
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How far to go: stop at time <= (1 + gap) * bound; counts of draws, moves and nodes limit the work.
+
+    Networks of up to tree_size nodes are settled by trees, at most tree_nodes LPs a time; on
+    larger ones the restricted MILP runs `rounds` times with at most mip_nodes nodes. prices_kept and squeezes:
+    prices of earlier sinks, and rounds of multiplicative weights, that are tried before an LP. Up to presort_size
+    nodes the sinks are ordered by presort_rounds such rounds, beyond it by their degree bound. Up to raise_size nodes
+    trees of raise_nodes LPs in all raise what the gap still asks for. Once a sink stays open, after_stuck more are
+    searched for faster routings.
+    """
+
+    gap: Fraction = Fraction(0)
+    seed: int = 1
+    quick: Effort = field(default_factory=lambda: Effort(draws=64, moves=300))
+    long: Effort = field(default_factory=lambda: Effort(draws=256, moves=4000))
+    rounds: int = 6
+    mip_nodes: int = 60
+    tree_size: int = 30
+    tree_nodes: int = 2000
+    prices_kept: int = 4
+    squeezes: int = 25
+    presort_size: int = 250
+    presort_rounds: int = 20
+    raise_size: int = 100
+    raise_nodes: int = 4000
+    after_stuck: int = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The best sink and routing found, its time, a bound that holds for every sink, and the bounds' proofs.
+
+    best: per sink the least time found for it (None if never routed); bounds: one per sink that all sources reach.
+    """
+
+    sink: int
+    routing: Routing
+    time: Fraction
+    bound: Fraction
+    bounds: dict[int, Bound]
+    best: dict[int, Fraction]
+
+    @property
+    def ratio(self) -> float:
+        return float(self.time / self.bound) if self.bound else 1.0
+
+
+@dataclass(slots=True)
+class _Work:
+    """State of one solve: incumbent, bounds, path pools and prices that refuted before."""
+
+    problem: Gather
+    hops: Ints
+    settings: Settings
+    sink: int = -1
+    routing: Routing = ()
+    time: Fraction | None = None
+    bounds: dict[int, Bound] = field(default_factory=dict)
+    best: dict[int, Fraction] = field(default_factory=dict)
+    routes: dict[int, Routing] = field(default_factory=dict)
+    pools: dict[int, Pool] = field(default_factory=dict)
+    prices: list[Floats] = field(default_factory=list)
+
+    def offer(self, sink: int, routing: Routing) -> None:
+        """A routing was found: remember the sink's best and the incumbent."""
+        time = time_of(self.problem, routing)
+        if sink not in self.best or time < self.best[sink]:
+            self.best[sink], self.routes[sink] = time, routing
+        if self.time is None or time < self.time:
+            self.sink, self.routing, self.time = sink, routing, time
+
+    def done(self, level: Fraction) -> bool:
+        return self.time is not None and self.time <= level * (1 + self.settings.gap)
+
+    def keep(self, price: Floats) -> None:
+        self.prices.insert(0, price)
+        del self.prices[self.settings.prices_kept :]
+
+
+def solve(problem: Gather, settings: Settings, sinks: Ints | None = None) -> Answer:
+    """Best sink and routing; `sinks` restricts where the sink may be."""
+    hops, reach = sinks_that_reach_all(problem)
+    allowed = reach if sinks is None else np.intersect1d(reach, sinks)
+    if allowed.size == 0:
+        raise ValueError("no allowed sink can be reached by every source")
+    levels = degree_levels(problem, hops)
+    if problem.graph.nodes <= settings.presort_size:
+        levels = np.maximum(levels, quick_levels(problem, allowed, settings.presort_rounds))
+    order = allowed[np.argsort(levels[allowed], kind="stable")].tolist()
+    work = _Work(problem, hops, settings)
+    for sink in order:
+        _first_look(work, int(sink), float(levels[sink]))
+    open_sinks = sorted((b.level, v) for v, b in work.bounds.items() if not work.done(b.level))
+    # a sink that stays open keeps the bound of all down: for those above it only faster routings are looked for
+    stuck, tried = math.inf, 0
+    for _, sink in open_sinks:
+        above = float(work.bounds[sink].level) >= stuck
+        if work.done(work.bounds[sink].level) or (above and tried >= settings.after_stuck):
+            continue
+        tried += above
+        _work_on(work, sink, only_search=above)
+        if not work.done(work.bounds[sink].level):
+            stuck = min(stuck, float(work.bounds[sink].level))
+    assert work.time is not None
+    bound = min(work.time, *(b.level for b in work.bounds.values()))
+    return Answer(
+        sink=work.sink, routing=work.routing, time=work.time, bound=bound, bounds=work.bounds, best=work.best
+    )
+
+
+def quick_levels(problem: Gather, sinks: Ints, rounds: int) -> Floats:
+    """Bounds (n,) near the LP's from multiplicative weights, to begin with the most promising sink."""
+    room, factor = wide_room(problem)
+    levels = np.zeros(problem.graph.nodes)
+    for sink in sinks.tolist():
+        bound, _ = squeeze(problem, sink, room, degree_prices(problem, sink), rounds)
+        levels[sink] = bound * factor
+    return levels
+
+
+def _first_look(work: _Work, sink: int, degree_level: float) -> None:
+    """Refute the sink against the incumbent, or bound it by its LP and search quickly."""
+    problem, settings = work.problem, work.settings
+    if work.time is not None:
+        around = degree_prices(problem, sink)
+        prices = [around, *work.prices] if degree_level >= float(work.time) * (1 - 1e-9) else work.prices
+        for price in prices:
+            if refutes(problem, sink, work.time, price):
+                work.bounds[sink] = Bound(sink, work.time, leaf_of(price))
+                return
+        room = room_below(problem, work.time)
+        for start in (around, *work.prices[:1]):
+            _, price = squeeze(problem, sink, room, start, settings.squeezes)
+            if refutes(problem, sink, work.time, price):
+                work.bounds[sink] = Bound(sink, work.time, leaf_of(price))
+                work.keep(price)
+                return
+    pool = work.pools.setdefault(sink, Pool())
+    if work.time is not None:
+        relaxed = relax(problem, sink, room_below(problem, work.time), pool, Stop(fits=1.0, exceeds=SURE))
+        if relaxed.bound > SURE:
+            work.bounds[sink] = Bound(sink, work.time, leaf_of(relaxed.price))
+            work.keep(relaxed.price)
+            return
+    relaxed, _, level = relaxed_level(problem, sink, pool)
+    high = 2.0 * float(level) if work.time is None else float(work.time)
+    level = sharpen(problem, sink, relaxed.price, level, high, 8)
+    work.bounds[sink] = Bound(sink, level, leaf_of(relaxed.price))
+    work.keep(relaxed.price)
+    _search(work, sink, relaxed.share, level, settings.quick, settings.seed)
+
+
+def _search(
+    work: _Work, sink: int, share: list[tuple[int, float]], level: Fraction, effort: Effort, seed: int
+) -> None:
+    """Draw, then reroute towards ever tighter targets between the level and the sink's best time."""
+    problem, pool, hops = work.problem, work.pools[sink], work.hops[sink]
+    routing = best_draw(problem, pool, share, room_within(problem, level), effort, seed)
+    work.offer(sink, routing)
+    reach = Fraction(1)
+    for attempt in range(4):
+        best = work.best[sink]
+        if best <= level:
+            return
+        target = level + (best - level) * (1 - reach / 2)
+        room = np.minimum(room_below(problem, best), room_within(problem, target))
+        left, found = repair(problem, sink, hops, room, work.routes[sink], effort, seed + attempt)
+        if left > 0.0:
+            reach /= 2
+        work.offer(sink, found)
+
+
+def _work_on(work: _Work, sink: int, only_search: bool) -> None:
+    """Raise the sink's bound and lower the incumbent until they meet within the gap or the work is spent."""
+    problem, settings = work.problem, work.settings
+    pool = work.pools.setdefault(sink, Pool())
+    bound, relaxed = integer_level(problem, sink, pool, work.bounds[sink], work.time)
+    work.bounds[sink] = bound
+    if work.done(bound.level) or relaxed is None:
+        return
+    if problem.graph.nodes <= settings.tree_size and _by_tree(work, sink):
+        return
+    _search(work, sink, relaxed.share, bound.level, settings.long, settings.seed + 17)
+    if settings.rounds > 0 and not work.done(bound.level):
+        _restricted(work, sink, pool)
+    if problem.graph.nodes <= settings.raise_size and not only_search:
+        _raise(work, sink)
+    for turn in range(1, settings.rounds):
+        if work.done(work.bounds[sink].level):
+            return
+        _restricted(work, sink, _varied(work, sink, turn))
+
+
+def _raise(work: _Work, sink: int) -> None:
+    """Raise the bound, or find faster routings, by trees at targets up to what the gap asks for.
+
+    Bold targets first; when the boldest and three lower ones stay open, again with three times the LPs for each.
+    """
+    problem, settings = work.problem, work.settings
+    left, most, part = settings.raise_nodes, settings.raise_nodes // 16, Fraction(1)
+    while left > 0 and work.time is not None:
+        level, goal = work.bounds[sink].level, work.time / (1 + settings.gap)
+        if level >= goal:
+            return
+        room = room_below(problem, level + (goal - level) * part)
+        verdict = decide(problem, sink, room, work.pools[sink], min(left, most))
+        left -= verdict.nodes
+        if verdict.proof is not None:
+            work.bounds[sink] = Bound(sink, next_level(problem, room), verdict.proof)
+        elif verdict.routing is not None:
+            work.offer(sink, verdict.routing)
+        elif part > Fraction(1, 64):
+            part /= 4
+        else:
+            part, most = Fraction(1), 3 * most
+
+
+def _by_tree(work: _Work, sink: int) -> bool:
+    """A tree against the incumbent; True when the sink is settled within the gap."""
+    problem, settings = work.problem, work.settings
+    while work.time is not None:
+        target = work.time / (1 + settings.gap)
+        if target <= work.bounds[sink].level:
+            return True
+        verdict = decide(problem, sink, room_below(problem, target), work.pools[sink], settings.tree_nodes)
+        if verdict.proof is not None:
+            work.bounds[sink] = Bound(sink, target, verdict.proof)
+            return True
+        if verdict.routing is None:
+            return False
+        work.offer(sink, verdict.routing)
+    return False
+
+
+def _varied(work: _Work, sink: int, turn: int) -> Pool:
+    """Another pool for the MILP: most of the paths by chance, the best routing's, and a shortest one per flow.
+
+    HiGHS's dives end elsewhere when a few columns are missing, which finds more than more nodes do.
+    """
+    problem, pool = work.problem, work.pools[sink]
+    rng = np.random.default_rng((work.settings.seed, sink, turn))
+    kept = rng.random(len(pool.flow)) < 0.93
+    varied = Pool()
+    for flow, arcs, keep in zip(pool.flow, pool.arcs, kept.tolist(), strict=True):
+        if keep:
+            varied.add(flow, arcs)
+    for routing in (work.routes[sink], fewest_hops(problem, sink)):
+        for flow, arcs in enumerate(routing):
+            if arcs:
+                varied.add(flow, arcs)
+    return varied
+
+
+def _restricted(work: _Work, sink: int, pool: Pool) -> None:
+    """The restricted master as a MILP over a pool of paths."""
+    best = work.best[sink]
+    room = room_within(work.problem, best)
+    found = best_of_pool(work.problem, room, pool, float(best), work.settings.mip_nodes)
+    if found is not None:
+        work.offer(sink, found)

@@ -1,0 +1,41 @@
+"""APSP: the site of the parameter server and one path per worker site, near exact and with a certificate.
+
+Ours, not the paper's algorithm (that is ``apsp-paper``): column generation over all paths, integer bounds, rerouting and
+branch and price; max-flow where transport is cut-through. See docs/systems/apsp.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tradewind.model.spec import Param
+from tradewind.systems.apsp.kernels.network import Net, place, settings_for
+from tradewind.systems.apsp.shared import LOOK_AHEAD, Chosen, Wanderer, wan_spec
+
+GAP = {
+    "gap": Param(
+        default=0.02,
+        doc="networks of up to 30 nodes are solved exactly; on larger ones stop at 1 + gap times the bound",
+    )
+}
+
+
+class NearExact(Wanderer):
+    """The method of ``apsp``."""
+
+    def __init__(self, gap: float) -> None:
+        self._gap = gap
+
+    def choose(self, net: Net, sinks: Sequence[int]) -> Chosen:
+        answer = place(
+            net, settings_for(net.problem.graph.nodes, self._gap, 1, net.problem.graph.arcs), sinks
+        )
+        return Chosen(answer.sink, answer.routing, answer.bounds)
+
+
+APSP = wan_spec(
+    "apsp",
+    "Parameter-server site and routes in a WAN, near exact with a certified bound; moves when it pays",
+    lambda params, rng: NearExact(float(params["gap"])),
+    {**GAP, **LOOK_AHEAD},
+)

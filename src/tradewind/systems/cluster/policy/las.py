@@ -1,0 +1,61 @@
+"""Least attained service in two dimensions, discretised (Tiresias, NSDI 2019): GPUs x time, no runtimes needed.
+
+Jobs enter the first queue and sink to the next one when their attained GPU-seconds reach its limit; they never rise.
+Queues are served one after the other, each first in, first out with running jobs ahead of waiting ones, and every
+job that still fits runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tradewind.model.errors import InputError
+from tradewind.model.setup import Setup
+from tradewind.model.spec import Param, Spec
+from tradewind.model.view import Policy
+from tradewind.systems.cluster.policy.fifo import WORKS
+
+
+def _limits(text: str) -> tuple[float, ...]:
+    """`"3250,7200"` -> (3250.0, 7200.0)."""
+    try:
+        limits = tuple(float(part) for part in str(text).split(","))
+    except ValueError:
+        limits = ()
+    rising = all(a < b for a, b in pairwise((0.0, *limits)))
+    if not limits or not rising or limits[-1] == math.inf:
+        raise InputError(
+            f"limits is {text!r}; write rising positive GPU-seconds with commas between, such as 3250,7200",
+            where="las",
+        )
+    return limits
+
+
+def _las(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Policy:
+    from tradewind.systems.cluster.policy.feedback import LeastAttained
+
+    tick = float(params.get("tick_s", 1.0))
+    if not 1e-6 <= tick < math.inf:
+        raise InputError(f"tick_s is {tick}; it must be at least a microsecond", where="las")
+    return LeastAttained(setup, _limits(params.get("limits", "3250,7200")), round(tick * 1e6))
+
+
+LAS = Spec(
+    name="las",
+    summary="Least attained GPU-seconds first in a few queues (Tiresias), preemptive",
+    factory=_las,
+    works=WORKS,
+    params={
+        "limits": Param(
+            default="3250,7200", doc="attained GPU-seconds at which a job sinks to the next queue"
+        ),
+        "tick_s": Param(
+            default=1.0, doc="jobs sink at whole multiples of this many seconds from an event on"
+        ),
+    },
+)

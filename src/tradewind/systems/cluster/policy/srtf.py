@@ -1,0 +1,44 @@
+"""Shortest remaining time first, and shortest remaining service first (time x GPUs); both preemptive.
+
+At every event the jobs are sorted by what remains (equal ones keep their order), and in that order every job that
+still fits runs. Running jobs that no longer fit are stopped at no cost but a possible restart elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tradewind.model.setup import Setup
+from tradewind.model.spec import Spec
+from tradewind.model.view import Policy
+
+
+def _srtf(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Policy:
+    from tradewind.systems.cluster.shared.preemptive import Shortest
+
+    return Shortest(setup, by_service=False)
+
+
+def _srsf(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Policy:
+    from tradewind.systems.cluster.shared.preemptive import Shortest
+
+    return Shortest(setup, by_service=True)
+
+
+SRTF = Spec(
+    name="srtf",
+    summary="Shortest remaining time first, preemptive; needs to know runtimes",
+    factory=_srtf,
+    works=frozenset(("fixed",)),
+    needs=frozenset(("runtime",)),
+)
+SRSF = Spec(
+    name="srsf",
+    summary="Shortest remaining time x GPUs first, preemptive; needs to know runtimes",
+    factory=_srsf,
+    works=frozenset(("fixed",)),
+    needs=frozenset(("runtime",)),
+)

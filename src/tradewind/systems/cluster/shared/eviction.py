@@ -1,0 +1,64 @@
+"""Who runs, in a given order, where room has several sides: running jobs keep their places as far as can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tradewind.systems.cluster.shared.placement import Cluster, Place, Shape
+
+
+def reseat(
+    cluster: Cluster, order: list[int], shapes: Mapping[int, Shape]
+) -> tuple[dict[int, Place], list[int]]:
+    """Walks the order; a job that does not fit pushes running jobs out, from the end of the order, until it does.
+
+    Returns (job -> its new place, jobs that stop). A job that was pushed out gets its place back if that is still
+    free, else another where there is one, and stops only where there is none.
+    """
+    before = {job: cluster.places[job][0] for job in order if job in cluster.places}
+    running = [job for job in order if job in before]
+    starts: dict[int, Place] = {}
+    hopeless: set[Shape] = set()
+    ahead = 0
+    for job in order:
+        if ahead < len(running) and running[ahead] == job:
+            ahead += 1
+        if job in cluster.places:
+            continue
+        shape = shapes[job]
+        if job in before and cluster.take_back(job, before[job], shape):
+            continue
+        if shape in hopeless:  # room for those further back is never more
+            continue
+        behind = [other for other in running[ahead:] if other in cluster.places]
+        place = cluster.take(job, shape) or _push_out(cluster, job, shape, behind)
+        if place is None:
+            hopeless.add(shape)
+        elif place != before.get(job):
+            starts[job] = place
+    return starts, [job for job in running if job not in cluster.places]
+
+
+def _push_out(cluster: Cluster, job: int, shape: Shape, behind: list[int]) -> Place | None:
+    """Takes the places of as few jobs from the end of `behind` as needed; those not needed after all keep theirs."""
+    if not behind:
+        return None
+    held = {other: cluster.places[other] for other in behind}
+    for other in behind:
+        cluster.give(other)
+    if cluster.take(job, shape) is None:
+        for other in behind:
+            cluster.take_back(other, *held[other])
+        return None
+    cluster.give(job)
+    for other in behind:
+        cluster.take_back(other, *held[other])
+    place, out = None, []
+    while place is None:
+        other = behind.pop()
+        out.append(other)
+        cluster.give(other)
+        place = cluster.take(job, shape)
+    for other in reversed(out):
+        cluster.take_back(other, *held[other])
+    return place

@@ -1,0 +1,337 @@
+"""Where jobs run: few servers each, and never waiting while there is room anywhere.
+
+A job asks for all its workers at once. They go to the one host on which they leave the least room; where no host
+holds them all, to the hosts with most room, the last of them filled as tightly as can be.
+
+Two ways of keeping books, with the same interface: `Units` where every job wants so many of one and the same unit
+(the GPUs of a trace), which costs about a microsecond a job, and `Packing` for everything else. `Cluster` begins
+with the first and changes to the second when a job comes that needs it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tradewind.model.job import Demand, Job
+from tradewind.model.setup import Setup
+from tradewind.model.units import UNLIMITED
+from tradewind.model.view import View
+
+WIDEST = 4096
+"""More units than this on one host are left to `Packing`."""
+
+
+class Place(NamedTuple):
+    """Nodes, and how many workers and servers on each (servers empty: none)."""
+
+    nodes: tuple[int, ...]
+    workers: tuple[int, ...]
+    servers: tuple[int, ...] = ()
+
+
+class Shape:
+    """What a job needs, all at once; equal jobs share one.
+
+    workers  number of workers
+    amounts  (resource, milli-units) of the whole job
+    never    why it can never run here; empty where it can
+    """
+
+    __slots__ = ("amounts", "never", "nodes", "number", "server", "servers", "worker", "workers")
+
+    def __init__(self, number: int, key: tuple[Any, ...]) -> None:
+        self.number = number
+        self.worker: Demand
+        self.server: Demand
+        self.worker, self.workers, self.server, self.servers, nodes = key
+        self.nodes: frozenset[int] | None = nodes
+        self.never = ""
+        total: dict[int, int] = {}
+        for demand, count in ((self.worker, self.workers), (self.server, self.servers)):
+            for resource, milli in demand:
+                total[resource] = total.get(resource, 0) + milli * count
+        self.amounts: Demand = tuple(sorted((r, milli) for r, milli in total.items() if milli))
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for equal needs."""
+        return (self.worker, self.workers, self.server, self.servers, self.nodes)
+
+
+class Units:
+    """Hosts sorted by how many units they have free; bit h of level[f] says that host h has f free."""
+
+    def __init__(self, nodes: tuple[int, ...], capacity: list[int]) -> None:
+        self._nodes = nodes
+        self._number = {node: h for h, node in enumerate(nodes)}
+        self._used = [0] * len(nodes)
+        self._single: dict[tuple[int, int], Place] = {}
+        self.resize(capacity)
+
+    def resize(self, capacity: list[int]) -> None:
+        """Capacity (units per host) is new; what is in use stays."""
+        self._cap = capacity
+        self.total = sum(capacity)
+        self._free = [max(0, c - u) for c, u in zip(capacity, self._used, strict=True)]
+        self.free = sum(self._free)
+        self._widest = max(capacity, default=0)
+        self._level = [0] * (max(self._widest, *self._used, 0) + 1)
+        for h, units in enumerate(self._free):
+            self._level[units] |= 1 << h
+
+    def take(self, need: int) -> Place | None:
+        """A place for `need` units, now in use; None where they do not fit."""
+        if need > self.free:
+            return None
+        level = self._level
+        for units in range(need, self._widest + 1):
+            hosts = level[units]
+            if hosts:
+                low = hosts & -hosts
+                h = low.bit_length() - 1
+                level[units] = hosts ^ low
+                level[units - need] |= low
+                self._free[h] = units - need
+                self._used[h] += need
+                self.free -= need
+                place = self._single.get((h, need))
+                if place is None:
+                    place = self._single[h, need] = Place((self._nodes[h],), (need,))
+                return place
+        return self._spread(need)
+
+    def _spread(self, need: int) -> Place:
+        left, nodes, workers = need, [], []
+        while left:
+            level, units = self._level, min(left, self._widest)
+            while units <= self._widest and not level[units]:
+                units += 1
+            if units > self._widest:
+                units = self._widest
+                while not level[units]:
+                    units -= 1
+            h = (level[units] & -level[units]).bit_length() - 1
+            part = min(left, units)
+            self._set(h, part)
+            nodes.append(self._nodes[h])
+            workers.append(part)
+            left -= part
+        return Place(tuple(nodes), tuple(workers))
+
+    def _set(self, h: int, part: int) -> None:
+        """Takes `part` units of host h (negative: gives them back)."""
+        bit, before = 1 << h, self._free[h]
+        self._used[h] += part
+        after = self._cap[h] - self._used[h]
+        after = after if after > 0 else 0
+        self._level[before] ^= bit
+        self._level[after] |= bit
+        self._free[h] = after
+        self.free += after - before
+
+    def give(self, place: Place) -> None:
+        """The units of a place are free again."""
+        number, nodes, parts = self._number, place[0], place[1]
+        if len(nodes) == 1:
+            self._set(number[nodes[0]], -parts[0])
+            return
+        for node, part in zip(nodes, parts, strict=True):
+            self._set(number[node], -part)
+
+    def hold(self, place: Place) -> None:
+        """Takes exactly this place."""
+        for node, part in zip(place.nodes, place.workers, strict=True):
+            self._set(self._number[node], part)
+
+
+class Cluster:
+    """Room on all hosts, what each job holds, and the shapes seen so far."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self._hosts = setup.hosts
+        self._capacity = [list(node.capacity_milli) for node in setup.nodes]
+        self._largest = [list(node.capacity_milli) for node in setup.nodes]
+        self._shapes: dict[tuple[Any, ...], Shape] = {}
+        self._simple: dict[tuple[Demand, int], Shape] = {}
+        self.places: dict[int, tuple[Place, Shape]] = {}
+        self.unit: tuple[int, int] | None = None
+        self.units: Units | None = None
+        self._packing: Any = None
+        self._totals: list[int] | None = None
+
+    # ------------------------------------------------------------------ shapes
+    def shape(self, job: Job) -> Shape:
+        """The shape of a job; a new one is checked against the empty cluster."""
+        if not job.servers and job.nodes is None:
+            shape = self._simple.get((job.worker, job.workers_max))
+            if shape is not None:
+                return shape
+        key = (job.worker, job.workers_max, job.server if job.servers else (), job.servers, job.nodes)
+        shape = self._shapes.get(key)
+        return shape if shape is not None else self._new_shape(key)
+
+    def _new_shape(self, key: tuple[Any, ...]) -> Shape:
+        shape = self._shapes[key] = Shape(len(self._shapes), key)
+        if self._packing is None and not self._is_plain(shape):
+            self._pack()
+        shape.never = self._why_never(shape)
+        if not shape.servers and shape.nodes is None:
+            self._simple[shape.worker, shape.workers] = shape
+        return shape
+
+    def _is_plain(self, shape: Shape) -> bool:
+        """Whether `Units` can keep the books with this shape among the others."""
+        if shape.servers or shape.nodes is not None or len(shape.worker) != 1:
+            return False
+        if self.unit is None:
+            if any(len(self._setup.lineage[node]) > 1 for node in self._hosts):
+                return False
+            self.unit = shape.worker[0]
+            capacity = self._unit_capacity(self._capacity)
+            if max(capacity, default=0) > WIDEST:
+                return False
+            self.units = Units(self._hosts, capacity)
+        return self.unit == shape.worker[0]
+
+    def _unit_capacity(self, capacity: list[list[int]]) -> list[int]:
+        assert self.unit is not None
+        resource, milli = self.unit
+        return [capacity[node][resource] // milli for node in self._hosts]
+
+    def _pack(self) -> None:
+        """From now on every resource, limit and restriction counts."""
+        from tradewind.systems.cluster.shared.packing import Packing
+
+        self._packing = Packing(self._setup)
+        self._packing.resize(self._capacity)
+        for place, shape in self.places.values():
+            self._packing.hold(place, shape)
+        self.units = None
+
+    def _why_never(self, shape: Shape) -> str:
+        if self._packing is not None:
+            fits = self._packing.would_fit(shape, self._largest)
+        else:
+            fits = shape.workers <= sum(self._unit_capacity(self._largest))
+        if fits:
+            return ""
+        names = self._setup.resources
+        wants = ", ".join(f"{milli * shape.workers / 1000:g} {names[r]}" for r, milli in shape.worker)
+        return f"never fits: it needs {wants} at once, more than the empty cluster can hold"
+
+    # ------------------------------------------------------------------ room
+    @property
+    def plain(self) -> bool:
+        """Whether only the number of free units matters."""
+        return self._packing is None
+
+    @property
+    def free_units(self) -> int:
+        """Units free now (0 before the first job)."""
+        return self.units.free if self.units is not None else 0
+
+    def take(self, job: int, shape: Shape) -> Place | None:
+        """Places a job; None where it does not fit now."""
+        units = self.units
+        place: Place | None
+        if units is None:
+            place = self._packing.take(shape)
+        elif shape.workers > units.free:
+            return None
+        else:
+            place = units.take(shape.workers)
+        if place is not None:
+            self.places[job] = (place, shape)
+        return place
+
+    def give(self, job: int) -> bool:
+        """A job's room is free again; False where it held none."""
+        held = self.places.pop(job, None)
+        if held is None:
+            return False
+        if self.units is not None:
+            self.units.give(held[0])
+        else:
+            self._packing.give(held[0], held[1])
+        return True
+
+    def take_back(self, job: int, place: Place, shape: Shape) -> bool:
+        """Takes exactly this place if it is free (general books only)."""
+        if not self._packing.is_free(place, shape):
+            return False
+        self._packing.hold(place, shape)
+        self.places[job] = (place, shape)
+        return True
+
+    def resync(self, view: View) -> None:
+        """Capacity changed, or nodes failed or came back: reads it anew."""
+        self._totals = None
+        for node in range(len(self._setup.nodes)):
+            row, largest = self._capacity[node], self._largest[node]
+            for resource in range(len(row)):
+                row[resource] = amount = view.capacity(node, resource)
+                largest[resource] = max(largest[resource], amount)
+        if self._packing is not None:
+            self._packing.resize(self._capacity)
+        elif self.units is not None:
+            capacity = self._unit_capacity(self._capacity)
+            if max(capacity, default=0) > WIDEST:
+                self._pack()
+            else:
+                self.units.resize(capacity)
+
+    def totals(self) -> list[int]:
+        """Milli-units of each resource on all hosts together; UNLIMITED where a host has no limit."""
+        if self._totals is None:
+            rows = [self._capacity[node] for node in self._hosts]
+            self._totals = [min(UNLIMITED, sum(column)) for column in zip(*rows, strict=True)]
+        return self._totals
+
+    # ------------------------------------------------------------------ saving
+    def save(self) -> dict[str, Any]:
+        """Plain data from which `restore` rebuilds the same books."""
+        return {
+            "unit": self.unit,
+            "plain": self._packing is None,
+            "capacity": self._capacity,
+            "largest": self._largest,
+            "shapes": [_plain_key(shape.key) for shape in self._shapes.values()],
+            "places": [[job, *place, shape.number] for job, (place, shape) in self.places.items()],
+        }
+
+    def restore(self, state: dict[str, Any]) -> list[Shape]:
+        """Takes over what `save` wrote; returns the shapes by number."""
+        self._capacity, self._largest = state["capacity"], state["largest"]
+        self._shapes, self._simple, self.places, self._totals = {}, {}, {}, None
+        self.unit = None if state["unit"] is None else (state["unit"][0], state["unit"][1])
+        self.units = self._packing = None
+        if not state["plain"]:
+            self._pack()
+        elif self.unit is not None:
+            self.units = Units(self._hosts, self._unit_capacity(self._capacity))
+        shapes = [self._new_shape(_key(plain)) for plain in state["shapes"]]
+        for job, nodes, workers, servers, number in state["places"]:
+            place = Place(tuple(nodes), tuple(workers), tuple(servers))
+            self.places[job] = (place, shapes[number])
+            if self.units is not None:
+                self.units.hold(place)
+            else:
+                self._packing.hold(place, shapes[number])
+        return shapes
+
+
+def _plain_key(key: tuple[Any, ...]) -> list[Any]:
+    worker, workers, server, servers, nodes = key
+    return [worker, workers, server, servers, None if nodes is None else sorted(nodes)]
+
+
+def _key(plain: list[Any]) -> tuple[Any, ...]:
+    worker, workers, server, servers, nodes = plain
+    return (
+        tuple((r, milli) for r, milli in worker),
+        workers,
+        tuple((r, milli) for r, milli in server),
+        servers,
+        None if nodes is None else frozenset(nodes),
+    )

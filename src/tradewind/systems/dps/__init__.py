@@ -1,0 +1,26 @@
+"""DPS: unit prices posted to each arriving job, and its servers if it accepts."""
+
+from tradewind.model.system import System
+
+SYSTEM = System(
+    name="dps",
+    summary="Capacity for sale at posted prices that learn what customers will pay",
+    policies={
+        "bfp": "tradewind.systems.dps.rivals.fixed_price:BFP",
+        "bfp-tau": "tradewind.systems.dps.rivals.fixed_price:BFP_TAU",
+        "dps": "tradewind.systems.dps.policy:DPS",
+        "dps-paper": "tradewind.systems.dps.policy:DPS_PAPER",
+        "dps-rs": "tradewind.systems.dps.policy:DPS_RS",
+        "dps-simple": "tradewind.systems.dps.policy:DPS_SIMPLE",
+        "eris-units": "tradewind.systems.dps.rivals.scarcity_price:ERIS_UNITS",
+        "random": "tradewind.systems.dps.policy:RANDOM_PRICE",
+        "top": "tradewind.systems.dps.policy:TOP",
+    },
+    workloads={
+        "dps": "tradewind.systems.dps.workload.generator:DPS",
+    },
+    bound="tradewind.systems.dps.bound:bound",
+    bound_for=frozenset(("dps",)),
+    study="tradewind.systems.dps.study.figures:STUDY",
+    reference_sales="tradewind.systems.dps.bound:fixed_price_sales",
+)

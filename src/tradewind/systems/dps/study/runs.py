@@ -1,0 +1,153 @@
+"""DPS's market at the speed of its compiled twin: one function per seller, the same random numbers each time.
+
+The twins are checked against the audited loop in the tests (the same profit to nine digits).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tradewind.systems.dps.kernels.arms import (
+    UCB,
+    UNIFORM,
+    WINDOW,
+    Rules,
+    free_share,
+    grid_step,
+    new_arms,
+    price_grid,
+    simulate_arms,
+)
+from tradewind.systems.dps.kernels.books import Cluster, Stream
+from tradewind.systems.dps.kernels.bound import fluid_bound
+from tradewind.systems.dps.kernels.demand import Prior
+from tradewind.systems.dps.kernels.fixed import (
+    ACCEPTED,
+    FixedPrices,
+    Outcome,
+    Search,
+    best_fixed_prices,
+    fixed_payments,
+    simulate_payments,
+)
+from tradewind.systems.dps.kernels.place import BEST_FIT, RANDOM, WORST_FIT
+from tradewind.systems.dps.kernels.run import simulate_learner
+from tradewind.systems.dps.kernels.state import Market, Mind, Tuning, new_mind
+from tradewind.systems.dps.workload.draw import KINDS, MarketDraw, MarketSize, draw_market
+
+Floats = NDArray[np.float64]
+
+STRONG = Search(WORST_FIT)
+MODES = {"dps-paper": UCB, "dps-simple": UCB, "top": WINDOW, "random": UNIFORM, "dps-rs": UCB}
+
+
+class Sold(NamedTuple):
+    """What a seller did: outcome, and what each job paid (N,), 0 where it did not buy."""
+
+    outcome: Outcome
+    paid: Floats
+
+
+class Knobs(NamedTuple):
+    """The paper's constants; a negative number stands for the printed formula."""
+
+    theta: float = 0.11
+    delta: float = 0.2
+
+
+@cache
+def drawn(market: str, seed: int, jobs: int = 10_000) -> MarketDraw:
+    """A market of the generator."""
+    return draw_market(KINDS[market], seed, MarketSize(jobs=jobs))
+
+
+def arrays(market: MarketDraw) -> tuple[Stream, Cluster]:
+    """A market as the kernels want it."""
+    stream = Stream(market.arrive, market.k, market.m, market.d_k, market.d_m, market.spread, market.together)
+    return stream, Cluster(np.ascontiguousarray(market.idle_k.T), np.ascontiguousarray(market.idle_m.T))
+
+
+def sell(market: MarketDraw, policy: str, seed: int, knobs: Knobs | None = None) -> Sold:
+    """One online seller in one market."""
+    stream, cluster = arrays(market)
+    if policy == "dps":
+        return learn(market, seed)[0]
+    knobs = Knobs() if knobs is None else knobs
+    items = np.concatenate([cluster.idle_k.sum(axis=1), cluster.idle_m.sum(axis=1)]).astype(float)
+    expected = np.concatenate([market.expected_k, market.expected_m])
+    theta = 0.0 if policy in ("dps-simple", "top", "random") else knobs.theta
+    share = free_share(market.slots, items, expected) if theta < 0 else np.full(len(items), theta)
+    delta = grid_step(market.slots, items, expected) if knobs.delta < 0 else knobs.delta
+    rules = Rules(expected, items, np.asarray(share * expected), float(market.slots), MODES[policy])
+    arms = new_arms(price_grid(delta), len(items), seed)
+    placement = RANDOM if policy == "dps-rs" else WORST_FIT
+    return _sold(*simulate_arms(stream, cluster, market.budget, arms, (rules, placement, seed)))
+
+
+def learn(market: MarketDraw, seed: int) -> tuple[Sold, Floats, Mind]:
+    """Our learner in one market: what it sold, what it asked (N,), and what it knows in the end."""
+    stream, cluster = arrays(market)
+    caps = cluster.idle_k.sum(axis=1).astype(float), cluster.idle_m.sum(axis=1).astype(float)
+    public = Market(*caps, float(market.slots), float(market.expected_k.sum()))
+    settings = (Tuning(), public, Prior(), BEST_FIT)
+    mind = new_mind(public, settings[0], settings[2], seed)
+    outcome, asked = simulate_learner(stream, cluster, market.budget, mind, settings)
+    return _sold(outcome, asked), asked, mind
+
+
+def sell_fixed(market: MarketDraw, prices: FixedPrices, rule: int = WORST_FIT) -> Sold:
+    """Fixed prices in one market."""
+    stream, cluster = arrays(market)
+    payment = fixed_payments(stream, prices)
+    return _sold(simulate_payments(stream, cluster, payment, market.budget, rule), payment)
+
+
+@cache
+def best_fixed(market: str, seed: int, search: Search, jobs: int = 10_000) -> FixedPrices:
+    """The best fixed prices in hindsight; those that follow the runtime are found from those that do not."""
+    data = drawn(market, seed, jobs)
+    stream, cluster = arrays(data)
+    if not search.with_runtime:
+        return best_fixed_prices(stream, cluster, data.budget, search)
+    plain = best_fixed(market, seed, search._replace(with_runtime=False), jobs)
+    return best_fixed_prices(stream, cluster, data.budget, search._replace(kicks=min(search.kicks, 1)), plain)
+
+
+@cache
+def sold(market: str, seed: int, policy: str, knobs: Knobs | None = None, jobs: int = 10_000) -> Sold:
+    """One online seller in a market of the generator; figures share what they have in common."""
+    if policy == "dps":
+        return learned(market, seed, jobs)[0]
+    return sell(drawn(market, seed, jobs), policy, seed, knobs)
+
+
+@cache
+def learned(market: str, seed: int, jobs: int = 10_000) -> tuple[Sold, Floats, Mind]:
+    """Our learner in a market of the generator."""
+    return learn(drawn(market, seed, jobs), seed)
+
+
+@cache
+def bound_of(market: str, seed: int) -> float:
+    """The non-peeking bound of a market of the generator."""
+    return non_peeking(drawn(market, seed))
+
+
+def non_peeking(market: MarketDraw) -> float:
+    """The bound that knows the demand law, but no budget."""
+    stream, cluster = arrays(market)
+    return fluid_bound(stream, cluster, market.slots, (market.log_value, market.law)).value
+
+
+def profit_until(market: MarketDraw, sold: Sold, slots: Floats) -> Floats:
+    """Profit earned by jobs that arrived before each slot."""
+    earned = np.concatenate([[0.0], np.cumsum(sold.paid)])
+    return np.asarray(earned[np.searchsorted(market.arrive, slots, side="left")])
+
+
+def _sold(outcome: Outcome, asked: Floats) -> Sold:
+    return Sold(outcome, np.where(outcome.answer == ACCEPTED, asked, 0.0))

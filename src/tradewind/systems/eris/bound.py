@@ -1,0 +1,116 @@
+"""Offline yardsticks of Eris's market: a certified bound on welfare for any size, and the exact optimum of tiny ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tradewind.model.job import Dataset, Job
+from tradewind.model.result import Bound
+from tradewind.model.scenario import Scenario
+from tradewind.systems.eris.kernels.bound import Effort, PooledBound, configuration_bound
+from tradewind.systems.eris.kernels.column import Pooled
+from tradewind.systems.eris.kernels.milp import Bidder, Proof, solve
+from tradewind.systems.eris.kernels.pool import (
+    demand_vector,
+    host_capacity,
+    pool,
+    pooled_capacity,
+    worth_by_slot,
+)
+from tradewind.systems.eris.kernels.slot import Floats
+from tradewind.systems.eris.kernels.task import Market, Task
+
+WHOLE, FEW, LARGE = Effort(rounds=60, cuts=8), Effort(rounds=6), 2000
+"""Beyond LARGE jobs only a FEW rounds of column generation and no cuts, which leaves a weaker bound that is as true."""
+
+
+def bound(scenario: Scenario) -> Bound | None:
+    """No scheduler reaches more welfare; None where the market is another one (failures, other work, no bids)."""
+    if not covered(scenario):
+        return None
+    return Bound(value=pooled_bound(scenario).bound, sense="max", kind="certified")
+
+
+def covered(scenario: Scenario) -> bool:
+    """Whether the bound holds: data sets with a utility of the delay, one server, no rent, no changes."""
+    setup = scenario.setup
+    if (
+        setup.objective != "welfare_usd"
+        or setup.rent
+        or setup.egress
+        or scenario.changes
+        or not scenario.jobs
+    ):
+        return False
+    for job, customer in zip(scenario.jobs, scenario.customers, strict=True):
+        worth = customer.valuation or job.utility
+        if (
+            not isinstance(job.work, Dataset)
+            or job.servers != 1
+            or worth is None
+            or worth.of != "delay_slots"
+        ):
+            return False
+        if job.deploy_usd:
+            return False
+    return True
+
+
+def pooled_bound(scenario: Scenario, effort: Effort = WHOLE) -> PooledBound:
+    """The configuration LP over pooled sites."""
+    jobs, slots = pooled_jobs(scenario, scenario.setup.transfer_bytes_per_slot), scenario.setup.slots
+    most = FEW if len(jobs) > LARGE else effort
+    return configuration_bound(jobs, pooled_capacity(scenario.setup, slots), most)
+
+
+def pooled_jobs(scenario: Scenario, transfer: int | None) -> list[Pooled]:
+    """Jobs over pooled sites; one that comes within a slot is granted the whole of it. transfer: see `pool`."""
+    setup, hosts, jobs = scenario.setup, host_capacity(scenario.setup), []
+    for job in scenario.jobs:
+        start = job.arrive_us // setup.slot_us
+        if (found := pool(job, hosts, _worth(scenario, job), start, transfer)) is not None:
+            jobs.append(found)
+    return jobs
+
+
+def _worth(scenario: Scenario, job: Job) -> Floats:
+    """True utility (T,) of completing in each slot."""
+    utility = scenario.customers[job.index].valuation or job.utility
+    assert utility is not None
+    return worth_by_slot(utility, job.arrive_us // scenario.setup.slot_us, scenario.setup.slots)
+
+
+def exact(scenario: Scenario, nodes: int = 200_000) -> Proof:
+    """The offline optimum (problem (2)) of a tiny scenario by mixed-integer programming."""
+    setup = scenario.setup
+    hosts = {node: r for r, node in enumerate(setup.hosts)}
+    free = np.array([setup.nodes[h].capacity_milli for h in setup.hosts], dtype=np.int64)
+    shape = (setup.slots, *free.shape)
+    transfer = setup.transfer_bytes_per_slot
+    market = Market(
+        usd=np.zeros(shape),
+        byte_usd=np.zeros(setup.slots),
+        free=np.broadcast_to(np.minimum(free, 10**12), shape).copy(),
+        room=np.full(setup.slots, 10**15 if transfer is None else transfer, dtype=np.int64),
+    )
+    bidders = []
+    for job in scenario.jobs:
+        work = job.work
+        assert isinstance(work, Dataset)
+        if job.folly:
+            continue
+        data = np.zeros(len(hosts), dtype=np.int64)
+        for node, chunks in work.chunks:
+            data[hosts[node]] = chunks
+        task = Task(
+            worker=demand_vector(job.worker, free.shape[1]).astype(np.int64),
+            server=demand_vector(job.server, free.shape[1]).astype(np.int64),
+            data=data,
+            rate=work.chunk_epochs_per_worker_slot_milli,
+            need=1000 * work.epochs,
+            chunk_bytes=work.chunk_bytes,
+            traffic_bytes=job.traffic_bytes_per_worker_slot,
+            most=job.workers_max,
+        )
+        bidders.append(Bidder(task=task, start=job.arrive_us // setup.slot_us, worth=_worth(scenario, job)))
+    return solve(market, bidders, nodes)

@@ -1,0 +1,274 @@
+"""Eris as printed: Algorithms 2 and 3, with the holes they have, and what is left of a schedule once it must be real.
+
+Known holes, all kept on purpose (`eris` corrects them):
+
+| where            | what                                                                                          |
+|------------------|-----------------------------------------------------------------------------------------------|
+| Algorithm 2      | the state is the number of chunks left, not where they lie: every slot finds all data again   |
+| (10), 2nd term   | the bandwidth that earlier pairs took is not taken off                                        |
+| (10), 3rd term   | a destination that was listed twice is taken off twice                                        |
+| line 2           | half of the ordered pairs are listed (here: from the site with the smaller number)             |
+| line 14          | data that leaves a site is not taken off its workers; workers are rounded up in total only    |
+| line 16          | the server goes where most workers are, whether it fits there or not, whatever it costs       |
+
+Symbols as in auction_slot.py and auction_oracle.py; all sizes in chunks, bytes and milli-units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tradewind.solvers.kernel import kernel
+from tradewind.systems.eris.kernels.chunks import workers_for
+from tradewind.systems.eris.kernels.data import assign, flows
+from tradewind.systems.eris.kernels.minplus import minplus
+from tradewind.systems.eris.kernels.slot import Floats, Ints, site_terms
+from tradewind.systems.eris.kernels.task import Market, Schedule, Task
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Printed:
+    """What Algorithm 2 returns: slots used (S,), server sites (S,), workers (S, R), moves (S, R, R) in chunks.
+
+    usd: its cost at the posted prices; payoff: mu of (5), 0 where nothing pays; possible: whether any cost was finite
+    """
+
+    slots: Ints
+    servers: Ints
+    workers: Ints
+    moves: Ints
+    usd: float
+    payoff: float
+    possible: bool
+
+
+@kernel
+def _pairs(worker_usd: Floats, chunk_usd: float, rate: int, need: int) -> tuple[Ints, Ints]:
+    """Line 2: pairs (source, destination) with Omega < 0 by rising Omega (9); the text says the opposite sign."""
+    sites = len(worker_usd)
+    count = sites * (sites - 1) // 2
+    metric, a, b = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    at = 0
+    for r in range(sites):
+        for q in range(r + 1, sites):
+            omega = chunk_usd - need / rate * (worker_usd[r] - worker_usd[q])
+            if omega < 0:
+                metric[at], a[at], b[at] = omega, r, q
+                at += 1
+    order = np.argsort(metric[:at], kind="mergesort")
+    return a[order], b[order]
+
+
+@kernel
+def _moves(
+    a: Ints, b: Ints, data: Ints, fits: Ints, room: int, chunks: int, moves: Ints, into: Ints, out: Ints
+) -> int:
+    """Lines 3-11: fills moves (R, R), into (R,) and out (R,) by (10); chunks moved in all.
+
+    fits (R,): chunks that the workers a site has room for could train; room: chunks that bandwidth is left for
+    """
+    moves[:, :], into[:], out[:] = 0, 0, 0
+    excluded = np.zeros(len(data), np.bool_)
+    listed = np.zeros(len(data), np.int64)
+    taken_off, total = 0, 0
+    for j in range(len(a)):
+        r, q = a[j], b[j]
+        if excluded[r] or excluded[q]:
+            continue
+        left = chunks - taken_off
+        if left < 0:  # it only falls from here on
+            break
+        amount = min(min(data[r] - out[r], room), min(left, fits[q] - data[q] - into[q]))
+        if amount < 0:
+            excluded[q] = True
+        else:
+            moves[r, q] = amount
+            into[q] += amount
+            out[r] += amount
+            total += amount
+            taken_off += listed[q] * amount
+        listed[q] += 1
+        taken_off += data[q] + into[q]
+    return total
+
+
+@kernel
+def _deploy(
+    worker_usd: Floats, server_usd: Floats, most: Ints, data: Ints, order: Ints, a: Ints, b: Ints, chunk_usd: float,
+    traffic_usd: float, chunk_bytes: int, traffic: int, room: int, rate: int, need: int, chunks: int,
+    workers: Ints, moves: Ints, into: Ints, out: Ints,
+) -> tuple[float, int]:  # fmt: skip
+    """Algorithm 3: cost in USD (inf: declared infeasible) and the server's site for `chunks` in a slot."""
+    moved = _moves(a, b, data, most * rate // need, max(0, room) // chunk_bytes, chunks, moves, into, out)
+    total, placed = workers_for(chunks, rate, need), 0
+    for r in order:
+        workers[r] = min(workers_for(data[r] + into[r], rate, need), min(most[r], total - placed))
+        placed += workers[r]
+    server = int(np.argmax(workers))
+    away = placed - workers[server]
+    if placed < total or room - chunk_bytes * moved - traffic * away < 0:
+        return np.inf, server
+    cost = moved * chunk_usd + away * traffic_usd + server_usd[server]
+    for r in range(len(workers)):
+        cost += workers[r] * worker_usd[r]
+    return cost, server
+
+
+@kernel
+def _search(
+    usd: Floats, byte_usd: Floats, free: Ints, room: Ints, worker: Ints, server: Ints, data: Ints, rate: int,
+    need: int, chunk_bytes: int, traffic: int, widest: int, worth: Floats,
+) -> tuple[int, float, float, Ints, bool]:  # fmt: skip
+    """Algorithm 2: the completion slot that pays most (-1: none), its cost, its payoff, and chunks per slot (T,).
+
+    Completion times whose utility is not above the best payoff so far cannot pay more and are left out.
+    """
+    horizon, sites, _ = usd.shape
+    units = int(data.sum())
+    value, after = np.full(units + 1, np.inf), np.full(units + 1, np.inf)
+    value[0] = 0.0
+    choice = np.zeros((horizon, units + 1), np.int64)
+    workers, moves = np.zeros(sites, np.int64), np.zeros((sites, sites), np.int64)
+    into, out = np.zeros(sites, np.int64), np.zeros(sites, np.int64)
+    best, payoff, cost, possible = -1, 0.0, np.inf, False
+    for t in range(horizon):
+        if worth[t] <= payoff:
+            break
+        worker_usd, server_usd, most, _ = site_terms(usd[t], free[t], worker, server, widest)
+        chunk_usd = chunk_bytes * byte_usd[t]
+        a, b = _pairs(worker_usd, chunk_usd, rate, need)
+        order = np.argsort(worker_usd, kind="mergesort")
+        curve = np.full(units + 1, np.inf)
+        curve[0] = 0.0  # no workers, no server: (2c) as printed wants one in every slot
+        reach = int(most.sum())
+        for chunks in range(1, units + 1):
+            if workers_for(chunks, rate, need) > min(reach, widest):
+                break
+            curve[chunks], _ = _deploy(
+                worker_usd, server_usd, most, data, order, a, b, chunk_usd, traffic * byte_usd[t], chunk_bytes,
+                traffic, room[t], rate, need, chunks, workers, moves, into, out,
+            )  # fmt: skip
+        minplus(value, curve, after, choice[t])
+        value[:] = after
+        possible = possible or value[units] < np.inf
+        if worth[t] - value[units] > payoff:
+            best, payoff, cost = t, worth[t] - value[units], value[units]
+    loads, n = np.zeros(horizon, np.int64), units
+    for t in range(best, -1, -1):
+        loads[t] = choice[t, n]
+        n -= loads[t]
+    return best, cost, payoff, loads, possible
+
+
+def printed(task: Task, market: Market, worth: Floats) -> Printed:
+    """Algorithm 2 with Algorithm 3 in it: the schedule with the largest payoff (5) at the posted prices."""
+    best, usd, payoff, loads, possible = _search(
+        market.usd, market.byte_usd, market.free, market.room, task.worker, task.server, task.data, task.rate,
+        task.need, task.chunk_bytes, task.traffic_bytes, task.most, worth,
+    )  # fmt: skip
+    slots = np.flatnonzero(loads) if best >= 0 else np.zeros(0, np.int64)
+    sites = len(task.data)
+    servers = np.zeros(len(slots), np.int64)
+    workers, moves = np.zeros((len(slots), sites), np.int64), np.zeros((len(slots), sites, sites), np.int64)
+    into, out = np.zeros(sites, np.int64), np.zeros(sites, np.int64)
+    for s, t in enumerate(slots):
+        worker_usd, server_usd, most, _ = site_terms(
+            market.usd[t], market.free[t], task.worker, task.server, task.most
+        )
+        chunk_usd = task.chunk_bytes * market.byte_usd[t]
+        a, b = _pairs(worker_usd, chunk_usd, task.rate, task.need)
+        _, servers[s] = _deploy(
+            worker_usd, server_usd, most, task.data, np.argsort(worker_usd, kind="mergesort"), a, b, chunk_usd,
+            task.traffic_bytes * market.byte_usd[t], task.chunk_bytes, task.traffic_bytes, market.room[t],
+            task.rate, task.need, loads[t], workers[s], moves[s], into, out,
+        )  # fmt: skip
+    return Printed(
+        slots=slots,
+        servers=servers,
+        workers=workers,
+        moves=moves,
+        usd=float(usd),
+        payoff=float(payoff),
+        possible=bool(possible),
+    )
+
+
+def _fits_beside(task: Task, free: Ints, workers: Ints) -> Ints:
+    """Sites whose room (R, K) holds the server beside these workers (R,)."""
+    left = free - workers[:, None] * task.worker - task.server
+    return np.flatnonzero((left >= 0).all(axis=1))
+
+
+def repair(task: Task, market: Market, found: Printed) -> Schedule | None:
+    """The printed workers with a server that fits and every chunk trained once, moved where need be; None: impossible.
+
+    usd is what this costs, which may be more than the printed schedule claimed.
+    """
+    if not len(found.slots):
+        return None
+    servers, usd = found.servers.copy(), 0.0
+    space = np.zeros(len(servers), np.int64)
+    for s, t in enumerate(found.slots):
+        where = _fits_beside(task, market.free[t], found.workers[s])
+        if not len(where):
+            return None
+        if servers[s] not in where:  # the cheapest site: its price and the traffic that it causes
+            away = found.workers[s].sum() - found.workers[s, where]
+            price = market.usd[t, where] @ task.server + away * task.traffic_bytes * market.byte_usd[t]
+            servers[s] = where[int(np.argmin(price))]
+        remote = int(found.workers[s].sum() - found.workers[s, servers[s]])
+        left = int(market.room[t]) - remote * task.traffic_bytes
+        if left < 0:
+            return None
+        space[s] = left // task.chunk_bytes
+        usd += float((found.workers[s] * (market.usd[t] @ task.worker)).sum())
+        usd += float(market.usd[t, servers[s]] @ task.server)
+        usd += remote * task.traffic_bytes * float(market.byte_usd[t])
+    cap = found.workers * task.rate // task.need
+    chunk_usd = task.chunk_bytes * market.byte_usd[found.slots]
+    local, idle = np.zeros_like(cap), np.zeros_like(cap)
+    moved = np.zeros(len(servers), np.int64)
+    if not assign(cap, task.data, chunk_usd, space, local, idle, moved):
+        return None
+    return Schedule(
+        slots=tuple(found.slots.tolist()),
+        servers=tuple(servers.tolist()),
+        workers=found.workers,
+        flows=flows(cap, task.data, local, idle),
+        usd=usd + float((moved * chunk_usd).sum()),
+    )
+
+
+def carried_out(task: Task, market: Market, found: Printed) -> tuple[Schedule, int]:
+    """The printed schedule as far as it can be carried out, and the chunks that nobody trains.
+
+    A slot in which the server does not fit is left out; data is moved as printed as long as it is still there.
+    """
+    left = task.data.copy()
+    kept, rows = [], []
+    for s, t in enumerate(found.slots):
+        if found.servers[s] not in _fits_beside(task, market.free[t], found.workers[s]):
+            continue
+        cap = found.workers[s] * task.rate // task.need
+        row = []
+        for a, b in np.argwhere(found.moves[s]):
+            amount = int(min(found.moves[s, a, b], left[a], cap[b]))
+            if amount > 0:
+                row.append((int(a), int(b), amount))
+                left[a] -= amount
+                cap[b] -= amount
+        here = np.minimum(cap, left)
+        left -= here
+        row += [(int(r), int(r), int(here[r])) for r in np.flatnonzero(here)]
+        kept.append(s)
+        rows.append(row)
+    schedule = Schedule(
+        slots=tuple(found.slots[kept].tolist()),
+        servers=tuple(found.servers[kept].tolist()),
+        workers=found.workers[kept],
+        flows=rows,
+        usd=found.usd,
+    )
+    return schedule, int(left.sum())

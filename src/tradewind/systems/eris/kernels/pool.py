@@ -1,0 +1,112 @@
+"""Jobs over pooled sites, for the bound and for the prices that it leaves behind."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from tradewind.model.job import Dataset, Demand, Job
+from tradewind.model.setup import Setup
+from tradewind.model.units import GB, MILLI, UNLIMITED
+from tradewind.model.utility import Utility
+from tradewind.systems.eris.kernels.bound import Effort, configuration_bound
+from tradewind.systems.eris.kernels.column import Pooled
+from tradewind.systems.eris.kernels.slot import Floats
+
+PLENTY = 1e12
+"""Stands for unlimited."""
+SPREAD = 0.3
+"""Share of the standard deviation in reserve prices; chosen on seeds 101 to 120."""
+
+
+def demand_vector(demand: Demand, kinds: int) -> Floats:
+    """Milli-units (K,) of a demand."""
+    vector = np.zeros(kinds)
+    for k, milli in demand:
+        vector[k] = milli
+    return vector
+
+
+def host_capacity(setup: Setup) -> Floats:
+    """Milli-units (R, K) of the sites that run workers."""
+    hosts = np.array([setup.nodes[h].capacity_milli for h in setup.hosts], dtype=np.float64)
+    return np.where(hosts >= UNLIMITED, PLENTY, hosts)
+
+
+def pooled_capacity(setup: Setup, slots: int) -> Floats:
+    """Units per slot of all sites together, and GB of bandwidth: (slots, K + 1)."""
+    transfer = setup.transfer_bytes_per_slot
+    row = np.append(host_capacity(setup).sum(axis=0) / MILLI, PLENTY if transfer is None else transfer / GB)
+    return np.tile(row, (slots, 1))
+
+
+def worth_by_slot(utility: Utility, arrived: int, slots: int) -> Floats:
+    """Utility (slots,) of completing in each slot, 0 before `arrived`; never rising, since one may finish late."""
+    values = [utility.value(t - arrived) if t >= arrived else 0.0 for t in range(slots)]
+    worth: Floats = np.maximum(np.array(values), 0.0)
+    worth[arrived:] = np.maximum.accumulate(worth[arrived:][::-1])[::-1]
+    return worth
+
+
+def pool(job: Job, hosts: Floats, worth: Floats, start: int, transfer: int | None = None) -> Pooled | None:
+    """A job over pooled sites (R, K) that may begin in slot `start`; None where nobody can serve it.
+
+    transfer: bytes per slot, which limit the workers away from the server (None: not looked at).
+    """
+    kinds = hosts.shape[1]
+    worker, server = demand_vector(job.worker, kinds), demand_vector(job.server, kinds)
+    fit, near = _most(hosts, worker), _most(hosts - server, worker)[(hosts >= server).all(axis=1)]
+    if not len(near) or fit.sum() < 1 or job.folly:
+        return None
+    work, traffic = job.work, job.traffic_bytes_per_worker_slot
+    assert isinstance(work, Dataset)
+    beside, widest = int(min(near.max(), 1e9)), int(min(fit.sum(), job.workers_max))
+    if transfer is not None and traffic > 0:
+        widest = min(widest, beside + transfer // traffic)
+    if widest < 1:
+        return None
+    return Pooled(
+        use=np.append(worker / MILLI, traffic / GB),
+        server=server / MILLI,
+        beside=beside,
+        widest=widest,
+        units=math.ceil(work.total * 1000 * work.epochs / work.chunk_epochs_per_worker_slot_milli),
+        start=start,
+        worth=worth,
+    )
+
+
+def _most(free: Floats, worker: Floats) -> Floats:
+    """Workers (R,) that fit in what is free."""
+    needs = worker > 0
+    if not needs.any():
+        return np.full(len(free), 1e9)
+    most: Floats = np.floor((free[:, needs] / worker[needs]).min(axis=1))
+    return most
+
+
+def scarcity_prices(setup: Setup, jobs: Sequence[Job], slots: int, busy: int, rounds: int = 20) -> Floats:
+    """Dual prices (busy, K + 1) of the pooled LP of these bids over `slots`, in the first `busy` of them.
+
+    USD per unit and slot of each resource, the last per GB of bandwidth.
+    """
+    hosts = host_capacity(setup)
+    found = []
+    for job in jobs:
+        start = job.arrive_us // setup.slot_us
+        if job.utility is None or job.utility.of != "delay_slots" or start >= slots:
+            continue
+        if (each := pool(job, hosts, worth_by_slot(job.utility, start, slots), start)) is not None:
+            found.append(each)
+    if not found:
+        return np.zeros((busy, hosts.shape[1] + 1))
+    effort = Effort(rounds=rounds, gap=5e-3)
+    return configuration_bound(found, pooled_capacity(setup, slots), effort).price[:busy]
+
+
+def reserve_prices(prices: Floats) -> Floats:
+    """Mean and a part of the spread of prices (slots, K + 1): bursts make a resource worth more than on average."""
+    reserve: Floats = prices.mean(axis=0) + SPREAD * prices.std(axis=0)
+    return reserve

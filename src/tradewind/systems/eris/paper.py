@@ -1,0 +1,152 @@
+"""Eris as printed: prices (6) with gamma 1000 and no floor, Algorithms 1 to 3 with their holes.
+
+`eris-paper` sells what the printed search chose, made real: the printed workers, a server that fits, every chunk
+trained once, and the payment for that. Where this cannot be, or costs more than it is worth, the job is turned away
+and the answer says so. `eris-printed` repairs nothing: what the printed schedule does of its work within the law is
+booked, nobody pays, and a job whose data was counted twice never finishes (jobs_completed / jobs_accepted).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tradewind.model.decision import NOTHING, Decision, Quote, Verdict
+from tradewind.model.errors import InputError
+from tradewind.model.job import Dataset, Job
+from tradewind.model.setup import Setup
+from tradewind.model.spec import Param
+from tradewind.model.view import View
+from tradewind.systems.eris.kernels.paper import carried_out, printed, repair
+from tradewind.systems.eris.kernels.task import Market, Menu
+from tradewind.systems.eris.policy.posted import ERIS, Seller, floor_of, unfit
+from tradewind.systems.eris.shared.market import Books, Prices, plan_of, task_of, worth_of
+
+UNREAL = "what Algorithms 2 and 3 chose cannot be carried out"
+DEARER = "what Algorithms 2 and 3 chose is dearer than they counted, and than it is worth"
+
+
+MOST_CHUNKS = 5000
+"""The printed program takes time in the square of a job's chunks; larger bids are refused."""
+
+
+def too_large(job: Job) -> str:
+    """Why the printed program will not take a bid; empty where it will."""
+    assert isinstance(job.work, Dataset)
+    over = job.work.total > MOST_CHUNKS
+    return f"has {job.work.total} chunks; the printed program takes {MOST_CHUNKS}" if over else ""
+
+
+def posted(books: Books, job: Job, first: int, prices: Prices, unit: str) -> Market:
+    """Prices (6) from slot `first` on, bandwidth per GB (our convention) or per MB (as printed)."""
+    market = books.market(job, first, prices)
+    return replace(market, byte_usd=market.byte_usd * 1000) if unit == "mb" else market
+
+
+class PaperSeller(Seller):
+    """Algorithm 1: one offer, the printed search's, repaired."""
+
+    def __init__(self, setup: Setup, gamma: float, unit: str) -> None:
+        super().__init__(setup, gamma, floor_of(setup, "none", 0.0), flat=False)
+        self._unit, self._why = unit, ""
+
+    def quote(self, view: View, job: Job) -> Quote:
+        self._why = ""
+        if why := too_large(job):
+            return Quote(job.index, refused="unsupported", why=f"{job.id} {why}")
+        answer = super().quote(view, job)
+        if self._unit == "mb":
+            answer = answer._replace(posted=None)  # a price list is per GB
+        if answer.offers or not self._why:
+            return answer
+        return Quote(job.index, refused="capacity" if self._why == UNREAL else "price", why=self._why)
+
+    def _menu(self, view: View, job: Job, first: int, prices: Prices) -> Menu:
+        market = posted(self.books, job, first, prices, self._unit)
+        task, worth = task_of(self.books, job), worth_of(view.setup, job, first)
+        found = printed(task, market, worth)
+        real = repair(task, market, found)
+        gain = float(worth[real.slots[-1]]) - real.usd if real is not None else 0.0
+        if found.payoff > 0 and gain <= 0:
+            self._why = DEARER if real is not None else UNREAL
+        reach = np.array([found.usd if found.payoff > 0 else 0.0 if found.possible else np.inf])
+        offers = (real,) if real is not None and gain > 0 else ()
+        return Menu(offers=offers, bound_usd=reach, payoff=max(gain, 0.0), bound=found.payoff)
+
+
+class Printed:
+    """Algorithm 1 without repair: books on arrival whatever of the printed schedule is lawful."""
+
+    def __init__(self, setup: Setup, gamma: float, unit: str) -> None:
+        self.books, self._unit = Books(setup), unit
+        self.prices = Prices(gamma=gamma, floor=np.zeros(len(setup.resources) + 1))
+        self._judged: set[int] = set()
+
+    def decide(self, view: View) -> Decision:
+        self.books.hear(view)
+        self.books.seen()
+        first, plans, verdicts = -(-view.now_us // view.setup.slot_us), [], []
+        for index, job in view.active.items():
+            if index in self._judged:
+                continue
+            self._judged.add(index)
+            late = "the horizon is over" if first >= view.setup.slots else ""
+            if why := unfit(view.setup, job) or too_large(job) or late:
+                verdicts.append(Verdict(index, why))
+                continue
+            market = posted(self.books, job, first, self.prices, self._unit)
+            task = task_of(self.books, job)
+            found = printed(task, market, worth_of(view.setup, job, first))
+            if found.payoff <= 0:
+                verdicts.append(Verdict(index, "no completion time is worth what it costs"))
+                continue
+            plan = plan_of(self.books, job, carried_out(task, market, found)[0], first)
+            if plan.steps:
+                self.books.book(job, plan)
+                plans.append(plan)
+        return Decision(tuple(plans), tuple(verdicts)) if plans or verdicts else NOTHING
+
+    def save(self) -> bytes:
+        return json.dumps({"books": self.books.save(), "judged": sorted(self._judged)}).encode()
+
+    def restore(self, state: bytes) -> None:
+        data = json.loads(state)
+        self.books.restore(data["books"])
+        self._judged = set(data["judged"])
+
+
+def _paper(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> PaperSeller:
+    return PaperSeller(setup, params["gamma"], params["transfer_unit"])
+
+
+def _printed(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Printed:
+    if not 1.0 <= params["gamma"] <= 1e12:
+        raise InputError(f"found {params['gamma']}; allowed is 1 or more", where="eris-printed.gamma")
+    return Printed(setup, params["gamma"], params["transfer_unit"])
+
+
+PARAMS = {
+    "gamma": Param(default=1000.0, doc="base of the price functions (6)"),
+    "transfer_unit": Param(
+        default="gb", doc="what the price of bandwidth is per; the paper has mb", choices=("gb", "mb")
+    ),
+}
+PAPER = replace(
+    ERIS,
+    name="eris-paper",
+    summary="Eris as printed (Algorithms 1-3), each schedule made real or else turned away",
+    factory=_paper,
+    params=PARAMS,
+)
+PRINTED = replace(
+    PAPER,
+    name="eris-printed",
+    summary="Eris as printed without repair or payments: most jobs that it accepts never finish",
+    factory=_printed,
+    pricer=False,
+    binding=False,
+)

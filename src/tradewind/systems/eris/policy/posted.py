@@ -1,0 +1,248 @@
+"""Eris: an online auction by posted prices, in which accepted jobs really finish.
+
+`eris` is ours: schedules by the corrected oracle (maths/auction_oracle.py), every completion time priced at what it
+really costs, and a floor under the prices of scarce resources. The floor is learned from the bids of others that
+came before, and it never falls, so nobody gains by waiting. `fcfs` is the same market at zero prices.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote
+from tradewind.model.errors import InputError
+from tradewind.model.job import Dataset, Job
+from tradewind.model.setup import Objective, Setup
+from tradewind.model.spec import Param, Spec, Trigger
+from tradewind.model.units import GB
+from tradewind.model.view import View
+from tradewind.systems.eris.kernels.oracle import flat_menu, menu
+from tradewind.systems.eris.kernels.slot import Floats
+from tradewind.systems.eris.kernels.task import Menu
+from tradewind.systems.eris.policy.floor import Floor, forecast_floor
+from tradewind.systems.eris.shared.market import (
+    Books,
+    Prices,
+    left_after,
+    most_chunks,
+    plan_of,
+    read_plan,
+    task_of,
+    worth_of,
+)
+
+OBJECTIVES: frozenset[Objective] = frozenset({"welfare_usd", "profit_usd"})
+WORTHLESS = "no completion time is worth what it costs"
+NARROW = (
+    "no room: while data pays a flat charge, a slot needs bandwidth for every chunk that it trains, even for those "
+    "that stay where they are; with data=moved there is a way"
+)
+TRIGGERS: frozenset[Trigger] = frozenset({"arrival", "completion", "change", "slot"})
+
+
+def unfit(setup: Setup, job: Job) -> str:
+    """Why a bid cannot be dealt with; empty where it can."""
+    if job.folly:
+        return job.folly
+    if job.servers != 1 or job.workers_min > 1:
+        return "needs one parameter server and workers from 1 on"
+    if job.utility is None or job.utility.of != "delay_slots":
+        return "bids no utility of the delay"
+    work, arrived = job.work, job.arrive_us // setup.slot_us
+    assert isinstance(work, Dataset)
+    worth = [job.utility.value(t) for t in range(setup.slots - arrived)]
+    if any(b > a + 1e-9 * abs(worth[0]) for a, b in pairwise(worth)):  # the last bits of a large bid
+        return "bids a utility that rises with the delay"
+    if worth and worth[0] < 0:
+        return "bids a negative utility"
+    if most_chunks(setup, job) < work.total:
+        return f"has {work.total} chunks, more than the network can train until the horizon"
+    return ""
+
+
+def _soonest(slots: int) -> Floats:
+    """A worth (slots,) by which nothing but an early completion counts."""
+    return 1e12 - 1e6 * np.arange(slots, dtype=np.float64)
+
+
+class Seller:
+    """Posted prices over future slots: a menu on arrival, and the plan that was bought is booked for good."""
+
+    def __init__(self, setup: Setup, gamma: float, floor: Floor, *, flat: bool = True) -> None:
+        if not 1.0 <= gamma <= 1e12:
+            raise InputError(f"found {gamma}; allowed is 1 or more", where="eris.gamma")
+        self.books = Books(setup)
+        self.gamma, self.floor, self.flat = gamma, floor, flat
+        self._open: dict[int, tuple[Offer, ...]] = {}
+        self._lost: dict[int, Plan] = {}
+        """Plans that a failure cancelled, with what they had done."""
+
+    def quote(self, view: View, job: Job) -> Quote:
+        self._hear(view)
+        if why := unfit(view.setup, job):
+            return Quote(job.index, refused="unsupported", why=f"{job.id} {why}")
+        first = -(-view.now_us // view.setup.slot_us)
+        if first >= view.setup.slots:
+            return Quote(job.index, refused="capacity", why="the horizon is over")
+        prices = Prices(gamma=self.gamma, floor=self.floor.usd)
+        found = self._menu(view, job, first, prices)
+        self.floor.learn(view, job)
+        offers = tuple(
+            Offer(
+                payment_usd=offer.usd,
+                finish_us=(first + offer.slots[-1] + 1) * view.setup.slot_us,
+                plan=plan_of(self.books, job, offer, first),
+            )
+            for offer in found.offers
+        )
+        self._open = {job.index: offers}
+        if not offers:
+            refused, why = self._reason(job, first)
+            return Quote(job.index, refused=refused, why=why)
+        return Quote(job.index, offers, posted=prices.posted(flat=self.flat))
+
+    def _menu(self, view: View, job: Job, first: int, prices: Prices) -> Menu:
+        """Offers at posted prices.
+
+        Departure from the paper: data pays a flat charge for its bytes instead of a price for every move. Moves can be
+        chosen near-exactly only, and then a later bidder may find a cheaper way; flat, every price is an exact minimum.
+        """
+        market = self.books.market(job, first, prices)
+        task, worth = task_of(self.books, job), worth_of(view.setup, job, first)
+        if not self.flat:
+            return menu(task, market, worth)
+        data = int(task.data.sum()) * task.chunk_bytes / GB
+        return flat_menu(task, market, worth, prices.posted(flat=True).data_usd * data)
+
+    def _reason(self, job: Job, first: int) -> tuple[str, str]:
+        """Why there is no offer: the price, or that there is no way to complete the job, whatever it costs."""
+        market = self.books.market(job, first, Prices(gamma=1.0, floor=np.zeros_like(self.floor.usd)))
+        task, soonest = task_of(self.books, job), _soonest(len(market.room))
+        if self.flat and flat_menu(task, market, soonest, 0.0).offers:
+            return "price", WORTHLESS
+        if not menu(task, market, soonest).offers:
+            return "capacity", "no room"
+        return ("capacity", NARROW) if self.flat else ("price", WORTHLESS)
+
+    def decide(self, view: View) -> Decision:
+        """Only failures need a decision: what was cancelled is planned again at the earliest possible time."""
+        self._hear(view)
+        self.books.seen()
+        plans = []
+        for index in sorted(self._lost):
+            if index not in view.active:
+                del self._lost[index]
+            elif (plan := self._again(view, view.job(index))) is not None:
+                plans.append(plan)
+                del self._lost[index]
+        return Decision(tuple(plans)) if plans else NOTHING
+
+    def _again(self, view: View, job: Job) -> Plan | None:
+        first = -(-view.now_us // view.setup.slot_us)
+        if first >= view.setup.slots:
+            return None
+        left = left_after(self.books, job, self._lost[job.index], view.now_us)
+        free = Prices(gamma=1.0, floor=np.zeros_like(self.floor.usd))
+        market = self.books.market(job, first, free)
+        found = menu(task_of(self.books, job, left), market, _soonest(len(market.room)))
+        if not found.offers:
+            return None
+        plan = plan_of(self.books, job, found.offers[0], first)
+        self.books.book(job, plan)
+        return plan
+
+    def _hear(self, view: View) -> None:
+        for event in view.events[self.books.heard :]:
+            if event.kind == "voided" and event.job in self.books.plans:
+                self._lost[event.job] = self.books.plans[event.job].plan
+            elif event.kind == "accepted" and event.job in self._open:
+                self.books.book(view.job(event.job), self._open[event.job][event.value].plan)
+        self.books.hear(view)
+
+    def save(self) -> bytes:
+        state = {
+            "books": self.books.save(),
+            "floor": self.floor.save(),
+            "open": list(self._open.items()),
+            "lost": list(self._lost.items()),
+        }
+        return json.dumps(state).encode()
+
+    def restore(self, state: bytes) -> None:
+        data = json.loads(state)
+        self.books.restore(data["books"])
+        self.floor.restore(data["floor"])
+        self._open, self._lost = {}, {}
+        for index, plan in data["lost"]:
+            self._lost[index] = read_plan(plan)
+        for index, offers in data["open"]:
+            self._open[index] = tuple(Offer(o[0], o[1], read_plan(o[2])) for o in offers)
+
+
+def _floors(text: str, kinds: int) -> Floats:
+    """Fixed floors from text: one number per resource and one per GB of bandwidth, separated by commas."""
+    try:
+        values = np.array([float(part) for part in text.split(",")])
+    except ValueError:
+        raise InputError(
+            f"found {text!r}; write auto, learned, none, or {kinds + 1} numbers", where="eris.floor"
+        ) from None
+    if len(values) != kinds + 1 or not (np.isfinite(values) & (values >= 0)).all():
+        raise InputError(
+            f"found {text!r}; write {kinds + 1} numbers, none negative: one per resource, one per GB",
+            where="eris.floor",
+        )
+    return values
+
+
+def floor_of(setup: Setup, text: str, scale: float) -> Floor:
+    """auto: the forecast, without one learned; learned; none; or numbers."""
+    kinds = len(setup.resources)
+    if not 0.0 <= scale <= 1e6:
+        raise InputError(f"found {scale}; it must not be negative", where="eris.floor_scale")
+    known = forecast_floor(setup, scale) if text == "auto" else None
+    learns = text == "learned" or (text == "auto" and known is None)
+    fixed = np.zeros(kinds + 1) if text in ("auto", "learned", "none") else _floors(text, kinds)
+    return Floor(setup, fixed if known is None else known, scale=scale, learns=learns)
+
+
+def _eris(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Seller:
+    floor = floor_of(setup, params["floor"], params["floor_scale"])
+    return Seller(setup, params["gamma"], floor, flat=params["data"] == "flat")
+
+
+WORKS = frozenset({"dataset"})
+ERIS = Spec(
+    name="eris",
+    summary="Eris, ours: a menu of completion times at posted prices with a learned floor; accepted jobs finish",
+    factory=_eris,
+    works=WORKS,
+    architectures=frozenset({"ps"}),
+    objectives=OBJECTIVES,
+    triggers=TRIGGERS,
+    needs=frozenset({"bid"}),
+    params={
+        "gamma": Param(
+            default=1.0,
+            doc="base of the price functions (6), 1: the floor alone; the paper has 1000 and no floor",
+        ),
+        "floor": Param(
+            default="auto",
+            doc="floor prices: auto (the forecast's, else learned), learned, none, or numbers per resource and per GB",
+        ),
+        "data": Param(
+            default="flat",
+            doc="what data pays: flat (the floor price of its bytes, truthful by construction) or moved (every move)",
+            choices=("flat", "moved"),
+        ),
+        "floor_scale": Param(default=1.0, doc="floor / reserve price of the forecast or of the bids so far"),
+    },
+    pricer=True,
+    binding=True,
+    system="eris",
+)

@@ -1,0 +1,180 @@
+"""Eris without promises: every slot is shared out anew among the jobs that are there, in the order that promises most.
+
+Jobs are served one after another, each as widely as what is left of the slot allows. The plain order is by worth per
+dominant share; other orders are tried out on futures drawn from the bids so far (maths/auction_rollout.py), because a
+job that is worth less now may leave room that those still to come need. No plan reaches beyond its slot, and there are
+no payments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tradewind.model.decision import Charge
+from tradewind.model.errors import InputError
+from tradewind.model.job import Job
+from tradewind.model.setup import Setup
+from tradewind.model.spec import EVERY_SLOT, Param
+from tradewind.model.units import GB, MILLI
+from tradewind.model.view import View
+from tradewind.systems.eris.kernels.column import Pooled
+from tradewind.systems.eris.kernels.pool import host_capacity, pool, worth_by_slot
+from tradewind.systems.eris.kernels.rollout import Queue, best_order, futures, ranked, table
+from tradewind.systems.eris.kernels.slot import Floats
+from tradewind.systems.eris.kernels.spot import Score, Spot, pack, place, units_left
+from tradewind.systems.eris.kernels.task import Task
+from tradewind.systems.eris.policy.critical import Critical
+from tradewind.systems.eris.policy.posted import ERIS
+from tradewind.systems.eris.shared.edge import Edge, Rules, Turn
+from tradewind.systems.eris.shared.market import task_of
+
+WORTHLESS = 0.01
+"""Share of the first worth below which a job is given up."""
+AHEAD, AFTER = 5, 10
+"""Slots of a future in which bids come, and slots that are played after them."""
+FIRST, RECENT = 4, 1000
+"""Bids before futures are drawn, and the latest bids that they are drawn from."""
+WORK, FEWEST = 4000, 8
+"""Jobs times futures of a trial at most, and futures below which trying says too little."""
+
+
+class Preemptive(Edge):
+    """Serves jobs slot after slot, in the order that does best in futures drawn from the bids so far."""
+
+    def __init__(self, setup: Setup, samples: int, seed: int) -> None:
+        super().__init__(setup, Rules(workers=0, gamma=1.0))
+        self._samples, self._seed = samples, seed
+        self._hosts = host_capacity(setup)
+        self._seen: list[int] = []
+        """The latest bids that could be served, in order of arrival."""
+        self._came = 0
+        self._pooled: dict[int, Pooled | None] = {}
+
+    def turns(self, view: View) -> Iterable[Turn]:
+        present = [index for index in self.left if self._worthwhile(view, view.job(index))]
+        for index in present:
+            if not self._seen or index > self._seen[-1]:
+                self._seen.append(index)
+                self._came += 1
+        self._seen = self._seen[-RECENT:]
+        needed = {*self._seen, *self.left}
+        self._pooled = {index: each for index, each in self._pooled.items() if index in needed}
+        order = self._order(view, present) if present else []
+        return [Turn(index, False, False) for index in order]
+
+    def _worthwhile(self, view: View, job: Job) -> bool:
+        """Whether completing a job is still worth something, and possible."""
+        pooled = self._pool(job)
+        if pooled is None:
+            return False
+        return bool(pooled.worth[self._age(view, job)] > WORTHLESS * pooled.worth[0])
+
+    def _order(self, view: View, present: list[int]) -> list[int]:
+        """The jobs present in the order in which they are served."""
+        known = sorted({*self._seen, *present})
+        row = {index: r for r, index in enumerate(known)}
+        bids = table([each for index in known if (each := self._pool(view.job(index))) is not None])
+        queue = Queue(
+            np.array([row[index] for index in present]),
+            np.array([_worker_slots(self.task(view.job(i)), bids.beside[row[i]]) for i in present]),
+            np.array([self._age(view, view.job(index)) for index in present]),
+        )
+        per_slot = self._came / (view.slot + 1)
+        samples = min(self._samples, int(WORK / (len(present) + AHEAD * per_slot)))
+        if len(present) < 2 or len(self._seen) < FIRST or samples < FEWEST:
+            found = ranked(bids, queue, self._whole(view), -1)
+        else:
+            rng = np.random.default_rng((self._seed, view.slot))
+            slots = max(0, min(AHEAD + AFTER, view.setup.slots - 1 - view.slot))
+            drawn = futures(rng, samples, min(AHEAD, slots), per_slot, len(known))
+            found = best_order(bids, queue, drawn, slots, self._whole(view))
+        return [present[i] for i in found.tolist()]
+
+    def spot(self, view: View, job: Job, task: Task, turn: Turn) -> Spot | None:
+        """The places that train most: with all bandwidth for parameters, or with some kept for moving chunks.
+
+        Where a worker trains a fraction of a chunk, workers close together are tried as well.
+        """
+        market, width = self.market(view, job), units_left(task)
+        moved = task.chunk_bytes * max(1, task.rate // task.need)
+        roomy = replace(task, traffic_bytes=task.traffic_bytes + moved)
+        found = [place(each, market, width, False, Score()) for each in (task, roomy)]
+        if not task.per_worker:
+            found += [pack(task, market), pack(roomy, market)]
+        return max((s for s in found if s is not None), key=lambda s: s.trained, default=None)
+
+    def _pool(self, job: Job) -> Pooled | None:
+        """A bid over pooled sites, its worth by delay; None where it fits nowhere."""
+        if job.index not in self._pooled:
+            setup = self.books.setup
+            assert job.utility is not None
+            worth = worth_by_slot(job.utility, 0, setup.slots)
+            found = pool(job, self._hosts, worth, 0, setup.transfer_bytes_per_slot)
+            task = task_of(self.books, job)
+            self._pooled[job.index] = found and replace(found, units=_worker_slots(task, found.beside))
+        return self._pooled[job.index]
+
+    def _age(self, view: View, job: Job) -> int:
+        return view.slot - job.arrive_us // view.setup.slot_us
+
+    def _whole(self, view: View) -> Floats:
+        """What a slot has of every resource (K + 1,), the last in GB."""
+        sites, band = self.books.capacity[view.slot].sum(axis=0), self.books.band[view.slot]
+        whole: Floats = np.maximum(np.append(sites / MILLI, band / GB), 1e-9)
+        return whole
+
+    def charges(self, view: View) -> tuple[Charge, ...]:
+        """Nobody pays."""
+        return ()
+
+    def save(self) -> bytes:
+        state = {"edge": super().save().decode(), "seen": self._seen, "came": self._came}
+        return json.dumps(state).encode()
+
+    def restore(self, state: bytes) -> None:
+        data = json.loads(state)
+        super().restore(data["edge"].encode())
+        self._seen, self._came = data["seen"], data["came"]
+
+
+def _worker_slots(task: Task, beside: int) -> int:
+    """Worker-slots that a task needs where `beside` workers stand together, which train whole chunks only."""
+    chunks, together = int(task.data.sum()), int(beside) * task.rate // task.need
+    return -(-chunks * int(beside) // together) if together else -(-chunks * task.need // task.rate)
+
+
+def _preemptive(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Preemptive | Critical:
+    if params["payments"] == "critical":
+        return Critical(setup)
+    samples = params["samples"]
+    if not 0 <= samples <= 10**6:
+        raise InputError(f"found {samples}; allowed is 0 to 1000000", where="eris-preemptive.samples")
+    return Preemptive(setup, samples, int(rng.integers(2**62)))
+
+
+PREEMPTIVE = replace(
+    ERIS,
+    name="eris-preemptive",
+    summary="Eris without promises: every slot is shared out anew, in the order that does best in drawn futures",
+    factory=_preemptive,
+    triggers=EVERY_SLOT,
+    params={
+        "payments": Param(
+            default="none",
+            doc="none: nobody pays, orders of service are tried out; critical: truthful, a fixed order, paid in the end",
+            choices=("none", "critical"),
+        ),
+        "samples": Param(
+            default=64,
+            doc="futures drawn from the bids so far, in which orders of service are tried; 0: by worth per dominant share",
+        ),
+    },
+    pricer=False,
+    binding=False,
+    charges=True,
+)

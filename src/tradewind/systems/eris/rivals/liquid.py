@@ -1,0 +1,57 @@
+"""Liquid on edge sites: in order of arrival, at places that weigh network use against the price of workers.
+
+As the Eris paper describes it (Sec. VI-B): a job keeps its places until it is done. The score of a place is
+weight x (share of the slot's bandwidth that its parameters take) + (1 - weight) x (price / price of a full site).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tradewind.model.errors import InputError
+from tradewind.model.job import Job
+from tradewind.model.setup import Setup
+from tradewind.model.spec import Param
+from tradewind.model.units import MILLI
+from tradewind.model.view import View
+from tradewind.systems.eris.kernels.spot import Score
+from tradewind.systems.eris.shared.edge import Edge, Rules, Turn, line
+
+
+class Liquid(Edge):
+    """weight: the paper's lambda, of the network against the price."""
+
+    def __init__(self, setup: Setup, rules: Rules, weight: float) -> None:
+        super().__init__(setup, rules)
+        self._weight = weight
+
+    def turns(self, view: View) -> Iterable[Turn]:
+        running = [i for i in self.left if i in self.held]
+        waiting = [i for i in self.left if i not in self.held]
+        return [Turn(i, exact=True, stays=True) for i in running + waiting]
+
+    def score(self, job: Job) -> Score:
+        full = max(self.rules.gamma - 1.0, 1.0) * max(sum(milli for _, milli in job.worker) / MILLI, 1e-9)
+        band = max(float(self.books.band[0]), 1.0)
+        return Score(price=(1.0 - self._weight) / full, byte_score=self._weight / band)
+
+
+def _liquid(setup: Setup, rules: Rules, params: Mapping[str, Any]) -> Liquid:
+    if not 0.0 <= params["weight"] <= 1.0:
+        raise InputError(f"found {params['weight']}; allowed is 0 to 1", where="liquid.weight")
+    return Liquid(setup, rules, params["weight"])
+
+
+WEIGHT = Param(
+    default=0.5, doc="weight of network use against the price of workers, 0 to 1 (the paper's lambda)"
+)
+LIQUID = line(
+    "liquid",
+    "Eris's rival: in order of arrival, network use weighed against price, a fixed number of workers",
+    _liquid,
+    weight=WEIGHT,
+)
+LIQUID_ELASTIC = line(
+    "liquid-elastic", "liquid with as many workers as are of use and fit", _liquid, weight=WEIGHT
+)

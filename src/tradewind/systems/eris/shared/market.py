@@ -1,0 +1,265 @@
+"""What every seller of Eris's market shares: books over future slots, posted prices, bids read, schedules as plans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tradewind.model.decision import Flow, Plan, Posted, Step
+from tradewind.model.job import Dataset, Demand, Job
+from tradewind.model.setup import Setup
+from tradewind.model.units import GB, MILLI, UNLIMITED
+from tradewind.model.view import Event, View
+from tradewind.systems.eris.kernels.slot import Floats, Ints
+from tradewind.systems.eris.kernels.task import Market, Schedule, Task
+
+LARGE = 10**12
+"""Stands for unlimited in the arrays."""
+TIE = 1e-6
+"""USD per unit and slot that even idle resources cost: of equally good schedules the one that uses least is taken."""
+TIE_GB = 1e-3
+"""USD per GB that even idle bandwidth costs, more than a server's TIE: a server then stands beside workers of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Posted prices: max(floor, gamma^(share in use) - 1) per unit and slot, per GB for bandwidth (paper (6)).
+
+    floor (K + 1,): USD per unit of each resource, the last per GB; the paper has none.
+    """
+
+    gamma: float
+    floor: Floats
+
+    @property
+    def least(self) -> Floats:
+        """What idle resources cost (K + 1,): the floor, or next to nothing."""
+        ties = np.append(np.full(len(self.floor) - 1, TIE), TIE_GB)
+        least: Floats = np.maximum(self.floor, ties)
+        return least
+
+    def posted(self, *, flat: bool) -> Posted:
+        """The price list that bidders and the audit see; flat: data pays the floor price of its bytes, moved or not."""
+        floor = self.least
+        return Posted(self.gamma, tuple(floor.tolist()), float(floor[-1]) if flat else -1.0)
+
+
+class Booked(NamedTuple):
+    """A plan in the books, with what its workers and servers take."""
+
+    worker: Demand
+    server: Demand
+    traffic_bytes: int
+    plan: Plan
+
+
+class Books:
+    """Capacity and use over all slots: capacity, used (T, R, K) milli-units; band, moved (T,) bytes."""
+
+    def __init__(self, setup: Setup) -> None:
+        self.setup, self.hosts = setup, setup.hosts
+        self.row = {node: r for r, node in enumerate(setup.hosts)}
+        top = np.array([setup.nodes[h].capacity_milli for h in setup.hosts], dtype=np.int64)
+        self.full = np.minimum(top, LARGE)
+        """Capacity (R, K) as long as nothing fails."""
+        self.capacity = np.broadcast_to(self.full, (setup.slots, *top.shape)).copy()
+        self.used = np.zeros_like(self.capacity)
+        band = setup.transfer_bytes_per_slot
+        self.band = np.full(setup.slots, LARGE * MILLI if band is None else band, dtype=np.int64)
+        self.moved = np.zeros(setup.slots, dtype=np.int64)
+        self.plans: dict[int, Booked] = {}
+        self.heard = 0
+
+    # ------------------------------------------------------------------ events
+    def hear(self, view: View) -> list[int]:
+        """Takes in what happened since the last call; jobs whose plan was cancelled."""
+        voided = []
+        events = view.events
+        for event in events[self.heard :]:
+            if event.kind in ("voided", "finished", "refused", "ended"):
+                self.release(event.job, view)
+                if event.kind == "voided":
+                    voided.append(event.job)
+            elif event.kind == "changed":
+                self._change(view, event)
+        self.heard = len(events)
+        return voided
+
+    def seen(self) -> None:
+        """The window of events begins anew after `decide`."""
+        self.heard = 0
+
+    def _change(self, view: View, event: Event) -> None:
+        """Capacity from the current slot on, as it is now."""
+        slot = view.slot
+        for r, node in enumerate(self.hosts):
+            for k in range(self.capacity.shape[2]):
+                self.capacity[slot:, r, k] = min(view.capacity(node, k), LARGE)
+
+    def book(self, job: Job, plan: Plan) -> None:
+        """Enters a plan."""
+        booked = Booked(job.worker, job.server, job.traffic_bytes_per_worker_slot, plan)
+        self.plans[job.index] = booked
+        for step in plan.steps:
+            self._enter(booked, step, 1)
+
+    def release(self, index: int, view: View) -> None:
+        """Takes out what has not run yet."""
+        entry = self.plans.pop(index, None)
+        if entry is not None:
+            for step in entry.plan.steps:
+                if step.from_us >= view.now_us:
+                    self._enter(entry, step, -1)
+
+    def _enter(self, booked: Booked, step: Step, sign: int) -> None:
+        slot, away, data = step.from_us // self.setup.slot_us, 0, 0
+        for node, workers, servers in zip(step.nodes, step.workers, step.servers, strict=True):
+            r = self.row[node]
+            for k, milli in booked.worker:
+                self.used[slot, r, k] += sign * milli * workers
+            for k, milli in booked.server:
+                self.used[slot, r, k] += sign * milli * servers
+            away += 0 if servers else workers
+        data = sum(flow.bytes for flow in step.flows if flow.src != flow.dst)
+        self.moved[slot] += sign * (data + away * booked.traffic_bytes)
+
+    def may_use(self, job: Job) -> NDArray[np.bool_]:
+        """Sites (R,) where workers and servers of a job may run and its data may be processed."""
+        allowed = job.nodes if job.data_nodes is None else (job.nodes or job.data_nodes) & job.data_nodes
+        return np.array([allowed is None or node in allowed for node in self.hosts])
+
+    # ------------------------------------------------------------------ prices
+    def market(self, job: Job, first: int, prices: Prices, until: int | None = None) -> Market:
+        """The posted prices and what is left, from slot `first` on (before `until`), where the job may run."""
+        capacity, used = self.capacity[first:until], self.used[first:until]
+        share = used / np.maximum(capacity, 1)
+        floor = prices.least
+        usd = np.maximum(prices.gamma**share - 1.0, floor[:-1])
+        whole, moved = self.band[first:until], self.moved[first:until]
+        band = moved / np.maximum(whole, 1)
+        byte_usd = np.maximum(prices.gamma**band - 1.0, floor[-1]) / GB
+        free = capacity - used
+        free[:, ~self.may_use(job)] = -1
+        return Market(usd=usd / MILLI, byte_usd=byte_usd, free=free, room=whole - moved)
+
+    # ------------------------------------------------------------------ state
+    def save(self) -> dict[str, Any]:
+        """State as plain data."""
+        return {
+            "capacity": self.capacity.tolist(),
+            "used": self.used.tolist(),
+            "moved": self.moved.tolist(),
+            "plans": list(self.plans.items()),
+            "heard": self.heard,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.capacity = np.array(state["capacity"], dtype=np.int64)
+        self.used = np.array(state["used"], dtype=np.int64)
+        self.moved = np.array(state["moved"], dtype=np.int64)
+        self.plans = {index: _booked(*row) for index, row in state["plans"]}
+        self.heard = state["heard"]
+
+
+def read_plan(row: list[Any]) -> Plan:
+    """A plan from saved state."""
+    steps = []
+    for begin, until, nodes, workers, servers, flows, _, usd in row[1]:
+        moves = tuple(Flow(*flow) for flow in flows)
+        steps.append(Step(begin, until, tuple(nodes), tuple(workers), tuple(servers), moves, (), usd))
+    return Plan(row[0], tuple(steps))
+
+
+def _booked(worker: list[Any], server: list[Any], traffic: int, plan: list[Any]) -> Booked:
+    demands = tuple(tuple((k, milli) for k, milli in demand) for demand in (worker, server))
+    return Booked(demands[0], demands[1], traffic, read_plan(plan))
+
+
+def task_of(books: Books, job: Job, left: Ints | None = None) -> Task:
+    """A job as the oracle reads it; `left` (R,): chunks still to train."""
+    work = job.work
+    assert isinstance(work, Dataset)
+    kinds = books.capacity.shape[2]
+    data = np.zeros(len(books.hosts), dtype=np.int64)
+    for node, chunks in work.chunks:
+        data[books.row[node]] = chunks
+    worker, server = np.zeros(kinds, dtype=np.int64), np.zeros(kinds, dtype=np.int64)
+    for k, milli in job.worker:
+        worker[k] = milli
+    for k, milli in job.server:
+        server[k] = milli
+    return Task(
+        worker=worker,
+        server=server,
+        data=data if left is None else left,
+        rate=work.chunk_epochs_per_worker_slot_milli,
+        need=1000 * work.epochs,
+        chunk_bytes=work.chunk_bytes,
+        traffic_bytes=job.traffic_bytes_per_worker_slot,
+        most=min(job.workers_max, UNLIMITED),
+    )
+
+
+def most_chunks(setup: Setup, job: Job) -> int:
+    """Chunks of a job that the whole network could train until the horizon if it had nothing else to do."""
+    work, fit = job.work, 0
+    assert isinstance(work, Dataset)
+    for host in setup.hosts:
+        have = setup.nodes[host].capacity_milli
+        fit += min([job.workers_max, *(have[k] // milli for k, milli in job.worker if milli > 0)])
+    slots = setup.slots - job.arrive_us // setup.slot_us
+    workers = slots * min(fit, job.workers_max)
+    return workers * work.chunk_epochs_per_worker_slot_milli // (1000 * work.epochs)
+
+
+def worth_of(setup: Setup, job: Job, first: int) -> Floats:
+    """The bid (T - first,): what the customer says completing in each slot is worth, never rising and never negative.
+
+    Nothing is complete at the end of a slot that the horizon cuts.
+    """
+    assert job.utility is not None
+    arrived, whole = job.arrive_us // setup.slot_us, setup.horizon_us // setup.slot_us
+    values = [job.utility.value(t - arrived) if t < whole else 0.0 for t in range(first, setup.slots)]
+    return np.maximum(np.minimum.accumulate(np.array(values, dtype=np.float64)), 0.0)
+
+
+def plan_of(books: Books, job: Job, found: Schedule, first: int) -> Plan:
+    """A schedule as a plan: one step per slot that is used."""
+    slot_us, steps = books.setup.slot_us, []
+    work = job.work
+    assert isinstance(work, Dataset)
+    for s, at in enumerate(found.slots):
+        rows = found.workers[s].copy()
+        server = found.servers[s]
+        sites = np.flatnonzero(rows).tolist()
+        if server not in sites:
+            sites = sorted([*sites, server])
+        begin = (first + at) * slot_us
+        steps.append(
+            Step(
+                begin,
+                begin + slot_us,
+                tuple(books.hosts[r] for r in sites),
+                tuple(int(rows[r]) for r in sites),
+                tuple(int(r == server) for r in sites),
+                tuple(
+                    Flow(books.hosts[a], books.hosts[b], n * work.chunk_bytes) for a, b, n in found.flows[s]
+                ),
+            )
+        )
+    return Plan(job.index, tuple(steps))
+
+
+def left_after(books: Books, job: Job, plan: Plan | None, now_us: int) -> Ints:
+    """Chunks (R,) that a plan has not trained by now."""
+    data = task_of(books, job).data.copy()
+    work = job.work
+    assert isinstance(work, Dataset)
+    for step in plan.steps if plan is not None else ():
+        if step.until_us <= now_us:
+            for flow in step.flows:
+                data[books.row[flow.src]] -= flow.bytes // work.chunk_bytes
+    return data

@@ -1,0 +1,177 @@
+"""Experiments over the real mechanism of Eris: does a lie ever pay, and does every market keep the law?
+
+`python -m tradewind.systems.eris.study.lies 1000` tells 1,000 lies of each kind and audits 1,000 random markets.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tradewind.engine.intervals import floats, ints
+from tradewind.model.job import Customer, Dataset, Job
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.model.utility import Utility
+from tradewind.model.view import Change
+from tradewind.registry import policies, workloads
+from tradewind.worlds.simulate import simulate
+
+KINDS = ("utility", "late", "data", "epochs")
+TINY = {
+    "sites": 4, "jobs": 7, "slots": 14, "last_arrival": 5, "chunks_per_worker": 12.0, "gpu": 2.0, "forecast": False,
+    "bandwidth_gb": 1.5,
+}  # fmt: skip
+FLOOR = {"floor": "0,6,0,10"}
+NARROW = {"bandwidth_gb": 0.2}
+"""A network that cannot carry the whole data of most jobs in a slot."""
+SCARCE = {"chunks_per_worker": 1.9, "gpu": 1.0}
+"""Half the GPUs, and workers that train a fraction of a chunk."""
+
+
+class Mechanism(NamedTuple):
+    """A policy with its parameters."""
+
+    name: str
+    params: Mapping[str, Any]
+
+    def run(self, scenario: Scenario) -> Run:
+        return simulate(scenario, policies.find(self.name), self.params)
+
+
+SOLD = Mechanism("eris", FLOOR)
+CHARGED = Mechanism("eris-preemptive", {"payments": "critical"})
+MARKETS = (Mechanism("eris", {}), Mechanism("fcfs", {}), Mechanism("eris-preemptive", {}), CHARGED)
+TOLD = (
+    *product((SOLD,), KINDS, (("", {}), (", narrow network", NARROW))),
+    *product((CHARGED,), ("scale",), (("", {}), (", narrow network", NARROW), (", scarce", SCARCE))),
+)
+"""Who is lied to, about what, where."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A lie: what it gained in USD, whether the liar was served otherwise, and the least payoff of an honest buyer."""
+
+    gain: float
+    mattered: bool
+    least_payoff: float
+
+
+def tiny(seed: int, **changes: object) -> Scenario:
+    """Few sites, scarce GPUs and bandwidth."""
+    return workloads.generate("eris", {**TINY, **changes}, seed)
+
+
+def payoffs(scenario: Scenario, run: Run) -> dict[str, float]:
+    """True worth of completing minus payment, of every job that paid (be it nothing)."""
+    slot, found = scenario.setup.slot_us, {}
+    finish = dict(zip(*(ints(run, "outcomes", name).tolist() for name in ("job", "finish_us")), strict=True))
+    paid = zip(ints(run, "payments", "job").tolist(), floats(run, "payments", "usd").tolist(), strict=True)
+    for index, usd in paid:
+        job, customer = scenario.jobs[index], scenario.customers[index]
+        worth = customer.valuation or job.utility
+        assert worth is not None
+        delay = (finish[index] - 1) // slot - job.arrive_us // slot
+        found[job.id] = (worth.value(delay) if finish[index] >= 0 else 0.0) - usd
+    return found
+
+
+def tell(seed: int, kind: str, told: Mechanism = SOLD, **changes: object) -> Told:
+    """One job of a market lies, all others stay as they are; its payoff counts at its true worth."""
+    scenario = tiny(seed, **changes)
+    rng = np.random.default_rng(seed)
+    job = scenario.jobs[int(rng.integers(len(scenario.jobs)))]
+    honest = payoffs(scenario, told.run(scenario))
+    lie, truth = _lie(rng, job, kind, scenario.setup.slot_us)
+    other = _swap(scenario, lie, truth)
+    after = payoffs(other, told.run(other)).get(job.id, 0.0)
+    before = honest.get(job.id, 0.0)
+    return Told(
+        gain=after - before,
+        mattered=abs(after - before) > 1e-6,
+        least_payoff=min(honest.values(), default=0.0),
+    )
+
+
+def _lie(rng: np.random.Generator, job: Job, kind: str, slot_us: int) -> tuple[Job, Utility]:
+    """The job as it reports itself, and its true worth counted from the arrival that it reports."""
+    truth, work = job.utility, job.work
+    assert truth is not None
+    assert isinstance(work, Dataset)
+    height, steep, middle = truth.args
+    if kind == "scale":
+        said = (height * float(np.exp(rng.uniform(-4, 3))), steep, middle)
+        return replace(job, utility=replace(truth, args=said)), truth
+    if kind == "utility":
+        said = (
+            height * float(np.exp(rng.uniform(-4, 1.5))),
+            steep * float(rng.uniform(0.2, 3)),
+            float(rng.uniform(-2, 4)),
+        )
+        return replace(job, utility=replace(truth, args=said)), truth
+    if kind == "late":
+        late = int(rng.integers(1, 4))
+        shifted = replace(truth, args=(height, steep, middle - late))
+        return replace(job, arrive_us=job.arrive_us + late * slot_us, utility=shifted), shifted
+    if kind == "data":
+        chunks = tuple((node, n + int(rng.integers(0, 5))) for node, n in work.chunks)
+        return replace(job, work=replace(work, chunks=chunks)), truth
+    return replace(job, work=replace(work, epochs=work.epochs * int(rng.integers(2, 4)))), truth
+
+
+def _swap(scenario: Scenario, lie: Job, truth: Utility) -> Scenario:
+    """The scenario in which one job reports `lie` while its customer values completion by `truth`."""
+    jobs = [lie if job.id == lie.id else job for job in scenario.jobs]
+    jobs.sort(key=lambda job: (job.arrive_us, job.index))
+    customers = [Customer(valuation=truth) if job.id == lie.id else Customer() for job in jobs]
+    numbered = tuple(replace(job, index=i) for i, job in enumerate(jobs))
+    return replace(scenario, jobs=numbered, customers=tuple(customers))
+
+
+def market(seed: int) -> Scenario:
+    """A random small market: whole and fractional P / E, uneven sites, bandwidth from nothing to plenty, failures."""
+    rng = np.random.default_rng((seed, 6))
+    scenario = tiny(
+        seed,
+        chunks_per_worker=float(rng.choice([0.5, 1.0, 1.9, 3.0, 12.0])),
+        gpu=float(rng.choice([1.0, 2.0, 4.0])),
+        uneven=float(rng.choice([0.0, 0.5])),
+        bandwidth_gb=float(rng.choice([0.02, 0.2, 1.5, 20.0])),
+    )
+    if seed % 3:
+        return scenario
+    node, slot_us = int(rng.integers(len(scenario.setup.hosts))), scenario.setup.slot_us
+    begin = int(rng.integers(1, 8)) * slot_us + int(rng.integers(0, 2)) * slot_us // 2
+    changes = (
+        Change(begin, "node_down", node, 0, 0),
+        Change(begin + int(rng.integers(1, 5)) * slot_us, "node_up", node, 0, 0),
+    )
+    return replace(scenario, changes=changes)
+
+
+def main() -> None:
+    """Prints one line per kind of lie, and one about the audit (which raises at the first rule that is broken)."""
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    for mechanism, kind, (where, changes) in TOLD:
+        told = [tell(seed, kind, mechanism, **changes) for seed in range(count)]
+        print(
+            f"{mechanism.name}, {kind}{where}: {count} lies, {sum(t.mattered for t in told)} changed the liar's payoff, "
+            f"largest gain {max(t.gain for t in told):.2g} USD, least payoff of an honest buyer "
+            f"{min(t.least_payoff for t in told):.2g} USD",
+            flush=True,
+        )
+    for each in MARKETS:
+        done = sum(each.run(market(seed)).metrics["jobs_completed"] for seed in range(count))
+        print(
+            f"{each.name} {dict(each.params)}: {count} random markets audited, {done:.0f} jobs completed, no rule broken"
+        )
+
+
+if __name__ == "__main__":
+    main()

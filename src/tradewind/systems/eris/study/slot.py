@@ -1,0 +1,92 @@
+"""Algorithm 3 of Eris against the exact optimum of its problem (8): one slot, one bidder, random states of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tradewind.lab.study import Effort, Finding, Row, spread
+from tradewind.systems.eris.kernels.milp import Bidder, solve
+from tradewind.systems.eris.kernels.paper import carried_out, printed
+from tradewind.systems.eris.kernels.task import Market, Task
+from tradewind.systems.eris.study.runs import mean
+
+KINDS = ("equal", "dearer", "breaks a rule", "finds nothing")
+ENOUGH = np.array([1e5])
+"""USD: worth more than any schedule costs, so that the payoff tells the cost."""
+
+
+def state(seed: int) -> tuple[Task, Market]:
+    """Two to four half-used sites at prices (6) with gamma 1000, up to 20 chunks, one to three chunks per worker."""
+    rng = np.random.default_rng((8, seed))
+    sites = int(rng.integers(2, 5))
+    capacity = np.array([24, 4, 32]) * 1000
+    free = (capacity * (1 - rng.uniform(0, 0.7, (1, sites, 3))) // 1000 * 1000).astype(np.int64)
+    busy = rng.uniform(0, 0.9, 1)
+    data = rng.integers(0, 6, sites)
+    data[0] += data.sum() == 0
+    task = Task(
+        worker=np.array([rng.integers(1, 4), 1, rng.integers(2, 7)]) * 1000,
+        server=np.array([rng.integers(1, 4), 0, rng.integers(2, 7)]) * 1000,
+        data=data,
+        rate=int(rng.integers(1, 4)) * 1000,
+        need=1000,
+        chunk_bytes=2_000_000,
+        traffic_bytes=int(rng.choice([25_900_000, 97_400_000, 283_000_000])),
+    )
+    market = Market(
+        usd=(1000 ** (1 - free / capacity) - 1) / 1000,
+        byte_usd=(1000**busy - 1) / 1e9,
+        free=free,
+        room=(20e9 * (1 - busy) * rng.uniform(0, 0.2)).astype(np.int64),
+    )
+    return task, market
+
+
+def judged(task: Task, market: Market) -> tuple[str, float] | None:
+    """What Algorithm 3 makes of a state, and its cost / least cost - 1; None where nobody can train all in one slot."""
+    best = solve(market, [Bidder(task=task, start=0, worth=ENOUGH)])
+    if not best.optimal or best.value <= 0:
+        return None
+    found = printed(task, market, ENOUGH)
+    if found.payoff <= 0:
+        return "finds nothing", float("nan")
+    least = float(ENOUGH[0]) - best.value
+    excess = found.usd / max(least, 1e-9) - 1
+    if carried_out(task, market, found)[1]:
+        return "breaks a rule", excess
+    return ("equal" if excess < 1e-6 else "dearer"), excess
+
+
+def slot_rows(effort: Effort) -> list[Row]:
+    """Share of the states by what Algorithm 3 makes of them; `excess` is the median of its cost over the least, - 1."""
+    wanted = effort.pick(40, 400)
+    found: list[tuple[str, float]] = []
+    for seed in range(10 * wanted):
+        if len(found) == wanted:
+            break
+        if (result := judged(*state(seed))) is not None:
+            found.append(result)
+    rows: list[Row] = [{"outcome": k, "share": float(kind == k)} for kind, _ in found for k in KINDS]
+    over = {k: [x for kind, x in found if kind == k and np.isfinite(x)] for k in KINDS}
+    return [
+        {
+            **r,
+            "states": len(over[str(r["outcome"])]),
+            "excess": float(np.median(over[str(r["outcome"])] or [0.0])),
+        }
+        for r in spread(rows, ("outcome",), "share")
+    ]
+
+
+def judge_slot(rows: Sequence[Row]) -> Finding:
+    """Always the optimum?"""
+    share = {k: mean(rows, "share", outcome=k) for k in KINDS}
+    good = share["equal"]
+    told = ", ".join(f"{k} {v:.0%}" for k, v in share.items())
+    return Finding(
+        word="reproduced" if good > 0.999 else "partly reproduced" if good > 0.5 else "not reproduced",
+        reason=f"of {int(mean(rows, 'n', outcome='equal'))} random states: {told}. Where it is dearer, by "
+        f"{mean(rows, 'excess', outcome='dearer'):.0%} in the median",
+    )

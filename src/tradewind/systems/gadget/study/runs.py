@@ -1,0 +1,127 @@
+"""What the figures of GADGET share: scenarios, audited runs, and what is measured of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from tradewind.engine.intervals import effective, end_us, ints, texts
+from tradewind.lab.study import Chart, Effort, Part, Pieces, Row
+from tradewind.model.job import Rounds
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.registry import policies, workloads
+from tradewind.systems.gadget.kernels.bound import possible
+from tradewind.systems.gadget.kernels.fabric import read_fabric, slot_of, whole_capacity
+from tradewind.systems.gadget.kernels.gains import gains
+from tradewind.systems.gadget.kernels.slot import Slot
+from tradewind.worlds.simulate import simulate
+
+RIVALS = ("ring-fifo", "ring-drf", "ring-las")
+
+
+class OneSeed(Protocol):
+    """Makes the rows of a figure for one seed."""
+
+    def __call__(self, effort: Effort, seed: int) -> list[Row]: ...
+
+
+def made(effort: Effort, seed: int, **params: Any) -> Scenario:
+    """A scenario of the study's size: 50 servers, 200 slots (quick: 20 servers, 30 slots)."""
+    size = effort.pick({"servers": 20, "slots": 30, "jobs": 120}, {"servers": 50, "slots": 200, "jobs": 1500})
+    return workloads.generate("gadget", size | params, seed)
+
+
+def played(scenario: Scenario, name: str, seed: int, params: Mapping[str, Any] | None = None) -> Run:
+    """One audited run."""
+    return simulate(scenario, policies.find(name), params, seed=seed)
+
+
+def seeds_of(effort: Effort, most: int = 3) -> range:
+    """Seeds from 1: two quick, three full (the paper's figures are averages of three trials), or at most so many."""
+    return range(1, 1 + min(effort.seeds, effort.pick(2, 3), most))
+
+
+def by_seed(
+    one: OneSeed, join: Callable[[Effort, Sequence[Sequence[Row]]], list[Row]], most: int = 3
+) -> Pieces:
+    """A figure seed by seed, so that an interruption loses one at most."""
+
+    def parts(effort: Effort) -> list[Part]:
+        return [Part(name=f"seed-{seed}", rows=partial(one, seed=seed)) for seed in seeds_of(effort, most)]
+
+    return Pieces(parts=parts, join=join)
+
+
+def mean_of(rows: Sequence[Row], value: str, **where: str | float) -> float:
+    """Mean of a column over the rows that agree with `where`."""
+    found = [float(r[value]) for r in rows if all(r[key] == want for key, want in where.items())]
+    return float(np.mean(found)) if found else float("nan")
+
+
+def embedded_ratio(scenario: Scenario, run: Run) -> float:
+    """Mean over slots with active jobs of jobs with a ring / jobs that arrived and have work left.
+
+    A job that was turned away counts as active: it found no ring.
+    """
+    slot, end = scenario.setup.slot_us, end_us(run)
+    spans = effective(run, end)
+    gone = np.full(len(scenario.jobs), end)
+    over = np.isin(texts(run, "events", "kind"), ("finished", "ended"))
+    gone[ints(run, "events", "job")[over]] = ints(run, "events", "at_us")[over]
+    arrive = np.array([job.arrive_us for job in scenario.jobs])
+    ratios = []
+    for t in range(0, end, slot):
+        active = int(((arrive <= t) & (gone > t)).sum())
+        if active:
+            ratios.append(len(set(spans.job[(spans.from_us <= t) & (spans.until_us > t)].tolist())) / active)
+    return float(np.mean(ratios)) if ratios else 0.0
+
+
+def moved_share(scenario: Scenario, run: Run) -> float:
+    """Of the jobs that run in two slots that follow each other, the share whose servers changed."""
+    slot = scenario.setup.slot_us
+    spans = effective(run, end_us(run))
+    members: dict[int, set[int]] = {}
+    where = zip(ints(run, "places", "step").tolist(), ints(run, "places", "node").tolist(), strict=True)
+    for step, node in where:
+        members.setdefault(step, set()).add(node)
+    before: dict[int, frozenset[int]] = {}
+    stays = moves = 0
+    for t in range(0, end_us(run), slot):
+        rows = np.flatnonzero((spans.from_us <= t) & (spans.until_us > t))
+        now = {int(spans.job[r]): frozenset(members[int(spans.step[r])]) for r in rows}
+        for job in now.keys() & before.keys():
+            stays += now[job] == before[job]
+            moves += now[job] != before[job]
+        before = now
+    return moves / max(1, stays + moves)
+
+
+def quickly(name: str) -> dict[str, Any]:
+    """Less search where the figure is not about the last percent."""
+    return {"rounds": 500, "enough": 0.99} if name == "gadget" else {}
+
+
+def first_slot(scenario: Scenario) -> Slot:
+    """All jobs of a scenario as if they had come at once and nothing were done yet."""
+    widest = max(job.workers_max for job in scenario.jobs)
+    gain = np.full((len(scenario.jobs), widest + 1), -np.inf)
+    for i, job in enumerate(scenario.jobs):
+        assert isinstance(job.work, Rounds)
+        assert job.utility is not None
+        values = np.array([job.utility.value(job.work.rate * x) for x in range(job.work.count + 1)])
+        gain[i, : job.workers_max + 1] = gains(values, job.workers_max)
+        gain[i, 1 : job.workers_min] = -np.inf
+        gain[i, 0] = 0.0
+    fabric = read_fabric(scenario.setup)
+    whole = whole_capacity(scenario.setup, fabric)
+    return possible(slot_of(fabric, whole, scenario.jobs, gain, len(scenario.setup.resources)))
+
+
+def chart_of(x: str, y: str, series: str, **more: Any) -> Chart:
+    """A chart with intervals."""
+    return Chart(x=x, y=y, series=series, low="low", high="high", **more)

@@ -1,0 +1,63 @@
+"""What each tenant pays: alone at list price, and its share of the pooled bill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tradewind.model.errors import InputError
+from tradewind.model.result import Run, Table
+from tradewind.model.scenario import Scenario
+from tradewind.systems.mlbroker.decided import Decided, decided_slots
+from tradewind.systems.mlbroker.kernels.bills import RULES, group_shares
+from tradewind.systems.mlbroker.kernels.slot import Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantBill:
+    """USD over the whole run: alone at list price, its share of the pooled bill, what it used of the saving."""
+
+    tenant: str
+    alone_usd: float
+    pooled_usd: float
+
+
+def shares(
+    decided: Decided, rule: str = "proportional", margin: float = 0.0
+) -> tuple[list[str], Floats, Floats]:
+    """(tenants, alone (G,), pooled (G,)) of one slot in USD; jobs that were not placed pay nothing."""
+    if rule not in RULES:
+        raise InputError(f"found {rule!r}; allowed are {', '.join(RULES)}", where="bills.rule")
+    tenants = [job.tenant for job in decided.jobs]
+    return group_shares(decided.slot, decided.workers, decided.server, tenants, rule, margin)
+
+
+def tenant_bills(
+    scenario: Scenario, run: Run, rule: str = "proportional", margin: float = 0.0
+) -> list[TenantBill]:
+    """Each tenant's bill alone and pooled, added up over the slots, tenants in alphabetical order."""
+    alone: dict[str, float] = {}
+    pooled: dict[str, float] = {}
+    for decided in decided_slots(scenario, run):
+        if not (decided.server >= 0).any():
+            continue
+        for tenant, one, share in zip(*shares(decided, rule, margin), strict=True):
+            alone[tenant] = alone.get(tenant, 0.0) + float(one)
+            pooled[tenant] = pooled.get(tenant, 0.0) + float(share)
+    return [TenantBill(tenant=t, alone_usd=alone[t], pooled_usd=pooled[t]) for t in sorted(alone)]
+
+
+def bills(scenario: Scenario, run: Run) -> Table | None:
+    """The `bills` table of a run: what each tenant pays alone and pooled; None where there are not several tenants."""
+    if len({job.tenant for job in scenario.jobs}) < 2:
+        return None
+    rule, margin = str(run.params.get("split", "proportional")), float(run.params.get("margin", 0.0))
+    return bills_table(tenant_bills(scenario, run, rule, margin))
+
+
+def bills_table(found: list[TenantBill]) -> Table:
+    """The rows of a run's ``bills`` table: two per tenant."""
+    return {
+        "tenant": [each.tenant for each in found for _ in range(2)],
+        "kind": ["alone", "pooled"] * len(found),
+        "usd": [usd for each in found for usd in (each.alone_usd, each.pooled_usd)],
+    }

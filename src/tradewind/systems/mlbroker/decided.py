@@ -1,0 +1,108 @@
+"""A finished brokerage run slot by slot: the arrays that were decided on, and the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from tradewind.model.job import Job, Stream
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.model.units import GB
+from tradewind.systems.mlbroker.bound import data_begins, slots_of
+from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+
+NO_DATA = "no data came while it was there; nothing was deployed and nothing spent"
+
+
+def never_fed(scenario: Scenario, run: Run) -> list[int]:
+    """Stream jobs of a run that waited for data in vain: there was none while they were there, or until the run's end."""
+    begins, turned_away = data_begins(scenario), set(run.tables["verdicts"]["job"])
+    jobs = [scenario.jobs[cast(int, index)] for index in run.tables["outcomes"]["job"]]
+    waited = [job.index for job in jobs if isinstance(job.work, Stream) and job.index not in begins]
+    return [index for index in waited if index not in turned_away]
+
+
+def remarks(scenario: Scenario, run: Run) -> list[str]:
+    """Which jobs never trained, and why."""
+    return [f"never trained: {scenario.jobs[index].id}: {NO_DATA}" for index in never_fed(scenario, run)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """One slot of a run: its arrays (with the true state before), jobs, workers (I, R), server site (I,) or -1.
+
+    Where prices between sites have tiers, the arrays have the average price that was paid, so that books add up.
+    """
+
+    number: int
+    slot: Slot
+    jobs: tuple[Job, ...]
+    workers: Ints
+    server: Ints
+
+
+def places_of(scenario: Scenario, run: Run) -> dict[tuple[int, int], list[tuple[int, int, int]]]:
+    """(slot, job) -> (node, workers, servers) rows of the plans that were made."""
+    plans, steps, places = run.tables["plans"], run.tables["steps"], run.tables["places"]
+    owner = np.array(plans["job"], dtype=np.int64)[np.array(steps["plan"], dtype=np.int64)]
+    number = np.array(steps["from_us"], dtype=np.int64) // scenario.setup.slot_us
+    rows = np.array([places[name] for name in ("step", "node", "workers", "servers")], dtype=np.int64)
+    found: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    for step, node, workers, servers in rows.T.tolist():
+        key = (int(number[step]), int(owner[step]))
+        found.setdefault(key, []).append((node, workers, servers))
+    return found
+
+
+def paid_per_byte(scenario: Scenario, run: Run) -> Floats | None:
+    """(T, R, R): what a byte between two sites cost on average, NaN where none moved; None where prices have one tier."""
+    setup = scenario.setup
+    if all(len(tariff.usd) == 1 for tariff in setup.egress.values()):
+        return None
+    place = {setup.site_of[node]: r for r, node in enumerate(setup.hosts)}
+    usd, size = np.zeros((2, setup.slots, len(setup.hosts), len(setup.hosts)))
+    costs = run.tables["costs"]
+    rows = zip(*(costs[name] for name in ("slot", "kind", "a", "b", "amount", "usd")), strict=True)
+    for slot, kind, a, b, amount, paid in rows:
+        if kind in ("transfer", "traffic"):
+            at = (int(slot), place[int(a)], place[int(b)])
+            usd[at] += float(paid)
+            size[at] += float(amount) * GB
+    with np.errstate(invalid="ignore"):
+        average: Floats = usd / size
+    return average
+
+
+def decided_slots(scenario: Scenario, run: Run) -> Iterator[Decided]:
+    """Every slot with jobs, in order."""
+    places, paid = places_of(scenario, run), paid_per_byte(scenario, run)
+    site = {node: r for r, node in enumerate(scenario.setup.hosts)}
+    before: dict[int, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
+    last = -2
+    for slot, jobs, number in slots_of(scenario, first_only=False):
+        count = slot.shape[1]
+        workers = np.zeros((len(jobs), count), dtype=np.int64)
+        server = np.full(len(jobs), -1, dtype=np.int64)
+        deployed = np.zeros((len(jobs), count), dtype=np.bool_)
+        now = {}
+        for i, job in enumerate(jobs):
+            for node, w, s in places.get((number, job.index), ()):
+                workers[i, site[node]] = w
+                if s:
+                    server[i] = site[node]
+            if number == last + 1 and job.index in before:
+                deployed[i] = before[job.index]
+            here = workers[i] > 0
+            if server[i] >= 0:
+                here[server[i]] = True
+            now[job.index] = here
+        before, last = now, number
+        told = replace(slot, deployed=deployed)
+        if paid is not None:
+            unit = np.where(np.isnan(paid[number]), slot.move_usd, paid[number])
+            told = replace(told, move_usd=unit, talk_usd=unit)
+        yield Decided(number=number, slot=told, jobs=jobs, workers=workers, server=server)

@@ -1,0 +1,200 @@
+"""A certified lower bound on what any plan of a slot costs: the chord, then column generation.
+
+For every job i, site r and resource k a unit price beta_ikr between the last tier and the list price is valid when
+the pooled price is never below the jobs' prices: for every tier t,
+
+    sum_i H_ik (beta_ikr - usd_krt)+ <= intercept_krt.
+
+Then the sum over the jobs of their cheapest plan at their own prices bounds the slot from below. Equal prices give
+the chord; a restricted master problem over generated plans finds better ones.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import highspy
+import numpy as np
+
+from tradewind.solvers.highs import quiet_solver
+from tradewind.solvers.kernel import kernel
+from tradewind.systems.mlbroker.kernels.pool import Terms, task, terms
+from tradewind.systems.mlbroker.kernels.prices import chord_slopes, most_usage
+from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.tree import prove
+
+SMOOTH = 0.5  # weight of the best prices so far when new ones are tried (Wentges)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """lower: certified, USD; chord: the same at equal prices; rounds of column generation done."""
+
+    lower: float
+    chord: float
+    rounds: int
+
+
+class Found(NamedTuple):
+    """Per job: lower (I,) proven, cost (I,) of the plan found, own (I,) USD but rent, workers (I, R), server (I,)."""
+
+    lower: Floats
+    cost: Floats
+    own: Floats
+    workers: Ints
+    server: Ints
+
+
+@kernel
+def price_out(terms: Terms, price: Floats, nodes: int, found: Found) -> None:
+    """Fills ``found`` with the cheapest plan of every job at its own unit prices (I, R, K)."""
+    for i in range(len(found.lower)):
+        job = task(terms, i, price[i])
+        low, cost, p, y = prove(job, 3, nodes)
+        rent = job.serve[p] if p >= 0 else 0.0
+        for r in range(len(y)):
+            found.workers[i, r] = y[r]
+            if y[r] > 0:
+                rent += y[r] * job.wage[r]
+        found.lower[i] = low
+        found.cost[i] = cost
+        found.server[i] = p
+        found.own[i] = cost - rent
+
+
+class Master:
+    """The restricted master problem: convex combinations of known plans at the convex envelope of the price."""
+
+    def __init__(self, slot: Slot, most: Floats) -> None:
+        self.slot = slot
+        jobs, sites, kinds = slot.shape
+        self.shape = (jobs, sites, kinds)
+        steps = slot.tiers.usd.shape[2] - 1
+        self.steps = steps
+        # Only where the pooled demand can reach the second tier at all does the price bend.
+        reach = (
+            most.sum(axis=0)[None, :] > slot.tiers.start[:, :, 1] if steps else np.zeros((sites, kinds), bool)
+        )
+        self.bends = np.argwhere(reach)
+        self.most = most
+        self.model = quiet_solver(solver="simplex")
+        self._rows()
+
+    def _rows(self) -> None:
+        """Rows: one per job (weights add to 1), one per (bend, job): discounted units at most the units used."""
+        jobs = self.shape[0]
+        inf = highspy.kHighsInf
+        self.job_row = np.arange(jobs)
+        for _ in range(jobs):
+            self.model.addRow(1.0, 1.0, 0, np.empty(0, dtype=np.int32), np.empty(0))
+        self.use_row = np.full((len(self.bends), jobs), -1)
+        row = jobs
+        for b, (_, k) in enumerate(self.bends):
+            for i in range(jobs):
+                if self.most[i, k] > 0.0:
+                    # sum_t x_t - sum_plans h <= 0
+                    self.model.addRow(-inf, 0.0, 0, np.empty(0, dtype=np.int32), np.empty(0))
+                    self.use_row[b, i] = row
+                    row += 1
+        for b, (r, k) in enumerate(self.bends):
+            for t in range(1, self.steps + 1):
+                self._tier(b, int(r), int(k), t)
+
+    def _tier(self, b: int, r: int, k: int, t: int) -> None:
+        """Columns of one tier: reached (costs its intercept), and per job the units that enjoy it."""
+        inf = highspy.kHighsInf
+        users = np.flatnonzero(self.use_row[b] >= 0)
+        first = self.model.getNumRow()
+        for _ in users:
+            self.model.addRow(-inf, 0.0, 0, np.empty(0, dtype=np.int32), np.empty(0))
+        rows = first + np.arange(len(users))
+        price = self.slot.tiers
+        self.model.addCol(
+            float(price.intercept[r, k, t]), 0.0, inf, len(users), rows.astype(np.int32), -self.most[users, k]
+        )
+        gain = float(price.usd[r, k, t] - price.usd[r, k, 0])
+        for j, i in enumerate(users):
+            where = np.array([self.use_row[b, i], rows[j]], dtype=np.int32)
+            self.model.addCol(gain, 0.0, inf, 2, where, np.ones(2))
+
+    def add(self, i: int, own: float, usage: Floats) -> None:
+        """A plan of job i: its own cost and its usage (R, K), rent at list price (the discount is in the tiers)."""
+        cost = own + float((usage * self.slot.tiers.usd[:, :, 0]).sum())
+        rows, values = [i], [1.0]
+        for b, (r, k) in enumerate(self.bends):
+            if usage[r, k] > 0.0 and self.use_row[b, i] >= 0:
+                rows.append(int(self.use_row[b, i]))
+                values.append(-float(usage[r, k]))
+        inf = highspy.kHighsInf
+        self.model.addCol(cost, 0.0, inf, len(rows), np.array(rows, dtype=np.int32), np.array(values))
+
+    def solve(self) -> tuple[float, Floats]:
+        """Value and the jobs' unit prices (I, R, K): list price less what the tiers give back."""
+        self.model.run()
+        if self.model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            raise RuntimeError(f"master problem ended as {self.model.getModelStatus()}")
+        dual = np.array(self.model.getSolution().row_dual)
+        jobs = self.shape[0]
+        price = np.repeat(self.slot.tiers.usd[None, :, :, 0], jobs, axis=0)
+        for b, (r, k) in enumerate(self.bends):
+            users = self.use_row[b] >= 0
+            price[users, r, k] += dual[self.use_row[b, users]]
+        return float(self.model.getInfo().objective_function_value), price
+
+
+def made_valid(slot: Slot, price: Floats, most: Floats) -> Floats:
+    """Prices (I, R, K) clipped and, where a tier's condition fails, lowered towards that tier until it holds."""
+    usd, intercept = slot.tiers.usd, slot.tiers.intercept
+    price = np.clip(price, usd[None, :, :, -1], usd[None, :, :, 0])
+    for t in range(1, usd.shape[2]):
+        over = np.maximum(price - usd[None, :, :, t], 0.0)
+        spent = (over * most[:, None, :]).sum(axis=0)
+        room = intercept[:, :, t]
+        factor = np.where(spent > room, room / np.maximum(spent, 1e-300), 1.0)
+        price = price - over * (1.0 - factor)[None]
+    valid: Floats = price
+    return valid
+
+
+def lower_bound(slot: Slot, rounds: int = 30, nodes: int = 6000, accuracy: float = 1e-4) -> Bound:
+    """Certified bound of a slot; deployment counts in full where a job is not deployed.
+
+    ``rounds`` of column generation at most (0: the chord alone), stopping when the master problem is within
+    ``accuracy``; ``nodes`` of branch and bound per job for the proof at the best prices, a sixteenth of them while
+    prices are sought. Limits on capacity are ignored, which can only lower the bound.
+    """
+    data = terms(slot, 1.0)
+    most = most_usage(slot)
+    jobs, sites, _ = slot.shape
+    if jobs == 0:
+        return Bound(lower=0.0, chord=0.0, rounds=0)
+    counts = np.empty((jobs, sites), dtype=np.int64), np.empty(jobs, dtype=np.int64)
+    found = Found(np.empty(jobs), np.empty(jobs), np.empty(jobs), *counts)
+    price = best_price = made_valid(slot, np.repeat(chord_slopes(slot)[None], jobs, axis=0), most)
+    quick = nodes // 16 if rounds else nodes
+    price_out(data, price, quick, found)
+    chord_value = proven = float(found.lower.sum())
+    if rounds == 0:
+        return Bound(lower=proven, chord=chord_value, rounds=0)
+    master = Master(slot, most)
+    hoped, done = float(found.cost.sum()), 0
+    for turn in range(rounds):
+        done = turn + 1
+        _add_plans(master, slot, found)
+        value, price = master.solve()
+        if hoped >= value * (1.0 - accuracy):
+            break
+        price = made_valid(slot, SMOOTH * best_price + (1.0 - SMOOTH) * price, most)
+        price_out(data, price, quick, found)
+        proven = max(proven, float(found.lower.sum()))
+        if found.cost.sum() > hoped:
+            hoped, best_price = float(found.cost.sum()), price
+    price_out(data, best_price, nodes, found)
+    return Bound(lower=max(proven, float(found.lower.sum())), chord=chord_value, rounds=done)
+
+
+def _add_plans(master: Master, slot: Slot, found: Found) -> None:
+    """The plans just found as columns."""
+    for i in range(slot.shape[0]):
+        usage = found.workers[i][:, None] * slot.worker[i][None, :]
+        usage[found.server[i]] += slot.server[i]
+        master.add(i, float(found.own[i]), usage)

@@ -1,0 +1,129 @@
+"""How jobs choose among their plans at given unit prices, and what the chosen plans cost together.
+
+The search asks this hundreds of times per slot, so plans lie packed one after the other: with padded ones the time per
+job would grow with the number of jobs, as soon as the pool no longer fits the processor's cache.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tradewind.solvers.kernel import kernel
+from tradewind.systems.mlbroker.kernels.job import copy
+from tradewind.systems.mlbroker.kernels.pool import Pool, Shorts, Terms
+from tradewind.systems.mlbroker.kernels.prices import bill, marginal
+from tradewind.systems.mlbroker.kernels.slot import Floats, Ints
+
+
+class Plans(NamedTuple):
+    """A pool without gaps. Plan a of job i is number first[i] + a of P; its workers are cells cell[n] to cell[n + 1].
+
+    first (I + 1,); server, own (P,); cell (P + 1,); site, workers (C,).
+    """
+
+    first: Ints
+    server: Shorts
+    own: Floats
+    cell: Ints
+    site: Shorts
+    workers: Shorts
+
+
+def packed(pool: Pool) -> Plans:
+    """The plans of a pool in the same order."""
+    first = np.zeros(len(pool.plans) + 1, dtype=np.int64)
+    np.cumsum(pool.plans, out=first[1:])
+    held = np.arange(pool.server.shape[1])[None, :] < pool.plans[:, None]
+    width = pool.width[held]
+    cell = np.zeros(len(width) + 1, dtype=np.int64)
+    np.cumsum(width, out=cell[1:])
+    filled = np.arange(pool.sites.shape[2])[None, :] < width[:, None]
+    return Plans(
+        first, pool.server[held], pool.own[held], cell, pool.sites[held][filled], pool.workers[held][filled]
+    )
+
+
+@kernel
+def respond(terms: Terms, plans: Plans, price: Floats, choice: Ints) -> None:
+    """Every job takes its cheapest plan at unit prices (R, K); the earliest of equals."""
+    sites, kinds = price.shape
+    wage = np.empty(sites)
+    serve = np.empty(sites)
+    for i in range(len(choice)):
+        for r in range(sites):
+            w = 0.0
+            m = 0.0
+            for k in range(kinds):
+                w += terms.worker[i, k] * price[r, k]
+                m += terms.server[i, k] * price[r, k]
+            wage[r] = w
+            serve[r] = m
+        best = np.inf
+        for n in range(plans.first[i], plans.first[i + 1]):
+            cost = plans.own[n] + serve[plans.server[n]]
+            for z in range(plans.cell[n], plans.cell[n + 1]):
+                cost += plans.workers[z] * wage[plans.site[z]]
+            if cost < best:
+                best = cost
+                choice[i] = n - plans.first[i]
+
+
+@kernel
+def use(terms: Terms, plans: Plans, i: int, a: int, sign: float, usage: Floats) -> None:
+    """Add (or with sign -1 remove) what plan a of job i uses to ``usage`` (R, K)."""
+    n = plans.first[i] + a
+    for k in range(usage.shape[1]):
+        usage[plans.server[n], k] += sign * terms.server[i, k]
+        for z in range(plans.cell[n], plans.cell[n + 1]):
+            usage[plans.site[z], k] += sign * plans.workers[z] * terms.worker[i, k]
+
+
+@kernel
+def tally(terms: Terms, plans: Plans, choice: Ints, usage: Floats) -> float:
+    """Fill ``usage`` (R, K) and return the full cost of the chosen plans, rent at pooled prices."""
+    for r in range(usage.shape[0]):
+        for k in range(usage.shape[1]):
+            usage[r, k] = 0.0
+    own = 0.0
+    for i in range(len(choice)):
+        use(terms, plans, i, choice[i], 1.0, usage)
+        own += plans.own[plans.first[i] + choice[i]]
+    return float(own + bill(usage, terms.usd, terms.intercept))
+
+
+@kernel
+def descend(terms: Terms, plans: Plans, price: Floats, choice: Ints) -> float:
+    """From start prices: jobs respond, prices follow the volume reached, until the cost stops falling.
+
+    ``choice`` and ``price`` hold the end state; returns its cost. Each round can only lower the cost, because the
+    tier reached gives the least of the linear pieces.
+    """
+    usage = np.empty(price.shape)
+    trial = np.empty(len(choice), dtype=np.int64)
+    best = np.inf
+    while True:
+        respond(terms, plans, price, trial)
+        cost = tally(terms, plans, trial, usage)
+        if best < np.inf and not cost < best - 1e-12 * abs(best):
+            marginal_of(terms, plans, choice, usage, price)
+            return best
+        best = cost
+        copy(trial, choice)
+        marginal(usage, terms.usd, terms.intercept, price)
+
+
+@kernel
+def marginal_of(terms: Terms, plans: Plans, choice: Ints, usage: Floats, price: Floats) -> None:
+    """Fill ``usage`` and the marginal ``price`` (both (R, K)) of the chosen plans."""
+    tally(terms, plans, choice, usage)
+    marginal(usage, terms.usd, terms.intercept, price)
+
+
+def unpack(plans: Plans, choice: Ints, sites: int) -> tuple[Ints, Ints]:
+    """Workers (I, R) and server site (I,) of the chosen plans."""
+    number = plans.first[:-1] + choice
+    workers = np.zeros((len(choice), sites), dtype=np.int64)
+    for i, n in enumerate(number.tolist()):
+        held = slice(plans.cell[n], plans.cell[n + 1])
+        workers[i, plans.site[held]] = plans.workers[held]
+    return workers, plans.server[number].astype(np.int64)

@@ -1,0 +1,64 @@
+"""What a decision of a slot costs, part by part: the four costs of Eqs. (1), (3), (5) and (6)."""
+
+import numpy as np
+
+from tradewind.solvers.kernel import kernel
+from tradewind.solvers.transport import ship
+from tradewind.systems.mlbroker.kernels.pool import Terms, task, terms
+from tradewind.systems.mlbroker.kernels.prices import bill
+from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+
+
+@kernel
+def _parts(terms: Terms, workers: Ints, server: Ints, parts: Floats, usage: Floats) -> None:
+    """Fills parts (I, 3): USD for data, deployment, traffic of each job; adds what is used to usage (R, K)."""
+    nothing = np.zeros(usage.shape)
+    for i in range(len(server)):
+        p = server[i]
+        if p < 0:
+            continue
+        job = task(terms, i, nothing)
+        used = 0
+        for r in range(usage.shape[0]):
+            used += workers[i, r] > 0
+        room = np.empty(used)
+        move = np.empty((len(job.supply), used))
+        j = 0
+        parts[i, 1] += job.fresh[p]
+        for k in range(usage.shape[1]):
+            usage[p, k] += terms.server[i, k]
+        for r in range(usage.shape[0]):
+            y = workers[i, r]
+            if y > 0:
+                room[j] = y * job.chunk
+                for s in range(len(job.supply)):
+                    move[s, j] = job.move[s, r]
+                j += 1
+                parts[i, 2] += y * job.talk[r, p]
+                if r != p:
+                    parts[i, 1] += job.fresh[r]
+                for k in range(usage.shape[1]):
+                    usage[r, k] += y * terms.worker[i, k]
+        if len(job.supply) > 0:
+            parts[i, 0] = ship(move, job.supply, room, np.empty(move.shape)) if used > 0 else np.inf
+
+
+def job_parts(slot: Slot, workers: Ints, server: Ints) -> tuple[Floats, Floats]:
+    """Each job's own costs (I, 3) in USD (data, deployment, traffic) and the pooled usage (R, K)."""
+    jobs, sites, kinds = slot.shape
+    parts, usage = np.zeros((jobs, 3)), np.zeros((sites, kinds))
+    _parts(
+        terms(slot, 1.0), np.ascontiguousarray(workers, np.int64), np.ascontiguousarray(server), parts, usage
+    )
+    return parts, usage
+
+
+def books(slot: Slot, workers: Ints, server: Ints) -> tuple[float, float, float, float]:
+    """(C1, C2, C3, C4) in USD of workers (I, R) and server sites (I,); C1 infinite when data does not fit.
+
+    Every worker pays its traffic to the server, g = y s: the printed (8i)-(8j) let surplus workers connect to a
+    site without a server for free. A server of -1 is a job that is not placed.
+    """
+    parts, usage = job_parts(slot, workers, server)
+    moved, deployed, talked = (float(x) for x in parts.sum(axis=0))
+    return moved, float(bill(usage, slot.tiers.usd, slot.tiers.intercept)), deployed, talked

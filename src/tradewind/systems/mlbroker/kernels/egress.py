@@ -1,0 +1,73 @@
+"""Tiered prices of data between sites: what a decision moves, what that costs, and the price per unit in a bound.
+
+Decisions are made at one price per pair of sites. Where prices fall with volume, a slot is decided several times, at the
+first tier, at the last, and at the tiers that the best decision so far reaches; the true bill says which to keep.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from tradewind.solvers.transport import transport
+from tradewind.systems.mlbroker.kernels.costs import books
+from tradewind.systems.mlbroker.kernels.prices import bill, chord, marginal
+from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot, Tiers
+
+Choice = tuple[Ints, Ints]
+ROUNDS = 2  # decisions at the tiers that the best one so far reaches
+
+
+def moved(slot: Slot, workers: Ints, server: Ints) -> Floats:
+    """(R, R): data and parameters from site to site in a decision, data moved at least cost by ``slot.move_usd``."""
+    volume = np.zeros(slot.move_usd.shape)
+    for i in np.flatnonzero(server >= 0).tolist():
+        sources, used = np.flatnonzero(slot.data[i]), np.flatnonzero(workers[i])
+        flow, _ = transport(
+            slot.move_usd[np.ix_(sources, used)], slot.data[i, sources], workers[i, used] * slot.chunk[i]
+        )
+        volume[np.ix_(sources, used)] += flow
+        volume[used, server[i]] += workers[i, used] * slot.traffic[i]
+    np.fill_diagonal(volume, 0.0)
+    return volume
+
+
+def most_moved(slot: Slot) -> Floats:
+    """(R, R): no sensible decision moves more from site to site: all data there, and N workers of every job."""
+    most = slot.data.sum(axis=0) + float((slot.traffic * slot.needed).sum())
+    return np.repeat(most[:, None], slot.shape[1], axis=1)
+
+
+def chord_egress(slot: Slot, price: Tiers) -> Slot:
+    """The slot with the chord of the tiered prices (R, R, L): a bound at these prices holds at the tiered ones."""
+    usd = np.ascontiguousarray(chord(price, most_moved(slot)))
+    return replace(slot, move_usd=usd, talk_usd=usd)
+
+
+def choose_by_tiers(
+    slot: Slot, price: Tiers, weights: tuple[float, float], choose: Callable[[Slot], Choice]
+) -> tuple[Choice, Floats]:
+    """The cheapest of some decisions under tiered prices (R, R, L), and the unit prices (R, R) that it was made at.
+
+    ``slot`` has true prices; the decision sees unit prices times the ``weights`` of data and of traffic.
+    """
+    starts = [price.usd[:, :, 0], price.usd[:, :, -1]]
+    best, found = (np.inf, np.inf), None
+    for turn in range(len(starts) + ROUNDS):
+        if turn < len(starts):
+            unit = np.ascontiguousarray(starts[turn])
+        else:
+            assert found is not None
+            unit = np.empty(slot.move_usd.shape)
+            marginal(moved(replace(slot, move_usd=found[1]), *found[0]), price.usd, price.intercept, unit)
+            if np.array_equal(unit, found[1]):
+                break
+        true = replace(slot, move_usd=unit, talk_usd=unit)
+        chosen = choose(replace(true, move_usd=weights[0] * unit, talk_usd=weights[1] * unit))
+        _, rent, deployed, _ = books(true, *chosen)
+        usd = rent + deployed + bill(moved(true, *chosen), price.usd, price.intercept)
+        rank = (float((chosen[1] < 0).sum()), usd)
+        if rank < best:
+            best, found = rank, (chosen, unit)
+    assert found is not None
+    return found

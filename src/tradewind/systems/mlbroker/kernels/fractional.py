@@ -1,0 +1,199 @@
+"""The regularised fractional step of the mlBroker paper (Algorithm 1), job by job: water-filling, pairwise Frank-Wolfe.
+
+With the chord of the concave price as unit price the slot program (10) separates per job. Each source of data (and
+a dummy one, so that sum y = N) spreads its workers over pairs (site r, server site p); the best pair has a closed
+form. The regulariser acts on v_r = (y_r + s_r) / (N + 1), constraint (8g) with its smallest U. Pairs of one site are
+solved exactly first (`kernels.water`); where the gap over all pairs is small enough that is all.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tradewind.solvers.kernel import kernel
+from tradewind.systems.mlbroker.kernels.pairs import (
+    Cost,
+    Mix,
+    blank_mix,
+    gap_of,
+    oracle,
+    put,
+    regulariser,
+    settle,
+    steep,
+    step_to,
+)
+from tradewind.systems.mlbroker.kernels.pool import Terms, terms
+from tradewind.systems.mlbroker.kernels.prices import chord_slopes
+from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.water import fill_all, pour
+
+INNER = 4  # passes over the pairs at hand between two looks at all pairs
+CLOSE = 0.1  # part of the accuracy to which the optimum over pairs of one site is sought
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fraction:
+    """Fractional decision: workers [y] (I, R), server [s] (I, R), presence [v] (I, R).
+
+    parts (I, 4): USD for data, rent at the chord, the regulariser, traffic; gap (I,): Frank-Wolfe gap, an upper
+    bound on the distance to the optimum in USD.
+    """
+
+    workers: Floats
+    server: Floats
+    presence: Floats
+    parts: Floats
+    gap: Floats
+
+
+@kernel
+def _open(cost: Cost, hat: Floats, server: Ints, mix: Mix) -> None:
+    """Every source at its cheapest pair when presence is free."""
+    sources, sites = cost.move.shape
+    oracle(cost, mix, hat, server)
+    for s in range(sources):
+        at = 0
+        for r in range(1, sites):
+            if cost.move[s, r] + hat[r] < cost.move[s, at] + hat[at]:
+                at = r
+        put(cost, mix, s, (at, server[at]), 1.0)
+
+
+@kernel
+def _open_together(cost: Cost, accuracy: float, mix: Mix) -> bool:
+    """The optimum over pairs of one site; False where some source has none, or presence is free."""
+    sources, sites = cost.move.shape
+    unit = np.empty((sources, sites))
+    for s in range(sources):
+        least = np.inf
+        for r in range(sites):
+            unit[s, r] = cost.move[s, r] + cost.own[r]
+            least = min(least, unit[s, r])
+        if not np.isfinite(least):
+            return False
+    if cost.c <= 0.0:
+        return False
+    water = pour(unit, cost.amount, cost.v0, cost.c, cost.eps, cost.per_worker + cost.per_server)
+    fill_all(water, CLOSE * accuracy)
+    for s in range(sources):
+        total = 0.0
+        for j in range(water.reach[s]):
+            total += water.brought[s, water.order[s, j]]
+        for j in range(water.reach[s]):
+            r = water.order[s, j]
+            if water.brought[s, r] > 0.0:
+                put(cost, mix, s, (r, r), water.brought[s, r] / total)
+    return True
+
+
+@kernel
+def spread_job(cost: Cost, accuracy: float) -> tuple[Mix, float]:
+    """The optimal mix of one job and its gap in USD; stops at ``accuracy`` relative, or after 1000 sweeps."""
+    sources, sites = cost.move.shape
+    hat = np.empty(sites)
+    server = np.empty(sites, dtype=np.int64)
+    best = np.empty(sources, dtype=np.int64)
+    mix = blank_mix(sources, sites)
+    if not _open_together(cost, accuracy, mix):
+        _open(cost, hat, server, mix)
+    for r in range(sites):
+        mix.slope[r] = steep(mix.v[r], cost.v0[r], cost.c, cost.eps)
+    gap = np.inf
+    for _sweep in range(1000):
+        oracle(cost, mix, hat, server)
+        gap, total = gap_of(cost, mix, hat, best)
+        if gap <= accuracy * abs(total):
+            break
+        for s in range(sources):
+            if cost.amount[s] > 0.0:
+                step_to(cost, mix, s, best[s], server[best[s]])
+        for _ in range(INNER):
+            for s in range(sources):
+                settle(cost, mix, s)
+    return mix, gap
+
+
+@kernel
+def _cost_of(terms: Terms, i: int, price: Floats, near: Floats, v0: Floats, eps: float) -> Cost:
+    """Job i at chord prices (R, K). A job without data needs only its server: one unit that is nowhere a worker."""
+    sites, kinds = price.shape
+    sources = 0
+    for r in range(sites):
+        sources += terms.data[i, r] > 0.0
+    need = max(terms.need[i], 1)
+    move = np.zeros((sources + 1, sites))
+    amount = np.zeros(sources + 1)
+    own, wage, serve = np.empty(sites), np.zeros(sites), np.zeros(sites)
+    left, s = float(need), 0
+    for r in range(sites):
+        for k in range(kinds):
+            wage[r] += terms.worker[i, k] * price[r, k]
+            serve[r] += terms.server[i, k] * price[r, k] / need
+        if terms.most[i, r] <= 0:
+            wage[r] = np.inf
+        if not terms.server_ok[i, r]:
+            serve[r] = np.inf
+        own[r] = serve[r] if terms.need[i] == 0 else wage[r] + serve[r]
+        if terms.data[i, r] > 0.0:
+            amount[s] = terms.data[i, r] / terms.chunk[i]
+            left -= amount[s]
+            for q in range(sites):
+                move[s, q] = terms.move[r, q] * terms.chunk[i]
+            s += 1
+    amount[sources] = max(left, 0.0)
+    total = need + max(-left, 0.0)
+    per_worker = 1.0 / (total + 1.0)
+    c = terms.charge[i].max()
+    return Cost(
+        move, amount, own, wage, serve, terms.talk, near, terms.traffic[i], v0, c, eps, per_worker, per_worker / total
+    )  # fmt: skip
+
+
+@kernel
+def spread_all(
+    terms: Terms,
+    price: Floats,
+    v0: Floats,
+    eps: float,
+    accuracy: float,
+    out: tuple[Floats, Floats, Floats, Floats],
+) -> None:
+    """All jobs: fills out = (workers (I, R), server (I, R), parts (I, 4), gap (I,))."""
+    workers, server, parts, gaps = out
+    near = np.full(len(price), np.inf)
+    for r in range(len(price)):
+        for p in range(len(price)):
+            if p != r:
+                near[r] = min(near[r], terms.talk[r, p])
+    for i in range(len(gaps)):
+        cost = _cost_of(terms, i, price, near, v0[i], eps)
+        mix, gaps[i] = spread_job(cost, accuracy)
+        need = max(terms.need[i], 1)
+        for s in range(len(cost.amount)):
+            for a in range(mix.atoms[s]):
+                r, p = mix.site[s, a], mix.server[s, a]
+                w = mix.weight[s, a] * cost.amount[s]
+                server[i, p] += w / need
+                parts[i, 1] += w * cost.serve[p]
+                parts[i, 0] += w * cost.move[s, r]
+                if terms.need[i] > 0:
+                    workers[i, r] += w
+                    parts[i, 1] += w * cost.wage[r]
+                    parts[i, 3] += w * cost.traffic * terms.talk[r, p]
+        for r in range(len(mix.v)):
+            parts[i, 2] += regulariser(mix.v[r], v0[i, r], cost.c, eps)
+
+
+def fractional_step(slot: Slot, presence: Floats, eps: float = 0.01, accuracy: float = 1e-7) -> Fraction:
+    """Algorithm 1 of the paper for one slot, at the chord of the price.
+
+    presence (I, R): the fractional v of the slot before (zero for new jobs); ``slot.deployed`` is not used.
+    """
+    jobs, sites, _ = slot.shape
+    data = terms(slot, 1.0)._replace(charge=np.repeat(slot.deploy_usd[:, None], sites, axis=1))
+    out = (np.zeros((jobs, sites)), np.zeros((jobs, sites)), np.zeros((jobs, 4)), np.zeros(jobs))
+    spread_all(data, chord_slopes(slot), np.ascontiguousarray(presence), eps, accuracy, out)
+    workers, server, parts, gap = out
+    v = (workers + server) / (slot.needed[:, None] + 1.0)
+    return Fraction(workers=workers, server=server, presence=v, parts=parts, gap=gap)

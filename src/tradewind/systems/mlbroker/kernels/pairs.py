@@ -1,0 +1,245 @@
+"""Sources of one job spread over pairs (site, server site): what they cost, the best pair, steps between two pairs.
+
+The best pair has a closed form: the cheapest server seen from each site, then the cheapest site of each source.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tradewind.solvers.kernel import kernel
+from tradewind.systems.mlbroker.kernels.slot import Floats, Ints
+
+ATOMS = 64  # most pairs that a source is spread over at a time, or one per site where there are more
+
+
+@kernel
+def steep(v: float, v0: float, c: float, eps: float) -> float:
+    """Slope of the regulariser: (c / sigma) ln((v + eps) / (v0 + eps)) above v0.
+
+    Paper (10) keeps the slope below v0, where it is negative: a reward for staying. Here it is zero there, because
+    v may be taken as large as v0 for free and C3 is (v - v0)+.
+    """
+    if v <= v0:
+        return 0.0
+    return float(c / np.log(1.0 + 1.0 / eps) * np.log((v + eps) / (v0 + eps)))
+
+
+@kernel
+def regulariser(v: float, v0: float, c: float, eps: float) -> float:
+    """(c / sigma) ((v + eps) ln((v + eps) / (v0 + eps)) + v0 - v) above v0, zero below; USD."""
+    if v <= v0:
+        return 0.0
+    return float(c / np.log(1.0 + 1.0 / eps) * ((v + eps) * np.log((v + eps) / (v0 + eps)) + v0 - v))
+
+
+class Cost(NamedTuple):
+    """What a job pays. S sources (the last one a dummy without data), R sites.
+
+    move (S, R): USD per worker at r for the data of s; amount (S,): workers of each source, summing to N. USD per
+    worker: wage (R,) and serve (R,), its part of the server, infinite where not allowed; own (R,): both at one site.
+    talk (R, R), near (R,): USD per unit of traffic to a server elsewhere, and the least of a site; traffic: units per
+    worker. v0 (R,): presence in the slot before; c USD; eps. A worker adds per_worker = 1 / (N + 1) to the presence of
+    its site, and per_server = per_worker / N to that of its server's.
+    """
+
+    move: Floats
+    amount: Floats
+    own: Floats
+    wage: Floats
+    serve: Floats
+    talk: Floats
+    near: Floats
+    traffic: float
+    v0: Floats
+    c: float
+    eps: float
+    per_worker: float
+    per_server: float
+
+
+@kernel
+def pair_usd(cost: Cost, r: int, p: int) -> float:
+    """USD per worker at r with the server at p, but data and presence."""
+    if r == p:
+        return float(cost.own[r])
+    return float(cost.wage[r] + cost.traffic * cost.talk[r, p] + cost.serve[p])
+
+
+class Mix(NamedTuple):
+    """Where the sources are: weights on pairs (site, server), (S, A); atoms (S,) in use; presence v and slope (R,)."""
+
+    site: Ints
+    server: Ints
+    weight: Floats
+    atoms: Ints
+    v: Floats
+    slope: Floats
+
+
+@kernel
+def oracle(cost: Cost, mix: Mix, hat: Floats, server: Ints) -> None:
+    """hat_r = wage + slope / (N + 1) + min over p of traffic and server with its slope; the minimising p.
+
+    Servers elsewhere are looked at only where the nearest site and the cheapest server together would beat one's own.
+    """
+    sites = len(hat)
+    per_worker, per_server = cost.per_worker, cost.per_server
+    cheap = np.inf
+    for p in range(sites):
+        cheap = min(cheap, cost.serve[p] + mix.slope[p] * per_server)
+    for r in range(sites):
+        best = cost.own[r] + mix.slope[r] * per_server
+        server[r] = r
+        if cost.wage[r] + cost.traffic * cost.near[r] + cheap < best:
+            for p in range(sites):
+                value = pair_usd(cost, r, p) + mix.slope[p] * per_server
+                if value < best:
+                    best = value
+                    server[r] = p
+        hat[r] = best + mix.slope[r] * per_worker
+
+
+@kernel
+def gap_of(cost: Cost, mix: Mix, hat: Floats, best: Ints) -> tuple[float, float]:
+    """Frank-Wolfe gap and linear value of the mix, USD; fills best (S,) with each source's cheapest site."""
+    sources, sites = cost.move.shape
+    per_worker, per_server = cost.per_worker, cost.per_server
+    gap = 0.0
+    total = 0.0
+    for s in range(sources):
+        at = 0
+        for r in range(1, sites):
+            if cost.move[s, r] + hat[r] < cost.move[s, at] + hat[at]:
+                at = r
+        best[s] = at
+        mine = 0.0
+        for a in range(mix.atoms[s]):
+            r, p = mix.site[s, a], mix.server[s, a]
+            value = (
+                cost.move[s, r] + pair_usd(cost, r, p) + mix.slope[r] * per_worker + mix.slope[p] * per_server
+            )
+            mine += mix.weight[s, a] * value
+        total += cost.amount[s] * mine
+        gap += cost.amount[s] * (mine - cost.move[s, at] - hat[at])
+    return gap, total
+
+
+@kernel
+def _line(cost: Cost, mix: Mix, sides: Ints, rate: Floats, slope: float, most: float) -> float:
+    """Best amount t in [0, most] to move: Newton with bisection on the derivative along v[sides] + rate t (4 sites)."""
+    scale = cost.c / np.log(1.0 + 1.0 / cost.eps)
+    site = np.empty(4, dtype=np.int64)
+    pace = np.empty(4)
+    count = 0
+    for j in range(4):
+        known = -1
+        for m in range(count):  # the same site may be on several sides
+            if site[m] == sides[j]:
+                known = m
+        if known >= 0:
+            pace[known] += rate[j]
+        else:
+            site[count], pace[count] = sides[j], rate[j]
+            count += 1
+    low, high, t = 0.0, most, most
+    for turn in range(60):
+        at, bend = slope, 0.0
+        for m in range(count):
+            v, v0 = mix.v[site[m]] + pace[m] * t, cost.v0[site[m]]
+            if v > v0:
+                at += pace[m] * scale * np.log((v + cost.eps) / (v0 + cost.eps))
+                bend += pace[m] * pace[m] * scale / (v + cost.eps)
+        if at > 0.0:
+            high = t
+        elif turn == 0:
+            return most
+        else:
+            low = t
+        if high - low <= 1e-12 * most:
+            break
+        step = t - at / bend if bend > 0.0 else -1.0
+        if low < step < high and abs(step - t) <= 1e-13 * most:
+            return step
+        t = step if low < step < high else 0.5 * (low + high)
+    return low
+
+
+@kernel
+def step_to(cost: Cost, mix: Mix, s: int, to_r: int, to_p: int) -> None:
+    """Move source s from its dearest pair towards (to_r, to_p) by an exact line search."""
+    per_worker, per_server = cost.per_worker, cost.per_server
+    worst, place = 0, -1
+    dear = -np.inf
+    for a in range(mix.atoms[s]):
+        r, p = mix.site[s, a], mix.server[s, a]
+        value = cost.move[s, r] + pair_usd(cost, r, p) + mix.slope[r] * per_worker + mix.slope[p] * per_server
+        if value > dear:
+            dear = value
+            worst = a
+        if r == to_r and p == to_p:
+            place = a
+    if place == worst or (place < 0 and mix.atoms[s] == mix.site.shape[1]):
+        return
+    r, p = mix.site[s, worst], mix.server[s, worst]
+    sides = np.empty(4, dtype=np.int64)
+    rate = np.empty(4)
+    sides[0], sides[1], sides[2], sides[3] = r, p, to_r, to_p
+    rate[0], rate[1], rate[2], rate[3] = -per_worker, -per_server, per_worker, per_server
+    slope = cost.move[s, to_r] + pair_usd(cost, to_r, to_p) - cost.move[s, r] - pair_usd(cost, r, p)
+    moved = _line(cost, mix, sides, rate, slope, mix.weight[s, worst] * cost.amount[s])
+    if moved <= 0.0:
+        return
+    if place < 0:
+        place = mix.atoms[s]
+        mix.atoms[s] += 1
+        mix.site[s, place], mix.server[s, place], mix.weight[s, place] = to_r, to_p, 0.0
+    mix.weight[s, place] += moved / cost.amount[s]
+    mix.weight[s, worst] -= moved / cost.amount[s]
+    for j in range(4):
+        mix.v[sides[j]] += rate[j] * moved
+    for j in range(4):
+        mix.slope[sides[j]] = steep(mix.v[sides[j]], cost.v0[sides[j]], cost.c, cost.eps)
+    if mix.weight[s, worst] <= 1e-15:
+        last = mix.atoms[s] - 1
+        mix.atoms[s] = last
+        mix.site[s, worst], mix.server[s, worst] = mix.site[s, last], mix.server[s, last]
+        mix.weight[s, worst] = mix.weight[s, last]
+
+
+@kernel
+def settle(cost: Cost, mix: Mix, s: int) -> None:
+    """Move source s from its dearest to its cheapest pair among those it has."""
+    low, at = np.inf, 0
+    for a in range(mix.atoms[s]):
+        r, p = mix.site[s, a], mix.server[s, a]
+        value = cost.move[s, r] + pair_usd(cost, r, p)
+        value += mix.slope[r] * cost.per_worker + mix.slope[p] * cost.per_server
+        if value < low:
+            low, at = value, a
+    if mix.atoms[s] > 1:
+        step_to(cost, mix, s, mix.site[s, at], mix.server[s, at])
+
+
+@kernel
+def blank_mix(sources: int, sites: int) -> Mix:
+    """Nothing anywhere."""
+    most = max(ATOMS, sites)
+    return Mix(
+        np.empty((sources, most), dtype=np.int64),
+        np.empty((sources, most), dtype=np.int64),
+        np.empty((sources, most)),
+        np.zeros(sources, dtype=np.int64),
+        np.zeros(sites),
+        np.zeros(sites),
+    )
+
+
+@kernel
+def put(cost: Cost, mix: Mix, s: int, pair: tuple[int, int], weight: float) -> None:
+    """A new pair of source s."""
+    at = mix.atoms[s]
+    mix.site[s, at], mix.server[s, at], mix.weight[s, at] = pair[0], pair[1], weight
+    mix.atoms[s] += 1
+    mix.v[pair[0]] += weight * cost.amount[s] * cost.per_worker
+    mix.v[pair[1]] += weight * cost.amount[s] * cost.per_server

@@ -1,0 +1,211 @@
+"""Plans of every job side by side, as they are found; `kernels.choice` chooses among them.
+
+A plan is a server site and workers at a few sites. Its rent depends on the pooled volume; everything else (data,
+traffic, deployment) is its own and is kept as one number.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tradewind.solvers.kernel import kernel
+from tradewind.systems.mlbroker.kernels.job import Task, cost_with_server, gather_costs, solve
+from tradewind.systems.mlbroker.kernels.slot import Bools, Floats, Ints, Slot
+
+Shorts = NDArray[np.int32]
+WIDTH = 16  # most worker sites of a plan that is kept; a wider one is not pooled
+FREE = np.int64(1) << 40  # "no limit" on workers
+
+
+class Terms(NamedTuple):
+    """A slot as the kernels want it. I jobs, R sites, K resources, L tiers; units as in :class:`Slot`.
+
+    charge (I, R): USD that deploying counts for in the decision, 0 where deployed; most (I, R): workers that a job
+    may have at a site; need (I,) [N]; total (I,): workers that it may have in all.
+    """
+
+    worker: Floats
+    server: Floats
+    chunk: Floats
+    traffic: Floats
+    charge: Floats
+    data: Floats
+    move: Floats
+    talk: Floats
+    most: Ints
+    server_ok: Bools
+    need: Ints
+    total: Ints
+    usd: Floats
+    intercept: Floats
+
+
+class Pool(NamedTuple):
+    """Plans: how many (I,); server (I, A); sites, workers (I, A, W), padded; width (I, A); own (I, A) USD but rent."""
+
+    plans: Ints
+    server: Shorts
+    sites: Shorts
+    workers: Shorts
+    width: Shorts
+    own: Floats
+
+
+def terms(slot: Slot, deploy_weight: float) -> Terms:
+    """Kernel arrays of a slot; ``deploy_weight``: the part of the deployment cost that counts in the decision."""
+    need = slot.needed
+    most = np.where(slot.worker_ok, need[:, None], 0)
+    limited = np.isfinite(slot.capacity).any()
+    if limited:
+        most = np.minimum(most, workers_that_fit(slot.worker, slot.capacity))
+    server_ok = slot.server_ok
+    if limited:
+        fits = (slot.server[:, None, :] <= slot.capacity[None] + 1e-9).all(axis=2)
+        server_ok = server_ok & fits
+    whole = np.ascontiguousarray  # kernels are compiled for one memory layout
+    return Terms(
+        worker=whole(slot.worker),
+        server=whole(slot.server),
+        chunk=whole(slot.chunk),
+        traffic=whole(slot.traffic),
+        charge=whole(np.where(slot.deployed, 0.0, deploy_weight * slot.deploy_usd[:, None])),
+        data=whole(slot.data),
+        move=whole(slot.move_usd),
+        talk=whole(slot.talk_usd),
+        most=whole(most, dtype=np.int64),
+        server_ok=whole(server_ok),
+        need=need,
+        total=np.where(slot.most_workers < 0, FREE, slot.most_workers),
+        usd=whole(slot.tiers.usd),
+        intercept=whole(slot.tiers.intercept),
+    )
+
+
+def workers_that_fit(worker: Floats, room: Floats) -> Ints:
+    """(I, R): whole workers (I, K) that fit into room (R, K); FREE where nothing limits them."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        each = np.where(worker[:, None, :] > 0.0, room[None] / worker[:, None, :], np.inf).min(axis=2)
+    whole: Ints = np.minimum(np.floor(np.maximum(each, 0.0) + 1e-9), float(FREE)).astype(np.int64)
+    return whole
+
+
+@kernel
+def task(terms: Terms, i: int, price: Floats) -> Task:
+    """Job i of a slot at unit prices (R, K)."""
+    sites, kinds = price.shape
+    sources = 0
+    for r in range(sites):
+        sources += terms.data[i, r] > 0.0
+    move = np.empty((sources, sites))
+    supply = np.empty(sources)
+    wage = np.zeros(sites)
+    serve = np.zeros(sites)
+    talk = np.empty((sites, sites))
+    s = 0
+    for r in range(sites):
+        for q in range(sites):
+            talk[r, q] = terms.talk[r, q] * terms.traffic[i]
+        if terms.data[i, r] > 0.0:
+            supply[s] = terms.data[i, r]
+            for q in range(sites):
+                move[s, q] = terms.move[r, q]
+            s += 1
+        for k in range(kinds):
+            wage[r] += terms.worker[i, k] * price[r, k]
+            serve[r] += terms.server[i, k] * price[r, k]
+    return Task(
+        move,
+        supply,
+        terms.chunk[i],
+        talk,
+        wage,
+        serve,
+        terms.charge[i],
+        terms.most[i],
+        terms.server_ok[i],
+        terms.need[i],
+        terms.total[i],
+    )
+
+
+def empty_pool(jobs: int, plans: int) -> Pool:
+    """Room for that many plans per job."""
+    # A site and its workers lie side by side: most plans have one site, so a plan is one line of the cache.
+    cells = np.zeros((jobs, plans, WIDTH, 2), dtype=np.int32)
+    return Pool(
+        np.zeros(jobs, dtype=np.int64),
+        np.zeros((jobs, plans), dtype=np.int32),
+        cells[..., 0],
+        cells[..., 1],
+        np.zeros((jobs, plans), dtype=np.int32),
+        np.zeros((jobs, plans)),
+    )
+
+
+@kernel
+def add(pool: Pool, i: int, p: int, y: Ints, own: float) -> int:
+    """Keep a plan of job i; its index, also when it was there already; -1 when it does not fit the pool."""
+    width = 0
+    for r in range(len(y)):
+        width += y[r] > 0
+    if width > WIDTH or not own < np.inf:
+        return -1
+    for a in range(pool.plans[i]):
+        if pool.server[i, a] != p or pool.width[i, a] != width:
+            continue
+        same = True
+        for z in range(width):
+            if y[pool.sites[i, a, z]] != pool.workers[i, a, z]:
+                same = False
+        if same:
+            return a
+    a = pool.plans[i]
+    if a >= pool.server.shape[1]:
+        return -1
+    pool.server[i, a] = p
+    pool.width[i, a] = width
+    pool.own[i, a] = own
+    z = 0
+    for r in range(len(y)):
+        if y[r] > 0:
+            pool.sites[i, a, z] = r
+            pool.workers[i, a, z] = y[r]
+            z += 1
+    pool.plans[i] = a + 1
+    return int(a)
+
+
+@kernel
+def own_cost(terms: Terms, i: int, p: int, y: Ints) -> float:
+    """What plan (p, y) of job i costs beside rent, USD; infinite when the data does not fit."""
+    nothing = np.zeros(terms.usd.shape[:2])
+    return float(cost_with_server(task(terms, i, nothing), p, y))
+
+
+@kernel
+def add_single_sites(terms: Terms, pool: Pool) -> None:
+    """For every job and site: all workers and the server there, where both may be."""
+    sites = terms.data.shape[1]
+    nothing = np.zeros(terms.usd.shape[:2])
+    y = np.zeros(sites, dtype=np.int64)
+    for i in range(terms.data.shape[0]):
+        job = task(terms, i, nothing)
+        gather = gather_costs(job)
+        for r in range(sites):
+            if job.server_ok[r] and job.most[r] >= job.need and job.need <= job.total:
+                y[r] = job.need
+                add(pool, i, r, y, job.fresh[r] + gather[r])
+                y[r] = 0
+
+
+@kernel
+def add_responses(terms: Terms, pool: Pool, price: Floats, servers: int, choice: Ints) -> None:
+    """For every job: its cheapest plan at unit prices (R, K); ``choice`` (I,) is set where one was kept."""
+    nothing = np.zeros(terms.usd.shape[:2])
+    for i in range(terms.data.shape[0]):
+        _, p, y = solve(task(terms, i, price), servers)
+        if p >= 0:
+            a = add(pool, i, p, y, cost_with_server(task(terms, i, nothing), p, y))
+            if a >= 0:
+                choice[i] = a

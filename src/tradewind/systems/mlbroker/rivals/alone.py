@@ -1,0 +1,46 @@
+"""Rivals of mlBroker that plan every job as if nobody else rented: central (one site) and selfish (Sec. 6.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tradewind.model.job import Job
+from tradewind.model.spec import Spec
+from tradewind.systems.mlbroker.kernels import rivals as broker_rivals
+from tradewind.systems.mlbroker.kernels.sites import Weights
+from tradewind.systems.mlbroker.kernels.slot import Ints, Slot
+from tradewind.systems.mlbroker.shared.limits import within_limits
+from tradewind.systems.mlbroker.shared.slots import Broker, broker_spec
+
+Plans = Callable[[Slot], tuple[Ints, Ints]]
+"""A slot -> workers per job and site (I, R), server's site per job (I,)."""
+
+
+class Alone:
+    """Keeps nothing between slots."""
+
+    def __init__(self, plans: Plans) -> None:
+        self._plans = plans
+
+    def choose(self, slot: Slot, jobs: Sequence[Job]) -> tuple[Ints, Ints]:
+        del jobs
+        return within_limits(slot, *self._plans(slot))
+
+    def state(self) -> Any:
+        return None
+
+    def resume(self, state: Any) -> None:
+        pass
+
+
+def _spec(name: str, summary: str, plans: Plans) -> Spec:
+    return broker_spec(name, summary, lambda setup, params, rng: Broker(setup, Alone(plans), Weights()))
+
+
+CENTRAL = _spec(
+    "central",
+    "Each job at the one site where that costs least alone; all its data is moved there",
+    broker_rivals.central,
+)
+SELFISH = _spec("selfish", "Every job's full cost minimised alone at list prices", broker_rivals.selfish)

@@ -1,0 +1,243 @@
+"""The numbers behind the mlBroker figures: pure functions of the effort."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tradewind.lab.study import Effort, Row, spread
+from tradewind.model.params import settle
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.model.spec import Spec
+from tradewind.systems.mlbroker.bound import bound, slots_of
+from tradewind.systems.mlbroker.decided import decided_slots
+from tradewind.systems.mlbroker.kernels.costs import books
+from tradewind.systems.mlbroker.kernels.fractional import Fraction, fractional_step
+from tradewind.systems.mlbroker.kernels.milp import relaxed_horizon
+from tradewind.systems.mlbroker.kernels.rounding import dependent, dependent_light, greedy, independent
+from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.paper import MLBROKER_PAPER
+from tradewind.systems.mlbroker.policy import MLBROKER
+from tradewind.systems.mlbroker.rivals.alone import CENTRAL, SELFISH
+from tradewind.systems.mlbroker.rivals.local import LOCAL
+from tradewind.systems.mlbroker.rivals.oasis import OASIS
+from tradewind.systems.mlbroker.workload.draw import DrawSettings, draw
+from tradewind.systems.mlbroker.workload.generator import MLBROKER as WORKLOAD
+from tradewind.systems.mlbroker.workload.generator import scenario_of
+from tradewind.systems.mlbroker.workload.real import real_experiment
+from tradewind.worlds.simulate import simulate
+
+POLICIES: tuple[Spec, ...] = (MLBROKER, MLBROKER_PAPER, OASIS, LOCAL, CENTRAL, SELFISH)
+ROUNDINGS = {
+    "A_round": dependent,
+    "Round2 alone": dependent_light,
+    "independent": independent,
+    "greedy": greedy,
+}
+PARTS = ("transfer", "rent", "deploy", "traffic")
+
+
+def scenario(seed: int, **params: Any) -> Scenario:
+    """A scenario of the workload."""
+    return WORKLOAD.generate(settle("mlbroker", WORKLOAD.params, params), seed)
+
+
+def size(effort: Effort) -> dict[str, Any]:
+    """Jobs and slots of a study: the paper's in full, fewer when quick."""
+    return {"slots": effort.pick(8, 50), "jobs_per_slot": effort.pick(8.0, 20.0)}
+
+
+def fractional_run(made: Scenario, eps: float) -> tuple[float, float]:
+    """A_fractional over a scenario: (its cost in P_f, the offline optimum of P_f), USD.
+
+    Both costs in the relaxation of :func:`relaxed_horizon`: rent at the chord, C3 as c (v - v')+.
+    """
+    last: dict[int, int] = {}
+    follows = []
+    for _, jobs, _ in slots_of(made, first_only=False):
+        follows.append(np.array([last.get(job.index, -1) for job in jobs], dtype=np.int64))
+        last = {job.index: i for i, job in enumerate(jobs)}
+    steps, cost = fractional_steps(made, eps)
+    return cost, relaxed_horizon([slot for slot, _ in steps], follows)
+
+
+def fractional_steps(made: Scenario, eps: float = 0.01) -> tuple[list[tuple[Slot, Fraction]], float]:
+    """Every slot with its fractional decision, and the cost of all in P_f, USD."""
+    presence: dict[int, Floats] = {}
+    steps, cost = [], 0.0
+    for slot, jobs, _ in slots_of(made, first_only=False):
+        before = np.array([presence.get(job.index, np.zeros(slot.shape[1])) for job in jobs])
+        step = fractional_step(slot, before, eps)
+        deployed = slot.deploy_usd[:, None] * np.maximum(step.presence - before, 0.0)
+        cost += float(step.parts[:, [0, 1, 3]].sum() + deployed.sum())
+        presence = {job.index: step.presence[i] for i, job in enumerate(jobs)}
+        steps.append((slot, step))
+    return steps, cost
+
+
+def fig5(effort: Effort) -> list[Row]:
+    """Ratio of A_fractional to the offline optimum of P_f over sites and epsilon."""
+    rows: list[Row] = []
+    for sites in effort.pick((5, 10), (5, 10, 15, 20)):
+        for eps in effort.pick((0.01, 1.0), (0.001, 0.01, 0.1, 1.0)):
+            for seed in range(effort.seeds):
+                made = scenario(
+                    seed, sites=sites, slots=effort.pick(5, 12), jobs_per_slot=effort.pick(4.0, 8.0)
+                )
+                if made.jobs:
+                    cost, best = fractional_run(made, eps)
+                    rows.append({"sites": sites, "eps": f"ε = {eps:g}", "ratio": cost / best})
+    return spread(rows, ("sites", "eps"), "ratio")
+
+
+def rounded(steps: list[tuple[Slot, Fraction]], name: str, seed: int, lives: list[Ints]) -> float:
+    """True cost in USD of rounding every slot's fractional decision; ``lives``: job numbers per slot."""
+    rng = np.random.default_rng(seed)
+    here: dict[int, np.ndarray[Any, np.dtype[np.bool_]]] = {}
+    total = 0.0
+    for (slot, step), jobs in zip(steps, lives, strict=True):
+        workers, server = ROUNDINGS[name](slot, step.workers, step.server, rng)
+        moved, rent, _, talked = books(slot, workers, server)
+        now = {}
+        for i, job in enumerate(jobs.tolist()):
+            present = workers[i] > 0
+            present[server[i]] = True
+            gone = here.get(job, np.zeros(len(present), dtype=np.bool_))
+            total += float(slot.deploy_usd[i]) * int((present & ~gone).sum())
+            now[job] = present
+        here = now
+        total += moved + rent + talked
+    return total
+
+
+def rounding_ratios(made: Scenario, names: tuple[str, ...], seed: int) -> dict[str, float]:
+    """Cost of each rounding over the cost of A_fractional in P_f (chord)."""
+    steps, cost = fractional_steps(made)
+    lives = [np.array([job.index for job in jobs]) for _, jobs, _ in slots_of(made, first_only=False)]
+    return {name: rounded(steps, name, seed, lives) / cost for name in names}
+
+
+def fig6(effort: Effort) -> list[Row]:
+    """Ratio of A_round over worker speed and data size."""
+    rows: list[Row] = []
+    for low, high in ((16.0, 32.0), (33.0, 49.0), (50.0, 66.0)):
+        for data in effort.pick((100.0, 700.0), (100.0, 300.0, 500.0, 700.0)):
+            for seed in range(effort.seeds):
+                made = drawn(seed, data_gb=data, chunk_gb=(low, high), effort=effort)
+                ratio = rounding_ratios(made, ("A_round",), seed)["A_round"]
+                rows.append({"data_gb": data, "P": f"P {low:g}-{high:g} GB", "ratio": ratio})
+    return spread(rows, ("data_gb", "P"), "ratio")
+
+
+def drawn(seed: int, *, data_gb: float, chunk_gb: tuple[float, float], effort: Effort) -> Scenario:
+    """A scenario with a chosen range of worker speeds."""
+    slots, active = effort.pick(5, 20), effort.pick(8.0, 20.0)
+    settings = DrawSettings(slots=slots, active=active, data_gb=data_gb, chunk_gb=chunk_gb)
+    return scenario_of("mlbroker-speed", draw(settings, seed), slots=slots, tenants=1, origin={"seed": seed})
+
+
+def fig7(effort: Effort) -> list[Row]:
+    """Roundings against each other over the number of sites, on the paper's prices and on CPU jobs."""
+    rows: list[Row] = []
+    for family in ("paper", "cpu"):
+        for sites in effort.pick((5, 15), (5, 10, 15, 20)):
+            for seed in range(effort.seeds):
+                made = scenario(
+                    seed, family=family, sites=sites, **{**size(effort), "slots": effort.pick(5, 20)}
+                )
+                if made.jobs:
+                    for name, ratio in rounding_ratios(made, tuple(ROUNDINGS), seed).items():
+                        rows.append({"sites": sites, "rounding": f"{name}, {family}", "ratio": ratio})
+    return spread(rows, ("sites", "rounding"), "ratio")
+
+
+@lru_cache(maxsize=2)
+def by_data_size(effort: Effort) -> tuple[Row, ...]:
+    """One row per data size, policy and seed with all costs: Figures 8 and 11-14."""
+    rows: list[Row] = []
+    for data in effort.pick((100.0, 700.0), (100.0, 300.0, 500.0, 700.0)):
+        for seed in range(effort.seeds):
+            made = scenario(seed, data_gb=data, **size(effort))
+            for spec in POLICIES:
+                run = simulate(made, spec, seed=seed)
+                parts = {part: run.metrics[f"cost_{part}_usd"] for part in PARTS}
+                rows.append({"data_gb": data, "policy": spec.name, "cost": run.value, **parts})
+    return tuple(rows)
+
+
+def cost_by_data(effort: Effort, column: str) -> list[Row]:
+    """Figures 8 and 11-14: one column over the data size."""
+    return spread(by_data_size(effort), ("data_gb", "policy"), column)
+
+
+def ratios(effort: Effort, key: str, values: tuple[float, ...]) -> list[Row]:
+    """Figures 9 and 10: cost over the certified bound, as slots or jobs per slot grow; five seeds at most.
+
+    The bound takes most of the study's time, and the ratios hardly differ between seeds.
+    """
+    rows: list[Row] = []
+    for value in values:
+        params = {**size(effort), key: value}
+        params["slots"] = int(params["slots"])
+        for seed in range(min(effort.seeds, 5)):
+            made = scenario(seed, data_gb=700.0, **params)
+            certified = bound(made)
+            if certified is None:
+                continue
+            for spec in (MLBROKER, MLBROKER_PAPER):
+                ratio = simulate(made, spec, seed=seed).value / certified.value
+                rows.append({key: value, "policy": spec.name, "ratio": ratio})
+    return spread(rows, (key, "policy"), "ratio")
+
+
+@lru_cache(maxsize=2)
+def real_rows(effort: Effort) -> tuple[Row, ...]:
+    """One row per policy and seed of the scaled real experiment: costs, instance hours, discount rate."""
+    rows: list[Row] = []
+    for seed in range(effort.seeds):
+        made = real_experiment(seed)
+        for spec in (MLBROKER, MLBROKER_PAPER, LOCAL, CENTRAL, OASIS):
+            run = simulate(made, spec, seed=seed)
+            hours, listed = instance_hours(made, run)
+            parts = {part: run.metrics[f"cost_{part}_usd"] for part in PARTS}
+            rate = run.metrics["cost_rent_usd"] / listed
+            rows.append({"policy": spec.name, "cost": run.value, **parts, "hours": hours, "discount": rate})
+    return tuple(rows)
+
+
+def instance_hours(made: Scenario, run: Run) -> tuple[float, float]:
+    """Instance-hours of a real-experiment run, and what they cost at list price."""
+    hours = listed = 0.0
+    for decided in decided_slots(made, run):
+        amount = float(decided.workers.sum()) + float((decided.server >= 0).sum())
+        hours += amount
+        listed += amount * float(decided.slot.tiers.usd[0, 0, 0])
+    return hours, listed
+
+
+def real_column(effort: Effort, column: str) -> list[Row]:
+    """Figures 15-17."""
+    return spread(real_rows(effort), ("policy",), column)
+
+
+def table4(effort: Effort) -> list[Row]:
+    """Cost parts of the real experiment: one row per policy and part."""
+    rows: list[Row] = [
+        {"policy": row["policy"], "part": part, "usd": row[part]}
+        for row in real_rows(effort)
+        for part in (*PARTS, "cost")
+    ]
+    return spread(rows, ("policy", "part"), "usd")
+
+
+def table5(effort: Effort) -> list[Row]:
+    """Instance hours, discount rate and rent."""
+    rows: list[Row] = [
+        {"policy": row["policy"], "what": what, "value": row[what]}
+        for row in real_rows(effort)
+        for what in ("hours", "discount", "rent")
+    ]
+    return spread(rows, ("policy", "what"), "value")

@@ -1,0 +1,1 @@
+"""Recorded cluster traces as scenarios."""

@@ -1,0 +1,295 @@
+"""Readers of cluster traces: a CSV file becomes columns of jobs, or an error that names file, line and column.
+
+| format   | columns that are read                                                                                   |
+|----------|---------------------------------------------------------------------------------------------------------|
+| philly   | timestamp (YYYY-MM-DD HH:MM:SS), duration (s), num_gpus, cluster (the tenant)                            |
+| tiresias | job_id, num_gpu, submit_time (s), duration (s)                                                           |
+| openb    | name, cpu_milli, memory_mib, num_gpu, gpu_milli, creation_time, deletion_time, scheduled_time (s)        |
+| csv      | id, arrive_s, duration_s, gpus, and tenant if there is one                                               |
+
+Further columns are ignored. Rows are sorted by arrival; rows of one instant keep their order. Rows that describe no
+work (no GPU, no duration, never deleted) are left out and counted in `Trace.skipped`.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tradewind.model.errors import InputError
+from tradewind.model.job import Demand
+from tradewind.model.units import LARGEST, MILLI, US_PER_S
+from tradewind.traces.machines import Rows
+
+Floats = NDArray[np.float64]
+NO_GPU, NO_TIME, NO_END = "without a GPU", "without a positive duration", "without a deletion time"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Jobs in order of arrival, and how many rows were left out and why."""
+
+    rows: Rows
+    skipped: dict[str, int] = field(default_factory=dict)
+
+
+class Table:
+    """A CSV file as columns of text, with the line of every row."""
+
+    def __init__(self, path: Path, needed: Sequence[str]) -> None:
+        self.path = path
+        try:
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                reader = csv.reader(file, strict=True)
+                self.names = [name.strip() for name in next(reader, [])]
+                rows = [(reader.line_num, row) for row in reader if row]
+        except OSError as error:
+            raise InputError(
+                f"cannot be read ({error.strerror}); give the path of a CSV file", where=str(path)
+            ) from None
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise InputError(f"is no CSV text in UTF-8 ({error})", where=str(path)) from None
+        for name in needed:
+            if name not in self.names:
+                raise InputError(
+                    f"column {name!r} is missing; found are {', '.join(self.names) or 'none'}, "
+                    f"needed are {', '.join(needed)}",
+                    where=f"{path}, line 1",
+                )
+        width = len(self.names)
+        for line, row in rows:
+            if len(row) != width:
+                raise InputError(
+                    f"found {len(row)} values; the head has {width} columns", where=f"{path}, line {line}"
+                )
+        self.lines = [line for line, _ in rows]
+        self._columns = (
+            dict(zip(self.names, zip(*(row for _, row in rows), strict=True), strict=True)) if rows else {}
+        )
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def bad(self, row: int, column: str, found: object, allowed: str) -> InputError:
+        """The error for one value."""
+        return InputError(
+            f"found {found!r}; allowed is {allowed}",
+            where=f"{self.path}, line {self.lines[row]}, column {column}",
+        )
+
+    def text(self, column: str) -> tuple[str, ...]:
+        """A column as it stands; empty where the file has no such column or no rows."""
+        return self._columns.get(column, ())
+
+    def numbers(self, column: str, *, gaps: bool = False) -> Floats:
+        """A column of finite numbers; gaps: an empty value is allowed and becomes NaN."""
+        values = self.text(column)
+        try:
+            read = np.array([float(v) for v in values] if not gaps else [float(v or "nan") for v in values])
+        except ValueError:
+            row = next(i for i, v in enumerate(values) if not _is_number(v) and (v or not gaps))
+            raise self.bad(row, column, values[row], "a number") from None
+        wrong = np.flatnonzero(~np.isfinite(read))
+        for row in wrong.tolist():
+            if not (gaps and not values[row].strip()):
+                raise self.bad(row, column, values[row], "a finite number")
+        return read
+
+    def counts(self, column: str) -> NDArray[np.int64]:
+        """A column of whole numbers from 0 to a million."""
+        read = self.numbers(column)
+        wrong = np.flatnonzero((read < 0) | (read > 1_000_000) | (read != np.floor(read)))
+        if len(wrong):
+            raise self.bad(
+                int(wrong[0]), column, self.text(column)[wrong[0]], "a whole number from 0 to 1000000"
+            )
+        return read.astype(np.int64)
+
+    def times_us(self, column: str, *, gaps: bool = False) -> Floats:
+        """A column of seconds in microseconds; NaN for an allowed gap."""
+        read = np.round(self.numbers(column, gaps=gaps) * US_PER_S)
+        wrong = np.flatnonzero(np.abs(read) > LARGEST / 4)
+        if len(wrong):
+            raise self.bad(int(wrong[0]), column, self.text(column)[wrong[0]], "at most 70 years in seconds")
+        return read
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(slots=True, kw_only=True)
+class _Columns:
+    """Jobs in file order, before rows are left out and sorted."""
+
+    table: Table
+    names: tuple[str, str] = ("id", "arrive_s")
+    ids: Sequence[str]
+    arrive_us: Floats
+    runtime_us: Floats
+    gpus: NDArray[np.int64]
+    workers: NDArray[np.int64] | None = None
+    tenants: Sequence[str] = ()
+    demand: Sequence[Demand] | None = None
+
+    def trace(self, *, from_zero: bool) -> Trace:
+        """Leaves out, sorts, shifts the first arrival to 0 (from_zero) and checks names."""
+        reasons = (
+            (NO_GPU, self.gpus == 0),
+            (NO_END, np.isnan(self.runtime_us)),
+            (NO_TIME, self.runtime_us <= 0),
+        )
+        keep, skipped = np.ones(len(self.table), np.bool_), {}
+        for reason, hit in reasons:
+            count = int((keep & hit).sum())
+            if count:
+                skipped[reason] = count
+            keep &= ~hit
+        rows = np.flatnonzero(keep)
+        if not len(rows):
+            raise InputError(
+                f"has no job to run ({len(self.table)} rows, all left out); give a trace with jobs",
+                where=str(self.table.path),
+            )
+        order = rows[np.argsort(self.arrive_us[rows], kind="stable")]
+        self._check(order, from_zero)
+        arrive = self.arrive_us[order].astype(np.int64)
+        chosen = order.tolist()
+        return Trace(
+            rows=Rows(
+                ids=[self.ids[i] for i in chosen],
+                arrive_us=arrive - arrive[0] if from_zero else arrive,
+                runtime_us=self.runtime_us[order].astype(np.int64),
+                workers=(self.gpus if self.workers is None else self.workers)[order],
+                tenants=[self.tenants[i] for i in chosen] if self.tenants else [""] * len(chosen),
+                demand=[((0, MILLI),)] if self.demand is None else [self.demand[i] for i in chosen],
+            ),
+            skipped=skipped,
+        )
+
+    def _check(self, order: NDArray[np.int64], from_zero: bool) -> None:
+        if not from_zero and self.arrive_us[order[0]] < 0:
+            seconds = self.arrive_us[order[0]] / US_PER_S
+            raise self.table.bad(int(order[0]), self.names[1], seconds, "a time of 0 or more")
+        seen: set[str] = set()
+        for i in order.tolist():
+            if self.ids[i] in seen or not self.ids[i]:
+                raise self.table.bad(i, self.names[0], self.ids[i], "a name that no other row has")
+            seen.add(self.ids[i])
+
+
+def read_philly(path: Path) -> Trace:
+    """Microsoft's Philly trace: local timestamps, tenants are its virtual clusters; rows are named by their number."""
+    table = Table(path, ("timestamp", "duration", "num_gpus", "cluster"))
+    stamps = table.text("timestamp")
+    try:
+        seconds = np.array(stamps, dtype="datetime64[s]")
+        if np.isnat(seconds).any():
+            raise ValueError
+    except ValueError:
+        row = next(i for i, s in enumerate(stamps) if not _is_stamp(s))
+        raise table.bad(row, "timestamp", stamps[row], "a time such as 2017-10-09 07:01:55") from None
+    return _Columns(
+        table=table,
+        ids=[str(i + 1) for i in range(len(table))],
+        arrive_us=seconds.astype(np.int64).astype(float) * US_PER_S,
+        runtime_us=table.times_us("duration"),
+        gpus=table.counts("num_gpus"),
+        tenants=table.text("cluster"),
+    ).trace(from_zero=True)
+
+
+def _is_stamp(text: str) -> bool:
+    try:
+        return not np.isnat(np.datetime64(text, "s"))
+    except ValueError:
+        return False
+
+
+def read_tiresias(path: Path) -> Trace:
+    """Traces published with Tiresias' simulator."""
+    table = Table(path, ("job_id", "num_gpu", "submit_time", "duration"))
+    return _Columns(
+        table=table,
+        names=("job_id", "submit_time"),
+        ids=table.text("job_id"),
+        arrive_us=table.times_us("submit_time"),
+        runtime_us=table.times_us("duration"),
+        gpus=table.counts("num_gpu"),
+    ).trace(from_zero=False)
+
+
+def read_csv(path: Path) -> Trace:
+    """The plain format: id, arrive_s, duration_s, gpus, and tenant where there are tenants."""
+    table = Table(path, ("id", "arrive_s", "duration_s", "gpus"))
+    return _Columns(
+        table=table,
+        ids=table.text("id"),
+        arrive_us=table.times_us("arrive_s"),
+        runtime_us=table.times_us("duration_s"),
+        gpus=table.counts("gpus"),
+        tenants=table.text("tenant"),
+    ).trace(from_zero=False)
+
+
+def read_openb(path: Path) -> Trace:
+    """Alibaba's openb pod list: a pod is one worker with CPU, memory and whole or shared GPUs.
+
+    It runs from its scheduled time (from its creation where that is missing) until its deletion. A share of a GPU is
+    an amount of `gpu`, not tied to one card. gpu_spec, qos and pod_phase are ignored.
+    """
+    table = Table(
+        path,
+        (
+            "name",
+            "cpu_milli",
+            "memory_mib",
+            "num_gpu",
+            "gpu_milli",
+            "creation_time",
+            "deletion_time",
+            "scheduled_time",
+        ),
+    )
+    created, gpus = table.times_us("creation_time"), table.counts("num_gpu")
+    begun = table.times_us("scheduled_time", gaps=True)
+    share, cpu, memory = (table.counts("gpu_milli"), table.counts("cpu_milli"), table.numbers("memory_mib"))
+    wrong = np.flatnonzero((share > MILLI) | ((share == 0) & (gpus > 0)))
+    if len(wrong):
+        raise table.bad(
+            int(wrong[0]), "gpu_milli", int(share[wrong[0]]), f"1 to {MILLI} thousandths of a GPU"
+        )
+    wrong = np.flatnonzero((memory < 0) | (memory > 1e9))
+    if len(wrong):
+        raise table.bad(int(wrong[0]), "memory_mib", float(memory[wrong[0]]), "0 to 1e9 MiB")
+    mem_milli = np.ceil(memory * (2**20 / 1e6)).astype(np.int64)  # MiB -> thousandths of a GB
+    columns = ((gpus * share).tolist(), cpu.tolist(), mem_milli.tolist())
+    return _Columns(
+        table=table,
+        names=("name", "creation_time"),
+        ids=table.text("name"),
+        arrive_us=created,
+        runtime_us=table.times_us("deletion_time", gaps=True) - np.where(np.isnan(begun), created, begun),
+        gpus=gpus,
+        workers=np.ones(len(table), np.int64),
+        demand=[
+            tuple((r, milli) for r, milli in enumerate(row) if milli) for row in zip(*columns, strict=True)
+        ],
+    ).trace(from_zero=True)
+
+
+READERS: dict[str, Callable[[Path], Trace]] = {
+    "csv": read_csv,
+    "openb": read_openb,
+    "philly": read_philly,
+    "tiresias": read_tiresias,
+}

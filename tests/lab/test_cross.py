@@ -1,0 +1,90 @@
+"""The cross-table: every pair of a family and a policy runs and passes the audit, or is refused with its reason."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.scenarios import of_system
+from tradewind.api import check
+from tradewind.engine.fit import mismatch
+from tradewind.lab import cross
+from tradewind.lab.study import Effort, Row
+from tradewind.model.errors import Unsupported
+from tradewind.model.job import Fixed
+from tradewind.registry import policies
+from tradewind.worlds.simulate import simulate
+
+QUICK = Effort(quick=True, seeds=1)
+SYSTEMS = ("apsp", "cluster", "dps", "eris", "gadget", "mlbroker")
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_policy_runs_a_system_lawfully_or_says_why_it_cannot(system: str) -> None:
+    given = of_system(system, 1)
+    ran = []
+    for name in policies.names():
+        spec = policies.find(name)
+        why = mismatch(spec, given)
+        if not why:
+            run = simulate(given, spec, seed=1)
+            assert check(given, run) == (), name
+            ran.append(name)
+            continue
+        with pytest.raises(Unsupported, match=f"{name} cannot run") as refused:
+            simulate(given, spec)
+        assert why in str(refused.value)
+        assert name in why, "it names the policy"
+        assert given.setup.objective in why or given.jobs[0].kind in why, "and what does not fit"
+    assert {policies.find(name).system for name in ran} >= {system} - {"cluster"}
+
+
+@pytest.mark.parametrize("family", cross.FAMILIES, ids=lambda f: f.name)
+def test_every_family_has_policies_that_run_it_and_a_bound(family: cross.Family) -> None:
+    able = [name for name in policies.names() if not cross.why_not(family, name, QUICK)]
+    assert len(able) >= 4
+    (limit,) = cross.floors(QUICK, family.floor or family.make)
+    assert float(limit["bound"]) > 0
+
+
+def test_fixed_twins_are_never_slower_than_what_they_stand_for() -> None:
+    slow, fast = cross.market_queue(QUICK, 1), cross.queue_floor(QUICK, 1)
+    assert [job.arrive_us for job in slow.jobs] == [job.arrive_us for job in fast.jobs]
+    assert all(isinstance(job.work, Fixed) for job in fast.jobs)
+    run = simulate(slow, policies.find("fifo-backfill"), seed=1)
+    finish = dict(zip(run.tables["outcomes"]["job"], run.tables["outcomes"]["finish_us"], strict=True))
+    start = {job.index: job.arrive_us for job in slow.jobs}
+    for job in fast.jobs:
+        assert isinstance(job.work, Fixed)
+        took = int(str(finish[job.index])) - start[job.index]
+        assert took >= int(str(job.work.runtime_us))
+
+
+def test_on_finite_sites_no_site_can_take_everything() -> None:
+    free, tight = cross.broker_narrow(QUICK, 1), cross.broker_finite(QUICK, 1)
+    run = simulate(free, policies.find("central"), seed=1)
+    short = simulate(tight, policies.find("central"), seed=1)
+    assert run.value < short.value, "capacity binds"
+
+
+def rows_of(value: float, away: float = 0.0) -> list[Row]:
+    return [{"seed": 1.0, "value": value, "away": away}]
+
+
+def test_shares_are_at_most_one_at_the_bound_whatever_the_objective() -> None:
+    parts = cross.parts(QUICK)
+    known: list[list[Row]] = []
+    for part in parts:
+        if part.name.endswith(": bound"):
+            known.append([{"seed": 1.0, "bound": 10.0, "kind": "certified"}])
+        else:
+            costs = part.name.startswith(("mlbroker", "apsp", "cluster", "dps queue"))
+            known.append(rows_of(20.0 if costs else 5.0, away=float(part.name == "cluster: las")))
+    table = cross.join(QUICK, known)
+    assert {float(r["share"]) for r in table if r["share"] != ""} == {0.5}
+    las = next(r for r in table if (r["family"], r["policy"]) == ("cluster", "las"))
+    assert las["share"] == ""
+    assert "turned away" in str(las["why not"])
+    refused = next(r for r in table if (r["family"], r["policy"]) == ("cluster", "dps"))
+    assert str(refused["why not"]).startswith("cannot run: ")
+    assert len(table) == len(cross.FAMILIES) * len(policies.names())
+    assert "cannot run" in cross.judge(table).reason

@@ -1,0 +1,158 @@
+"""Reproducing a paper: CSV, pictures and a page per figure, kept when interrupted, computed again when code changes."""
+
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.lab import made_study
+from tradewind.lab.reproduce import reproduce
+from tradewind.lab.reproduce_times import Times, collect, expected
+from tradewind.lab.study import Effort
+from tradewind.model.errors import LookupFailed
+from tradewind.registry import studies
+
+QUICK = Effort(quick=True, seeds=3)
+MADE = {"made": "STUDY", "pieces": "PIECES", "broken": "BROKEN"}
+
+
+@pytest.fixture(autouse=True)
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, attribute in MADE.items():
+        monkeypatch.setitem(studies.entries, name, f"tests.lab.made_study:{attribute}")
+    monkeypatch.chdir(tmp_path)
+
+
+def computed() -> int:
+    return len(made_study.COUNTER.read_text())
+
+
+def test_every_figure_becomes_a_table_two_pictures_and_a_part_of_the_page(tmp_path: Path) -> None:
+    results = reproduce(["made"], tmp_path / "out", effort=QUICK)
+    assert [r.finding.word for r in results] == ["reproduced", "reproduced"]
+    page = (tmp_path / "out" / "index.html").read_text()
+    for name in ("fig-1", "table-2"):
+        with (tmp_path / "out" / "made" / f"{name}.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert [(r["size"], r["policy"]) for r in rows[:2]] == [("1.0", "ours"), ("1.0", "theirs")]
+        assert (tmp_path / "out" / "made" / f"{name}.svg").read_text().startswith("<svg")
+        assert (tmp_path / "out" / "made" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert f"Figure {name}" in page
+    assert "&lt;half&gt;" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_what_was_computed_is_not_computed_again_unless_the_effort_changes(tmp_path: Path) -> None:
+    reproduce(["made"], tmp_path / "out", effort=QUICK, figure="fig-1")
+    assert computed() == 1
+    reproduce(["made"], tmp_path / "out", effort=QUICK)
+    assert computed() == 2
+    reproduce(["made"], tmp_path / "out", effort=Effort(quick=True, seeds=2))
+    assert computed() == 4
+    reproduce(["made"], tmp_path / "out", effort=QUICK)
+    assert computed() == 4, "the results of another effort are kept beside"
+
+
+def test_the_same_effort_gives_the_same_page_byte_for_byte(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        reproduce(["made"], tmp_path / folder, effort=QUICK)
+    assert (tmp_path / "a" / "index.html").read_bytes() == (tmp_path / "b" / "index.html").read_bytes()
+
+
+def test_a_damaged_file_is_computed_again(tmp_path: Path) -> None:
+    reproduce(["made"], tmp_path / "out", effort=QUICK, figure="fig-1")
+    (kept,) = (tmp_path / "out" / "kept").iterdir()
+    for damage in ("{half", "[]", '{"key": "other"}'):
+        kept.write_text(damage)
+        reproduce(["made"], tmp_path / "out", effort=QUICK, figure="fig-1")
+    assert computed() == 4
+
+
+def test_an_unknown_figure_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+    with pytest.raises(LookupFailed, match="fig-1"):
+        reproduce(["made"], tmp_path / "out", effort=QUICK, figure="fig-11")
+
+
+def test_a_figure_that_fails_says_so_and_the_others_are_there(tmp_path: Path) -> None:
+    broken, fine = reproduce(["broken"], tmp_path / "out", effort=QUICK)
+    assert broken.failed
+    assert "three is not two" in broken.finding.reason
+    assert fine.finding.word == "reproduced"
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "three is not two" in page
+    assert ">failed<" in page
+    assert not list((tmp_path / "out" / "kept").glob("broken-fig-9*")), "a failure is not kept"
+
+
+def begin(folder: Path, jobs: int) -> subprocess.Popen[bytes]:
+    """`reproduce` of the study in parts, in a process of its own."""
+    code = (
+        "from pathlib import Path; from tradewind.registry import studies; from tradewind.cli.guard import guarded;"
+        "from tradewind.lab.reproduce import reproduce; from tradewind.lab.study import Effort;"
+        "studies.entries['pieces'] = 'tests.lab.made_study:PIECES';"
+        f"import sys; sys.exit(guarded(lambda: reproduce(['pieces'], Path('out'), "
+        f"effort=Effort(quick=True, seeds=3), jobs={jobs})))"
+    )
+    root = Path(__file__).parents[2]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), *(p for p in sys.path if p)])}
+    return subprocess.Popen([sys.executable, "-c", code], cwd=folder, env=env, stderr=subprocess.DEVNULL)
+
+
+def until(reached: Callable[[], bool]) -> None:
+    """Waits for something that happens soon, or fails."""
+    for _ in range(3000):
+        if reached():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it never came to that")
+
+
+def kept(folder: Path) -> int:
+    return len(list((folder / "out" / "kept").glob("pieces-*.json")))
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not (stat.exists() and stat.read_text().split(")")[1].split()[0] == "Z")
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
+def test_after_an_interruption_it_goes_on_where_it_was(tmp_path: Path, how: int, code: int) -> None:
+    running = begin(tmp_path, jobs=2)
+    until(lambda: kept(tmp_path) == 2 and len(made_study.PIDS.read_text().split()) == 4)
+    running.send_signal(how)
+    assert running.wait(timeout=30) == code
+    until(lambda: not any(alive(int(pid)) for pid in made_study.PIDS.read_text().split()))
+    assert computed() == 2
+    made_study.GATE.write_text("open")
+    (result,) = reproduce(["pieces"], tmp_path / "out", effort=QUICK)
+    assert computed() == 4, "two parts were kept, two computed now"
+    assert [r["size"] for r in result.rows] == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_the_time_of_the_full_version_is_measured_or_estimated_from_the_quick_one() -> None:
+    times: Times = {"quick": {"dps/fig-2": 2.0, "dps/fig-3": 4.0}, "full": {"dps/fig-2": 100.0}}
+    full = Effort(quick=False, seeds=3)
+    assert expected("dps", "fig-2", full, times) == (100.0, True)
+    assert expected("dps", "fig-3", full, times) == (200.0, False)
+    assert expected("dps", "fig-3", QUICK, times) == (4.0, True)
+
+
+def test_measured_times_of_parts_are_added_up(tmp_path: Path) -> None:
+    made_study.GATE.write_text("open")
+    reproduce(["pieces", "made"], tmp_path / "out", effort=QUICK)
+    times = collect(tmp_path / "out", {"quick": {"other/fig-1": 3.0}, "full": {}})
+    assert set(times["quick"]) == {"other/fig-1", "pieces/fig-1", "made/fig-1", "made/table-2"}
+    assert times["full"] == {}

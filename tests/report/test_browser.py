@@ -1,0 +1,137 @@
+"""Reports in a real browser, on a desktop and on a phone, light and dark: they render, whole, alone and without errors."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.lab import made_study
+from tradewind import api
+from tradewind.lab import tour
+from tradewind.lab.reproduce import reproduce
+from tradewind.lab.study import Effort
+from tradewind.registry import studies
+from tradewind.report import page as report
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+WIDTHS = (1280, 390)
+SMALL = tour.Stop(
+    name="cluster", question="Who?", policies=("las", "fifo"), params={"jobs": 30, "servers": 3}, seeds=2
+)
+
+
+def _chromium() -> str:
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    assert found, f"no browser here: none of {', '.join(NAMES)} is on the PATH; apt-get install chromium"
+    return found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as play:
+        running = play.chromium.launch(executable_path=_chromium(), args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One page of each kind: a comparison, a reproduction, the tour."""
+    folder = tmp_path_factory.mktemp("pages")
+    scenarios = [api.generate("mlbroker", sites=4, slots=4, jobs_per_slot=4.0, seed=s) for s in range(2)]
+    runs = api.compare(scenarios, ("mlbroker", "local"), seeds=range(2), bound=True).runs
+    compared = report.write(folder / "compare.html", scenarios, runs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(studies.entries, "made", "tests.lab.made_study:STUDY")
+        patch.setattr(made_study, "COUNTER", folder / "count.txt")
+        reproduce(["made"], folder / "reproduce", effort=Effort(quick=True, seeds=3))
+    tour.tour(folder / "tour", stops=(SMALL,), jobs=1)
+    return {
+        "compare": compared,
+        "reproduce": folder / "reproduce" / "index.html",
+        "tour": folder / "tour" / "index.html",
+    }
+
+
+@dataclass(slots=True)
+class Seen:
+    """What went wrong while a page was shown."""
+
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+
+def shown(browser: Browser, path: Path, width: int, scheme: str) -> tuple[Page, Seen]:
+    """The page in a window of its own; whatever it says or asks for is noted."""
+    dark: dict[str, str] = {"color_scheme": scheme}
+    context = browser.new_context(viewport={"width": width, "height": 900}, **dark)  # type: ignore[arg-type]
+    page, seen = context.new_page(), Seen()
+    page.on("console", lambda message: seen.said.append(message.text))
+    page.on("pageerror", lambda error: seen.said.append(str(error)))
+    page.on("request", lambda request: seen.asked.append(request.url))
+    page.goto(path.resolve().as_uri())
+    return page, seen
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("kind", ["compare", "reproduce", "tour"])
+def test_it_renders_whole_and_alone(browser: Browser, pages: dict[str, Path], kind: str, width: int) -> None:
+    page, seen = shown(browser, pages[kind], width, "light")
+    assert seen.said == [], "the console stays empty"
+    assert [url for url in seen.asked if not url.startswith(("file:", "data:"))] == []
+    assert len([url for url in seen.asked if url.startswith("file:")]) == 1, (
+        "no file beside the page is needed"
+    )
+    over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    assert over == 0, "nothing sticks out sideways"
+    boxes = page.evaluate(
+        "[...document.querySelectorAll('figure svg')].filter(e => e.checkVisibility())"
+        ".map(e => e.getBoundingClientRect()).map(b => [b.width, b.height])"
+    )
+    assert len(boxes) >= 1
+    assert all(wide > 150 and high > 40 for wide, high in boxes)
+    right = page.evaluate(
+        "Math.max(...[...document.querySelectorAll('main > *, figure')].map(e => e.getBoundingClientRect().right))"
+    )
+    assert right <= width
+    page.context.close()
+
+
+@pytest.mark.parametrize("kind", ["compare", "reproduce", "tour"])
+def test_text_stands_out_in_light_and_dark(browser: Browser, pages: dict[str, Path], kind: str) -> None:
+    found = {}
+    for scheme in ("light", "dark"):
+        page, _ = shown(browser, pages[kind], 1280, scheme)
+        found[scheme] = page.evaluate(
+            "['color', 'backgroundColor'].map(k => getComputedStyle(document.body)[k].match(/\\d+/g).slice(0, 3)"
+            ".map(Number).reduce((a, b) => a + b) / 3)"
+        )
+        page.context.close()
+    ink, paper = found["light"]
+    assert paper - ink > 150
+    ink, paper = found["dark"]
+    assert ink - paper > 150
+
+
+def test_a_printed_report_is_light_and_leaves_folded_parts_out(
+    browser: Browser, pages: dict[str, Path]
+) -> None:
+    page, _ = shown(browser, pages["compare"], 1280, "dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    ink = page.evaluate("getComputedStyle(document.body).color.match(/\\d+/g).slice(0, 3).map(Number)")
+    assert max(ink) < 100, "dark text on paper, whatever the screen's theme"
+    assert page.evaluate("[...document.querySelectorAll('details')].every(e => !e.checkVisibility())")
+    page.context.close()
+
+
+def test_the_tour_tells_who_wins_and_links_to_whole_reports(pages: dict[str, Path]) -> None:
+    text = pages["tour"].read_text()
+    assert 'href="cluster.html"' in text
+    assert (pages["tour"].parent / "cluster.html").exists()
+    assert "las" in text
+    assert "offline bound" in text

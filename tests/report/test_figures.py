@@ -1,0 +1,295 @@
+"""What the figures show, and that they can be drawn, themed and repeated."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.report.made_runs import HOUR, S, Tables, cluster, job, market, moved, run, scheduled, setup, wan
+from tradewind.model.errors import InputError
+from tradewind.model.scenario import Scenario
+from tradewind.model.site import Node
+from tradewind.model.units import UNLIMITED
+from tradewind.model.view import Change
+from tradewind.report.figures import (
+    bars as figures_bars,
+)
+from tradewind.report.figures import (
+    comparison as figures,
+)
+from tradewind.report.figures import (
+    gantt as figures_gantt,
+)
+from tradewind.report.figures import (
+    map as figures_map,
+)
+from tradewind.report.figures import (
+    time as figures_time,
+)
+from tradewind.report.figures.data import Facts, Land, bins, kinds, link_bps, moved_bytes
+from tradewind.report.figures.theme import LIGHT, THEMED, style, svg
+
+
+def facts(scenario: Scenario, tables: Tables) -> Facts:
+    return Facts(Land(scenario), run(scenario, tables))
+
+
+def two_jobs() -> tuple[Scenario, Tables]:
+    """Job 0 has 4 gpus in the first of two hours, job 1 waits and then has 8 of 16."""
+    scenario = Scenario(name="two", setup=setup(2), jobs=(job(0), job(1)))
+    t = Tables()
+    for j in (0, 1):
+        t.event(0, "arrived", j)
+    t.plan(0, 0, (0, -1, [(0, 4)]))
+    t.event(HOUR, "finished", 0)
+    t.plan(HOUR, 1, (HOUR, -1, [(1, 8)]))
+    t.event(2 * HOUR, "finished", 1)
+    t.outcome(0, "finished", 0, HOUR)
+    t.outcome(1, "finished", HOUR, 2 * HOUR)
+    return scenario, t
+
+
+def test_use_and_queue_follow_the_plans() -> None:
+    found = facts(*two_jobs())
+    edges = bins(2 * HOUR, 2)
+    assert found.end_us == 2 * HOUR
+    np.testing.assert_allclose(found.used(edges), [[4.0, 8.0]])
+    np.testing.assert_allclose(found.queue(edges), [1.0, 0.0])
+    assert found.load == pytest.approx(6 / 16)
+    assert found.wait_mean_s == pytest.approx(1800)
+    assert found.completion_s.tolist() == [3600.0, 7200.0]
+    assert found.worker_seconds.tolist() == [4 * 3600.0, 8 * 3600.0]
+
+
+def test_capacity_follows_failures_and_limits_of_parents() -> None:
+    nodes = (
+        Node(name="site", capacity_milli=(10_000,)),
+        Node(name="a", kind="server", parent=0, capacity_milli=(8_000,)),
+        Node(name="b", kind="server", parent=0, capacity_milli=(8_000,)),
+        Node(name="alone", kind="server", capacity_milli=(3_000,)),
+    )
+    changes = (Change(HOUR, "node_down", 1, 0, 0), Change(2 * HOUR, "capacity", 3, 0, 1_000))
+    scenario = Scenario(name="tree", setup=setup(nodes=nodes), jobs=(job(0),), changes=changes)
+    assert Land(scenario).capacity(bins(3 * HOUR, 3)).tolist() == [[13.0, 11.0, 9.0]]
+
+
+def test_capacity_is_infinite_where_a_root_is_unlimited() -> None:
+    scenario = Scenario(
+        name="free", setup=setup(nodes=(Node(name="x", capacity_milli=(UNLIMITED,)),)), jobs=(job(0),)
+    )
+    assert np.isinf(Land(scenario).capacity(bins(HOUR, 1))).all()
+
+
+def test_many_numbered_resources_become_one_kind() -> None:
+    names = [f"worker-{i}" for i in range(5)] + [f"ps-{i}" for i in range(4)]
+    found = kinds(names)
+    assert found.names == ("worker", "ps")
+    assert found.of == (0,) * 5 + (1,) * 4
+    assert kinds(["worker-1", "worker-2"]).names == ("worker-1", "worker-2")
+
+
+def test_a_thin_tail_is_cut() -> None:
+    scenario = Scenario(name="tail", setup=setup(4, horizon_us=100 * HOUR), jobs=(job(0, workers=30), job(1)))
+    t = Tables()
+    t.plan(0, 0, (0, 10 * HOUR, [(0, 8), (1, 8), (2, 8), (3, 6)]))
+    t.plan(0, 1, (0, 90 * HOUR, [(3, 1)]))
+    t.event(10 * HOUR, "finished", 0)
+    t.event(90 * HOUR, "finished", 1)
+    assert facts(scenario, t).shown_us < 12 * HOUR
+    assert facts(*two_jobs()).shown_us == 2 * HOUR
+
+
+def test_moved_data_adds_up_by_pair() -> None:
+    scenario = wan()
+    found = Facts(Land(scenario), moved(scenario))
+    src, dst, size = moved_bytes(found)
+    assert set(zip(src.tolist(), dst.tolist(), strict=True)) == {((h + 2) % 6, h) for h in range(6)}
+    assert size.sum() == sum(5 * 10**9 * (1 + i) for i in range(20))
+    assert (np.diff(size) <= 0).all()
+
+
+def test_reserved_bandwidth_adds_up_by_link_and_counts_a_shared_link_once() -> None:
+    scenario = wan()
+    result = moved(scenario)
+    found = Facts(Land(scenario), result)
+    per_job = 2 * 1e8 * 5 * HOUR / found.end_us
+    homes = np.bincount([j % 6 for j in range(20)], minlength=7)
+    np.testing.assert_allclose(link_bps(found), homes * per_job)
+    shared = replace(scenario.setup, links=tuple(replace(x, shared=True) for x in scenario.setup.links))
+    half = Facts(Land(replace(scenario, setup=shared)), result)
+    np.testing.assert_allclose(link_bps(half), homes * per_job / 2)
+
+
+def test_the_gantt_chart_shows_the_largest_jobs_by_arrival() -> None:
+    scenario = cluster(200)
+    found = Facts(Land(scenario), scheduled(scenario, "fifo"))
+    chart = figures_gantt.gantt(found)
+    assert (len(chart.jobs), chart.total) == (figures_gantt.MOST_ROWS, 200)
+    left_out = np.setdiff1d(np.arange(200), chart.jobs)
+    assert found.worker_seconds[left_out].max() <= found.worker_seconds[chart.jobs].min()
+    assert (np.diff(chart.jobs) > 0).all()
+    assert chart.by == "node"
+
+
+def test_short_pauses_are_joined_until_the_bars_are_few() -> None:
+    scenario = Scenario(name="flicker", setup=setup(1), jobs=tuple(job(i) for i in range(4)))
+    t = Tables()
+    for j in range(4):
+        t.plan(0, j, *[(k * 10 * S, (k * 10 + 5) * S, [(0, 1)]) for k in range(2000)])
+        t.event(scenario.setup.horizon_us, "ended", j)
+    chart = figures_gantt.gantt(facts(scenario, t))
+    assert len(chart.row) <= figures_gantt.MOST_BARS
+    assert chart.gap_us > 0
+    assert chart.until_us.max() == (1999 * 10 + 5) * S
+
+
+def test_colours_fall_back_to_the_number_of_workers_on_many_servers() -> None:
+    scenario = Scenario(name="many", setup=setup(20), jobs=tuple(job(i, workers=2**i) for i in range(5)))
+    t = Tables()
+    for j in range(5):
+        t.plan(0, j, (0, HOUR, [(4 * j + k, 2**j // 4 or 2**j) for k in range(4 if 2**j >= 4 else 1)]))
+    t.plan(0, 0, (0, HOUR, [(n, 1) for n in range(20)]))
+    chart = figures_gantt.gantt(facts(scenario, t))
+    assert chart.by == "workers"
+    assert chart.legend == ("1", "2–3", "4–7", "8–15", "16 or more")
+    assert chart.colour.tolist() == [4, 1, 2, 3, 4]
+
+
+def test_a_layout_is_repeatable_and_stays_in_its_box() -> None:
+    ring = np.array([(i, (i + 1) % 9) for i in range(9)])
+    tree = np.array([(0, i) for i in range(1, 4)] + [(i, 3 * i + k) for i in range(1, 4) for k in (1, 2, 3)])
+    for count, links in (
+        (9, ring),
+        (13, tree),
+        (5, np.zeros((0, 2), dtype=np.int64)),
+        (120, ring),
+        (1, ring[:0]),
+    ):
+        xy = figures_map.layout(count, links)
+        np.testing.assert_array_equal(xy, figures_map.layout(count, links))
+        assert xy.shape == (count, 2)
+        assert np.abs(xy).max() <= 1 + 1e-12
+
+
+def test_neighbours_of_a_tree_do_not_lie_on_each_other() -> None:
+    tree = np.array(
+        [(0, i) for i in range(1, 5)] + [(i, 4 + 4 * (i - 1) + k) for i in range(1, 5) for k in (1, 2, 3, 4)]
+    )
+    xy = figures_map.layout(21, tree)
+    apart = np.linalg.norm(xy[:, None] - xy[None], axis=2) + 9 * np.eye(21)
+    assert apart.min() > 0.1
+
+
+def test_the_heat_map_joins_servers_where_there_are_many() -> None:
+    scenario = Scenario(name="wide", setup=setup(400), jobs=(job(0, workers=8),))
+    t = Tables()
+    t.plan(0, 0, (0, 2 * HOUR, [(0, 8)]))
+    t.event(2 * HOUR, "finished", 0)
+    found = figures_map.heat(facts(scenario, t))
+    assert found is not None
+    assert found.per_row == 3
+    assert len(found.share) == 134
+    np.testing.assert_allclose(found.share[0], 1 / 3)
+    assert found.share[1:].max() == 0
+
+
+def test_stand_in_colours_all_become_variables() -> None:
+    scenario = wan()
+    drawn = figures.draw(scenario, [moved(scenario, p, s) for p in ("nearest", "far") for s in (1, 2)])
+    groups = [d.group for d in drawn]
+    graph, chart = figures_map.graph(drawn[0].facts), figures_gantt.gantt(drawn[0].facts)
+    with style():
+        pictures = [
+            svg(figures_bars.objective(groups, THEMED, 400), "a", "x"),
+            svg(figures_bars.costs(groups, THEMED, 400), "b", "x"),
+            svg(figures_time.utilisation(drawn, THEMED, 400), "c", "x"),
+            svg(figures_time.queue(drawn, THEMED, 400), "d", "x"),
+            svg(figures_time.completion(drawn, THEMED, 400), "e", "x"),
+            svg(figures_map.draw_graph(graph, THEMED, 400), "f", "x"),
+            svg(figures_gantt.draw(chart, drawn[0].facts, THEMED, 400), "g", "x"),
+        ]
+    for text in pictures:
+        assert re.findall(r"#[0-9a-fA-F]{6}\b", text) == []
+        assert "var(--" in text
+        ET.fromstring(text.replace("xlink:href", "href"))
+
+
+def test_ids_begin_with_the_name_of_the_figure_and_every_reference_is_there() -> None:
+    scenario, result = market()
+    with style():
+        text = svg(figures_time.prices(figures.draw(scenario, [result]), THEMED, 400), "asked", "x")
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert all(i.startswith("asked-") for i in ids)
+    used = re.findall(r'href="#([^"]+)"', text) + re.findall(r"url\(#([^)]+)\)", text)
+    assert set(used) <= set(ids)
+
+
+def test_labels_are_escaped() -> None:
+    scenario = cluster(5)
+    drawn = figures.draw(scenario, [replace(scheduled(scenario, "fifo"), policy="<b>&")])
+    with style():
+        text = svg(figures_bars.objective([d.group for d in drawn], THEMED, 400), "a", 'say "<b>&"')
+    assert "<b>" not in text
+    ET.fromstring(text.replace("xlink:href", "href"))
+
+
+def test_pictures_are_the_same_each_time_and_need_nothing_else(tmp_path: Path) -> None:
+    scenario = cluster(40)
+    runs = [scheduled(scenario, p, s) for p in ("fifo", "sjf") for s in (1, 2)]
+    first = [p.read_bytes() for p in figures.picture(tmp_path / "a" / "x", scenario, runs)]
+    again = [p.read_bytes() for p in figures.picture(tmp_path / "b" / "x", scenario, runs)]
+    assert first == again
+    assert first[1].startswith(b"\x89PNG")
+    assert LIGHT.series[0].encode() in first[0]
+    assert b"var(" not in first[0]
+    ET.fromstring(first[0])
+
+
+def test_a_picture_names_the_bound_and_the_seeds(tmp_path: Path) -> None:
+    scenario = wan()
+    vector, _ = figures.picture(tmp_path / "x", scenario, [moved(scenario, "nearest", s) for s in (1, 2)])
+    assert "offline bound" in vector.read_text()
+    assert "mean of 2 seeds with 95% interval" in vector.read_text()
+
+
+def test_a_picture_without_finished_jobs_shows_the_queue(tmp_path: Path) -> None:
+    scenario = Scenario(name="none", setup=setup(), jobs=(job(0),))
+    t = Tables()
+    t.event(0, "arrived", 0)
+    t.outcome(0, "unfinished")
+    vector, _ = figures.picture(tmp_path / "x", scenario, [run(scenario, t)])
+    assert "Jobs waiting" in vector.read_text()
+
+
+def test_settings_of_the_user_stay_as_they_are() -> None:
+    import matplotlib
+
+    def kept() -> dict[str, object]:
+        return {
+            k: matplotlib.rcParams[k] for k in matplotlib.rcParams if k != "backend"
+        }  # found out when first read
+
+    before = kept()
+    with style():
+        assert matplotlib.rcParams["svg.fonttype"] == "none"
+    assert kept() == before
+
+
+def test_runs_of_several_scenarios_find_their_own() -> None:
+    from tradewind.model.hash import scenario_hash
+
+    one, two = cluster(20, seed=1), cluster(30, seed=2)
+    runs = [
+        replace(scheduled(s, "fifo", i), scenario_hash=scenario_hash(s)) for i, s in enumerate((one, two))
+    ]
+    assert figures.draw([one, two], runs)[0].facts.land.scenario is one
+    with pytest.raises(InputError, match="not among those given"):
+        figures.draw([two, cluster(5, seed=3)], runs)
+    with pytest.raises(InputError, match="no run to show"):
+        figures.draw(one, [])

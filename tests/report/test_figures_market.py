@@ -1,0 +1,144 @@
+"""Profit, regret and acceptance in a report are those of the run, recomputed here from its tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.report.made_runs import market as made_market
+from tradewind import api
+from tradewind.cli.guard import guarded
+from tradewind.cli.main import app
+from tradewind.files.scenario_file import dump
+from tradewind.model.params import settle
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.report import page as report
+from tradewind.report.figures import comparison as figures
+from tradewind.report.figures import market as figures_market
+from tradewind.report.figures.market import Asked
+from tradewind.systems.dps.bound import fixed_price_sales
+from tradewind.systems.dps.policy import DPS, DPS_SIMPLE
+from tradewind.systems.dps.rivals.fixed_price import BFP
+from tradewind.systems.dps.workload.generator import DPS as WORKLOAD
+from tradewind.worlds.simulate import simulate
+
+SIZES = {"jobs": 700, "slots": 700, "servers": 8, "worker_types": 2, "server_types": 2}
+HEADINGS = (
+    "Profit over time",
+    "Regret over time",
+    "Acceptance by price",
+    "Acceptance: expected and realised",
+)
+
+
+@pytest.fixture(scope="module")
+def market() -> Scenario:
+    return WORKLOAD.generate(settle("dps", WORKLOAD.params, {"market": "balanced", **SIZES}), 1)
+
+
+@pytest.fixture(scope="module")
+def ours(market: Scenario) -> Run:
+    return simulate(market, DPS, seed=1)
+
+
+def test_profit_over_time_ends_at_the_profit_of_the_run(market: Scenario, ours: Run) -> None:
+    facts = figures.draw(market, [ours])[0].facts
+    curve = figures_market.profit_until(facts, np.array([-1.0, 0.25 * facts.end_us, float(facts.end_us)]))
+    assert curve[0] == 0.0
+    assert 0.0 < curve[1] < curve[2]
+    assert curve[2] == pytest.approx(ours.metrics["profit_usd"], rel=1e-12)
+
+
+def test_the_yardstick_is_the_run_of_bfp_where_there_is_one(market: Scenario, ours: Run) -> None:
+    fixed = simulate(market, BFP, {"prices": "0.4"}, seed=1)
+    drawn = figures.draw(market, [ours, fixed])
+    at = figures_market.instants(drawn)
+    yard = figures_market.yardstick(drawn, at)
+    assert yard is not None
+    assert yard.profit[-1] == pytest.approx(fixed.metrics["profit_usd"])
+
+
+def test_without_bfp_the_yardstick_is_computed_and_beats_every_flat_price(
+    market: Scenario, ours: Run
+) -> None:
+    drawn = figures.draw(market, [ours])
+    yard = figures_market.yardstick(drawn, figures_market.instants(drawn))
+    assert yard is not None
+    assert yard.profit[-1] == pytest.approx(fixed_price_sales(market).sum())
+    for price in (0.25, 0.4, 0.6):
+        flat = simulate(market, BFP, {"prices": str(price), "placement": "pa"})
+        assert flat.metrics["profit_usd"] <= yard.profit[-1]
+
+
+def test_a_market_that_is_no_bundle_market_has_no_computed_yardstick() -> None:
+    scenario, run = made_market()
+    drawn = figures.draw(scenario, [run])
+    assert figures_market.yardstick(drawn, figures_market.instants(drawn)) is None
+    assert len(figures_market.asked(drawn[0].facts).unit) == 0, "its quotes are menus"
+
+
+def test_the_expected_acceptance_is_read_from_the_reasons_in_the_run(market: Scenario, ours: Run) -> None:
+    offers = figures_market.asked(figures.draw(market, [ours])[0].facts)
+    answers = ours.tables["answers"]
+    asked = [i for i, refused in enumerate(answers["refused"]) if not refused]
+    assert len(offers.taken) == len(asked)
+    assert offers.taken.sum() == sum(1 for i in asked if answers["taken"][i] == 0)
+    assert np.isfinite(offers.expected).all()
+    assert abs(offers.expected.mean() - offers.taken.mean()) < 0.1, (
+        "the learner knows its customers by and large"
+    )
+
+
+def test_a_policy_that_says_nothing_about_acceptance_has_a_realised_curve_only(market: Scenario) -> None:
+    drawn = figures.draw(market, [simulate(market, DPS_SIMPLE, seed=1)])
+    assert figures_market.learners(drawn) == []
+    assert figures_market.sellers(drawn) == drawn
+
+
+def test_classes_show_what_was_expected_and_what_came_true() -> None:
+    expected = np.repeat([0.25, 0.85], 40)
+    taken = np.concatenate([np.arange(40) < 10, np.arange(40) < 20]).astype(float)
+    x, y, half = figures_market.by_belief(Asked(unit=np.ones(80), expected=expected, taken=taken))
+    assert x.tolist() == pytest.approx([0.25, 0.85])
+    assert y.tolist() == pytest.approx([0.25, 0.5])
+    assert half[1] == pytest.approx(1.96 * np.sqrt(0.25 / 40))
+    unit = np.linspace(0.1, 1.0, 80)
+    price, share, said = figures_market.by_price(Asked(unit=unit, expected=1 - unit, taken=taken))
+    assert len(price) == 10
+    assert share[0] == 1.0
+    np.testing.assert_allclose(said, 1 - price)
+
+
+def test_floor_and_cap_are_explained_with_the_acceptance_of_the_price_really_asked(market: Scenario) -> None:
+    low = simulate(market, DPS, {"cap": 0.05}, seed=1)
+    offers = figures_market.asked(figures.draw(market, [low])[0].facts)
+    assert offers.expected[len(offers.expected) // 2 :].mean() > 0.9, "hardly anybody says no to so little"
+
+
+def test_a_report_of_a_run_file_alone_shows_the_market(
+    market: Scenario, ours: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dump(market, tmp_path / "market.json")
+    api.save(ours, tmp_path / "run.json")
+    page = tmp_path / "report.html"
+    command = ["report", str(tmp_path / "run.json"), "-o", str(page)]
+    assert guarded(lambda: app(command, standalone_mode=False)) == 0
+    assert str(page) in capsys.readouterr().out
+    text = page.read_text(encoding="utf-8")
+    for heading in HEADINGS:
+        assert heading in text
+    assert text == report.html(market, [api.load_run(tmp_path / "run.json")])
+
+
+def test_a_report_refuses_a_scenario_that_was_not_run(
+    market: Scenario, ours: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api.save(ours, tmp_path / "run.json")
+    other = WORKLOAD.generate(settle("dps", WORKLOAD.params, {"market": "light", **SIZES}), 1)
+    dump(other, tmp_path / "other.json")
+    command = ["report", str(tmp_path / "run.json"), "--scenario", str(tmp_path / "other.json")]
+    assert guarded(lambda: app([*command, "-o", str(tmp_path / "r.html")], standalone_mode=False)) == 2
+    assert "name the scenario that was run" in capsys.readouterr().err

@@ -1,0 +1,194 @@
+"""Eris as printed: the holes that the printed algorithms have, and what is left once a schedule must be real."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tradewind.model.job import Dataset
+from tradewind.registry import policies, workloads
+from tradewind.systems.eris.kernels.oracle import menu
+from tradewind.systems.eris.kernels.paper import carried_out, printed, repair
+from tradewind.systems.eris.kernels.slot import Floats, Ints
+from tradewind.systems.eris.kernels.task import Market, Task
+from tradewind.systems.eris.paper import DEARER, MOST_CHUNKS, UNREAL, posted
+from tradewind.systems.eris.shared.market import Books, Prices
+from tradewind.systems.eris.study.lies import payoffs, tiny
+from tradewind.worlds.simulate import simulate
+
+WORTH: Floats = 1000.0 * np.float64(0.5) ** np.arange(4)
+
+
+def task(data: list[int], per_worker: float = 1.0, **more: Any) -> Task:
+    """One GPU and one CPU per worker, one CPU per server, 1 MB chunks, 10 MB of parameters per worker and slot."""
+    base = Task(
+        worker=np.array([1000, 1000]),
+        server=np.array([1000, 0]),
+        data=np.array(data, dtype=np.int64),
+        rate=round(1000 * per_worker),
+        need=1000,
+        chunk_bytes=1_000_000,
+        traffic_bytes=10_000_000,
+    )
+    return replace(base, **more)
+
+
+def market(free: list[list[int]], room: int = 10**9, usd: Floats | None = None) -> Market:
+    """The same in all four slots: whole units of CPU and GPU per site, bytes of bandwidth, prices per unit."""
+    units = np.tile(np.array(free, dtype=np.int64) * 1000, (4, 1, 1))
+    prices = np.full(units.shape, 1e-6) if usd is None else np.tile(usd / 1000.0, (4, 1, 1))
+    return Market(usd=prices, byte_usd=np.full(4, 1e-15), free=units, room=np.full(4, room, dtype=np.int64))
+
+
+def trained(rows: list[list[tuple[int, int, int]]], sites: int) -> Ints:
+    """Chunks taken from every site."""
+    found = np.zeros(sites, np.int64)
+    for slot in rows:
+        for source, _, n in slot:
+            found[source] += n
+    return found
+
+
+def test_twenty_seven_chunks_on_as_many_sites_get_nine_workers_that_train_nine_of_them() -> None:
+    # line 14 rounds the total up, not every site: three chunks per worker are counted, one lies where each worker is
+    bid, place = task([1] * 27, per_worker=3.0), market([[4, 4]] * 27)
+    found = printed(bid, place, WORTH)
+    assert found.workers.sum() == 9
+    _, left = carried_out(bid, place, found)
+    assert left == 18
+    real = repair(bid, place, found)
+    assert real is not None  # with bandwidth for eighteen moves it can be made real
+    assert trained(real.flows, 27).tolist() == [1] * 27
+    moved = sum(n for slot in real.flows for a, b, n in slot if a != b)
+    assert moved == 18
+
+
+def test_without_bandwidth_for_the_moves_the_same_bid_cannot_be_made_real() -> None:
+    bid = task([1] * 27, per_worker=3.0, traffic_bytes=0)
+    place = market([[4, 4]] * 27, room=17_000_000)
+    assert repair(bid, place, printed(bid, place, WORTH)) is None
+
+
+def test_the_same_data_is_used_in_every_slot() -> None:
+    # two GPUs, four chunks at two sites: each slot finds the first site's chunks again, the cheapest to name
+    bid = task([2, 2])
+    usd = np.array([[0.0, 1.0], [0.0, 3.0]])
+    found = printed(bid, market([[4, 2], [4, 2]], room=0, usd=usd), WORTH)
+    assert found.workers.tolist() == [[2, 0], [2, 0]]
+    _, left = carried_out(bid, market([[4, 2], [4, 2]], room=0, usd=usd), found)
+    assert left == 2
+
+
+def test_the_server_goes_where_most_workers_are_though_it_does_not_fit() -> None:
+    # the first site's CPUs are all taken by its workers; the second has room for a server
+    bid, place = task([4, 0]), market([[4, 4], [4, 0]])
+    found = printed(bid, place, WORTH)
+    assert found.servers.tolist() == [0]
+    kept, left = carried_out(bid, place, found)
+    assert (kept.slots, left) == ((), 4)
+    real = repair(bid, place, found)
+    assert real is not None
+    assert real.servers == (1,)
+    assert real.usd > found.usd  # now parameters travel
+
+
+def test_bandwidth_just_under_the_parameters_of_one_worker_keeps_workers_together() -> None:
+    bid = task([1, 1])
+    apart = printed(bid, market([[4, 1], [4, 1]], room=10_000_000), WORTH)
+    assert len(apart.slots) == 1
+    assert printed(bid, market([[4, 1], [4, 1]], room=9_999_999), WORTH).workers.tolist() == [[1, 0], [1, 0]]
+
+
+@pytest.mark.parametrize("per_worker", [1.9, 0.5])
+def test_fractional_workers_are_repaired_or_refused_but_never_cheat(per_worker: float) -> None:
+    bid, place = task([3, 2, 2], per_worker), market([[8, 8]] * 3)
+    real = repair(bid, place, printed(bid, place, WORTH))
+    if real is None:
+        return
+    assert trained(real.flows, 3).tolist() == [3, 2, 2]
+    for s, rows in enumerate(real.flows):
+        into = np.zeros(3, np.int64)
+        for _, b, n in rows:
+            into[b] += n
+        assert (real.workers[s] * bid.rate >= into * bid.need).all()
+
+
+def test_no_gpu_demand_and_a_full_site_are_no_obstacle() -> None:
+    bid = task([2, 2], worker=np.array([1000, 0]))
+    found = printed(bid, market([[0, 0], [8, 0]]), WORTH)
+    assert found.workers[:, 0].sum() == 0
+    assert found.workers.sum() > 0
+
+
+def test_nothing_is_cheaper_than_the_certified_bound_once_it_is_real() -> None:
+    rng, real_ones = np.random.default_rng(7), 0
+    for _ in range(60):
+        sites = int(rng.integers(2, 5))
+        bid = task(rng.integers(0, 4, sites).tolist(), float(rng.choice([1.0, 2.0, 3.0])))
+        if not bid.data.any():
+            continue
+        usd = rng.uniform(0, 5, (sites, 2))
+        place = market(rng.integers(1, 5, (sites, 2)).tolist(), int(rng.integers(0, 60)) * 10**6, usd)
+        real = repair(bid, place, printed(bid, place, WORTH))
+        if real is not None and WORTH[real.slots[-1]] > real.usd:
+            real_ones += 1
+            assert WORTH[real.slots[-1]] - real.usd <= menu(bid, place, WORTH).bound + 1e-9
+    assert real_ones > 10
+
+
+def test_a_repaired_market_keeps_every_rule_and_says_what_it_turned_away() -> None:
+    reasons: set[str] = set()
+    for seed in range(6):
+        scenario = tiny(seed, chunks_per_worker=(1.0, 1.9, 3.0)[seed % 3], gpu=4.0, bandwidth_gb=0.4)
+        run = simulate(scenario, policies.find("eris-paper"))
+        assert run.metrics["jobs_completed"] == run.metrics["jobs_accepted"]
+        assert all(p > 0 for p in payoffs(scenario, run).values())
+        reasons |= set(run.tables["answers"]["why"])  # type: ignore[arg-type] # a column of words
+    crowded = workloads.generate(
+        "eris",
+        {"size": "crowded", "sites": 10, "jobs": 60, "slots": 40, "bandwidth_gb": 4.0, "forecast": False},
+        1,
+    )
+    reasons |= set(simulate(crowded, policies.find("eris-paper")).tables["answers"]["why"])  # type: ignore[arg-type]
+    assert reasons & {UNREAL, DEARER}
+
+
+def test_most_jobs_that_the_printed_auction_accepts_never_finish() -> None:
+    accepted = finished = 0.0
+    for seed in range(3):
+        run = simulate(
+            workloads.generate(
+                "eris", {"size": "contended", "jobs": 40, "slots": 60, "forecast": False}, seed
+            ),
+            policies.find("eris-printed"),
+        )
+        accepted += run.metrics["jobs_accepted"]
+        finished += run.metrics["jobs_completed"]
+    assert accepted > 100
+    assert finished < 0.5 * accepted
+
+
+def test_bandwidth_priced_per_mb_is_a_thousand_times_dearer() -> None:
+    scenario = tiny(1)
+    books = Books(scenario.setup)
+    prices = Prices(gamma=1000.0, floor=np.zeros(4))
+    per_gb, per_mb = (posted(books, scenario.jobs[0], 0, prices, unit) for unit in ("gb", "mb"))
+    assert per_mb.byte_usd == pytest.approx(1000 * per_gb.byte_usd)
+    assert (per_mb.usd == per_gb.usd).all()
+    run = simulate(scenario, policies.find("eris-paper"), {"transfer_unit": "mb"})
+    assert run.metrics["jobs_completed"] >= 1
+
+
+@pytest.mark.parametrize("name", ["eris-paper", "eris-printed"])
+def test_a_bid_of_too_many_chunks_is_refused_and_the_market_goes_on(name: str) -> None:
+    scenario = tiny(3, slots=60, gpu=8.0, cpu=200.0, ram_gb=500.0)
+    work = scenario.jobs[2].work
+    assert isinstance(work, Dataset)
+    large = replace(scenario.jobs[2], work=replace(work, chunks=((0, MOST_CHUNKS + 1),)))
+    jobs = tuple(large if job.index == 2 else job for job in scenario.jobs)
+    run = simulate(replace(scenario, jobs=jobs), policies.find(name))
+    assert run.tables["outcomes"]["state"][2] == "refused"
+    assert run.metrics["jobs_accepted"] >= 1

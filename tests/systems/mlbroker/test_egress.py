@@ -1,0 +1,79 @@
+"""Prices between sites that fall with volume: seen by the decision, billed in full, bounded by their chord."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.systems.mlbroker.test_policy import made
+from tradewind.model.errors import Unsupported
+from tradewind.model.scenario import Scenario
+from tradewind.model.setup import Setup
+from tradewind.model.tariff import Tariff
+from tradewind.systems.mlbroker.bills import tenant_bills
+from tradewind.systems.mlbroker.bound import bound, exact
+from tradewind.systems.mlbroker.decided import decided_slots
+from tradewind.systems.mlbroker.kernels.costs import books
+from tradewind.systems.mlbroker.kernels.egress import moved
+from tradewind.systems.mlbroker.kernels.search import Effort
+from tradewind.systems.mlbroker.kernels.sites import Weights
+from tradewind.systems.mlbroker.policy import MLBROKER, TierSearch
+from tradewind.systems.mlbroker.shared.slots import Broker
+from tradewind.worlds.simulate import simulate
+
+
+def tiered(scenario: Scenario, start_gb: float, part: float) -> Scenario:
+    """Every price between sites falls to ``part`` of it from ``start_gb`` on; the first GB are three times as dear."""
+    egress = {
+        pair: Tariff(starts=(0.0, start_gb), usd=(3 * tariff.usd[0], 3 * part * tariff.usd[0]))
+        for pair, tariff in scenario.setup.egress.items()
+    }
+    return replace(scenario, setup=replace(scenario.setup, egress=egress))
+
+
+def blind(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Broker:
+    """mlbroker as it would be if it looked at first tiers only."""
+    del params, rng
+    return Broker(setup, TierSearch(0.5, Effort()), Weights())
+
+
+@pytest.mark.parametrize("seed", [0, 2, 4])
+def test_the_bound_holds_and_a_slot_never_costs_more_for_knowing_tiers(seed: int) -> None:
+    given = tiered(made(seed, family="cpu", jobs_per_slot=5, slots=1), 60.0, 0.2)
+    aware, unaware = simulate(given, MLBROKER), simulate(given, replace(MLBROKER, factory=blind))
+    certified = bound(given)
+    assert certified is not None
+    assert certified.value <= aware.value <= unaware.value * (1 + 1e-9)
+
+
+def test_knowing_tiers_pays_off_where_data_can_travel_together() -> None:
+    given = tiered(made(2, family="cpu", jobs_per_slot=8), 60.0, 0.1)
+    aware, unaware = simulate(given, MLBROKER), simulate(given, replace(MLBROKER, factory=blind))
+    assert aware.value < 0.99 * unaware.value
+
+
+def test_the_books_and_bills_of_tiered_prices_add_up() -> None:
+    given = tiered(made(2, family="cpu", jobs_per_slot=5), 60.0, 0.2)
+    run = simulate(given, MLBROKER)
+    total = np.zeros(4)
+    for decided in decided_slots(given, run):
+        total += books(decided.slot, decided.workers, decided.server)
+    assert total.sum() == pytest.approx(run.value, rel=1e-9)
+    assert sum(each.pooled_usd for each in tenant_bills(given, run)) == pytest.approx(run.value, rel=1e-9)
+
+
+def test_what_a_decision_moves_is_what_the_books_bill() -> None:
+    given = made(2, family="cpu", jobs_per_slot=5)
+    for decided in decided_slots(given, simulate(given, MLBROKER)):
+        data, _, _, traffic = books(decided.slot, decided.workers, decided.server)
+        volume = moved(decided.slot, decided.workers, decided.server)
+        assert (volume * decided.slot.move_usd).sum() == pytest.approx(data + traffic, rel=1e-9)
+
+
+def test_the_exact_program_says_that_it_does_not_know_tiers() -> None:
+    with pytest.raises(Unsupported, match="tiers"):
+        exact(tiered(made(), 60.0, 0.5))
