@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.eris_plain import plain_payments
+from tradewind.model.arrays import Floats
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies, workloads
 from tradewind.systems.eris.bound import pooled_bound
 from tradewind.systems.eris.kernels.oracle import flat_menu, menu
 from tradewind.systems.eris.kernels.paper import printed
-from tradewind.systems.eris.kernels.slot import Floats
 from tradewind.systems.eris.kernels.task import Market, Menu, Task
 from tradewind.worlds.simulate import simulate
 

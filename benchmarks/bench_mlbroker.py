@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.model.params import settle
 from tradewind.model.scenario import Scenario
 from tradewind.systems.mlbroker.bound import bound, exact, look_ahead
@@ -25,7 +26,7 @@ from tradewind.systems.mlbroker.kernels.milp import solve_exactly
 from tradewind.systems.mlbroker.kernels.prices import chord_slopes
 from tradewind.systems.mlbroker.kernels.rivals import selfish
 from tradewind.systems.mlbroker.kernels.search import search
-from tradewind.systems.mlbroker.kernels.slot import Floats, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.paper import MLBROKER_PAPER
 from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.systems.mlbroker.rivals.local import LOCAL

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.sparse import coo_array
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.highs import INFINITY, quiet_solver
-from tradewind.systems.gadget.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.gadget.kernels.slot import Slot
 
 Triples = tuple[Ints, Ints, Floats]
 """Rows, columns and values of a sparse matrix."""

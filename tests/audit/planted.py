@@ -220,7 +220,7 @@ def data() -> list[Planted]:
                 note="chunks"),
         Planted(rule="data.workers", given=chunks, node="a", amount=3, at=50, note="half a slot",
                 bad=moved((0, 0, 20), at=50), good=moved((0, 0, 10), at=50)),
-        Planted(rule="data.folly", given=senseless, bad=moved((0, 0, 20)), good=decision(plan(1, run_at(0)))),
+        Planted(rule="data.unservable", given=senseless, bad=moved((0, 0, 20)), good=decision(plan(1, run_at(0)))),
         Planted(rule="capacity.transfer", given=tight, amount=1, note="data",
                 bad=decision(plan(0, Step(0, SLOT, (1,), (1,), flows=(Flow(0, 1, 20),)))),
                 good=decision(plan(0, Step(0, SLOT, (1,), (1,), flows=(Flow(0, 1, 10), Flow(1, 1, 10)))))),

@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tradewind.solvers.packing import Flags, Ints, pack
+from tradewind.model.arrays import Bools, Ints
+from tradewind.solvers.packing import pack
 
 
 def draw(seed: int) -> tuple[Ints, Ints]:
@@ -30,7 +31,7 @@ def used(room: Ints, chain: Ints, out: Ints, big: Ints, small: Ints) -> Ints:
 
 
 def can_be_placed(
-    room: Ints, chain: Ints, allowed: Flags, big: Ints, small: Ints, want: tuple[int, int]
+    room: Ints, chain: Ints, allowed: Bools, big: Ints, small: Ints, want: tuple[int, int]
 ) -> bool:
     """All ways of splitting the items over the bins, tried one by one."""
     counts = [range(want[0] + 1) if ok else range(1) for ok in allowed]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from tradewind.solvers.transport import Floats, transport
+from tradewind.model.arrays import Floats
+from tradewind.solvers.transport import transport
 
 
 def by_linear_program(cost: Floats, supply: Floats, capacity: Floats) -> float:

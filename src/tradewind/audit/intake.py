@@ -48,7 +48,7 @@ def rules_for(job: Job) -> tuple[Rule, ...]:
             rules += [rules_data.stream_is_processed, rules_data.workers_keep_up_with_the_stream]
         case Dataset():
             rules += [rules_data.chunks_exist, rules_data.workers_keep_up_with_the_chunks]
-            if job.folly:
+            if job.unservable_reason:
                 rules.append(rules_data.bid_makes_sense)
         case Rounds():
             rules.append(rules_form.pinned_workers_stay)

@@ -21,17 +21,16 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tradewind.audit.placement_lists import Flow, ListChecker, Scene
 from tradewind.audit.work import exchanged
+from tradewind.model.arrays import Ints
 from tradewind.model.job import Rounds
 from tradewind.model.network import Link
 from tradewind.model.result import Violation
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 
-Ints = npt.NDArray[np.int64]
 NAME = "apsp epoch_s"
 """What a placement certificate is called in a decision."""
 FAR = 1 << 60

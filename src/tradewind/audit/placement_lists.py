@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+from tradewind.model.arrays import Bools, Ints
+
 MANY = 1 << 40
 FAR = 1 << 60
 SAFE = 1 << 61

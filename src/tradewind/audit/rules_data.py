@@ -111,4 +111,4 @@ def bid_makes_sense(case: Case) -> Violation | None:
     """Nobody is served whose bid can come to nothing; asked only of such bids."""
     if not case.plan.steps:
         return None
-    return case.broken("data.folly", f"a plan for a bid that {case.record.job.folly}")
+    return case.broken("data.unservable", f"a plan for a bid that {case.record.job.unservable_reason}")

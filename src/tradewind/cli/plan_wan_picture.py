@@ -8,8 +8,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.report.figures.theme import LIGHT, Theme, canvas, save, style
-from tradewind.solvers.paths import Floats
 from tradewind.systems.apsp.kernels.network import Net
 from tradewind.systems.apsp.kernels.problem import loads_of
 from tradewind.systems.apsp.kernels.solve import Answer

@@ -9,18 +9,9 @@ from typing import cast
 import numpy as np
 
 from tradewind.engine.costs import cost_table, epoch_s
-from tradewind.engine.intervals import (
-    Ints,
-    Usage,
-    effective,
-    end_us,
-    floats,
-    ints,
-    taken_offers,
-    texts,
-    usage,
-)
+from tradewind.engine.intervals import Usage, effective, end_us, floats, ints, taken_offers, texts, usage
 from tradewind.engine.journal import read_charges
+from tradewind.model.arrays import Ints
 from tradewind.model.job import Rounds
 from tradewind.model.result import Column, Run, Table
 from tradewind.model.scenario import Scenario

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.result import Run
 from tradewind.model.units import OPEN
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 ENDINGS = ("finished", "left", "released", "voided", "refused", "ended")
 GONE = ("finished", "left", "refused", "declined")
 

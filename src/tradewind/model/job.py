@@ -197,7 +197,7 @@ class Job:
         return KIND[type(self.work)]
 
     @property
-    def folly(self) -> str:
+    def unservable_reason(self) -> str:
         """Why nobody could serve this bid, whatever there is to sell; empty where somebody might."""
         if self.bid_from_us is not None:
             before = (self.arrive_us - self.bid_from_us) / US_PER_S

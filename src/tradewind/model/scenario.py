@@ -210,7 +210,7 @@ def _positive(where: str, **values: int) -> None:
 
 
 def _counts(where: str, **values: int) -> None:
-    """Numbers of which 0 makes no sense either: such a bid is read and refused on arrival (Job.folly)."""
+    """Numbers of which 0 makes no sense either: such a bid is read and refused on arrival (Job.unservable_reason)."""
     for name, value in values.items():
         if not 0 <= value <= LARGEST:
             raise ScenarioError(f"{where}.{name} is {value}; it must lie between 0 and {LARGEST}")

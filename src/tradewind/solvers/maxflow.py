@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from tradewind.model.arrays import Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.solvers.paths import Ints
 
 
 @kernel

@@ -12,12 +12,9 @@ small  (R,)   int64  size of one small item
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tradewind.model.arrays import Bools, Ints
 from tradewind.solvers.kernel import kernel
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 @kernel
@@ -47,7 +44,7 @@ def take(room: Ints, chain: Ints, h: int, size: Ints, count: int) -> None:
 
 @kernel
 def _one_bin(
-    room: Ints, chain: Ints, allowed: Flags, big: Ints, small: Ints, n_big: int, n_small: int
+    room: Ints, chain: Ints, allowed: Bools, big: Ints, small: Ints, n_big: int, n_small: int
 ) -> int:
     """The bin that holds everything and then has the fewest big items' room left; -1 where none does."""
     both = big * n_big + small * n_small
@@ -61,7 +58,7 @@ def _one_bin(
 
 
 @kernel
-def _spread(room: Ints, chain: Ints, allowed: Flags, size: Ints, count: int, out: Ints, near: Ints) -> int:
+def _spread(room: Ints, chain: Ints, allowed: Bools, size: Ints, count: int, out: Ints, near: Ints) -> int:
     """Fills the emptiest bins first, the last one as tightly as can be; returns what found no room.
 
     out   (H,) items per bin, added to; room is changed
@@ -95,7 +92,7 @@ def _spread(room: Ints, chain: Ints, allowed: Flags, size: Ints, count: int, out
 
 @kernel
 def pack(
-    room: Ints, chain: Ints, allowed: Flags, big: Ints, small: Ints, n_big: int, n_small: int, out: Ints
+    room: Ints, chain: Ints, allowed: Bools, big: Ints, small: Ints, n_big: int, n_small: int, out: Ints
 ) -> bool:
     """Places n_big big and n_small small items: in one bin if one holds them all, else in few bins.
 

@@ -10,12 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 UNREACHED = np.iinfo(np.int64).max // 4
 

@@ -1,12 +1,9 @@
 """The transport problem by shortest augmenting paths: supplies to capacities at least cost."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @kernel

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tradewind.model.arrays import Ints
 from tradewind.model.errors import InputError
 from tradewind.model.job import Customer, Demand, Fixed, Job
 from tradewind.model.scenario import Scenario
@@ -16,7 +16,6 @@ from tradewind.model.site import Node
 from tradewind.model.spec import Param
 from tradewind.model.units import LARGEST, MILLI, UNLIMITED, US_PER_S
 
-Ints = NDArray[np.int64]
 GPUS_PER_SERVER = Param(default=8, doc="GPUs of each server")
 RACKS = Param(default=0, doc="racks that the servers stand in, 0: none")
 RUNTIME = Param(default="public", doc="whether policies may know runtimes", choices=("public", "private"))

@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from tradewind.model.arrays import Floats
 from tradewind.model.errors import InputError
 from tradewind.model.job import Demand
 from tradewind.model.units import LARGEST, MILLI, US_PER_S
 from tradewind.traces.machines import Rows
 
-Floats = NDArray[np.float64]
 NO_GPU, NO_TIME, NO_END = "without a GPU", "without a positive duration", "without a deletion time"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tradewind.systems.eris.kernels.slot import Floats
+from tradewind.model.arrays import Floats
 from tradewind.systems.eris.kernels.task import Market, Schedule, Task
 
 FRACTIONS = (1.9, 0.5, 1.5, 2.5, 0.75)

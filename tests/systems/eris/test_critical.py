@@ -14,6 +14,7 @@ from tradewind import api
 from tradewind.engine.intervals import floats, ints
 from tradewind.engine.menu import Invoice
 from tradewind.files import run_file
+from tradewind.model.arrays import Ints
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.job import Customer
 from tradewind.model.result import Run
@@ -23,7 +24,6 @@ from tradewind.model.units import UNLIMITED
 from tradewind.model.utility import Shape, Utility
 from tradewind.model.view import Change
 from tradewind.registry import policies
-from tradewind.systems.eris.kernels.slot import Ints
 from tradewind.systems.eris.kernels.turns import delays
 from tradewind.systems.eris.policy import critical as eris_critical
 from tradewind.systems.eris.policy.critical import STEP, read_bid

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.systems.eris.kernels.bound import Effort, configuration_bound
 from tradewind.systems.eris.kernels.column import Pooled
 from tradewind.systems.eris.kernels.cuts import Cut, rounded, violated
-from tradewind.systems.eris.kernels.slot import Floats, Ints
 
 SLOTS = 10
 

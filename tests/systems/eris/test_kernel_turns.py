@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.systems.eris.cases import small
-from tradewind.systems.eris.kernels.slot import Ints
+from tradewind.model.arrays import Ints
 from tradewind.systems.eris.kernels.spot import unit
 from tradewind.systems.eris.kernels.task import Task
 from tradewind.systems.eris.kernels.turns import Crowd, is_alive, reserved, turn, workers_of

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.job import Dataset
 from tradewind.registry import policies, workloads
 from tradewind.systems.eris.kernels.oracle import menu
 from tradewind.systems.eris.kernels.paper import carried_out, printed, repair
-from tradewind.systems.eris.kernels.slot import Floats, Ints
 from tradewind.systems.eris.kernels.task import Market, Task
 from tradewind.systems.eris.paper import DEARER, MOST_CHUNKS, UNREAL, posted
 from tradewind.systems.eris.shared.market import Books, Prices

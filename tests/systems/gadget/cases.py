@@ -7,7 +7,8 @@ from itertools import product
 import numpy as np
 from scipy.optimize import linprog
 
-from tradewind.systems.gadget.kernels.slot import Floats, Slot, make_slot
+from tradewind.model.arrays import Floats
+from tradewind.systems.gadget.kernels.slot import Slot, make_slot
 
 
 def drawn(

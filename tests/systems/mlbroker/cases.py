@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tradewind.systems.mlbroker.kernels.slot import Ints, Slot, tiers
+from tradewind.model.arrays import Ints
+from tradewind.systems.mlbroker.kernels.slot import Slot, tiers
 from tradewind.systems.mlbroker.workload.draw import DrawSettings
 from tradewind.systems.mlbroker.workload.slot import drawn_slot
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from tests.systems.mlbroker.cases import tiny
+from tradewind.model.arrays import Floats
 from tradewind.systems.mlbroker.kernels.fractional import fractional_step
 from tradewind.systems.mlbroker.kernels.pairs import regulariser
 from tradewind.systems.mlbroker.kernels.prices import chord_slopes
@@ -18,7 +19,7 @@ from tradewind.systems.mlbroker.kernels.rounding import (
     round_over_jobs,
     round_over_sites,
 )
-from tradewind.systems.mlbroker.kernels.slot import Floats, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.workload.draw import DrawSettings
 from tradewind.systems.mlbroker.workload.slot import drawn_slot
 

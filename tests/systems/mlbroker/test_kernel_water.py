@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, minimize
 
-from tradewind.systems.mlbroker.kernels.slot import Floats
+from tradewind.model.arrays import Floats
 from tradewind.systems.mlbroker.kernels.water import Water, fill_all, pour
 
 EPS, C = 0.01, 4.0

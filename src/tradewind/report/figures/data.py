@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 
 from tradewind.engine.intervals import (
     GONE,
-    Floats,
     Intervals,
-    Ints,
     Pieces,
     Usage,
     effective,
@@ -24,6 +22,7 @@ from tradewind.engine.intervals import (
     texts,
     usage,
 )
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.job import Demand
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
-from tradewind.engine.intervals import Floats, Ints
+from tradewind.model.arrays import Floats, Ints
 from tradewind.report.figures.bars import shorten
 from tradewind.report.figures.data import Facts, bins, link_bps, moved_bytes
 from tradewind.report.figures.theme import Theme, canvas, dress

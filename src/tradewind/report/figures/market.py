@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tradewind.engine.intervals import Floats, floats, ints, taken_offers, texts
+from tradewind.engine.intervals import floats, ints, taken_offers, texts
+from tradewind.model.arrays import Floats
 from tradewind.model.errors import InputError
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import MILLI

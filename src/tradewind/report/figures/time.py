@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tradewind.engine.intervals import Floats, Ints, floats, ints, taken_offers
+from tradewind.engine.intervals import floats, ints, taken_offers
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.units import US_PER_S
 from tradewind.report import quantities
 from tradewind.report.figures.data import Facts, bins

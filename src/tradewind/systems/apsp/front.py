@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tradewind.solvers.paths import Floats, Ints, cheapest_by_hops, simple_paths
+from tradewind.model.arrays import Floats, Ints
+from tradewind.solvers.paths import cheapest_by_hops, simple_paths
 from tradewind.systems.apsp.kernels.problem import Gather, Routing, loads_of
 from tradewind.systems.apsp.kernels.solve import Answer
 

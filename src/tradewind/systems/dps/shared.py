@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tradewind.model.arrays import Ints
 from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote, Step
 from tradewind.model.errors import InputError
 from tradewind.model.job import Job, Rounds
@@ -23,7 +24,6 @@ from tradewind.systems.dps.kernels.place import BEST_FIT, LARGEST, RANDOM, WORST
 
 RULES = {"pa": WORST_FIT, "best-fit": BEST_FIT, "random": RANDOM}
 """Placement: Algorithm 2 of the paper, ours, and at random."""
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.model.job import Dataset, Job
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
@@ -17,7 +18,6 @@ from tradewind.systems.eris.kernels.pool import (
     pooled_capacity,
     worth_by_slot,
 )
-from tradewind.systems.eris.kernels.slot import Floats
 from tradewind.systems.eris.kernels.task import Market, Task
 
 WHOLE, FEW, LARGE = Effort(rounds=60, cuts=8), Effort(rounds=6), 2000
@@ -97,7 +97,7 @@ def exact(scenario: Scenario, nodes: int = 200_000) -> Proof:
     for job in scenario.jobs:
         work = job.work
         assert isinstance(work, Dataset)
-        if job.folly:
+        if job.unservable_reason:
             continue
         data = np.zeros(len(hosts), dtype=np.int64)
         for node, chunks in work.chunks:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import highspy
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.errors import Unsupported
 from tradewind.model.job import Job, Rounds
 from tradewind.model.result import Bound
@@ -26,7 +27,7 @@ from tradewind.systems.gadget.kernels.bound import possible
 from tradewind.systems.gadget.kernels.exact import Proof, solve_exactly
 from tradewind.systems.gadget.kernels.fabric import read_fabric, slot_of, whole_capacity
 from tradewind.systems.gadget.kernels.gains import envelope
-from tradewind.systems.gadget.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.gadget.kernels.slot import Slot
 
 SHRINKING = ("node_down", "node_up", "link_down", "link_up", "price", "egress")
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.model.job import Job, Rounds
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
@@ -33,7 +34,7 @@ from tradewind.systems.gadget.kernels.pack import (
     settle,
 )
 from tradewind.systems.gadget.kernels.pool import manners
-from tradewind.systems.gadget.kernels.slot import Floats, Rings, Slot, no_rings
+from tradewind.systems.gadget.kernels.slot import Rings, Slot, no_rings
 from tradewind.systems.gadget.shared import (
     ARCHITECTURES,
     TRIGGERS,

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.model.decision import NOTHING, Certificate, Decision, Plan, Route, Step, Verdict
 from tradewind.model.job import Job, Rounds
 from tradewind.model.setup import Setup
@@ -23,7 +24,7 @@ from tradewind.systems.gadget.kernels.bound import possible
 from tradewind.systems.gadget.kernels.fabric import Router, capacities, read_fabric, slot_of, whole_capacity
 from tradewind.systems.gadget.kernels.gains import Climb, climbs, gains, gains_now, price_of_waiting
 from tradewind.systems.gadget.kernels.pool import inside_racks
-from tradewind.systems.gadget.kernels.slot import Floats, Rings, Slot, no_rings
+from tradewind.systems.gadget.kernels.slot import Rings, Slot, no_rings
 
 WORKS = frozenset(("rounds/ring",))
 ARCHITECTURES = frozenset(("ring",))

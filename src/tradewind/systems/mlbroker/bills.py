@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tradewind.model.arrays import Floats
 from tradewind.model.errors import InputError
 from tradewind.model.result import Run, Table
 from tradewind.model.scenario import Scenario
 from tradewind.systems.mlbroker.decided import Decided, decided_slots
 from tradewind.systems.mlbroker.kernels.bills import RULES, group_shares
-from tradewind.systems.mlbroker.kernels.slot import Floats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

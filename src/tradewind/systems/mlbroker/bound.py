@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.model.errors import Unsupported
 from tradewind.model.job import Job, Stream
 from tradewind.model.result import Bound
@@ -23,7 +24,7 @@ from tradewind.systems.mlbroker.kernels.egress import chord_egress
 from tradewind.systems.mlbroker.kernels.limits import clashes
 from tradewind.systems.mlbroker.kernels.milp import Cap, Proof, solve_exactly
 from tradewind.systems.mlbroker.kernels.sites import Prices, Sites, Weights, make_slot, read_sites, scaled
-from tradewind.systems.mlbroker.kernels.slot import Bools, Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 
 ROUNDS, NODES = 30, 6000
 EVERYBODY: Mapping[int, int] = MappingProxyType({})

@@ -8,12 +8,13 @@ from typing import cast
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.job import Job, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import GB
 from tradewind.systems.mlbroker.bound import data_begins, slots_of
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 
 NO_DATA = "no data came while it was there; nothing was deployed and nothing spent"
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -17,7 +18,7 @@ from tradewind.systems.mlbroker.kernels.costs import job_parts
 from tradewind.systems.mlbroker.kernels.job import cost_with_server, solve
 from tradewind.systems.mlbroker.kernels.pool import task, terms
 from tradewind.systems.mlbroker.kernels.prices import bill, marginal, piece
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

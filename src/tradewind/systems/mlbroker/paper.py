@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
 from tradewind.systems.mlbroker.kernels.fractional import fractional_step
 from tradewind.systems.mlbroker.kernels.rounding import dependent, dependent_light, greedy, independent
 from tradewind.systems.mlbroker.kernels.sites import Weights
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.shared.limits import within_limits
 from tradewind.systems.mlbroker.shared.slots import WEIGHTS, Broker, broker_spec
 

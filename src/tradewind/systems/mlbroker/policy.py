@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
@@ -21,7 +22,7 @@ from tradewind.systems.mlbroker.kernels.limits import decide
 from tradewind.systems.mlbroker.kernels.rivals import central, selfish
 from tradewind.systems.mlbroker.kernels.search import Effort
 from tradewind.systems.mlbroker.kernels.sites import Weights
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.shared.slots import WEIGHTS, Broker, broker_spec
 
 

@@ -10,8 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.solvers.paths import Floats, Graph, Ints
+from tradewind.solvers.paths import Graph
 from tradewind.systems.apsp.kernels.problem import slowest
 
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tradewind.solvers.paths import Floats, Ints
+from tradewind.model.arrays import Floats, Ints
 from tradewind.systems.apsp.kernels.columns import NO_BANS, Bans, Pool, Relaxed, Stop, lagrangian, relax
 from tradewind.systems.apsp.kernels.lists import list_paths
 from tradewind.systems.apsp.kernels.problem import (

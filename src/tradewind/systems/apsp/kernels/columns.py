@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 import highspy
 import numpy as np
 
-from tradewind.solvers.paths import Floats, Ints, cheapest_by_hops, cheapest_lifted
+from tradewind.model.arrays import Floats, Ints
+from tradewind.solvers.paths import cheapest_by_hops, cheapest_lifted
 from tradewind.systems.apsp.kernels.problem import Gather, Routing, lift_of
 
 INFINITY = highspy.kHighsInf

@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from tradewind.model.arrays import Bools, Ints
 from tradewind.solvers.maxflow import max_flow
-from tradewind.solvers.paths import Ints
 from tradewind.systems.apsp.kernels.bound import degree_levels
 from tradewind.systems.apsp.kernels.problem import (
     Gather,
@@ -28,7 +27,6 @@ from tradewind.systems.apsp.kernels.problem import (
 from tradewind.systems.apsp.kernels.proof import Bound, Leaf
 from tradewind.systems.apsp.kernels.solve import Answer
 
-Bools = npt.NDArray[np.bool_]
 KEPT = 8
 
 

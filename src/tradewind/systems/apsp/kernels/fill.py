@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tradewind.solvers.paths import Floats
+from tradewind.model.arrays import Floats
 from tradewind.systems.apsp.kernels.problem import Gather, Routing
 
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.solvers.paths import Floats, Ints
 from tradewind.systems.apsp.kernels.columns import Bans, Priced
 from tradewind.systems.apsp.kernels.problem import Gather, Routing
 
-Bools = npt.NDArray[np.bool_]
 FREE = 1 << 40
 """A limit on the number of flows that no resource reaches."""
 

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tradewind.solvers.paths import Ints, make_graph
+from tradewind.model.arrays import Ints
+from tradewind.solvers.paths import make_graph
 from tradewind.systems.apsp.kernels.cut import is_cut_through, solve_cut_through
 from tradewind.systems.apsp.kernels.fill import fill
 from tradewind.systems.apsp.kernels.problem import Gather, Routing, coarsest, hop_weight

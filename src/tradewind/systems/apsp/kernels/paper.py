@@ -8,8 +8,9 @@ from fractions import Fraction
 import highspy
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.highs import quiet_solver
-from tradewind.solvers.paths import Floats, Ints, simple_paths
+from tradewind.solvers.paths import simple_paths
 from tradewind.systems.apsp.kernels.columns import Pool
 from tradewind.systems.apsp.kernels.problem import Gather, Routing, sinks_that_reach_all, time_of
 

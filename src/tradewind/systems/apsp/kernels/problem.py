@@ -16,7 +16,8 @@ from math import gcd
 
 import numpy as np
 
-from tradewind.solvers.paths import UNREACHED, Graph, Ints, cheapest_by_hops, hops_to_all
+from tradewind.model.arrays import Ints
+from tradewind.solvers.paths import UNREACHED, Graph, cheapest_by_hops, hops_to_all
 
 Routing = tuple[tuple[int, ...], ...]
 """Per node the arcs of its path to the sink, () for the sink and for nodes without data."""

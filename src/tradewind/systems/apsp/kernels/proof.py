@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tradewind.solvers.paths import Floats, Graph, Ints
+from tradewind.model.arrays import Floats, Ints
+from tradewind.solvers.paths import Graph
 
 Pairs = tuple[tuple[int, int], ...]
 """(resource, whole number) pairs."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.solvers.paths import Floats, Graph, Ints
+from tradewind.solvers.paths import Graph
 from tradewind.systems.apsp.kernels.columns import Pool
 from tradewind.systems.apsp.kernels.problem import Gather, Routing
 

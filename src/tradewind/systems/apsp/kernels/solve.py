@@ -15,7 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from tradewind.solvers.paths import Floats, Ints
+from tradewind.model.arrays import Floats, Ints
 from tradewind.systems.apsp.kernels.bound import (
     SURE,
     decide,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.solvers.paths import Floats, Ints, cheapest_by_hops, cheapest_lifted
+from tradewind.solvers.paths import cheapest_by_hops, cheapest_lifted
 from tradewind.systems.apsp.kernels.columns import integer_prices
 from tradewind.systems.apsp.kernels.problem import Gather, lift_of
 

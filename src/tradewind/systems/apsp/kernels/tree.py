@@ -13,9 +13,9 @@ from typing import NamedTuple
 import highspy
 import numpy as np
 
-from tradewind.solvers.paths import Floats, Ints
+from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.systems.apsp.kernels.columns import INFINITY, OPTIONS
-from tradewind.systems.apsp.kernels.lists import FREE, Bools, Lists, cheapest_columns, drop, propagate, usage
+from tradewind.systems.apsp.kernels.lists import FREE, Lists, cheapest_columns, drop, propagate, usage
 from tradewind.systems.apsp.kernels.problem import Gather, Routing, loads_of
 from tradewind.systems.apsp.kernels.proof import Branch, Drop, Pruned, pairs_of
 

@@ -15,10 +15,8 @@ A draw multiplies each rule's value with a lognormal factor (sigma 0.3) and clip
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from tradewind.model.arrays import Floats, Ints
 
 RULES = ("power", "linear", "inverse", "uniform")
 WIDEST_MBPS = 5000

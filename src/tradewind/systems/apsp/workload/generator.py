@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.job import Job, Rounds
 from tradewind.model.network import Link
@@ -22,15 +23,7 @@ from tradewind.model.spec import Param
 from tradewind.model.units import UNLIMITED, US_PER_HOUR, US_PER_S
 from tradewind.model.view import Change
 from tradewind.model.workload import Workload
-from tradewind.systems.apsp.workload.draw import (
-    MODEL_BYTES,
-    RULES,
-    WIDEST_MBPS,
-    Floats,
-    Ints,
-    draw_mbps,
-    rule_mbps,
-)
+from tradewind.systems.apsp.workload.draw import MODEL_BYTES, RULES, WIDEST_MBPS, draw_mbps, rule_mbps
 from tradewind.systems.apsp.workload.sizes import read_sizes
 from tradewind.systems.apsp.workload.topologies import Topology, read_topology
 

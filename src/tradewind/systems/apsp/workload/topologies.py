@@ -18,8 +18,9 @@ from typing import Any, Literal
 import networkx as nx
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.errors import InputError, LookupFailed
-from tradewind.systems.apsp.workload.draw import Floats, Ints, great_circle_km
+from tradewind.systems.apsp.workload.draw import great_circle_km
 
 SHIPPED = ("b4", "internet2")
 US_PER_KM = 5.0

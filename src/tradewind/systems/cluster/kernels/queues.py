@@ -7,13 +7,10 @@ Tables are indexed by entry number; `order` and `lines` hold entry numbers. `sta
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tradewind.model.arrays import Bytes, Floats, Ints
 from tradewind.solvers.kernel import kernel
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Marks = NDArray[np.int8]
 WAITS, RUNS, GONE = 0, 1, 2
 
 
@@ -26,7 +23,7 @@ def resort(
     left: Ints,
     weight: Floats,
     key: Floats,
-    state: Marks,
+    state: Bytes,
 ) -> int:
     """Lets time pass for running entries and restores the order by key = left * weight; equal keys keep their order.
 
@@ -76,7 +73,7 @@ def _insert(order: Ints, at: int, e: int, key: Floats) -> None:
 
 @kernel
 def serve(
-    order: Ints, size: int, running: int, room: int, need: Ints, state: Marks, out: Ints
+    order: Ints, size: int, running: int, room: int, need: Ints, state: Bytes, out: Ints
 ) -> tuple[int, int, int, int, int]:
     """Greedy in order: each entry that still fits runs.
 
@@ -113,7 +110,7 @@ def demote(
     got: Ints,
     rate: Ints,
     limit: Ints,
-    state: Marks,
+    state: Bytes,
     level: Ints,
 ) -> None:
     """Books service and moves running entries that reached their line's limit to the end of the next line.
@@ -158,7 +155,7 @@ def _append_sorted(line: Ints, first: int, size: int, e: int) -> None:
 
 @kernel
 def serve_lines(
-    lines: Ints, sizes: Ints, running: int, room: int, need: Ints, state: Marks, out: Ints
+    lines: Ints, sizes: Ints, running: int, room: int, need: Ints, state: Bytes, out: Ints
 ) -> tuple[int, int]:
     """Greedy line after line, then in each line those that run stand ahead of those that wait; see `serve`."""
     starts = stops = 0
@@ -178,7 +175,7 @@ def serve_lines(
 
 
 @kernel
-def running_first(line: Ints, size: int, state: Marks) -> None:
+def running_first(line: Ints, size: int, state: Bytes) -> None:
     """Stable: running entries ahead of waiting ones within the first `size` of `line`."""
     waiting = np.empty(size, np.int64)
     w = k = 0
@@ -193,7 +190,7 @@ def running_first(line: Ints, size: int, state: Marks) -> None:
 
 
 @kernel
-def next_jump(lines: Ints, sizes: Ints, got: Ints, rate: Ints, limit: Ints, state: Marks, tick: int) -> int:
+def next_jump(lines: Ints, sizes: Ints, got: Ints, rate: Ints, limit: Ints, state: Bytes, tick: int) -> int:
     """Time until the first running entry reaches its line's limit, in whole ticks; -1 where none does."""
     best = np.int64(-1)
     for q in range(limit.shape[0]):
@@ -219,7 +216,7 @@ def turn_sorted(
     weight: Floats,
     key: Floats,
     need: Ints,
-    state: Marks,
+    state: Bytes,
     out: Ints,
 ) -> tuple[int, int, int]:
     """`resort`, then `serve`, in one call: returns (new size, starts, stops)."""
@@ -242,7 +239,7 @@ def turn_lines(
     limit: Ints,
     level: Ints,
     need: Ints,
-    state: Marks,
+    state: Bytes,
     out: Ints,
 ) -> tuple[int, int, int]:
     """`demote`, `serve_lines` and `next_jump` in one call: returns (starts, stops, time until the next jump)."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.dps.kernels.books import (
     Books,
@@ -22,9 +23,6 @@ from tradewind.systems.dps.kernels.books import (
 )
 from tradewind.systems.dps.kernels.fixed import ACCEPTED, REFUSED_CAPACITY, Outcome
 from tradewind.systems.dps.kernels.place import next_uniform
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 UCB = 0
 """The paper's rewards (4)-(5)."""

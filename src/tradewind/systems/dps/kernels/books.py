@@ -7,13 +7,10 @@ arrival strictly after t + tau. Rows are per kind and contiguous over bins: `fre
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tradewind.model.arrays import Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.dps.kernels.place import Scratch, place, scratch
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Stream(NamedTuple):

@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
+from tradewind.model.arrays import Floats
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.dps.kernels.books import Cluster, Stream
 from tradewind.systems.dps.kernels.demand import best_offer
 from tradewind.systems.dps.kernels.dual import nudge
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Dual(NamedTuple):

@@ -11,12 +11,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 HEAD = 3
 """Entries of theta before the per-kind effects: g, gamma, zeta."""

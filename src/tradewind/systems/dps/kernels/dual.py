@@ -6,14 +6,9 @@ that would then be used above its share of the cluster becomes dearer, one below
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tradewind.model.arrays import Floats
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.dps.kernels.demand import accept_chance, best_offer
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 CELLS = 120
 _LOW, _HIGH = -5.0, 3.0

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.dps.kernels.books import (
     Books,
@@ -20,9 +21,6 @@ from tradewind.systems.dps.kernels.books import (
     release_before,
 )
 from tradewind.systems.dps.kernels.place import WORST_FIT
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 REFUSED_PRICE = 0
 ACCEPTED = 1

@@ -9,10 +9,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from tradewind.model.arrays import Floats
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.dps.kernels.demand import accept_chance
-
-Floats = NDArray[np.float64]
 
 GROUPS = 2
 _GAPS, _REACH = 201, 2.0

@@ -40,9 +40,6 @@ from tradewind.systems.dps.kernels.state import (
     Tuning,
 )
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-
 
 class Arrival(NamedTuple):
     """A bundle and the moment: kinds, demands, slot, planned and spread runtime, idle items of its two kinds."""

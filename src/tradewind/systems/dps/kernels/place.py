@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tradewind.model.arrays import Ints
 from tradewind.solvers.kernel import kernel
-
-Ints = NDArray[np.int64]
 
 WORST_FIT = 0
 """Algorithm 2 of DPS: fullest-idle bin first, co-located if any bin can."""

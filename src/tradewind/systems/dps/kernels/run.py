@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.dps.kernels.books import (
     Books,
@@ -18,9 +19,6 @@ from tradewind.systems.dps.kernels.demand import Prior
 from tradewind.systems.dps.kernels.fixed import ACCEPTED, REFUSED_CAPACITY, Outcome
 from tradewind.systems.dps.kernels.learner import Arrival, hear, pass_by, quote
 from tradewind.systems.dps.kernels.state import Market, Mind, Tuning
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def simulate_learner(

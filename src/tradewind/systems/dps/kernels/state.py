@@ -5,12 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.systems.dps.kernels.demand import Prior, prior_moments
 from tradewind.systems.dps.kernels.dual import CELLS, CHEAPEST
 from tradewind.systems.dps.kernels.law import one_group
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 # Entries of Mind.counts
 SEEN, PRICED, NEXT_STUDY, NEXT_LAW, PENDING = 0, 1, 2, 3, 4

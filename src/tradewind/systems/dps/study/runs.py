@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tradewind.model.arrays import Floats
 from tradewind.systems.dps.kernels.arms import (
     UCB,
     UNIFORM,
@@ -38,8 +38,6 @@ from tradewind.systems.dps.kernels.place import BEST_FIT, RANDOM, WORST_FIT
 from tradewind.systems.dps.kernels.run import simulate_learner
 from tradewind.systems.dps.kernels.state import Market, Mind, Tuning, new_mind
 from tradewind.systems.dps.workload.draw import KINDS, MarketDraw, MarketSize, draw_market
-
-Floats = NDArray[np.float64]
 
 STRONG = Search(WORST_FIT)
 MODES = {"dps-paper": UCB, "dps-simple": UCB, "top": WINDOW, "random": UNIFORM, "dps-rs": UCB}

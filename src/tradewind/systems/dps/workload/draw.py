@@ -12,8 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from tradewind.model.arrays import Floats, Ints
 
 SLOT_US = 300_000_000
 _US = 1_000_000

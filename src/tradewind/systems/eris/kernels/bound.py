@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import highspy
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.highs import INFINITY, quiet_solver
 from tradewind.systems.eris.kernels.column import Pooled, best_column
 from tradewind.systems.eris.kernels.cuts import Cut, violated
-from tradewind.systems.eris.kernels.slot import Floats, Ints
 
 SMOOTH = 0.7
 """Share of the best prices so far in the prices that are tried next (Wentges)."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.eris.kernels.slot import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.eris.kernels.column import Pooled
-from tradewind.systems.eris.kernels.slot import Floats, Ints
 
 SLACK = 1e-7
 """Share by which every limit is widened before it is rounded, so that no error of rounding makes a cut false."""

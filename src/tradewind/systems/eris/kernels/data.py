@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.eris.kernels.slot import Floats, Ints
 
 
 @kernel

@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tradewind.model.arrays import Floats
 from tradewind.solvers.highs import INFINITY, Entry, Program, quiet_solver
-from tradewind.systems.eris.kernels.slot import Floats
 from tradewind.systems.eris.kernels.task import Market, Task
 
 

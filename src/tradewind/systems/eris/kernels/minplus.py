@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.eris.kernels.slot import SAME, Floats, Ints
+from tradewind.systems.eris.kernels.slot import SAME
 
 
 @kernel

@@ -14,19 +14,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.eris.kernels.chunks import chunk_curve, deploy_chunks, workers_for
 from tradewind.systems.eris.kernels.data import assign, by_slot, capacity, moves
 from tradewind.systems.eris.kernels.minplus import minplus
-from tradewind.systems.eris.kernels.slot import (
-    Floats,
-    Ints,
-    cost_curve,
-    deploy,
-    remote_limit,
-    remote_limits,
-    site_terms,
-)
+from tradewind.systems.eris.kernels.slot import cost_curve, deploy, remote_limit, remote_limits, site_terms
 from tradewind.systems.eris.kernels.task import Market, Menu, Schedule, Task
 
 _Tables = tuple[Ints, Ints, Floats, Ints, Ints, Ints, Floats, Ints]

@@ -20,11 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.eris.kernels.chunks import workers_for
 from tradewind.systems.eris.kernels.data import assign, flows
 from tradewind.systems.eris.kernels.minplus import minplus
-from tradewind.systems.eris.kernels.slot import Floats, Ints, site_terms
+from tradewind.systems.eris.kernels.slot import site_terms
 from tradewind.systems.eris.kernels.task import Market, Schedule, Task
 
 

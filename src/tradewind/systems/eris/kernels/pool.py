@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.model.job import Dataset, Demand, Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import GB, MILLI, UNLIMITED
 from tradewind.model.utility import Utility
 from tradewind.systems.eris.kernels.bound import Effort, configuration_bound
 from tradewind.systems.eris.kernels.column import Pooled
-from tradewind.systems.eris.kernels.slot import Floats
 
 PLENTY = 1e12
 """Stands for unlimited."""
@@ -58,7 +58,7 @@ def pool(job: Job, hosts: Floats, worth: Floats, start: int, transfer: int | Non
     kinds = hosts.shape[1]
     worker, server = demand_vector(job.worker, kinds), demand_vector(job.server, kinds)
     fit, near = _most(hosts, worker), _most(hosts - server, worker)[(hosts >= server).all(axis=1)]
-    if not len(near) or fit.sum() < 1 or job.folly:
+    if not len(near) or fit.sum() < 1 or job.unservable_reason:
         return None
     work, traffic = job.work, job.traffic_bytes_per_worker_slot
     assert isinstance(work, Dataset)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.eris.kernels.column import Pooled
-from tradewind.systems.eris.kernels.slot import Floats, Ints
 
 LEADERS, ROUNDS = 8, 3
 """Places of the order that are moved to its front and end, and how often the best order so far is varied."""

@@ -14,12 +14,10 @@ bandwidth lasts; the cost curve is the minimum over p. Where data lies plays no 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 SAME = 1e-12
 """Sums that differ by less than this share are equal but for rounding."""
 

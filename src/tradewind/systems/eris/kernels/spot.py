@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tradewind.systems.eris.kernels.slot import Floats, Ints, cost_curve, deploy, remote_limit, site_terms
+from tradewind.model.arrays import Floats, Ints
+from tradewind.systems.eris.kernels.slot import cost_curve, deploy, remote_limit, site_terms
 from tradewind.systems.eris.kernels.task import Market, Schedule, Task
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tradewind.systems.eris.kernels.slot import Floats, Ints
+from tradewind.model.arrays import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

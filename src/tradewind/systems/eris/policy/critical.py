@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.decision import Charge, Decision
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.view import View
-from tradewind.systems.eris.kernels.slot import Floats, Ints
 from tradewind.systems.eris.kernels.spot import Spot, train, unit
 from tradewind.systems.eris.kernels.task import Task
 from tradewind.systems.eris.kernels.turns import Crowd, delays, is_alive, reserved, turn, workers_of

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.view import View
 from tradewind.systems.eris.kernels.pool import reserve_prices, scarcity_prices
-from tradewind.systems.eris.kernels.slot import Floats
 
 FIRST = 8
 """Bids before the first lesson; then at every doubling."""

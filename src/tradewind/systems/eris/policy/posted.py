@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote
 from tradewind.model.errors import InputError
 from tradewind.model.job import Dataset, Job
@@ -22,7 +23,6 @@ from tradewind.model.spec import Param, Spec, Trigger
 from tradewind.model.units import GB
 from tradewind.model.view import View
 from tradewind.systems.eris.kernels.oracle import flat_menu, menu
-from tradewind.systems.eris.kernels.slot import Floats
 from tradewind.systems.eris.kernels.task import Menu
 from tradewind.systems.eris.policy.floor import Floor, forecast_floor
 from tradewind.systems.eris.shared.market import (
@@ -47,8 +47,8 @@ TRIGGERS: frozenset[Trigger] = frozenset({"arrival", "completion", "change", "sl
 
 def unfit(setup: Setup, job: Job) -> str:
     """Why a bid cannot be dealt with; empty where it can."""
-    if job.folly:
-        return job.folly
+    if job.unservable_reason:
+        return job.unservable_reason
     if job.servers != 1 or job.workers_min > 1:
         return "needs one parameter server and workers from 1 on"
     if job.utility is None or job.utility.of != "delay_slots":

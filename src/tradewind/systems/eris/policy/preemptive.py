@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.model.decision import Charge
 from tradewind.model.errors import InputError
 from tradewind.model.job import Job
@@ -25,7 +26,6 @@ from tradewind.model.view import View
 from tradewind.systems.eris.kernels.column import Pooled
 from tradewind.systems.eris.kernels.pool import host_capacity, pool, worth_by_slot
 from tradewind.systems.eris.kernels.rollout import Queue, best_order, futures, ranked, table
-from tradewind.systems.eris.kernels.slot import Floats
 from tradewind.systems.eris.kernels.spot import Score, Spot, pack, place, units_left
 from tradewind.systems.eris.kernels.task import Task
 from tradewind.systems.eris.policy.critical import Critical

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.decision import Flow, Plan, Posted, Step
 from tradewind.model.job import Dataset, Demand, Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import GB, MILLI, UNLIMITED
 from tradewind.model.view import Event, View
-from tradewind.systems.eris.kernels.slot import Floats, Ints
 from tradewind.systems.eris.kernels.task import Market, Schedule, Task
 
 LARGE = 10**12

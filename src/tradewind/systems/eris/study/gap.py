@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies, workloads
 from tradewind.systems.eris.bound import WHOLE, pooled_bound, pooled_jobs
 from tradewind.systems.eris.kernels.bound import Effort, configuration_bound
 from tradewind.systems.eris.kernels.pool import pooled_capacity
-from tradewind.systems.eris.kernels.slot import Floats
 from tradewind.worlds.simulate import simulate
 
 PLAYED: tuple[tuple[str, Mapping[str, Any]], ...] = (

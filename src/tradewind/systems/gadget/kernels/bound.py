@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.gadget.kernels.columns import lagrangian, relax
 from tradewind.systems.gadget.kernels.gains import envelope
 from tradewind.systems.gadget.kernels.price import cheapest, most_workers
-from tradewind.systems.gadget.kernels.slot import Floats, Ints, Prices, Slot
+from tradewind.systems.gadget.kernels.slot import Prices, Slot
 
 BUCKETS = 8
 """Link speeds are pooled by eighths of their order."""

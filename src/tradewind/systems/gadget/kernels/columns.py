@@ -16,9 +16,10 @@ from dataclasses import dataclass
 import highspy
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.highs import INFINITY, quiet_solver
 from tradewind.systems.gadget.kernels.price import price_jobs
-from tradewind.systems.gadget.kernels.slot import Floats, Ints, Prices, Rings, Slot, no_rings
+from tradewind.systems.gadget.kernels.slot import Prices, Rings, Slot, no_rings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

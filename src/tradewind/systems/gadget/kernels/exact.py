@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tradewind.model.arrays import Ints
 from tradewind.solvers.highs import INFINITY, Entry, Program, quiet_solver
 from tradewind.systems.gadget.kernels.price import most_workers
-from tradewind.systems.gadget.kernels.slot import Ints, Rings, Slot, no_rings
+from tradewind.systems.gadget.kernels.slot import Rings, Slot, no_rings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.errors import Unsupported
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import UNLIMITED
-from tradewind.systems.gadget.kernels.slot import Floats, Ints, Slot, make_slot
+from tradewind.systems.gadget.kernels.slot import Slot, make_slot
 
 FREE = 2**60
 """Bandwidth where there are no links."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.gadget.kernels.slot import Floats
 
 
 @kernel

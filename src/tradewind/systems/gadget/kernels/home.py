@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.gadget.kernels.improve import draw
 from tradewind.systems.gadget.kernels.pack import (
@@ -23,7 +24,6 @@ from tradewind.systems.gadget.kernels.pack import (
     spots_of,
     stay_most,
 )
-from tradewind.systems.gadget.kernels.slot import Floats, Ints
 
 MOST_OUT = 12
 """Jobs that one turn takes out at most."""

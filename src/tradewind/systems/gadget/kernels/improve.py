@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.gadget.kernels.pack import TIE, book, clear, grow, look, rack_of, scratch_of, settle
-from tradewind.systems.gadget.kernels.slot import Floats, Ints
 
 
 @kernel

@@ -20,9 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.gadget.kernels.price import cheapest, most_workers, trace
-from tradewind.systems.gadget.kernels.slot import Floats, Ints, Prices, Rings, Slot
+from tradewind.systems.gadget.kernels.slot import Prices, Rings, Slot
 
 TIE = 1e-9
 """Weight of leaving little room behind against prices of the size of 1."""

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 import highspy
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.highs import INFINITY, quiet_solver
 from tradewind.systems.gadget.kernels.columns import Relaxed, relax
 from tradewind.systems.gadget.kernels.pack import book, clear, facts_of, left_of, rings_of
-from tradewind.systems.gadget.kernels.slot import Floats, Ints, Rings, Slot, excess, no_rings, worth
+from tradewind.systems.gadget.kernels.slot import Rings, Slot, excess, no_rings, worth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

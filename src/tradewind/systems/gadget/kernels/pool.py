@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.systems.gadget.kernels.home import recall
 from tradewind.systems.gadget.kernels.improve import improve
 from tradewind.systems.gadget.kernels.pack import (
@@ -22,7 +23,7 @@ from tradewind.systems.gadget.kernels.pack import (
     scratch_of,
     settle,
 )
-from tradewind.systems.gadget.kernels.slot import Floats, Ints, Prices, Rings, Slot, no_rings, worth
+from tradewind.systems.gadget.kernels.slot import Prices, Rings, Slot, no_rings, worth
 
 CHANGED = (0.0, 0.05, 0.1, 0.2, 0.4, 1.0)
 """Shares of the running jobs that may change their size, tried in this order."""

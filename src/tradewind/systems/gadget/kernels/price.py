@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.gadget.kernels.slot import Floats, Ints
 
 INF = np.inf
 

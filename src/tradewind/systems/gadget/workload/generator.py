@@ -35,8 +35,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tradewind.model.arrays import Ints
 from tradewind.model.job import Job, Rounds
 from tradewind.model.network import Link
 from tradewind.model.scenario import Scenario
@@ -48,7 +48,6 @@ from tradewind.model.utility import Utility
 from tradewind.model.view import Change
 from tradewind.model.workload import Workload
 
-Ints = NDArray[np.int64]
 SLOT_US = 300 * US_PER_S
 GBPS = 1_000_000_000
 BURST, IN_BURST, BETWEEN = 8.0, 4.0, 20.0

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.systems.mlbroker.kernels.costs import job_parts
 from tradewind.systems.mlbroker.kernels.prices import bill
 from tradewind.systems.mlbroker.kernels.rivals import selfish
 from tradewind.systems.mlbroker.kernels.share import beyond_alone, proportional, shapley
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 
 RULES = ("proportional", "shapley")
 

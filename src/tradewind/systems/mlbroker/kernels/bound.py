@@ -15,11 +15,12 @@ from typing import NamedTuple
 import highspy
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.highs import quiet_solver
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.mlbroker.kernels.pool import Terms, task, terms
 from tradewind.systems.mlbroker.kernels.prices import chord_slopes, most_usage
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.kernels.tree import prove
 
 SMOOTH = 0.5  # weight of the best prices so far when new ones are tried (Wentges)

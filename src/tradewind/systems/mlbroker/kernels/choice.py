@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints, Shorts
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.mlbroker.kernels.job import copy
-from tradewind.systems.mlbroker.kernels.pool import Pool, Shorts, Terms
+from tradewind.systems.mlbroker.kernels.pool import Pool, Terms
 from tradewind.systems.mlbroker.kernels.prices import bill, marginal
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints
 
 
 class Plans(NamedTuple):

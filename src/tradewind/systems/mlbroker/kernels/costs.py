@@ -2,11 +2,12 @@
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.solvers.transport import ship
 from tradewind.systems.mlbroker.kernels.pool import Terms, task, terms
 from tradewind.systems.mlbroker.kernels.prices import bill
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 
 
 @kernel

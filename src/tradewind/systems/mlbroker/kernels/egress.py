@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.transport import transport
 from tradewind.systems.mlbroker.kernels.costs import books
 from tradewind.systems.mlbroker.kernels.prices import bill, chord, marginal
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot, Tiers
+from tradewind.systems.mlbroker.kernels.slot import Slot, Tiers
 
 Choice = tuple[Ints, Ints]
 ROUNDS = 2  # decisions at the tiers that the best one so far reaches

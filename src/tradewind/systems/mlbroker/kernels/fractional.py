@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.mlbroker.kernels.pairs import (
     Cost,
@@ -25,7 +26,7 @@ from tradewind.systems.mlbroker.kernels.pairs import (
 )
 from tradewind.systems.mlbroker.kernels.pool import Terms, terms
 from tradewind.systems.mlbroker.kernels.prices import chord_slopes
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.kernels.water import fill_all, pour
 
 INNER = 4  # passes over the pairs at hand between two looks at all pairs

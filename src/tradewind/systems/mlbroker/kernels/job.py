@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.solvers.transport import ship
-from tradewind.systems.mlbroker.kernels.slot import Bools, Floats, Ints
 
 CANDIDATES = 8  # sites that the local search moves workers to, beside those in use
 TOLERANCE = 1e-9  # relative: what counts as cheaper

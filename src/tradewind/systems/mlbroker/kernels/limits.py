@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.systems.mlbroker.kernels.job import solve
 from tradewind.systems.mlbroker.kernels.pool import Terms, own_cost, task, terms, workers_that_fit
 from tradewind.systems.mlbroker.kernels.prices import bill, marginal
 from tradewind.systems.mlbroker.kernels.search import Answer, Effort, search
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 
 SWEEPS = 3  # rounds of re-planning each job within the capacity that the others leave
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.highs import Entry, Program, quiet_solver
 from tradewind.systems.mlbroker.kernels.prices import chord_slopes
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints
 
 ATOMS = 64  # most pairs that a source is spread over at a time, or one per site where there are more
 

@@ -7,13 +7,12 @@ traffic, deployment) is its own and is kept as one number.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tradewind.model.arrays import Bools, Floats, Ints, Shorts
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.mlbroker.kernels.job import Task, cost_with_server, gather_costs, solve
-from tradewind.systems.mlbroker.kernels.slot import Bools, Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 
-Shorts = NDArray[np.int32]
 WIDTH = 16  # most worker sites of a plan that is kept; a wider one is not pooled
 FREE = np.int64(1) << 40  # "no limit" on workers
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.mlbroker.kernels.slot import Floats, Slot, Tiers
+from tradewind.systems.mlbroker.kernels.slot import Slot, Tiers
 
 
 @kernel

@@ -5,11 +5,12 @@ All return (workers (I, R), server (I,)); server -1 where a job has no such plac
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.solvers.transport import transport
 from tradewind.systems.mlbroker.kernels.job import best_at_one_site, gather_costs, solve
 from tradewind.systems.mlbroker.kernels.pool import Terms, task, terms
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 
 
 @kernel

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.model.arrays import Floats, Ints
+from tradewind.systems.mlbroker.kernels.slot import Slot
 
 SNAP = 1e-6  # solver noise: a count this close to an integer is that integer
 

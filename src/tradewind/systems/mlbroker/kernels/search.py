@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.mlbroker.kernels.choice import Plans, descend, marginal_of, packed, tally, unpack, use
 from tradewind.systems.mlbroker.kernels.job import copy
 from tradewind.systems.mlbroker.kernels.pool import Terms, add_responses, add_single_sites, empty_pool, terms
 from tradewind.systems.mlbroker.kernels.prices import chord_slopes, piece
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 
 DEAR = 3.0  # how much dearer than list the other sites look when one site is to be triggered
 

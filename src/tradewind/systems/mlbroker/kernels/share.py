@@ -10,7 +10,8 @@ from itertools import permutations
 
 import numpy as np
 
-from tradewind.systems.mlbroker.kernels.slot import Floats, Tiers
+from tradewind.model.arrays import Floats
+from tradewind.systems.mlbroker.kernels.slot import Tiers
 
 EXACT_UP_TO = 6  # groups for which all orders are taken
 

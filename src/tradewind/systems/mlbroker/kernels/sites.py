@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.model.errors import Unsupported
 from tradewind.model.job import Job, Stream
 from tradewind.model.setup import Setup
 from tradewind.model.tariff import Tariff
 from tradewind.model.units import GB, MILLI, US_PER_HOUR
-from tradewind.systems.mlbroker.kernels.slot import Floats, Slot, Tiers, tiers
+from tradewind.systems.mlbroker.kernels.slot import Slot, Tiers, tiers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

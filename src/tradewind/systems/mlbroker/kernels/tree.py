@@ -7,6 +7,7 @@ augmenting paths, so every node's value is a true lower bound.
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.solvers.transport import ship
 from tradewind.systems.mlbroker.kernels.job import (
@@ -18,7 +19,6 @@ from tradewind.systems.mlbroker.kernels.job import (
     rising,
     solve,
 )
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints
 
 WHOLE = 1e-7  # a worker count this close to an integer is one
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints
 
 SWEEPS = 50  # passes over the sources; three are usual
 CHANGES = 10  # pairs that leave the forest per pass at most

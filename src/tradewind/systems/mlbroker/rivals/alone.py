@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tradewind.model.arrays import Ints
 from tradewind.model.job import Job
 from tradewind.model.spec import Spec
 from tradewind.systems.mlbroker.kernels import rivals as broker_rivals
 from tradewind.systems.mlbroker.kernels.sites import Weights
-from tradewind.systems.mlbroker.kernels.slot import Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.shared.limits import within_limits
 from tradewind.systems.mlbroker.shared.slots import Broker, broker_spec
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Ints
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.systems.mlbroker.kernels.rivals import local
 from tradewind.systems.mlbroker.kernels.sites import Weights
-from tradewind.systems.mlbroker.kernels.slot import Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.shared.limits import within_limits
 from tradewind.systems.mlbroker.shared.slots import Broker, broker_spec
 

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.systems.mlbroker.kernels.limits import usage_of
 from tradewind.systems.mlbroker.kernels.prices import marginal
 from tradewind.systems.mlbroker.kernels.rivals import cheapest_rent
 from tradewind.systems.mlbroker.kernels.sites import Weights
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.shared.limits import within_limits
 from tradewind.systems.mlbroker.shared.slots import Broker, broker_spec
 

@@ -12,13 +12,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.model.decision import Verdict
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.systems.mlbroker.kernels.bills import list_cost
 from tradewind.systems.mlbroker.kernels.limits import usage_of
 from tradewind.systems.mlbroker.kernels.rivals import selfish
-from tradewind.systems.mlbroker.kernels.slot import Bools, Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

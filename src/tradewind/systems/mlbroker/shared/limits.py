@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tradewind.model.arrays import Ints
 from tradewind.systems.mlbroker.kernels.limits import fitted
-from tradewind.systems.mlbroker.kernels.slot import Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 
 
 def within_limits(slot: Slot, workers: Ints, server: Ints) -> tuple[Ints, Ints]:

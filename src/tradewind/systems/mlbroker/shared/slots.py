@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.decision import NOTHING, Decision, Flow, Plan, Step, Verdict
 from tradewind.model.job import Job, Stream
 from tradewind.model.setup import Setup
@@ -24,7 +25,7 @@ from tradewind.systems.mlbroker.kernels.bills import list_cost
 from tradewind.systems.mlbroker.kernels.egress import choose_by_tiers
 from tradewind.systems.mlbroker.kernels.limits import clashes
 from tradewind.systems.mlbroker.kernels.sites import Prices, Sites, Weights, make_slot, read_sites, scaled
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot, Tiers
+from tradewind.systems.mlbroker.kernels.slot import Slot, Tiers
 from tradewind.systems.mlbroker.shared.caps import Caps, cheapest, members, pinned_slot, with_cheapest
 
 WEIGHTS = {

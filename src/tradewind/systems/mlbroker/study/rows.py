@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tradewind.lab.study import Effort, Row, spread
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.params import settle
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -18,7 +19,7 @@ from tradewind.systems.mlbroker.kernels.costs import books
 from tradewind.systems.mlbroker.kernels.fractional import Fraction, fractional_step
 from tradewind.systems.mlbroker.kernels.milp import relaxed_horizon
 from tradewind.systems.mlbroker.kernels.rounding import dependent, dependent_light, greedy, independent
-from tradewind.systems.mlbroker.kernels.slot import Floats, Ints, Slot
+from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.paper import MLBROKER_PAPER
 from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.systems.mlbroker.rivals.alone import CENTRAL, SELFISH

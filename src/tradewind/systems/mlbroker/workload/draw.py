@@ -7,10 +7,8 @@ here and named: durations, arrivals, how the data of a job spreads over its sour
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from tradewind.model.arrays import Floats, Ints
 
 FAMILIES = ("paper", "cpu", "narrow", "trap", "deploy")
 RESOURCES = ("gpu", "vcpu", "mem", "disk")

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.model.job import Customer, Demand, Job, Stream
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.setup import Setup
@@ -29,14 +30,7 @@ from tradewind.model.tariff import Tariff
 from tradewind.model.tenant import EVERY_TENANT, SpendCap
 from tradewind.model.units import GB, MILLI, UNLIMITED, US_PER_HOUR
 from tradewind.model.workload import Workload
-from tradewind.systems.mlbroker.workload.draw import (
-    FAMILIES,
-    RESOURCES,
-    DrawSettings,
-    Floats,
-    MlbrokerDraw,
-    draw,
-)
+from tradewind.systems.mlbroker.workload.draw import FAMILIES, RESOURCES, DrawSettings, MlbrokerDraw, draw
 
 SLOT_HOURS = 12
 SLOT_US = SLOT_HOURS * US_PER_HOUR
