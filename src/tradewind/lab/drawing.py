@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from tradewind.lab.study import Chart, Row
+from tradewind.registry import systems
 from tradewind.report.figures.theme import Theme, canvas, dress, head, ticks
 
-OURS = ("apsp", "dps", "eris", "eris-preemptive", "gadget", "mlbroker")
-"""Our own policies: drawn first and thicker."""
 LETTER = 6.1
 """Mean width of a letter in CSS pixels at the size of tick labels."""
+
+
+@cache
+def our_policies() -> frozenset[str]:
+    """This project's own policies, as the systems declare them; they are drawn with thicker lines."""
+    return frozenset(name for system in systems().values() for name in system.ours)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +39,9 @@ def looks(chart: Chart, rows: Sequence[Row], theme: Theme) -> list[Look]:
     for label in labels:
         bound = "bound" in label.lower()
         colour = theme.ink if bound else theme.policy(number)
+        ours = label.split(",")[0] in our_policies()
         dashed = bound or number >= len(theme.series)
-        found.append(
-            Look(label=label, colour=colour, dashed=dashed, width=2.6 if label.split(",")[0] in OURS else 1.5)
-        )
+        found.append(Look(label=label, colour=colour, dashed=dashed, width=2.6 if ours else 1.5))
         number += not bound
     return found
 

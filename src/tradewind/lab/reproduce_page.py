@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from tradewind.files import atomic
-from tradewind.lab.drawing import OURS, draw, looks
+from tradewind.lab.drawing import draw, looks, our_policies
 from tradewind.lab.reproduce_times import total, words
 from tradewind.lab.study import Effort, Finding, PaperFigure, Row
 from tradewind.registry import studies
@@ -132,7 +132,7 @@ def _chart(out: Path, r: Result) -> str:
     if paper.chart.series and not paper.paint:
         entries = [
             (
-                look.label + (" (ours)" if look.label in OURS else ""),
+                look.label + (" (ours)" if look.label in our_policies() else ""),
                 "dash" if look.dashed else _CSS[look.colour],
             )
             for look in looks(paper.chart, r.rows, THEMED)

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from tradewind import api
 from tradewind.files import atomic
-from tradewind.lab.drawing import OURS
+from tradewind.lab.drawing import our_policies
 from tradewind.lab.task_pool import Task, work_off
 from tradewind.model.errors import TradewindError
 from tradewind.model.setup import SENSE
@@ -148,7 +148,7 @@ def _print(console: Console, seen: Seen) -> None:
 
 
 def _label(each: Group) -> str:
-    return f"{each.label} (ours)" if each.label in OURS else each.label
+    return f"{each.label} (ours)" if each.label in our_policies() else each.label
 
 
 def _value(each: Group) -> str:

@@ -14,6 +14,7 @@ class System:
     """What a system offers; every field but name and summary may be left out.
 
     policies         policy name -> its Spec
+    ours             this project's own policies among them; the others are the paper's and its rivals
     workloads        workload name -> its Workload
     bound            offline bound: (scenario) -> Bound or None
     bound_for        workloads and objectives that the bound holds for
@@ -23,12 +24,14 @@ class System:
     explain          why a job is where it is: (scenario, run, job id, slot) -> object with `lines` and `as_json()`
     bills            rows of a run's `bills` table, or None: (scenario, run) -> Table or None
     remarks          sentences printed below a run: (scenario, run) -> list of str
+    reference_policy policy whose profit is the reference of regret curves where a comparison includes it
     reference_sales  what each job pays under the best fixed prices, the reference of regret curves: (scenario) -> array
     """
 
     name: str
     summary: str
     policies: Mapping[str, Ref] = field(default_factory=dict)
+    ours: tuple[str, ...] = ()
     workloads: Mapping[str, Ref] = field(default_factory=dict)
     bound: Ref = ""
     bound_for: frozenset[str] = frozenset()
@@ -38,4 +41,5 @@ class System:
     explain: Ref = ""
     bills: Ref = ""
     remarks: Ref = ""
+    reference_policy: str = ""
     reference_sales: Ref = ""

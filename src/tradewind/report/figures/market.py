@@ -76,8 +76,9 @@ def yardstick(drawn: Sequence[Drawn], at_us: Floats) -> Yardstick | None:
     if drawn[0].group.objective != "profit_usd":
         return None
     land = drawn[0].facts.land
+    named = {system.reference_policy for system in systems().values()} - {""}
     for d in drawn:
-        if d.group.first.policy == "bfp":
+        if d.group.first.policy in named:
             return Yardstick(name=d.group.label, at_us=at_us, profit=profit_until(d.facts, at_us))
     fixed = _fixed_prices(land, at_us)
     if fixed is not None:

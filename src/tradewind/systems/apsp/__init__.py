@@ -13,6 +13,7 @@ SYSTEM = System(
         "random-ps": "tradewind.systems.apsp.rivals:RANDOM_PS",
         "shortest-path": "tradewind.systems.apsp.rivals:SHORTEST_PATH",
     },
+    ours=("apsp",),
     workloads={
         "apsp": "tradewind.systems.apsp.workload.generator:APSP",
     },

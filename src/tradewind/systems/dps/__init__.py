@@ -16,11 +16,13 @@ SYSTEM = System(
         "random": "tradewind.systems.dps.policy:RANDOM_PRICE",
         "top": "tradewind.systems.dps.policy:TOP",
     },
+    ours=("dps",),
     workloads={
         "dps": "tradewind.systems.dps.workload.generator:DPS",
     },
     bound="tradewind.systems.dps.bound:bound",
     bound_for=frozenset(("dps",)),
     study="tradewind.systems.dps.study.figures:STUDY",
+    reference_policy="bfp",
     reference_sales="tradewind.systems.dps.bound:fixed_price_sales",
 )

@@ -18,6 +18,7 @@ SYSTEM = System(
         "tiresias": "tradewind.systems.eris.rivals.tiresias:TIRESIAS",
         "tiresias-elastic": "tradewind.systems.eris.rivals.tiresias:TIRESIAS_ELASTIC",
     },
+    ours=("eris", "eris-preemptive"),
     workloads={
         "eris": "tradewind.systems.eris.workload:ERIS",
     },

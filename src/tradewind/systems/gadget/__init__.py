@@ -13,6 +13,7 @@ SYSTEM = System(
         "ring-las": "tradewind.systems.gadget.rivals:LAS",
         "ring-srtf": "tradewind.systems.gadget.rivals:SRTF",
     },
+    ours=("gadget",),
     workloads={
         "gadget": "tradewind.systems.gadget.workload.generator:GADGET",
         "gadget-trace": "tradewind.systems.gadget.workload.trace:GADGET_TRACE",

@@ -13,6 +13,7 @@ SYSTEM = System(
         "oasis": "tradewind.systems.mlbroker.rivals.oasis:OASIS",
         "selfish": "tradewind.systems.mlbroker.rivals.alone:SELFISH",
     },
+    ours=("mlbroker",),
     workloads={
         "mlbroker": "tradewind.systems.mlbroker.workload.generator:MLBROKER",
     },
