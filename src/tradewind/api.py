@@ -234,7 +234,7 @@ def _compare_tables(ours: Run, theirs: Run) -> tuple[Violation, ...]:
             )
             if row >= 0 or len(values) != len(others):
                 detail = f"tables.{name}.{column} differs from the journal, first in row {max(row, 0)}"
-                found.append(Violation("books.table", detail=detail))
+                found.append(Violation("ledger.table", detail=detail))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""One unlawful decision per rule, with what the audit must say of it and the lawful one next to it."""
+"""One decision per rule that breaks it, the violation expected, and a similar decision that is valid."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONG = Fixed(runtime_us=900)
 
 @dataclass(frozen=True, kw_only=True)
 class Planted:
-    """At `at` us, after the decisions in `before`, `bad` breaks `rule` as told and `good` does not."""
+    """At `at` us, after the decisions in `before`, `bad` breaks `rule` as described and `good` breaks none."""
 
     rule: str
     bad: Decision
@@ -188,7 +188,7 @@ def data() -> list[Planted]:
     def step(*flows: tuple[int, int, int], until: int = SLOT, workers: tuple[int, int] = (2, 1)) -> Step:
         return Step(0, until, (0, 1), workers, flows=tuple(Flow(*f) for f in flows))
 
-    lawful = decision(plan(0, step((0, 0, 20), (2, 1, 10))))
+    valid = decision(plan(0, step((0, 0, 20), (2, 1, 10))))
     work = Dataset(chunks=((0, 4), (1, 1)), chunk_bytes=10, epochs=3, chunk_epochs_per_worker_slot_milli=6000)
     chunks = scenario([job(0, work=work, workers_max=4), job(1, arrive_us=50)])
     senseless = scenario([job(0, work=replace(work, chunks=((0, 4), (1, 0))), workers_max=4), job(1)])
@@ -198,18 +198,18 @@ def data() -> list[Planted]:
         return decision(plan(0, Step(at, until, (0,), (n,), flows=tuple(Flow(*f) for f in flows))))
 
     return [
-        Planted(rule="data.stream", given=stream, node="c", amount=10, bad=decision(plan(0, step((0, 0, 20)))), good=lawful),
-        Planted(rule="data.stream", given=stream, amount=30, bad=decision(plan(0)), good=lawful, note="stop"),
+        Planted(rule="data.stream", given=stream, node="c", amount=10, bad=decision(plan(0, step((0, 0, 20)))), good=valid),
+        Planted(rule="data.stream", given=stream, amount=30, bad=decision(plan(0)), good=valid, note="stop"),
         Planted(rule="data.stream", given=free, node="a", amount=-1, note="too much",
                 bad=decision(plan(0, step((0, 0, 21), workers=(3, 1)))),
                 good=decision(plan(0, step((0, 0, 20))))),
         Planted(rule="data.stream_slot", given=free, bad=decision(plan(0, step((0, 0, 20), until=200))),
                 good=decision(plan(0, step((0, 0, 20))))),
-        Planted(rule="data.workers", given=stream, node="b", amount=10, good=lawful,
+        Planted(rule="data.workers", given=stream, node="b", amount=10, good=valid,
                 bad=decision(plan(0, step((0, 0, 20), (2, 1, 10), workers=(2, 0))))),
-        Planted(rule="places.residency", given=stream, node="c", good=lawful,
+        Planted(rule="places.residency", given=stream, node="c", good=valid,
                 bad=decision(plan(0, step((0, 0, 20), (2, 2, 10))))),
-        Planted(rule="form.flow", given=stream, good=lawful, bad=decision(plan(0, step((0, 0, 20), (7, 1, 10))))),
+        Planted(rule="form.flow", given=stream, good=valid, bad=decision(plan(0, step((0, 0, 20), (7, 1, 10))))),
         Planted(rule="data.chunks", given=chunks, node="a", bad=moved((0, 0, 15)), good=moved((0, 0, 10))),
         Planted(rule="data.dataset", given=chunks, node="b", amount=1, bad=moved((1, 0, 20)), good=moved((1, 0, 10))),
         Planted(rule="data.dataset", given=chunks, node="a", amount=1, at=100, note="done before",
@@ -287,10 +287,10 @@ def network() -> list[Planted]:
 
     two_heads = scenario([job(0, work=pinned, **(ps | {"servers": 2}))], where=where)
     first, second = Route(0, 2, 60, (2,)), Route(1, 2, 60, (1,))
-    lawful = flows(first, second)
+    valid = flows(first, second)
 
     def bad(rule: str, what: Decision, **more: Any) -> Planted:
-        facts: dict[str, Any] = {"good": lawful, "given": apsp}
+        facts: dict[str, Any] = {"good": valid, "given": apsp}
         return Planted(rule=rule, bad=what, **(facts | more))
 
     ring: Any = {

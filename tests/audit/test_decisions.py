@@ -11,17 +11,17 @@ from tests.audit.planted import PLANTED, Planted
 from tests.builders import Stage, job, plan, run_at, scenario
 
 
-def books(stage: Stage) -> Any:
-    """Everything that the audit has written down."""
-    law = stage.audit
+def state(stage: Stage) -> Any:
+    """Everything that the audit keeps."""
+    audit = stage.audit
     records = {
         index: {name: copy.deepcopy(getattr(r, name)) for name in r.__slots__ if name != "rules"}
-        for index, r in law._records.items()
+        for index, r in audit._records.items()
     }
     booked = {
-        (row, slot): n for row, book in law._books.booked.items() for slot, n in book.items() if n
-    }  # a row that was touched and emptied again is no change
-    return records, list(law._books.open), booked, law._timer, dict(law._awaited), law._decisions
+        (row, slot): n for row, slots in audit._capacity.booked.items() for slot, n in slots.items() if n
+    }  # a row that was filled and emptied again has not changed
+    return records, list(audit._capacity.open), booked, audit._timer, dict(audit._awaited), audit._decisions
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda p: f"{p.rule} {p.note}".strip())
@@ -32,7 +32,7 @@ def test_a_planted_violation_is_named_exactly_and_nothing_of_it_is_applied(plant
         stage.until(at)
         stage.act(*earlier.plans, verdicts=earlier.verdicts)
     stage.until(planted.at)
-    before = books(stage)
+    before = state(stage)
     found = stage.audit.check(stage.now, planted.bad)
     assert len(found) == 1, found
     first = found[0]
@@ -41,18 +41,18 @@ def test_a_planted_violation_is_named_exactly_and_nothing_of_it_is_applied(plant
     )  # fmt: skip
     assert first.amount == pytest.approx(planted.amount)
     assert first.detail
-    assert books(stage) == before
+    assert state(stage) == before
     assert stage.audit.check(stage.now, planted.good) == ()
-    assert planted.good.wake_us is not None or books(stage) != before
+    assert planted.good.wake_us is not None or state(stage) != before
 
 
 def test_one_bad_plan_keeps_the_good_ones_of_the_same_decision_out() -> None:
     stage = Stage(scenario([job(0, workers_max=4), job(1, workers_max=9)]))
     stage.wait()
-    before = books(stage)
+    before = state(stage)
     found = stage.check(plan(0, run_at(0, (0,), (4,))), plan(1, run_at(0, (1,), (5,))))
     assert [(v.rule, v.job, v.node, v.amount) for v in found] == [("capacity.node", "j1", "b", 1.0)]
-    assert books(stage) == before
+    assert state(stage) == before
     assert stage.check(plan(0, run_at(0, (0,), (4,))), plan(1, run_at(0, (1,), (4,)))) == ()
 
 

@@ -1,4 +1,4 @@
-"""A measured world may say when its jobs are done and how far they are; everything else is the law as elsewhere."""
+"""A measured world reports completion and progress; all other rules hold as in a simulation."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def begun(work: Any, *, measured: bool = True, step: Any = None, **more: Any) ->
     given = scenario(
         [job(0, work=work, **more)], customers=[Customer(runtime_us=500)] if isinstance(work, Stream) else ()
     )
-    law = Audit(given, measured=measured)
-    assert law.take([Event(0, "arrived", 0, 0, given.jobs[0])]) == ()
-    assert law.check(0, decision(plan(0, step or run_at(0)))) == ()
-    return law, given
+    audit = Audit(given, measured=measured)
+    assert audit.take([Event(0, "arrived", 0, 0, given.jobs[0])]) == ()
+    assert audit.check(0, decision(plan(0, step or run_at(0)))) == ()
+    return audit, given
 
 
-def rules(law: Audit, *events: Event) -> list[str]:
-    return [violation.rule for violation in law.take(events)]
+def rules(audit: Audit, *events: Event) -> list[str]:
+    return [violation.rule for violation in audit.take(events)]
 
 
 @pytest.mark.parametrize("work", [Fixed(runtime_us=250), ROUNDS])
 @pytest.mark.parametrize("at", [10, 250, 900])
-def test_only_ranks_know_when_fixed_jobs_and_rounds_are_done(work: Any, at: int) -> None:
+def test_completion_of_fixed_jobs_and_rounds_is_measured(work: Any, at: int) -> None:
     assert rules(begun(work)[0], Event(at, "finished", 0)) == []
     due = 250 if isinstance(work, Fixed) else 500
     simulated = rules(begun(work, measured=False)[0], Event(at, "finished", 0))
@@ -58,29 +58,29 @@ def test_measured_progress_lies_between_nothing_and_all(value: int, found: list[
 
 
 def test_progress_that_is_counted_by_the_plan_is_still_recounted() -> None:
-    law, _ = begun(SLOTS)
-    assert rules(law, Event(300, "ended", 0, 4_000_000)) == ["work.done"]
-    law, _ = begun(SLOTS)
-    assert rules(law, Event(300, "ended", 0, 3_000_000)) == []
+    audit, _ = begun(SLOTS)
+    assert rules(audit, Event(300, "ended", 0, 4_000_000)) == ["work.done"]
+    audit, _ = begun(SLOTS)
+    assert rules(audit, Event(300, "ended", 0, 3_000_000)) == []
 
 
 def test_a_measured_world_cannot_cancel_a_plan_without_a_failure() -> None:
     assert rules(begun(ROUNDS)[0], Event(300, "voided", 0, 0)) == ["time.void"]
 
 
-def test_a_measured_world_rings_timers_when_they_are_set() -> None:
-    law, _ = begun(ROUNDS)
-    assert rules(law, Event(70, "timer")) == ["time.timer"]
+def test_timers_of_a_measured_world_fire_only_when_set() -> None:
+    audit, _ = begun(ROUNDS)
+    assert rules(audit, Event(70, "timer")) == ["time.timer"]
 
 
 def test_capacity_holds_in_a_measured_world() -> None:
-    law, _ = begun(ROUNDS, workers_max=9)
-    assert [v.rule for v in law.check(0, decision(plan(0, run_at(0, (0,), (9,)))))] == ["capacity.node"]
+    audit, _ = begun(ROUNDS, workers_max=9)
+    assert [v.rule for v in audit.check(0, decision(plan(0, run_at(0, (0,), (9,)))))] == ["capacity.node"]
 
 
 def test_a_job_that_was_given_up_counts_with_what_it_had_done() -> None:
-    law, _ = begun(ROUNDS)
-    assert rules(law, Event(300, "ended", 0, 2_000_000)) == []
-    report = law.close()
+    audit, _ = begun(ROUNDS)
+    assert rules(audit, Event(300, "ended", 0, 2_000_000)) == []
+    report = audit.close()
     assert report.violations == ()
     assert report.metrics["jobs_unfinished"] == 1.0

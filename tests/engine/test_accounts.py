@@ -1,4 +1,4 @@
-"""Cost, payments and value by hand. Every run here is audited too, so the audit's own books agree to nine digits."""
+"""Cost, payments and value by hand. Every run here is audited too, so the audit's own numbers agree to nine digits."""
 
 from __future__ import annotations
 

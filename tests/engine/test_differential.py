@@ -1,4 +1,4 @@
-"""World, ledger, accounts and audit are four pieces of code: random lawful decisions must never set them apart."""
+"""World, ledger, accounts and audit are separate code: under random valid decisions they must always agree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tradewind.model.tariff import Tariff
 from tradewind.model.units import OPEN
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change
-from tradewind.worlds.environment import Surroundings
+from tradewind.worlds.environment import Environment
 from tradewind.worlds.simulated import SimulatedWorld
 
 TIERS = Tariff(starts=(0.0, 2.0), usd=(9e6, 4e6))
@@ -121,7 +121,7 @@ def random_scenario(draw: random.Random) -> Scenario:
 
 
 class Monkey:
-    """Proposes anything that looks like a plan; the audit says which of it may be done."""
+    """Proposes anything that looks like a plan; the audit decides which plans are valid."""
 
     def __init__(self, draw: random.Random, view: Ledger) -> None:
         self.draw, self.view = draw, view
@@ -170,30 +170,30 @@ class Monkey:
         return Plan(job.index, tuple(steps))
 
 
-def same_books(ledger: Ledger, law: Audit) -> None:
-    """What the policy is told is free is what the audit has on its books."""
-    assert ledger._used == law._books.open
+def assert_same(ledger: Ledger, audit: Audit) -> None:
+    """The ledger behind the view and the audit's capacity ledger agree."""
+    assert ledger._used == audit._capacity.open
     booked = [
-        {(row, slot): n for row, book in books.items() for slot, n in book.items() if n}
-        for books in (ledger._booked, law._books.booked)
+        {(row, slot): n for row, slots in rows.items() for slot, n in slots.items() if n}
+        for rows in (ledger._booked, audit._capacity.booked)
     ]
     assert booked[0] == booked[1]
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_lawful_decisions_never_set_the_books_apart(seed: int) -> None:
+def test_ledgers_agree_under_random_valid_decisions(seed: int) -> None:
     draw = random.Random(seed)
     given = random_scenario(draw)
-    world, ledger, law, journal = (
+    world, ledger, audit, journal = (
         SimulatedWorld(given, slots=True),
         Ledger(given.setup),
         Audit(given),
         Journal(),
     )
     monkey = Monkey(draw, ledger)
-    number, lawful = 0, 0
+    number, valid = 0, 0
     while events := world.wait():
-        assert law.take(events) == ()
+        assert audit.take(events) == ()
         ledger.take(events)
         journal.events(events)
         decision = Decision()
@@ -202,25 +202,25 @@ def test_random_lawful_decisions_never_set_the_books_apart(seed: int) -> None:
             if ledger.now_us >= given.setup.horizon_us or (not stream and draw.random() < 0.6):
                 continue
             trial = Decision(plans=(*decision.plans, monkey.plan(job)), verdicts=decision.verdicts)
-            if _passes(law, ledger.now_us, trial):
+            if _passes(audit, ledger.now_us, trial):
                 decision = trial
             elif stream and ledger.data(index) and ledger.plan(index) is None:
                 decision = decision._replace(verdicts=(*decision.verdicts, Verdict(index, "no room")))
         if decision == Decision():
             continue
-        assert law.check(ledger.now_us, decision) == ()
-        lawful += len(decision.plans)
+        assert audit.check(ledger.now_us, decision) == ()
+        valid += len(decision.plans)
         number += 1
         after = world.apply(number, decision)
         ledger.commit(decision)
         journal.decision(ledger.now_us, decision)
-        assert law.take(after) == ()
+        assert audit.take(after) == ()
         ledger.take(after)
         journal.events(after)
         ledger.seen()
-        same_books(ledger, law)
-    assert lawful > 5
-    report = law.close()
+        assert_same(ledger, audit)
+    assert valid > 5
+    report = audit.close()
     assert report.violations == ()
     bare = Run(
         scenario_hash=scenario_hash(given), scenario_name="", policy="monkey", params={}, seed=seed, version="",
@@ -229,24 +229,24 @@ def test_random_lawful_decisions_never_set_the_books_apart(seed: int) -> None:
     assert compare(report.metrics, settle(given, bare).metrics) == ()
 
 
-def _passes(law: Audit, now_us: int, trial: Decision) -> bool:
-    """Whether the audit would let it pass; leaves the books as they were."""
+def _passes(audit: Audit, now_us: int, trial: Decision) -> bool:
+    """Whether the audit would accept it; leaves the audit unchanged."""
     found: list[Any] = []
     for plan in trial.plans:
-        law._judge(law._records[plan.job], plan, now_us, found)
+        audit._check_plan(audit._records[plan.job], plan, now_us, found)
     if found:
         return False
-    books, plans = law._books, trial.plans
+    capacity, plans = audit._capacity, trial.plans
     for plan in plans:
-        books.remove(law._records[plan.job].holds)
+        capacity.remove(audit._records[plan.job].claims)
     claims: list[Any] = []
     over = None
     for plan in plans:
         for step in plan.steps:
-            over = over or books.enter(law._records[plan.job].job, step, claims)
-    books.remove(claims)
+            over = over or capacity.enter(audit._records[plan.job].job, step, claims)
+    capacity.remove(claims)
     for plan in plans:
-        books.add(law._records[plan.job].holds)
+        capacity.add(audit._records[plan.job].claims)
     return over is None
 
 
@@ -258,7 +258,7 @@ def test_a_planted_bug_is_found_within_these_seeds(bug: str, monkeypatch: pytest
         case "_restart":  # moving costs no time
             monkeypatch.setattr(SimulatedWorld, "_restart", lambda self, live, step, now: 0)
         case "victims":  # nothing is ever cancelled
-            monkeypatch.setattr(Surroundings, "victims", lambda self, now, running: [])
+            monkeypatch.setattr(Environment, "cancelled", lambda self, now, running: [])
         case _:  # the ledger forgets to free what a job had
             monkeypatch.setattr(Ledger, "_release", lambda self, job: None)
     with pytest.raises(AssertionError):
@@ -267,4 +267,4 @@ def test_a_planted_bug_is_found_within_these_seeds(bug: str, monkeypatch: pytest
 
 def _all_seeds() -> None:
     for seed in range(60):
-        test_random_lawful_decisions_never_set_the_books_apart(seed)
+        test_ledgers_agree_under_random_valid_decisions(seed)

@@ -97,7 +97,7 @@ FREE = {
 def numbers(run: Run) -> list[tuple[str, str, int]]:
     """Every number in the tables that means something to others than the policy.
 
-    What an offer that nobody took would have cost or used may be anything lawful, so it is left out.
+    Costs and use of an offer that was not taken may be anything valid, so they are left out.
     """
     offers: Any = run.tables["offers"]
     taken = dict(zip(run.tables["answers"]["job"], run.tables["answers"]["taken"], strict=True))
@@ -134,7 +134,7 @@ def is_caught(given: Scenario, run: Run) -> bool:
         return True
 
 
-def is_lawful_after_all(given: Scenario, run: Run, column: str, row: int) -> bool:
+def is_still_valid(given: Scenario, run: Run, column: str, row: int) -> bool:
     """A timer that the run does not live to hear."""
     value: Any = run.tables["decisions"][column][row] if column == "wake_us" else 0
     return bool(value > given.setup.horizon_us)
@@ -144,7 +144,7 @@ def assert_found(place: tuple[int, str, str, int], by: int) -> None:
     which, table, column, row = place
     given, run = RUNS[which]
     changed = tampered(run, table, column, row, by)
-    if is_lawful_after_all(given, changed, column, row):
+    if is_still_valid(given, changed, column, row):
         return
     try:
         check_links(changed.tables)

@@ -1,5 +1,5 @@
-"""THE LAW: one function per rule, named after what it protects. Shares no code with policies, worlds or the ledger."""
+"""The audit: one function per rule, named after what it protects. It shares no code with policies, worlds or the engine."""
 
-from tradewind.audit.audit import Audit, Report, compare
+from tradewind.audit.audit import Audit, AuditReport, compare
 
-__all__ = ["Audit", "Report", "compare"]
+__all__ = ["Audit", "AuditReport", "compare"]

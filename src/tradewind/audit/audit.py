@@ -1,4 +1,4 @@
-"""The audit: takes every event, checks every quote and decision, keeps its own books, recomputes every result."""
+"""The audit: checks every event, quote and decision against its own ledgers and recomputes every result."""
 
 from __future__ import annotations
 
@@ -7,27 +7,32 @@ from dataclasses import dataclass
 from math import isclose, isfinite
 
 from tradewind.audit import rules_form, rules_market, rules_posted
-from tradewind.audit.books import Books, Claim
-from tradewind.audit.intake import NONE, PLAIN, Intake
+from tradewind.audit.capacity import CapacityLedger, Claim
+from tradewind.audit.events import NONE, EventAudit
 from tradewind.audit.record import Record
 from tradewind.audit.results import results, utilisation
+from tradewind.audit.rules import PLAIN
 from tradewind.model.decision import Charge, Decision, Plan, Quote
 from tradewind.model.result import Violation
 from tradewind.model.scenario import Scenario
 
 RECOUNT_EVERY = 16_384
+"""Decisions between two recounts of the capacity ledger."""
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """What the audit found in the end: violations, and its own numbers."""
+class AuditReport:
+    """Result of an audit: violations, and the metrics as the audit computes them."""
 
     violations: tuple[Violation, ...]
     metrics: Mapping[str, float]
 
 
-class Audit(Intake):
-    """Takes every event (`take`), checks every quote and decision, and commits what is lawful."""
+class Audit(EventAudit):
+    """Checks events (`take`), quotes and decisions; commits those that break no rule.
+
+    binding  a plan that was bought must not be replaced
+    """
 
     def __init__(self, scenario: Scenario, *, measured: bool = False, binding: bool = False) -> None:
         super().__init__(scenario, measured=measured)
@@ -35,7 +40,7 @@ class Audit(Intake):
 
     # ------------------------------------------------------------------ decisions
     def check(self, now_us: int, decision: Decision) -> tuple[Violation, ...]:
-        """Checks a decision as a whole; commits it if nothing is wrong, else changes nothing."""
+        """Check a decision as a whole. Commit it if no rule is broken; otherwise change nothing."""
         found: list[Violation] = []
         seen: set[int] = set()
         for plan in decision.plans:
@@ -43,7 +48,8 @@ class Audit(Intake):
             if record is None or record.is_over or plan.job in seen:
                 found.append(
                     Violation(
-                        "plan.job", detail=f"a plan for job {plan.job!r}, which is not there or named twice"
+                        "plan.job",
+                        detail=f"a plan for job {plan.job!r}, which is not active or is named twice",
                     )
                 )
                 continue
@@ -51,12 +57,12 @@ class Audit(Intake):
             if self._binding and (broken := rules_market.bought_plan_stays(record, now_us)) is not None:
                 found.append(broken)
                 continue
-            self._judge(record, plan, now_us, found)
+            self._check_plan(record, plan, now_us, found)
         for verdict in decision.verdicts:
             record = self._records.get(verdict.job) if type(verdict.job) is int else None
-            if record is None or verdict.job in seen or not _may_go(record, now_us):
+            if record is None or verdict.job in seen or not _may_be_refused(record, now_us):
                 name = "" if record is None else record.job.id
-                detail = f"job {verdict.job!r} cannot be turned away now"
+                detail = f"job {verdict.job!r} cannot be refused now"
                 found.append(
                     Violation("plan.verdict", name, "", now_us // self._setup.slot_us, detail=detail)
                 )
@@ -65,7 +71,10 @@ class Audit(Intake):
         wake = decision.wake_us
         if wake is not None and (type(wake) is not int or wake <= now_us):
             found.append(
-                Violation("plan.wake", detail=f"the timer is set to {wake!r} us; it is {now_us} now")
+                Violation(
+                    "plan.wake",
+                    detail=f"the timer is set to {wake!r} us; it must be later than now, {now_us}",
+                )
             )
         if found := found or list(self._commit(decision.plans, now_us)):
             return tuple(found)
@@ -73,10 +82,11 @@ class Audit(Intake):
             self._awaited[verdict.job] = ("refused", 0)
         if wake is not None:
             self._timer = wake
-            self._set_alarm()
+            self._set_deadline()
         return NONE
 
-    def _judge(self, record: Record, plan: Plan, now_us: int, found: list[Violation]) -> None:
+    def _check_plan(self, record: Record, plan: Plan, now_us: int, found: list[Violation]) -> None:
+        """Append the first rule that a plan breaks, capacity aside."""
         case = self._case.of(record, plan, now_us)
         if record.rules is PLAIN and rules_form.is_plainly_sound(case):
             return
@@ -86,33 +96,33 @@ class Audit(Intake):
                 return
 
     def _commit(self, plans: Sequence[Plan], now_us: int) -> tuple[Violation, ...]:
-        """Replaces claims all at once; rolls back when a limit breaks."""
-        books, records = self._books, self._records
+        """Replace the claims of all plans at once; roll back if a limit is exceeded."""
+        capacity, records = self._capacity, self._records
         slot, spend = now_us // self._setup.slot_us, self._spend
         if spend is not None and (too_much := spend.exceeded(records, plans, slot)):
             return too_much
         for plan in plans:
-            if holds := records[plan.job].holds:
-                books.remove(holds)
+            if before := records[plan.job].claims:
+                capacity.remove(before)
         fresh: list[list[Claim]] = []
         for plan in plans:
             claims: list[Claim] = []
             fresh.append(claims)
             job = records[plan.job].job
             for step in plan.steps:
-                over = books.enter(job, step, claims)
+                over = capacity.enter(job, step, claims)
                 if over is not None:
                     for undo in fresh:
-                        books.remove(undo)
+                        capacity.remove(undo)
                     for old in plans:
-                        books.add(records[old.job].holds)
-                    return (books.describe(over, job.id),)
+                        capacity.add(records[old.job].claims)
+                    return (capacity.describe(over, job.id),)
         if spend is not None:
             spend.enter(records, plans, slot)
         for plan, claims in zip(plans, fresh, strict=True):
             record = records[plan.job]
             self._settle(record, now_us)
-            record.holds, record.steps, record.committed_us = claims, plan.steps, now_us
+            record.claims, record.steps = claims, plan.steps
             record.number = self._decisions
             record.since_us = record.unbilled_us = now_us
             record.state = "planned" if plan.steps else "waiting"
@@ -123,36 +133,36 @@ class Audit(Intake):
 
     # ------------------------------------------------------------------ market
     def check_quote(self, now_us: int, quote: Quote) -> tuple[Violation, ...]:
-        """Each offer must be able to come true by itself, before the customer is asked."""
+        """Check that each offer can be carried out on its own, before the customer is asked."""
         record = self._records.get(quote.job)
         if record is None or record.is_over:
-            return (Violation("market.job", detail=f"a quote for job {quote.job}, which is not there"),)
+            return (Violation("market.job", detail=f"a quote for job {quote.job}, which is not active"),)
         self._quote = quote
         found: list[Violation] = []
         for offer in quote.offers:
             if (broken := rules_market.offer_is_sound(self._setup, record, offer)) is not None:
                 found.append(broken)
                 continue
-            self._judge(record, offer.plan, now_us, found)
+            self._check_plan(record, offer.plan, now_us, found)
             if found:
                 break
             if (broken := rules_market.promise(self._setup, self._work, record, offer, now_us)) is not None:
                 found.append(broken)
             if not found and quote.posted is not None:
-                broken = rules_posted.payment_adds_up(self._books, record, offer, quote.posted)
+                broken = rules_posted.payment_adds_up(self._capacity, record, offer, quote.posted)
                 found += [] if broken is None else [broken]
             claims: list[Claim] = []
             for step in offer.plan.steps:
-                if (over := self._books.enter(record.job, step, claims)) is not None:
-                    found.append(self._books.describe(over, record.job.id))
+                if (over := self._capacity.enter(record.job, step, claims)) is not None:
+                    found.append(self._capacity.describe(over, record.job.id))
                     break
-            self._books.remove(claims)
+            self._capacity.remove(claims)
         if not found:
             self._awaited[quote.job] = ("declined" if quote.offers else "refused", 0)
         return tuple(found)
 
     def accept(self, now_us: int, quote: Quote, taken: int) -> tuple[Violation, ...]:
-        """The customer took an offer: was the choice right, and is its plan committed?"""
+        """Check the customer's choice and commit the plan of the offer taken."""
         record = self._records[quote.job]
         if (broken := rules_market.choice(self._setup, record, quote, taken)) is not None:
             return (broken,)
@@ -165,7 +175,7 @@ class Audit(Intake):
         return NONE
 
     def check_charges(self, charges: Sequence[Charge]) -> tuple[Violation, ...]:
-        """What is paid when the run is over: once, for what is complete, and never more than the bid says it is worth."""
+        """Check payments made after the run: one per complete job, at most the value stated in its bid."""
         found: list[Violation] = []
         for charge in charges:
             record = self._records.get(charge.job) if type(charge.job) is int else None
@@ -177,38 +187,39 @@ class Audit(Intake):
 
     # ------------------------------------------------------------------ certificates
     def free_bps(self, job: int) -> list[list[int]]:
-        """Bit/s of every link, there and back, that the other jobs leave to this one after the last decision."""
-        return self._books.free_bps(self._records[job].holds if job in self._records else ())
+        """Bit/s of every link, in both directions, that the other jobs leave to this one after the last decision."""
+        return self._capacity.free_bps(self._records[job].claims if job in self._records else ())
 
     # ------------------------------------------------------------------ the end
     def recount(self) -> tuple[Violation, ...]:
-        """Adds all claims up from scratch and compares exactly."""
-        fresh = Books(self._setup)
+        """Sum all claims from scratch and compare with the running totals."""
+        fresh = CapacityLedger(self._setup)
         for record in self._records.values():
-            if record.holds:
-                fresh.add(record.holds)
-        if fresh.open != self._books.open:
-            return (Violation("books.recount", detail="the running totals differ from a recount"),)
+            if record.claims:
+                fresh.add(record.claims)
+        if fresh.open != self._capacity.open:
+            return (Violation("ledger.recount", detail="the running totals differ from a recount"),)
         kept, counted = (
-            {(row, slot): n for row, book in books.booked.items() for slot, n in book.items() if n}
-            for books in (self._books, fresh)
+            {(row, slot): n for row, slots in ledger.booked.items() for slot, n in slots.items() if n}
+            for ledger in (self._capacity, fresh)
         )
         if kept != counted:
-            return (Violation("books.recount", detail="the booked slots differ from a recount"),)
+            return (Violation("ledger.recount", detail="the booked slots differ from a recount"),)
         return NONE
 
-    def close(self) -> Report:
-        """Ends the books: unfinished jobs, recount, and every result recomputed."""
+    def close(self) -> AuditReport:
+        """Close the ledgers: check unfinished jobs, recount, and recompute every result."""
         found = list(self.recount())
         end = self._now
         silent = [record.job.id for record in self._records.values() if not record.is_over]
         found += [
-            Violation("time.end", job, detail="the run ended without a word about this job") for job in silent
+            Violation("time.end", job, detail="the run ended without an event that ends this job")
+            for job in silent
         ]
         found += [
-            Violation("time.release", record.job.id, detail="its resources never came free")
+            Violation("time.release", record.job.id, detail="its resources were never released")
             for record in self._records.values()
-            if record.is_over and record.holds
+            if record.is_over and record.claims
         ]
         self._unanswered(found)
         missing = len(self._scenario.jobs) - self._next_arrival
@@ -216,19 +227,19 @@ class Audit(Intake):
             found.append(
                 Violation("time.arrival", amount=missing, detail="jobs that should have arrived did not")
             )
-        metrics = results(self._setup, list(self._records.values()), self._bills.totals())
+        metrics = results(self._setup, list(self._records.values()), self._costs.totals())
         metrics |= utilisation(self._setup, self._work.used, end)
-        return Report(tuple(found), metrics)
+        return AuditReport(tuple(found), metrics)
 
 
-def _may_go(record: Record, now_us: int) -> bool:
-    """A job may be turned away while nothing is planned for it; one that has paid, only after a failure."""
+def _may_be_refused(record: Record, now_us: int) -> bool:
+    """Whether a job may be refused: nothing is planned for it, and if it has paid, a failure cancelled its plan."""
     busy = any(step.until_us > now_us for step in record.steps)
-    return not record.is_over and not busy and (record.paid is None or record.void_slot >= 0)
+    return not record.is_over and not busy and (record.paid is None or record.cancelled_slot >= 0)
 
 
 def compare(ours: Mapping[str, float], theirs: Mapping[str, float]) -> tuple[Violation, ...]:
-    """The audit's numbers against reported ones: equal to 9 digits, or a violation that names both."""
+    """Compare reported metrics with the audit's own, to 9 digits."""
     found = []
     for name, value in sorted(ours.items()):
         other = theirs.get(name)
@@ -237,6 +248,6 @@ def compare(ours: Mapping[str, float], theirs: Mapping[str, float]) -> tuple[Vio
         )
         if not same:
             found.append(
-                Violation("books.metric", detail=f"{name} is reported as {other}; the audit counts {value}")
+                Violation("ledger.metric", detail=f"{name} is reported as {other}; the audit counts {value}")
             )
     return tuple(found)

@@ -1,4 +1,4 @@
-"""What the audit writes down about one job."""
+"""What the audit keeps about one job."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ Rule = Callable[["Case"], Violation | None]
 
 
 class Record:
-    """The audit's own books of a job; nothing here comes from the ledger or the world."""
+    """The audit's own state of a job; nothing here comes from the engine's ledger or the world."""
 
     __slots__ = (
-        "cap_used", "chunks_done", "comm_span_us", "comm_us",
-        "committed_us", "customer", "data_slot", "done", "finish_us", "holds", "job",
+        "cancelled_slot", "cap_used", "chunks_done", "claims", "comm_span_us", "comm_us",
+        "customer", "data_slot", "done", "finish_us", "job",
         "last_end_us", "last_nodes", "last_places",
         "mark_done", "mark_us", "number", "paid", "promise_us", "rules", "since_us", "start_us", "state",
-        "steps", "steps_run", "total", "unbilled_us", "void_slot", "volumes",
+        "steps", "steps_run", "total", "unbilled_us", "volumes",
     )  # fmt: skip
 
     def __init__(self, job: Job, customer: Customer, total: int | None, rules: tuple[Rule, ...]) -> None:
         self.job, self.customer, self.total, self.rules = job, customer, total, rules
         self.state = "waiting"
         self.steps: tuple[Step, ...] = ()
-        self.committed_us = 0
-        self.number = -1  # of the decision that made the plan: the higher, the newer
-        self.void_slot = -1  # slot in which a plan of this job was last cancelled
-        self.mark_us = -1  # start of a slot, and the work that was done then
+        self.number = -1  # number of the decision that made the plan; higher is newer
+        self.cancelled_slot = -1  # slot in which a plan of this job was last cancelled (event `voided`)
+        self.mark_us = -1  # start of a slot; mark_done is the work done by then
         self.mark_done = 0
-        self.steps_run = 0  # steps that came true
-        self.holds: list[tuple[int, int, int]] = []
+        self.steps_run = 0  # steps carried out
+        self.claims: list[tuple[int, int, int]] = []
         self.done = 0
-        self.since_us = 0  # work before this instant is in `done`
+        self.since_us = 0  # work before this instant is counted in `done`
         self.unbilled_us = 0
         self.start_us = -1
         self.finish_us = -1
@@ -45,21 +44,19 @@ class Record:
         self.cap_used: dict[int, int] = {}
         self.volumes: tuple[tuple[int, int], ...] = ()
         self.data_slot = -1
-        self.comm_us = self.comm_span_us = (
-            0  # communication time of a round, weighted by time, and the weight
-        )
+        self.comm_us = self.comm_span_us = 0  # time-weighted communication time of a round, and the weight
         self.last_end_us = -1
         self.last_nodes: frozenset[int] = frozenset()
         self.last_places: frozenset[tuple[int, int]] = frozenset()
 
     @property
     def is_over(self) -> bool:
-        """Finished, left or turned away."""
+        """Finished, left, refused, declined or unfinished at the end."""
         return self.state in ("finished", "left", "refused", "declined", "unfinished")
 
 
 class Case:
-    """A plan before the court; one object is used again for every case."""
+    """A plan under check, as rules see it; one object is reused for every plan."""
 
     __slots__ = ("down_links", "down_nodes", "now_us", "plan", "record", "setup")
 
@@ -71,14 +68,14 @@ class Case:
         self.setup, self.down_nodes, self.down_links = setup, down_nodes, down_links
 
     def of(self, record: Record, plan: Plan, now_us: int) -> Case:
-        """The case of a record's new plan."""
+        """Set the plan to check."""
         self.record, self.plan, self.now_us = record, plan, now_us
         return self
 
     def broken(
         self, rule: str, detail: str, *, node: int = -1, at_us: int = -1, amount: float = 0.0
     ) -> Violation:
-        """A violation by this plan."""
+        """A violation of a rule by this plan."""
         at = self.now_us if at_us < 0 else at_us
         name = self.setup.nodes[node].name if 0 <= node < len(self.setup.nodes) else ""
         return Violation(rule, self.record.job.id, name, at // self.setup.slot_us, amount, detail)

@@ -1,4 +1,4 @@
-"""Every result, recomputed from the audit's own books (definitions: docs/concepts.md, "Metrics")."""
+"""Every metric, recomputed from the audit's own ledgers (definitions: docs/concepts.md, "Metrics")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tradewind.model.units import UNLIMITED
 
 
 def value_usd(setup: Setup, record: Record) -> tuple[float, bool]:
-    """What the customer gained, and whether it is utility of progress."""
+    """The customer's value, and whether it is utility of progress."""
     job, customer = record.job, record.customer
     worth = customer.valuation if customer.valuation is not None else job.utility
     if worth is None:
@@ -28,7 +28,7 @@ def value_usd(setup: Setup, record: Record) -> tuple[float, bool]:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The value below which a share lies, on a straight line between neighbours; 0 where there is none."""
+    """Quantile with linear interpolation; 0 where there are no values."""
     if not values:
         return 0.0
     ordered, at = sorted(values), share * (len(values) - 1)
@@ -38,7 +38,7 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def utilisation(setup: Setup, used: Sequence[int], end_us: int) -> dict[str, float]:
-    """Mean share in use of each resource that some host has a limit on; used: milli-unit-microseconds."""
+    """Mean share in use of each resource that is limited on some host; used: milli-unit-microseconds."""
     found = {}
     for r, name in enumerate(setup.resources):
         limits = (setup.nodes[host].capacity_milli[r] for host in setup.hosts)
@@ -48,7 +48,7 @@ def utilisation(setup: Setup, used: Sequence[int], end_us: int) -> dict[str, flo
 
 
 def results(setup: Setup, records: Sequence[Record], costs: dict[str, float]) -> dict[str, float]:
-    """The metrics that the audit vouches for."""
+    """The metrics that the audit computes."""
     over = [r for r in records if r.state in ("finished", "left")]
     finished = [r for r in records if r.state == "finished"]
     times = [(r.finish_us - r.job.arrive_us) / 1e6 for r in finished]

@@ -1,4 +1,4 @@
-"""Rules of data: what must be processed, where, with how many workers."""
+"""Rules on data: what must be processed, where, and with how many workers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ def stream_is_processed(case: Case) -> Violation | None:
     wanted = {node: size for node, size in record.volumes if size} if record.data_slot == slot else {}
     if not case.plan.steps and wanted:
         return case.broken(
-            "data.stream", "a plan without steps, but there is data in this slot", amount=sum(wanted.values())
+            "data.stream",
+            "a plan without steps, although the job has data in this slot",
+            amount=sum(wanted.values()),
         )
     for step in case.plan.steps:
         if step.from_us != slot * slot_us or step.until_us != (slot + 1) * slot_us:
             return case.broken(
                 "data.stream_slot",
-                "a stream is planned slot by slot: one step over exactly this slot",
+                "a stream job needs one step that covers exactly this slot",
                 at_us=step.from_us,
             )
         out = {node: size for node, size in _sums(step)[0].items() if size}
@@ -39,7 +41,10 @@ def stream_is_processed(case: Case) -> Violation | None:
             node = next(n for n in out.keys() | wanted.keys() if out.get(n, 0) != wanted.get(n, 0))
             gap = wanted.get(node, 0) - out.get(node, 0)
             return case.broken(
-                "data.stream", f"{gap} bytes of this slot are not processed", node=node, amount=gap
+                "data.stream",
+                f"the plan leaves {gap} bytes of this slot's data unprocessed",
+                node=node,
+                amount=gap,
             )
     return None
 
@@ -64,7 +69,7 @@ def chunks_exist(case: Case) -> Violation | None:
     record, work = case.record, case.record.job.work
     assert isinstance(work, Dataset)
     taken = dict(record.chunks_done)
-    for step in record.steps:  # the plan that is being replaced has processed these
+    for step in record.steps:  # already processed by the plan being replaced
         if record.since_us < step.until_us <= case.now_us:
             for flow in step.flows:
                 taken[flow.src] = taken.get(flow.src, 0) + flow.bytes // work.chunk_bytes
@@ -72,25 +77,28 @@ def chunks_exist(case: Case) -> Violation | None:
         for flow in step.flows:
             if flow.bytes % work.chunk_bytes:
                 return case.broken(
-                    "data.chunks", f"{flow.bytes} bytes are no whole number of chunks", node=flow.src
+                    "data.chunks", f"{flow.bytes} bytes are not a whole number of chunks", node=flow.src
                 )
             taken[flow.src] = taken.get(flow.src, 0) + flow.bytes // work.chunk_bytes
         if step.until_us - step.from_us > case.setup.slot_us:
             return case.broken(
-                "data.dataset_slot", "a step with data lasts one slot at most", at_us=step.from_us
+                "data.dataset_slot", "a step with data may last one slot at most", at_us=step.from_us
             )
     have = dict(work.chunks)
     for node, count in taken.items():
         if count > have.get(node, 0):
             over = count - have.get(node, 0)
             return case.broken(
-                "data.dataset", f"{count} chunks of {have.get(node, 0)} are used", node=node, amount=over
+                "data.dataset",
+                f"{count} chunks are used; the node has {have.get(node, 0)}",
+                node=node,
+                amount=over,
             )
     return None
 
 
 def workers_keep_up_with_the_chunks(case: Case) -> Violation | None:
-    """P * g_r >= E * sum_r' h_r'r, so a ceiling per site (Eris (2b)); P in thousandths, less in a part of a slot."""
+    """P * g_r >= E * sum_r' h_r'r, a ceiling per site (Eris (2b)); P in thousandths, prorated in a partial slot."""
     work, slot_us = case.record.job.work, case.setup.slot_us
     assert isinstance(work, Dataset)
     for step in case.plan.steps:
@@ -107,8 +115,10 @@ def workers_keep_up_with_the_chunks(case: Case) -> Violation | None:
     return None
 
 
-def bid_makes_sense(case: Case) -> Violation | None:
-    """Nobody is served whose bid can come to nothing; asked only of such bids."""
+def bid_is_servable(case: Case) -> Violation | None:
+    """An unservable bid gets no plan; applies to such bids only."""
     if not case.plan.steps:
         return None
-    return case.broken("data.unservable", f"a plan for a bid that {case.record.job.unservable_reason}")
+    return case.broken(
+        "data.unservable", f"a plan for an unservable bid: it {case.record.job.unservable_reason}"
+    )

@@ -1,4 +1,4 @@
-"""Rules of form, time and place that hold for every plan."""
+"""Rules on form, time and place that hold for every plan."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def _is_int(value: object) -> bool:
 
 
 def is_plainly_sound(case: Case) -> bool:
-    """True where a glance shows that the rules of form, time, range and up hold: at most one open-ended step from now.
+    """Fast path: whether a plan of at most one open-ended step from now meets all rules of rules.PLAIN.
 
-    False says nothing: the rules then look one by one and name what is wrong.
+    False decides nothing; the rules are then checked one by one.
     """
     steps = case.plan.steps
     if not steps:
@@ -56,26 +56,26 @@ def form_is_sound(case: Case) -> Violation | None:
             if not _is_int(node) or not 0 <= node < nodes_total:
                 return case.broken("form.node", f"node {node!r} does not exist")
             if node not in hosts:
-                return case.broken("form.node", "this node runs no workers or servers", node=node)
+                return case.broken("form.node", "this node cannot run workers or servers", node=node)
         if len(nodes) > 1 and len(set(nodes)) != len(nodes):
-            return case.broken("form.node_once", f"a node is visited twice: {nodes}")
+            return case.broken("form.node_once", f"a node is listed twice: {nodes}")
         for count in workers + servers:
             if not _is_int(count) or count < 0:
-                return case.broken("form.count", f"{count!r} is no whole number of workers or servers")
+                return case.broken("form.count", f"{count!r} is not a whole number of workers or servers")
         if (step.flows or step.routes or step.usd) and (broken := _extras_are_sound(case, step)) is not None:
             return broken
     return None
 
 
 def _extras_are_sound(case: Case, step: Step) -> Violation | None:
-    """Flows of jobs with data between nodes, routes that are paths, an amount of money."""
+    """Flows belong to jobs with data, routes are paths, the cost is a number."""
     nodes_total = len(case.setup.nodes)
     for flow in step.flows:
         if not isinstance(case.record.job.work, Stream | Dataset):
-            return case.broken("form.flow", "a flow of data, but the job has no data", at_us=step.from_us)
+            return case.broken("form.flow", "the step has flows, but the job has no data", at_us=step.from_us)
         fine = len(flow) == 3 and all(_is_int(v) and v >= 0 for v in flow)
         if not fine or flow.src >= nodes_total or flow.dst >= nodes_total:
-            return case.broken("form.flow", f"{flow} is no flow", at_us=step.from_us)
+            return case.broken("form.flow", f"{flow} is not a valid flow", at_us=step.from_us)
     for route in step.routes:
         if (broken := walk(case, route)) is not None:
             return broken
@@ -99,10 +99,13 @@ def time_is_sound(case: Case) -> Violation | None:
             )
         if begin != now and (begin % slot or until == OPEN):
             return case.broken(
-                "time.grid", f"a future step from {begin} us; it must begin at a slot and have an end"
+                "time.grid",
+                f"a future step from {begin} us; it must begin at the start of a slot and have an end",
             )
         if until != OPEN and until % slot:
-            return case.broken("time.grid", f"a bounded step until {until} us; slots are {slot} us long")
+            return case.broken(
+                "time.grid", f"a bounded step until {until} us; it must end at the end of a slot of {slot} us"
+            )
         if until != OPEN and until > -(-case.setup.horizon_us // slot) * slot:
             return case.broken(
                 "time.horizon", f"a step until {until} us; the run ends at {case.setup.horizon_us}"
@@ -144,7 +147,7 @@ def servers_are_in_number(case: Case) -> Violation | None:
         if sum(step.servers) != job.servers:
             return case.broken(
                 "servers.number",
-                f"{sum(step.servers)} parameter servers; needed are {job.servers}",
+                f"{sum(step.servers)} parameter servers; {job.servers} are required",
                 at_us=step.from_us,
                 amount=sum(step.servers) - job.servers,
             )
@@ -163,7 +166,10 @@ def places_are_allowed(case: Case) -> Violation | None:
         for flow in step.flows:
             if job.data_nodes is not None and flow.dst not in job.data_nodes:
                 return case.broken(
-                    "places.residency", "the job's data may not go here", node=flow.dst, at_us=step.from_us
+                    "places.residency",
+                    "the job's data may not be processed here",
+                    node=flow.dst,
+                    at_us=step.from_us,
                 )
     return None
 
@@ -187,7 +193,7 @@ def nodes_are_up(case: Case) -> Violation | None:
 
 
 def _is_down(case: Case, node: int) -> bool:
-    """A node is down with every node above it."""
+    """Whether a node or one of its ancestors is down."""
     while node >= 0:
         if node in case.down_nodes:
             return True
@@ -205,6 +211,6 @@ def pinned_workers_stay(case: Case) -> Violation | None:
         found = {n: w for n, w in zip(step.nodes, step.workers, strict=True) if w}
         if found != wanted:
             return case.broken(
-                "workers.pinned", f"workers at {found}; they belong at {wanted}", at_us=step.from_us
+                "workers.pinned", f"workers are at {found}; they are pinned at {wanted}", at_us=step.from_us
             )
     return None

@@ -1,11 +1,11 @@
-"""Rules of the market: offers, promises, and the customer's choice."""
+"""Rules on markets: offers, promised completion, the customer's choice, charges."""
 
 from __future__ import annotations
 
 from math import isclose, isfinite
 
 from tradewind.audit.record import Record
-from tradewind.audit.work import WorkBook
+from tradewind.audit.work import WorkLedger
 from tradewind.model.decision import Charge, Offer, Quote
 from tradewind.model.job import Dataset
 from tradewind.model.result import Violation
@@ -16,16 +16,22 @@ def offer_is_sound(setup: Setup, record: Record, offer: Offer) -> Violation | No
     """payment >= 0, finite, and = sum_r p_r * d_r where unit prices are given (DPS (2), (2i)); the plan is the job's."""
     job = record.job
     if not isfinite(offer.payment_usd) or offer.payment_usd < 0:
-        return Violation("market.payment", job.id, detail=f"the payment is {offer.payment_usd} USD")
+        return Violation(
+            "market.payment",
+            job.id,
+            detail=f"the payment is {offer.payment_usd} USD; it must be finite and not negative",
+        )
     if offer.plan.job != job.index or not offer.plan.steps:
         return Violation(
-            "market.plan", job.id, detail="an offer must carry the plan that would be carried out"
+            "market.plan",
+            job.id,
+            detail="an offer must contain the plan that it sells, for this job and with steps",
         )
     if type(offer.finish_us) is not int or offer.finish_us <= job.arrive_us:
         return Violation(
             "market.promise",
             job.id,
-            detail=f"promised for {offer.finish_us!r} us; it came at {job.arrive_us}",
+            detail=f"completion is promised for {offer.finish_us!r} us; the job arrived at {job.arrive_us}",
         )
     if offer.unit_usd:
         demand: dict[int, float] = {}
@@ -42,8 +48,8 @@ def offer_is_sound(setup: Setup, record: Record, offer: Offer) -> Violation | No
     return None
 
 
-def promise(setup: Setup, work: WorkBook, record: Record, offer: Offer, now_us: int) -> Violation | None:
-    """The plan finishes the job by finish_us: accepted jobs really finish (Eris (2a), (2f))."""
+def promise(setup: Setup, work: WorkLedger, record: Record, offer: Offer, now_us: int) -> Violation | None:
+    """The plan finishes the job by finish_us (Eris (2a), (2f))."""
     if record.total is None:
         return None
     kept = (record.steps, record.since_us)
@@ -54,38 +60,46 @@ def promise(setup: Setup, work: WorkBook, record: Record, offer: Offer, now_us: 
         return Violation(
             "market.promise",
             record.job.id,
-            detail=f"promised for {offer.finish_us} us; the plan ends at {due}",
+            detail=f"completion is promised for {offer.finish_us} us; the plan finishes the job at {due}",
         )
     if isinstance(record.job.work, Dataset) and due != offer.finish_us:
         return Violation(
-            "market.promise", record.job.id, detail=f"promised for {offer.finish_us} us; it is done at {due}"
+            "market.promise",
+            record.job.id,
+            detail=f"completion is promised for {offer.finish_us} us; the plan finishes the job at {due}",
         )
     return None
 
 
 def bought_plan_stays(record: Record, now_us: int) -> Violation | None:
-    """Where sales are binding, a plan that was bought is carried out as it was offered, unless a failure cancelled it."""
+    """Where sales are binding, a plan that was bought is not replaced unless a failure cancelled it."""
     if record.paid is None or all(step.until_us <= now_us for step in record.steps):
         return None
-    return Violation("market.binding", record.job.id, detail="a plan that was bought is replaced")
+    return Violation("market.binding", record.job.id, detail="replaces a plan that was bought")
 
 
 def choice(setup: Setup, record: Record, quote: Quote, taken: int) -> Violation | None:
-    """The customer took the best offer for it, or none because none was good: payment <= budget, payoff > 0."""
+    """The customer took the offer with the largest payoff; none only if none has payment <= budget and payoff > 0."""
     gains = [_gain(setup, record, offer) for offer in quote.offers]
     good = [g for g in gains if g is not None]
     if taken < 0:
         if good:
             return Violation(
-                "market.choice", record.job.id, amount=max(good), detail="declined an offer that was good"
+                "market.choice",
+                record.job.id,
+                amount=max(good),
+                detail="declined an offer that it should have taken",
             )
         return None
     mine = gains[taken] if taken < len(gains) else None
     if mine is None:
-        return Violation("market.choice", record.job.id, detail="took an offer beyond its means")
+        return Violation("market.choice", record.job.id, detail="took an offer above its budget or valuation")
     if max(good) > mine:
         return Violation(
-            "market.choice", record.job.id, amount=max(good) - mine, detail="took not the best offer"
+            "market.choice",
+            record.job.id,
+            amount=max(good) - mine,
+            detail="took an offer that is not its best",
         )
     return None
 
@@ -104,17 +118,19 @@ def _gain(setup: Setup, record: Record, offer: Offer) -> float | None:
 
 
 def charge_is_due(setup: Setup, record: Record | None, charge: Charge) -> Violation | None:
-    """Charged afterwards: a job that is complete and has not paid, at most what its bid says that this is worth."""
+    """A charge after the run: for a complete job that has not paid, at most the value that its bid states."""
     if record is None or record.state != "finished" or record.paid is not None:
         name = "" if record is None else record.job.id
-        detail = f"job {charge.job!r} cannot be charged: it is not complete, not there or has paid already"
+        detail = (
+            f"job {charge.job!r} cannot be charged: it does not exist, is not complete or has already paid"
+        )
         return Violation("market.charge", name, detail=detail)
     job, bid = record.job, record.job.utility
     delay = (record.finish_us - 1) // setup.slot_us - job.arrive_us // setup.slot_us
     worth = max(0.0, bid.value(delay)) if bid is not None and bid.of == "delay_slots" else 0.0
     usd = charge.usd
     if not isinstance(usd, float) or not isfinite(usd) or usd < 0 or usd > worth + 1e-9 * max(1.0, worth):
-        detail = f"charged {usd!r} USD; its bid says that completing then is worth {worth}"
+        detail = f"charged {usd!r} USD; its bid values this completion at {worth}"
         return Violation(
             "market.charge", job.id, amount=usd if isinstance(usd, float) else 0.0, detail=detail
         )

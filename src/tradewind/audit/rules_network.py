@@ -1,4 +1,4 @@
-"""Rules of the network: paths, flows to the parameter server, rings."""
+"""Rules on the network: paths, routes to the parameter server, rings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def walk(case: Case, route: Route) -> Violation | None:
             return case.broken("routes.path", f"link {number!r} does not exist")
         link = links[number]
         if at not in (link.a, link.b):
-            return case.broken("routes.path", f"link {number} does not touch the node before it", node=at)
+            return case.broken(
+                "routes.path", f"link {number} does not continue from the previous node", node=at
+            )
         at = link.b if at == link.a else link.a
         if at in seen:
             return case.broken("routes.path", "the path visits a node twice", node=at)
@@ -38,7 +40,9 @@ def every_site_reaches_the_server(case: Case) -> Violation | None:
         servers = [n for n, s in zip(step.nodes, step.servers or (0,) * len(step.nodes), strict=True) if s]
         if len(servers) != 1:
             return case.broken(
-                "routes.server", f"{len(servers)} parameter-server sites; needed is one", at_us=step.from_us
+                "routes.server",
+                f"{len(servers)} nodes with parameter servers; exactly one is required",
+                at_us=step.from_us,
             )
         wanted = {n for n, w in zip(step.nodes, step.workers, strict=True) if w} - set(servers)
         sources = [route.src for route in step.routes if route.path]
@@ -48,7 +52,8 @@ def every_site_reaches_the_server(case: Case) -> Violation | None:
             or any(r.dst != servers[0] for r in step.routes)
         ):
             return case.broken(
-                "routes.one_each", f"routes from {sources}; needed is one from each of {sorted(wanted)}"
+                "routes.one_each",
+                f"routes from {sources}; one from each of {sorted(wanted)} is required, to the server",
             )
     return None
 
@@ -65,14 +70,17 @@ def ring_is_closed(case: Case) -> Violation | None:
     for step in case.plan.steps:
         nodes = step.nodes
         if any(not w for w in step.workers):
-            return case.broken("ring.members", "a node of the ring has no worker", at_us=step.from_us)
+            return case.broken("ring.members", "a node of the ring has no workers", at_us=step.from_us)
         wanted = [] if len(nodes) < 2 else [(n, nodes[(i + 1) % len(nodes)]) for i, n in enumerate(nodes)]
         hops = [(route.src, route.dst) for route in step.routes]
         if hops != wanted:
-            return case.broken("ring.hops", f"hops {hops}; the ring needs {wanted}", at_us=step.from_us)
+            return case.broken(
+                "ring.hops", f"hops are {hops}; the ring requires {wanted}", at_us=step.from_us
+            )
         for route in step.routes:
             if route.bps != job.ring_bps or route.duplex != "forward":
                 return case.broken(
-                    "ring.bandwidth", f"a hop reserves {route.bps} bit/s; needed are {job.ring_bps} forward"
+                    "ring.bandwidth",
+                    f"a hop reserves {route.bps} bit/s ({route.duplex}); {job.ring_bps} bit/s forward are required",
                 )
     return None

@@ -1,4 +1,4 @@
-"""Rules of work: what may still be done, and caps over a job's life."""
+"""Rules on work: worker-slots left, and caps over a job's lifetime."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def worker_slots_are_left(case: Case) -> Violation | None:
     if record.total is None:
         return None
     left = (record.total - record.done) * slot_us
-    for step in record.steps:  # the plan that is being replaced has worked until now
+    for step in record.steps:  # work done until now by the plan being replaced
         if step.from_us < case.now_us and step.until_us > record.since_us:
             begin, end = max(step.from_us, record.since_us), min(step.until_us, case.now_us)
             left -= sum(step.workers) * 10**6 * (end - begin)
@@ -27,7 +27,10 @@ def worker_slots_are_left(case: Case) -> Violation | None:
             if left < 0:
                 over = -left / slot_us / 1e6
                 return case.broken(
-                    "work.left", f"{over:g} worker-slots more than are left", at_us=step.from_us, amount=over
+                    "work.left",
+                    f"the plan has {over:g} worker-slots more than are left",
+                    at_us=step.from_us,
+                    amount=over,
                 )
     return None
 
@@ -53,7 +56,7 @@ def caps_are_kept(case: Case) -> Violation | None:
 
 
 def _spans_us(case: Case) -> list[int]:
-    """How long each step of a plan will last: an open-ended one until the work is done."""
+    """Duration of each step of a plan; an open-ended one lasts until the work is done."""
     record, spans = case.record, []
     done = record.done + sum(_done(case, s, record.since_us, case.now_us) for s in record.steps)
     for step in case.plan.steps:

@@ -1,7 +1,7 @@
-"""Spend caps: what every tenant has committed to, at list price, held against what it may spend.
+"""Spend caps: what every tenant has committed to, at list price, against its caps.
 
-The spend of a plan is its rent, data, traffic and deployment at first-tier prices, so it depends on nobody else and is
-never less than the tenant's share of the pooled bill. It counts in full when the plan is made.
+The spend of a plan is its rent, data, traffic and deployment at first-tier prices, so it does not depend on other
+tenants and is never less than the tenant's share of the pooled bill. It counts in full when the plan is made.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
 
-from tradewind.audit.bills import Bills
+from tradewind.audit.costs import CostLedger
 from tradewind.audit.record import Record
 from tradewind.model.decision import Plan, Step
 from tradewind.model.result import Violation
@@ -19,7 +19,7 @@ DIGITS = 1e-9  # money is compared to nine digits
 
 
 class _Account:
-    """One tenant: USD of closed slots, and by job of the slot that is open."""
+    """One tenant: USD of past slots, and USD by job of the current slot."""
 
     __slots__ = ("now", "past", "slot")
 
@@ -27,18 +27,18 @@ class _Account:
         self.past, self.slot = 0.0, -1
         self.now: dict[int, float] = {}
 
-    def turn(self, slot: int) -> None:
-        """Another slot begins for this tenant."""
+    def advance(self, slot: int) -> None:
+        """Close the current slot if another one has begun."""
         if slot != self.slot:
             self.past += fsum(self.now.values())
             self.slot, self.now = slot, {}
 
 
-class Spend:
-    """The audit's own meter of what tenants spend; idle where no tenant has a cap."""
+class SpendLedger:
+    """The audit's own ledger of what tenants with a cap spend."""
 
-    def __init__(self, setup: Setup, bills: Bills) -> None:
-        self._setup, self._bills = setup, bills
+    def __init__(self, setup: Setup, costs: CostLedger) -> None:
+        self._setup, self._costs = setup, costs
         self._accounts: dict[str, _Account] = {}
 
     def exceeded(
@@ -46,11 +46,11 @@ class Spend:
     ) -> tuple[Violation, ...]:
         """Sum over a tenant's plans of list-price USD <= slot_usd in the slot, and <= total_usd in all slots.
 
-        Says nothing and changes nothing where both hold; the plan at which a sum passes its cap is named.
+        Returns the plan at which a sum exceeds its cap, else nothing; enters nothing.
         """
         for tenant, mine in self._by_tenant(records, plans).items():
             cap, account = self._setup.cap_of(tenant), self._accounts.setdefault(tenant, _Account())
-            account.turn(slot)
+            account.advance(slot)
             if cap is None:
                 continue
             kept = {job: usd for job, usd in account.now.items() if job not in mine}
@@ -69,10 +69,10 @@ class Spend:
         return ()
 
     def enter(self, records: Mapping[int, Record], plans: Sequence[Plan], slot: int) -> None:
-        """Books plans that were found lawful."""
+        """Enter plans that passed the check."""
         for tenant, mine in self._by_tenant(records, plans).items():
             account = self._accounts.setdefault(tenant, _Account())
-            account.turn(slot)
+            account.advance(slot)
             account.now.update(mine)
 
     def _by_tenant(self, records: Mapping[int, Record], plans: Iterable[Plan]) -> dict[str, dict[int, float]]:
@@ -108,11 +108,11 @@ class Spend:
         yield job.deploy_usd * len(here - _stayed(record, step.from_us))
 
     def _rent(self, node: int, resource: int, slot: int) -> float:
-        """List price of a unit-hour: of the node, else its rack, else its site; 0 where none asks for one."""
-        for payer in self._bills.landlords(node):
+        """List price of a unit-hour at the node, else its rack, else its site; 0 where none has a tariff."""
+        for payer in self._costs.billed_nodes(node):
             if (payer, resource) in self._setup.rent:
                 usd = self._setup.rent[payer, resource].usd[0]
-                return usd * self._bills.factor("price", payer, resource, slot)
+                return usd * self._costs.factor("price", payer, resource, slot)
         return 0.0
 
     def _egress(self, src: int, dst: int, slot: int) -> float:
@@ -120,11 +120,11 @@ class Spend:
         a, b = self._setup.site_of[src], self._setup.site_of[dst]
         if a == b or (a, b) not in self._setup.egress:
             return 0.0
-        return self._setup.egress[a, b].usd[0] * self._bills.factor("egress", a, b, slot)
+        return self._setup.egress[a, b].usd[0] * self._costs.factor("egress", a, b, slot)
 
 
 def _stayed(record: Record, at_us: int) -> frozenset[int]:
-    """Nodes where the job was the instant before."""
+    """Nodes where the job was present just before `at_us`."""
     for step in record.steps:
         if step.until_us == at_us:
             servers = step.servers or (0,) * len(step.nodes)

@@ -1,4 +1,4 @@
-"""The audit's own arithmetic of work: how long a round takes, how much is done, when it must be finished."""
+"""The audit's own arithmetic of work: duration of a round, work done, time of completion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def hop_weight(transport: str, hops: int) -> Fraction:
 
 
 def exchanged(job: Job, site: int) -> int:
-    """Bytes that a worker site sends and gets back in a round: its own number where it has one, else the model's."""
+    """Bytes that a worker site sends and receives in a round: site_bytes if given, else model_bytes."""
     return next((size for node, size in job.site_bytes if node == site), job.model_bytes)
 
 
@@ -65,15 +65,15 @@ def speed(setup: Setup, job: Job, step: Step) -> Fraction | int:
     return 0
 
 
-class WorkBook:
-    """Accrues the work of records. Work is rounded down whenever a step ends or a plan is replaced."""
+class WorkLedger:
+    """Work done by records, and resources used. Work is rounded down when a step ends or a plan is replaced."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self.used = [0] * len(setup.resources)  # milli-unit-microseconds of each resource
 
     def mark(self, record: Record, now_us: int) -> None:
-        """Writes down what was done when the current slot began: a failure returns the job to it."""
+        """Record the work done when the current slot began; after a failure the job continues from it."""
         boundary = now_us - now_us % self._setup.slot_us
         if record.mark_us >= boundary:
             return
@@ -89,7 +89,7 @@ class WorkBook:
         self.used, record.cap_used = used, caps
 
     def accrue(self, record: Record, until_us: int) -> None:
-        """Adds the work of the committed steps from record.since_us to until_us."""
+        """Add the work of the committed steps from record.since_us to until_us."""
         job, work = record.job, record.job.work
         if type(work) is Fixed and len(record.steps) == 1 and not (job.restart_us or job.caps or job.servers):
             self._accrue_fixed(record, record.steps[0], until_us)
@@ -118,7 +118,7 @@ class WorkBook:
         record.since_us = max(record.since_us, until_us)
 
     def _count(self, record: Record, step: Step, span_us: int) -> None:
-        """What the step used: for utilisation and for the job's caps."""
+        """Count the resources a step used, for utilisation and the job's caps."""
         job = record.job
         record.steps_run += 1
         workers = sum(step.workers)
@@ -131,7 +131,7 @@ class WorkBook:
                 self.used[resource] += milli * sum(step.servers) * span_us
 
     def _accrue_fixed(self, record: Record, step: Step, until_us: int) -> None:
-        """The same for the plainest case: a fixed job with one step."""
+        """The same for the common case: a fixed job with one step."""
         begin, end = max(step.from_us, record.since_us), min(step.until_us, until_us)
         if begin < end:
             if record.start_us < 0:
@@ -183,7 +183,7 @@ class WorkBook:
 
     @staticmethod
     def _restart_us(record: Record, step: Step) -> int:
-        """Time lost because workers or servers moved; remembers where they are now."""
+        """Time lost because workers or servers moved; updates record.last_places."""
         if not record.job.restart_us:
             return 0
         servers = step.servers or (0,) * len(step.nodes)

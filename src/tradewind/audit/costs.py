@@ -1,4 +1,4 @@
-"""The audit's own bills: rent, transfer, traffic and deployment, posted when a step is over."""
+"""The audit's cost ledger: rent, transfer, traffic and deployment, posted when a step is over."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tradewind.model.setup import Setup
 from tradewind.model.view import Change
 
 
-class Bills:
-    """Collects amounts per slot as integers; prices them at the end.
+class CostLedger:
+    """Amounts per slot as integers, priced at the end.
 
     C1 transfer    F_rr'(GB moved in the slot)           mlBroker (1)
     C2 rent        F_kr(mean units in the slot) * hours  mlBroker (2)
@@ -33,13 +33,13 @@ class Bills:
         self._factors: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
 
     def change(self, change: Change) -> None:
-        """A price changes from a slot on."""
+        """Record a price that holds from this slot on."""
         if change.kind in ("price", "egress"):
             steps = self._factors.setdefault((change.kind, change.a, change.b), [])
             steps.append((change.at_us // self._setup.slot_us, change.value))
 
     def factor(self, kind: str, a: int, b: int, slot: int) -> float:
-        """What multiplies a tariff in a slot."""
+        """Factor on a tariff in a slot."""
         value = 1000
         for since, new in self._factors.get((kind, a, b), ()):
             if since <= slot:
@@ -47,7 +47,7 @@ class Bills:
         return value / 1000
 
     def post(self, record: Record, now_us: int) -> None:
-        """Bills the part of a record's steps that lies between record.unbilled_us and now."""
+        """Post the part of a record's steps between record.unbilled_us and now."""
         job = record.job
         if self.is_idle and not job.deploy_usd:
             record.unbilled_us = now_us
@@ -81,7 +81,7 @@ class Bills:
             for place, node in enumerate(step.nodes):
                 for demand, count in ((job.worker, step.workers[place]), (job.server, servers[place])):
                     for resource, milli in demand if count else ():
-                        for payer in self.landlords(node):
+                        for payer in self.billed_nodes(node):
                             if (payer, resource) in setup.rent:
                                 key = (slot, payer, resource)
                                 self._rent[key] = self._rent.get(key, 0) + milli * count * span
@@ -90,8 +90,8 @@ class Bills:
         if self._link_priced and isinstance(job.work, Rounds):
             self._post_routes(record, step, end - begin)
 
-    def landlords(self, node: int) -> list[int]:
-        """The node, its rack, its site: the first with a tariff is paid."""
+    def billed_nodes(self, node: int) -> list[int]:
+        """The node, its rack, its site; the first of them with a tariff is billed."""
         chain = [node]
         while self._setup.nodes[chain[-1]].parent >= 0:
             chain.append(self._setup.nodes[chain[-1]].parent)
@@ -100,7 +100,7 @@ class Bills:
     def _post_traffic(
         self, record: Record, step: Step, servers: tuple[int, ...], slot: int, span: int
     ) -> None:
-        """Every worker pays traffic to every server elsewhere: g = y * s, in proportion to the servers there."""
+        """Parameters between workers and servers at other sites, in proportion to the servers at each site."""
         size, total, site = record.job.traffic_bytes_per_worker_slot, sum(servers), self._setup.site_of
         if not size or not total:
             return

@@ -1,23 +1,25 @@
-"""Which plans a change cancels, worked out from the audit's own books."""
+"""Plans that a change of capacity or a failure cancels, by the audit's own ledger."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from tradewind.audit import rules_form
-from tradewind.audit.books import Books
+from tradewind.audit.capacity import CapacityLedger
 from tradewind.audit.record import Case, Record
 from tradewind.model.decision import Plan
 
 
-def victims(books: Books, case: Case, records: Iterable[Record], now_us: int) -> dict[int, bool]:
-    """Job -> whether something failed under it, for every plan that cannot go on.
+def cancelled_plans(
+    capacity: CapacityLedger, case: Case, records: Iterable[Record], now_us: int
+) -> dict[int, bool]:
+    """Job -> whether a node or link failed, for every plan that must be cancelled.
 
-    A plan that touches a dead node or link goes. The others are entered anew, oldest first, and one that no longer fits
-    goes: sum of what is kept <= limit in every row and slot.
+    A plan that uses a failed node or link is cancelled. The others are entered again, oldest first, and those that no
+    longer fit are cancelled: sum of what is kept <= limit in every row and slot.
     """
-    fresh = Books(books.setup)
-    fresh.limit, fresh.now_slot = books.limit, books.now_slot
+    fresh = CapacityLedger(capacity.setup)
+    fresh.limit, fresh.now_slot = capacity.limit, capacity.now_slot
     found: dict[int, bool] = {}
     holders = [record for record in records if record.steps and not record.is_over]
     for record in sorted(holders, key=lambda r: (r.number, r.job.index)):

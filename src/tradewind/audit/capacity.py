@@ -1,4 +1,4 @@
-"""The audit's capacity books: what every node, link and slot has promised, in integers."""
+"""The audit's capacity ledger: what is claimed of every node, link and slot, in integers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from tradewind.model.units import OPEN, UNLIMITED
 from tradewind.model.view import Change
 
 Claim = tuple[int, int, int]
-"""(row, slot or -1 for open-ended, amount)."""
+"""(row, slot, amount)."""
 FOREVER = -1
+"""Slot of an open-ended claim."""
 
 
-class Books:
-    """Rows: one per node and resource, two per link (a shared link uses the first), one for the bytes of a slot.
+class CapacityLedger:
+    """Claims and limits by row: one per node and resource, two per link (a shared link uses the first), one for bytes moved.
 
     capacity   sum over jobs of l_r * y_s <= C_s^r at every node and all above it (DPS (2f), (2g), Eris (2e), GADGET (4))
     bandwidth  sum over routes of b <= B_e on every link and direction (APSP (3), GADGET (8) per link)
@@ -42,7 +43,7 @@ class Books:
         self.down_links: set[int] = set()
 
     def claims(self, job: Job, step: Step) -> list[Claim]:
-        """Everything a step needs, row by row and slot by slot."""
+        """Claims of a step, by row and slot."""
         amounts: list[tuple[int, int]] = []
         for place, node in enumerate(step.nodes):
             workers = step.workers[place]
@@ -76,7 +77,7 @@ class Books:
 
     @staticmethod
     def _moved(job: Job, step: Step) -> int:
-        """theta * h over changed sites + lambda * workers away from the parameter server (Eris (2d))."""
+        """Bytes moved: data that changes node + parameters of workers away from their server (Eris (2d))."""
         data = sum(flow.bytes for flow in step.flows if flow.src != flow.dst)
         if not step.servers:
             return data
@@ -84,7 +85,7 @@ class Books:
         return data + away * job.traffic_bytes_per_worker_slot
 
     def enter(self, job: Job, step: Step, entered: list[Claim]) -> tuple[int, int, int] | None:
-        """Enters the claims of a step one by one and appends them to `entered`; stops at the first broken limit.
+        """Enter the claims of a step and append them to `entered`; return the first limit exceeded, else None.
 
         Amounts only grow here, so a limit that holds after the last entry held after each.
         """
@@ -105,16 +106,16 @@ class Books:
         return None
 
     def add(self, claims: Iterable[Claim]) -> None:
-        """Enters claims without asking."""
+        """Enter claims without checking limits."""
         for row, slot, amount in claims:
             if slot == FOREVER:
                 self.open[row] += amount
             else:
-                book = self.booked.setdefault(row, {})
-                book[slot] = book.get(slot, 0) + amount
+                slots = self.booked.setdefault(row, {})
+                slots[slot] = slots.get(slot, 0) + amount
 
     def remove(self, claims: Iterable[Claim]) -> None:
-        """Takes claims out again."""
+        """Remove claims."""
         for row, slot, amount in claims:
             if slot == FOREVER:
                 self.open[row] -= amount
@@ -122,23 +123,23 @@ class Books:
                 self.booked[row][slot] -= amount
 
     def exceeded(self, claims: Iterable[Claim]) -> tuple[int, int, int] | None:
-        """(row, slot, by how much) of the first row among `claims` that holds more than its limit; else None."""
+        """(row, slot, excess) of the first row named in `claims` that is over its limit; None if there is none."""
         for row, slot, _ in claims:
             over = self.open[row] - self.limit[row]
-            book = self.booked.get(row)
-            if book:
+            slots = self.booked.get(row)
+            if slots:
                 if slot == FOREVER:
-                    for at, amount in book.items():
+                    for at, amount in slots.items():
                         if at >= self.now_slot and over + amount > 0:
                             return row, at, over + amount
                 else:
-                    over += book.get(slot, 0)
+                    over += slots.get(slot, 0)
             if over > 0:
                 return row, self.now_slot if slot == FOREVER else slot, over
         return None
 
     def describe(self, found: tuple[int, int, int], job: str) -> Violation:
-        """A broken limit in words."""
+        """The violation for a limit that is exceeded."""
         row, slot, over = found
         if row == self._moved_row:
             return Violation(
@@ -154,11 +155,11 @@ class Books:
             )
         node, resource = divmod(row, self._width)
         what, limit = self.setup.resources[resource], self.limit[row]
-        detail = f"{(limit + over) / 1000:g} {what} in use; there are {limit / 1000:g}"
+        detail = f"{(limit + over) / 1000:g} {what} in use; the limit is {limit / 1000:g}"
         return Violation("capacity.node", job, self.setup.nodes[node].name, slot, over / 1000, detail)
 
     def change(self, change: Change) -> None:
-        """A limit changes."""
+        """Apply a change to limits and to what is down."""
         a, b, value = change.a, change.b, change.value
         if change.kind == "capacity":
             self.limit[a * self._width + b] = value
@@ -174,7 +175,7 @@ class Books:
             (self.down_links.add if change.kind == "link_down" else self.down_links.discard)(a)
 
     def free_bps(self, own: Iterable[Claim]) -> list[list[int]]:
-        """Bit/s of every link, there and back, that nobody but the owner of the claims `own` holds now; 0 where down."""
+        """Bit/s of every link, in both directions, free now if the claims `own` are left out; 0 where it is down."""
         mine: dict[int, int] = {}
         for row, slot, amount in own:
             if slot in (FOREVER, self.now_slot):
@@ -198,9 +199,9 @@ class Books:
         return found
 
     def every_row(self) -> list[Claim]:
-        """A claim on each row and each slot still ahead: for a look at everything."""
+        """An empty claim on every row and every current or future slot, to check all limits."""
         rows: list[Claim] = [(row, FOREVER, 0) for row in range(len(self.limit))]
         rows += [
-            (row, slot, 0) for row, book in self.booked.items() for slot in book if slot >= self.now_slot
+            (row, slot, 0) for row, slots in self.booked.items() for slot in slots if slot >= self.now_slot
         ]
         return rows
