@@ -81,11 +81,6 @@ def systems() -> Mapping[str, System]:
     return found
 
 
-def system_of(spec: Spec) -> System | None:
-    """The system that a policy belongs to, if any."""
-    return systems().get(spec.system)
-
-
 class Catalogue(Generic[T]):
     """One kind of thing by name. Nothing is imported before it is asked for."""
 
@@ -116,7 +111,25 @@ class Catalogue(Generic[T]):
         """The entry of that name, or an error that suggests the nearest one."""
         if name not in self.entries:
             raise LookupFailed(self.kind, name, self.entries)
-        found: T = load(self.entries[name])
+        try:
+            found: T = load(self.entries[name])
+        except Exception as error:  # somebody else's package may fail in any way
+            ref = self.entries[name]
+            if ref.startswith(f"{OURS}."):
+                raise
+            raise InputError(
+                f"{ref} cannot be loaded ({type(error).__name__}: {error})", where=name
+            ) from None
+        return found
+
+    def all(self) -> list[T]:
+        """Every entry that can be loaded, by name; the others are noted as broken."""
+        found = []
+        for name in self.names():
+            try:
+                found.append(self.find(name))
+            except InputError as error:
+                broken()[name] = str(error)
         return found
 
 
@@ -213,7 +226,7 @@ class _Policies(Openable[Spec]):
 
     def that(self, able: Callable[[Spec], bool]) -> str:
         """`; a, b and c can`, naming the policies that are able to do something; empty where none is."""
-        found = [name for name in self.names() if able(self.find(name))]
+        found = [spec.name for spec in self.all() if able(spec)]
         return f"; {' and '.join(filter(None, (', '.join(found[:-1]), found[-1])))} can" if found else ""
 
 

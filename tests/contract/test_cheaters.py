@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from tests.builders import ALL, node, plan, run_at, setup
-from tests.contract import contracts
-from tests.contract.scenarios import cluster
 from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote
 from tradewind.model.job import Customer, Fixed, Job
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.model.view import View
+from tradewind.testing import contended_cluster, contract
 
 
 class Simple:
@@ -53,7 +52,7 @@ def spec(make: Any, **more: Any) -> Spec:
 
 def calm() -> Scenario:
     """A cluster without racks and failures, so that simple policies can run it."""
-    made = cluster(3, calm=True)
+    made = contended_cluster(3, calm=True)
     nodes = [node(f"s{i}", 4, kind="server") for i in range(6)]
     where = setup(nodes, slot_us=made.setup.slot_us, horizon_us=made.setup.horizon_us)
     return Scenario(name="calm", setup=where, jobs=made.jobs, customers=made.customers)
@@ -61,11 +60,11 @@ def calm() -> Scenario:
 
 def test_an_honest_simple_policy_keeps_every_contract() -> None:
     given, honest = calm(), spec(Simple)
-    run = contracts.passes_the_audit(honest, given)
-    contracts.is_the_same_each_time(honest, given, run)
-    contracts.continues_after_restore(honest, given, run, 0.5)
-    contracts.does_not_peek_ahead(honest, given, run, 0.5)
-    contracts.does_not_see_budgets(honest, given, run)
+    run = contract.passes_the_audit(honest, given)
+    contract.is_the_same_each_time(honest, given, run)
+    contract.continues_after_restore(honest, given, run, 0.5)
+    contract.does_not_peek_ahead(honest, given, run, 0.5)
+    contract.does_not_see_budgets(honest, given, run)
 
 
 def test_a_policy_that_knows_what_comes_is_caught_by_the_other_future() -> None:
@@ -80,11 +79,11 @@ def test_a_policy_that_knows_what_comes_is_caught_by_the_other_future() -> None:
         return spec(Seer)
 
     # The cheat needs a closure on the scenario that it runs, which a factory never gets: rebuilt for each one here.
-    run = contracts.passes_the_audit(seer(given), given)
+    run = contract.passes_the_audit(seer(given), given)
     now = given.jobs[20].arrive_us
-    other = contracts.another_future(given, run, now)
-    again = contracts.passes_the_audit(seer(other), other)
-    before, after = (contracts.decisions_before(s, r, now) for s, r in ((given, run), (other, again)))
+    other = contract.another_future(given, run, now)
+    again = contract.passes_the_audit(seer(other), other)
+    before, after = (contract.decisions_before(s, r, now) for s, r in ((given, run), (other, again)))
     assert before != after
 
 
@@ -110,9 +109,9 @@ class Pricing(Simple):
 
 def test_a_price_that_nobody_whispered_keeps_the_contract() -> None:
     given, honest = calm(), spec(Pricing, pricer=True)
-    run = contracts.passes_the_audit(honest, given)
+    run = contract.passes_the_audit(honest, given)
     assert 0 < run.metrics["jobs_declined"] < run.metrics["jobs"]
-    contracts.does_not_see_budgets(honest, given, run)
+    contract.does_not_see_budgets(honest, given, run)
 
 
 def test_a_policy_that_knows_budgets_is_caught_by_other_budgets() -> None:
@@ -124,12 +123,12 @@ def test_a_policy_that_knows_budgets_is_caught_by_other_budgets() -> None:
             return wallets[0][job.index].budget_usd or 0.0
 
     greedy = spec(Greedy, pricer=True)
-    run = contracts.passes_the_audit(greedy, given)
+    run = contract.passes_the_audit(greedy, given)
     assert run.metrics["payments_usd"] == pytest.approx(run.metrics["value_usd"])  # it leaves nobody a cent
     richer = [c.budget_usd * 1.5 for c in given.customers if c.budget_usd is not None]
     wallets[0] = tuple(Customer(budget_usd=usd) for usd in richer)
     with pytest.raises(AssertionError):
-        contracts.does_not_see_budgets(greedy, given, run)
+        contract.does_not_see_budgets(greedy, given, run)
 
 
 def test_a_policy_that_forgets_is_caught_by_the_restore() -> None:
@@ -141,9 +140,9 @@ def test_a_policy_that_forgets_is_caught_by_the_restore() -> None:
             return super().picks(view) if self.count % 3 else []
 
     given, forgetful = calm(), spec(Forgetful)
-    run = contracts.passes_the_audit(forgetful, given)
-    with pytest.raises(AssertionError, match="differs after a restore"):
-        contracts.continues_after_restore(forgetful, given, run, 0.3)
+    run = contract.passes_the_audit(forgetful, given)
+    with pytest.raises(AssertionError, match="after a restore"):
+        contract.continues_after_restore(forgetful, given, run, 0.3)
 
 
 def test_a_policy_that_throws_its_own_dice_is_caught_by_the_second_run() -> None:
@@ -154,6 +153,6 @@ def test_a_policy_that_throws_its_own_dice_is_caught_by_the_second_run() -> None
             return super().picks(view) if dice.random() < 0.5 else []
 
     given, gambler = calm(), spec(Gambler)
-    run = contracts.passes_the_audit(gambler, given)
+    run = contract.passes_the_audit(gambler, given)
     with pytest.raises(AssertionError):
-        contracts.is_the_same_each_time(gambler, given, run)
+        contract.is_the_same_each_time(gambler, given, run)

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from tests.builders import decision, job, loop_of, plan, play, rows, run_at, scenario, spec_of
-from tests.contract import contracts
-from tests.contract.scenarios import cluster
 from tradewind.model.decision import Decision, Plan, Quote, Verdict
 from tradewind.model.errors import PolicyError
 from tradewind.model.job import Fixed
 from tradewind.model.spec import Spec
+from tradewind.testing import contended_cluster, contract
 from tradewind.worlds.simulate import simulate
 
 PAGE = Path(__file__).parents[2] / "docs" / "concepts.md"
@@ -39,12 +38,12 @@ def test_the_policy_on_the_concepts_page_runs_the_newest_job_first() -> None:
 
 
 def test_the_policy_on_the_concepts_page_keeps_every_contract() -> None:
-    given, spec = cluster(4), lifo()
-    run = contracts.passes_the_audit(spec, given)
-    contracts.is_the_same_each_time(spec, given, run)
-    contracts.continues_after_restore(spec, given, run, 0.5)
-    contracts.does_not_peek_ahead(spec, given, run, 0.5)
-    contracts.does_not_see_budgets(spec, given, run)
+    given, spec = contended_cluster(4), lifo()
+    run = contract.passes_the_audit(spec, given)
+    contract.is_the_same_each_time(spec, given, run)
+    contract.continues_after_restore(spec, given, run, 0.5)
+    contract.does_not_peek_ahead(spec, given, run, 0.5)
+    contract.does_not_see_budgets(spec, given, run)
 
 
 class Broken:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.scenarios import SMALL
 from tradewind.model.errors import TradewindError
 from tradewind.registry import workloads
+from tradewind.testing.scenarios import SMALL
 
 SENSELESS = ("-1", "1e30", "99999999999999999999", "-1e30", "nan", "inf", "1e-300")
 KNOBS = [

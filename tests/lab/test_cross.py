@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.contract.scenarios import of_system
 from tradewind.api import check
 from tradewind.engine.fit import mismatch
 from tradewind.lab import cross
@@ -12,6 +11,7 @@ from tradewind.lab.study import Effort, Row
 from tradewind.model.errors import Unsupported
 from tradewind.model.job import Fixed
 from tradewind.registry import policies
+from tradewind.testing.scenarios import generated
 from tradewind.worlds.simulate import simulate
 
 QUICK = Effort(quick=True, seeds=1)
@@ -20,7 +20,7 @@ SYSTEMS = ("apsp", "cluster", "dps", "eris", "gadget", "mlbroker")
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_policy_runs_a_system_lawfully_or_says_why_it_cannot(system: str) -> None:
-    given = of_system(system, 1)
+    given = generated(system, 1)
     ran = []
     for name in policies.names():
         spec = policies.find(name)

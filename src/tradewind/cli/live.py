@@ -1,4 +1,4 @@
-"""`tradewind live`: a policy drives real processes; a view of it while it runs, files and a report at the end."""
+"""`tradewind live`: runs jobs as real processes, with a view while they run, then files and a report."""
 
 from __future__ import annotations
 
@@ -25,26 +25,27 @@ from tradewind.files import documents
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
-from tradewind.model.units import parse_bytes
-from tradewind.worlds.live import Look, Request, live
-from tradewind.worlds.live_tables import places
-from tradewind.worlds.processes.launching import Limits, Place, Rules
+from tradewind.model.units import UNLIMITED, parse_bytes
+from tradewind.worlds.live import LiveRequest, Observer, live
+from tradewind.worlds.live_tables import placement
+from tradewind.worlds.processes.gang import Gang
+from tradewind.worlds.processes.launch import ExecutionOptions, Limits, SiteNetwork
 from tradewind.worlds.processes.world import ProcessWorld
 from tradewind.worlds.simulate import unsettled
 from tradewind.worlds.testbed import network as testbed
 
 REFRESH_S = 0.25
-MOST_ALARMS = 5
+ALARMS_SHOWN = 5
 
 
-def run(request: Request) -> Run:
-    """Runs with a view on stderr: a table that is redrawn on a terminal, plain lines elsewhere."""
-    with _view(request.scenario) as look:
-        return live(request, look)
+def run(request: LiveRequest) -> Run:
+    """Run with a view on stderr: a live table on a terminal, plain lines elsewhere."""
+    with _view(request.scenario) as observer:
+        return live(request, observer)
 
 
 def limits(given: Mapping[str, str]) -> Limits:
-    """`{"memory_bytes": "2 GB"}` as limits of a rank."""
+    """Limits of a rank from `{"memory_bytes": "2 GB"}`."""
     known = {each.name: each.default for each in fields(Limits)}
     found: dict[str, int] = {}
     for name, text in given.items():
@@ -54,43 +55,43 @@ def limits(given: Mapping[str, str]) -> Limits:
             found[name] = parse_bytes(text) if not text.isdecimal() else int(text)
         except ValueError:
             raise InputError(
-                f"--limit {name}={text}: write a whole number, or bytes with a unit like 2 GB"
+                f"--limit {name}={text}: not a number; write a whole number, or bytes with a unit such as 2 GB"
             ) from None
     return Limits(**found)
 
 
-def read_places(path: Path | None) -> dict[str, Place]:
-    """Site -> network namespace, address and interface, from a JSON or YAML file."""
+def read_networks(path: Path | None) -> dict[str, SiteNetwork]:
+    """Read the network of each site from a JSON or YAML file (--places)."""
     if path is None:
         return {}
     raw = documents.read(path)
     if not isinstance(raw, dict):
-        raise InputError("it must hold an object: site -> {namespace, address, interface}", where=str(path))
+        raise InputError(f"expected an object, site -> {{namespace, address, interface}}; found {type(raw).__name__}", where=str(path))
     found = {}
-    for site, place in raw.items():
-        if not isinstance(place, dict) or set(place) - {"namespace", "address", "interface"}:
+    for site, network in raw.items():
+        if not isinstance(network, dict) or set(network) - {"namespace", "address", "interface"}:
             raise InputError(
-                f"{site!r} is {place!r}; allowed are the fields namespace, address and interface",
+                f"{site!r} is {network!r}; allowed are the fields namespace, address and interface",
                 where=str(path),
             )
-        found[str(site)] = Place(**{str(name): str(value) for name, value in place.items()})
+        found[str(site)] = SiteNetwork(**{str(name): str(value) for name, value in network.items()})
     return found
 
 
-def places_in_testbed(name: str) -> dict[str, Place]:
-    """The sites of a testbed that is up (`tradewind testbed up`)."""
+def testbed_networks(name: str) -> dict[str, SiteNetwork]:
+    """Network of each site of a running testbed (`tradewind testbed up`); none without a name."""
     if not name:
         return {}
     bed = testbed.find(name)
     return {
-        site: Place(namespace=bed.namespace(i), address=bed.address(i), interface=testbed.INTERFACE)
+        site: SiteNetwork(namespace=bed.namespace(i), address=bed.address(i), interface=testbed.INTERFACE)
         for i, site in enumerate(bed.wan.sites)
     }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How ranks are run, as the command line gives it."""
+    """Command-line options on how ranks are run."""
 
     limits: Mapping[str, str]
     places: Path | None
@@ -100,46 +101,45 @@ class Options:
     retries: int
     stall_s: float
 
-    def rules(self) -> Rules:
-        """Checked, as the world wants it."""
+    def checked(self) -> ExecutionOptions:
+        """The same, checked and parsed."""
         if self.first_uid and os.geteuid() != 0:
             raise InputError(
-                "--first-uid starts jobs as other users, which only root may do; run as root or leave it out"
+                "--first-uid starts jobs as other users, which needs root: run as root or omit it"
             )
-        return Rules(
-            limits=limits(self.limits), places=places_in_testbed(self.testbed) | read_places(self.places),
+        return ExecutionOptions(
+            limits=limits(self.limits), networks=testbed_networks(self.testbed) | read_networks(self.places),
             first_uid=self.first_uid or None, grace_s=self.grace_s, retries=self.retries, stall_s=self.stall_s,
         )  # fmt: skip
 
 
-# ---------------------------------------------------------------------- the view
+# ---------------------------------------------------------------------- view
 @contextmanager
-def _view(scenario: Scenario) -> Iterator[Look]:
+def _view(scenario: Scenario) -> Iterator[Observer]:
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _Lines(scenario).look
+        yield _Lines(scenario).update
         return
     with Live(console=console, auto_refresh=False, transient=True) as screen:
-        shown = _Screen(scenario, screen)
-        yield shown.look
+        yield _Screen(scenario, screen).update
 
 
 def cost_so_far(scenario: Scenario, loop: LiveLoop) -> float:
-    """USD until now, by the same accounts as at the end."""
+    """Cost in USD until now, computed as for the final result."""
     so_far = unsettled(scenario, loop.spec, {}, 0, loop.journal)
     usd: Any = cost_table(scenario, so_far, effective(so_far, max(1, loop.ledger.now_us)))["usd"]
     return float(sum(usd))
 
 
 class _Lines:
-    """One line per slot, and every alarm once."""
+    """Prints a line per slot, and each alarm once."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._slot, self._alarms = -1, 0
 
-    def look(self, loop: LiveLoop, world: ProcessWorld) -> None:
-        """Says what is new."""
+    def update(self, loop: LiveLoop, world: ProcessWorld) -> None:
+        """Print what is new."""
         for alarm in loop.alarms[self._alarms :]:
             print(f"alarm: {_who(self._scenario, alarm)}{alarm['text']}", file=sys.stderr, flush=True)
         self._alarms = len(loop.alarms)
@@ -147,12 +147,12 @@ class _Lines:
         if slot == self._slot:
             return
         self._slot = slot
-        running = [crew for crew in world.crews.values() if crew.watches]
-        ranks = sum(len(crew.ranks) for crew in running)
+        running = [gang for gang in world.gangs.values() if gang.handles]
+        ranks = sum(len(gang.ranks) for gang in running)
         usd = cost_so_far(self._scenario, loop)
         where = "; ".join(
-            f"{crew.job.id} {places(self._scenario.setup, crew.attempts[-1])}{_pace(crew.reports.last)}"
-            for crew in running
+            f"{gang.job.id} {placement(self._scenario.setup, gang.attempts[-1])}{_pace(gang.reports.last)}"
+            for gang in running
         )
         print(
             f"slot {slot}: {len(running)} jobs, {ranks} ranks, {usd:.4g} USD  {where}",
@@ -169,15 +169,24 @@ def _who(scenario: Scenario, alarm: Mapping[str, Any]) -> str:
     return f"{scenario.jobs[alarm['job']].id}: " if alarm["job"] >= 0 else ""
 
 
+def _state(gang: Gang, active: bool) -> str:
+    """State of a job, in a word."""
+    if not active:
+        return "given up" if gang.given_up else "over"
+    if not gang.handles:
+        return "waiting"
+    return "stopping" if gang.stopping else "running"
+
+
 class _Screen:
-    """Jobs, sites, cost and the last alarms, redrawn in place."""
+    """Shows jobs, sites, cost and the last alarms on a terminal."""
 
     def __init__(self, scenario: Scenario, screen: Live) -> None:
         self._scenario, self._screen = scenario, screen
         self._last, self._cost_at, self._cost = 0.0, -1, 0.0
 
-    def look(self, loop: LiveLoop, world: ProcessWorld) -> None:
-        """Draws, not too often; the cost is counted once per instant."""
+    def update(self, loop: LiveLoop, world: ProcessWorld) -> None:
+        """Redraw at most every REFRESH_S; compute the cost once per instant."""
         now = time.monotonic()
         if now - self._last < REFRESH_S:
             return
@@ -194,37 +203,34 @@ class _Screen:
         )
         lines = [
             Text(f"! {_who(self._scenario, alarm)}{alarm['text']}", style="yellow")
-            for alarm in loop.alarms[-MOST_ALARMS:]
+            for alarm in loop.alarms[-ALARMS_SHOWN:]
         ]
         return Group(head, self._jobs(loop, world), self._sites(loop, world), *lines)
 
     def _jobs(self, loop: LiveLoop, world: ProcessWorld) -> Table:
         table = Table("job", "state", "ranks", "iteration", "s/iteration", "loss", "attempts")
-        for index, crew in sorted(world.crews.items()):
-            last = crew.reports.last
-            state = "stopping" if crew.stopping and crew.watches else "runs" if crew.watches else "waits"
-            if index not in loop.ledger.active:
-                state = "given up" if crew.given_up else "over"
-            where = places(self._scenario.setup, crew.attempts[-1]) if crew.watches else ""
+        for index, gang in sorted(world.gangs.items()):
+            last = gang.reports.last
+            where = placement(self._scenario.setup, gang.attempts[-1]) if gang.handles else ""
             figures = (
                 ("", "", "")
                 if last is None
                 else (str(last.iteration), f"{last.seconds:.3g}", f"{last.loss:.4g}")
             )
-            table.add_row(crew.job.id, state, where, *figures, str(len(crew.attempts)))
+            table.add_row(gang.job.id, _state(gang, index in loop.ledger.active), where, *figures, str(len(gang.attempts)))
         return table
 
     def _sites(self, loop: LiveLoop, world: ProcessWorld) -> Table:
         setup = self._scenario.setup
         counts = dict.fromkeys(setup.hosts, 0)
-        for crew in world.crews.values():
-            for rank in crew.ranks:
+        for gang in world.gangs.values():
+            for rank in gang.ranks:
                 counts[rank.node] = counts.get(rank.node, 0) + 1
         table = Table("site", "ranks", *setup.resources)
         for node, ranks in counts.items():
             free = [
                 f"{number(loop.ledger.free(node, r) / 1000)} of {number(loop.ledger.capacity(node, r) / 1000)} free"
-                if loop.ledger.capacity(node, r) < 2**61
+                if loop.ledger.capacity(node, r) < UNLIMITED
                 else "unlimited"
                 for r in range(len(setup.resources))
             ]
@@ -232,10 +238,10 @@ class _Screen:
         return table
 
 
-# ---------------------------------------------------------------------- the command
+# ---------------------------------------------------------------------- command
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the command line asks for."""
+    """Command-line options on what is run and where results go."""
 
     policy: str
     params: Mapping[str, str]
@@ -249,22 +255,22 @@ class Asked:
 
 
 def command(scenario: Scenario, asked: Asked, options: Options) -> bool:
-    """The whole command; says whether the audit found something."""
+    """Run, save, report and print; return whether the audit found violations."""
     from tradewind import api
     from tradewind.cli import show
     from tradewind.registry import policies
     from tradewind.report import page as report
 
     if asked.report is not None and asked.report.suffix not in (".html", ".htm"):
-        raise InputError(f"--report {asked.report}: the report is an HTML file; end its name in .html")
+        raise InputError(f"--report {asked.report}: reports are HTML files; use a name that ends in .html")
     if asked.output is not None:
         documents.check_suffix(asked.output)
     state = asked.state or Path("out") / "live" / time.strftime("%Y%m%d-%H%M%S")
     spec = policies.get(asked.policy)
     result = run(
-        Request(
+        LiveRequest(
             scenario=scenario, spec=spec, params=asked.params, seed=asked.seed,
-            state=state.resolve(), slot_seconds=asked.slot_seconds, speed=asked.speed, rules=options.rules(),
+            state=state.resolve(), slot_seconds=asked.slot_seconds, speed=asked.speed, options=options.checked(),
         )
     )  # fmt: skip
     result = api.with_bills(scenario, result, spec)
@@ -277,14 +283,14 @@ def command(scenario: Scenario, asked: Asked, options: Options) -> bool:
         _summary(scenario, result)
         print(f"logs, checkpoints, journal: {state}")
         if read_records(state / "journal")[-1]["kind"] != "closed":
-            print(f"stopped before the end; the same command with --state {state} goes on from here")
+            print(f"stopped before the end; to continue, repeat the command with --state {state}")
         if asked.report is not None:
             print(f"report: {asked.report}")
     return bool(result.violations)
 
 
 def _summary(scenario: Scenario, result: Run) -> None:
-    """Attempts with measured beside predicted times, then alarms."""
+    """Print attempts with measured and predicted times, then alarms and violations."""
     console = Console()
     table = Table("job", "slot", "ranks", "ended", "iterations", "measured s", "predicted s", "loss")
     names = ("job", "slot", "places", "why", "iterations", "measured_s", "predicted_s", "loss")
@@ -298,8 +304,8 @@ def _summary(scenario: Scenario, result: Run) -> None:
         ]
         table.add_row(scenario.jobs[job].id, str(slot), str(where), str(why), str(count), *figures)
     (console if console.is_terminal else Console(width=140)).print(table)
-    said: Any = result.tables["alarms"]
-    for at_us, job, text in zip(said["at_us"], said["job"], said["text"], strict=True):
+    alarms: Any = result.tables["alarms"]
+    for at_us, job, text in zip(alarms["at_us"], alarms["job"], alarms["text"], strict=True):
         print(f"alarm at {at_us / 1e6:.1f} s: {scenario.jobs[job].id + ': ' if job >= 0 else ''}{text}")
     for violation in result.violations:
         print(f"audit: {violation}")

@@ -18,6 +18,7 @@ Set = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on stdout.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**53, help="Seed of every random stream.")]
+Seeds = Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="Number of seeds.")]
 Bounded = Annotated[bool, typer.Option("--bound", help="Also compute the offline bound of the scenario.")]
 ScenarioArg = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A scenario file, or the name of a workload.")

@@ -17,14 +17,12 @@ from tradewind.model.errors import InputError
 from tradewind.model.result import Run, Violation
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE
-from tradewind.model.spec import Param, Spec
 from tradewind.report import bounds
 from tradewind.report.summary import Estimate, Group, estimate, group
 
 if TYPE_CHECKING:
     from tradewind.api import Comparison, Explained
     from tradewind.lab.reproduce_page import Result
-    from tradewind.model.workload import Workload
     from tradewind.systems.gadget.ranks import RankList
 
 MOST_REASONS = 5  # refusals that are printed after a run
@@ -40,12 +38,12 @@ FIRST = (
 )
 
 
-def _console() -> Console:
+def open_console() -> Console:
     console = Console()
     return console if console.is_terminal else Console(width=140)
 
 
-def _json(value: Any) -> None:
+def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, allow_nan=False))
 
 
@@ -95,9 +93,9 @@ def as_object(run: Run, scenario: Scenario | None = None) -> dict[str, Any]:
 def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None, bounded: bool = False) -> None:
     """One run; bounded: it was to be held against its bound."""
     if as_json:
-        _json(as_object(result, scenario if bounded else None))
+        print_json(as_object(result, scenario if bounded else None))
         return
-    console = _console()
+    console = open_console()
     table = _table(f"{result.policy} on {scenario.name}", "metric", "value")
     objective = result.objective
     table.add_row(f"{objective} ({SENSE[objective]})", f"[bold]{number(result.value)}[/bold]")
@@ -167,7 +165,7 @@ def _remarks(console: Console, result: Run, scenario: Scenario) -> None:
 def audit(found: Sequence[Violation], *, as_json: bool) -> None:
     """What the audit of a file found."""
     if as_json:
-        _json({"ok": not found, "violations": [v._asdict() for v in found]})
+        print_json({"ok": not found, "violations": [v._asdict() for v in found]})
     elif not found:
         print("audit: ok, every event, decision and metric checked")
     else:
@@ -185,7 +183,7 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None
     groups = group(result.runs)
     if as_json:
         runs = [as_object(run, scenario if result.bounded else None) for scenario, run in result.pairs]
-        _json({"runs": runs, "summary": [_summary(g) for g in groups]})
+        print_json({"runs": runs, "summary": [_summary(g) for g in groups]})
         return
     objective = groups[0].objective
     shown = [m for m in FIRST if m != objective and any(run.metrics.get(m) for run in result.runs)]
@@ -205,10 +203,10 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None
         seconds = [r.timings.total for r in g.runs if r.timings]
         cells.append(f"{sum(seconds) / max(1, len(seconds)):.2f}")
         table.add_row(g.label, *cells, style="bold" if g is best else None)
-    console = _console()
+    console = open_console()
     console.print(table)
     if result.bounded:
-        for line in bounds.compared(result.pairs, groups):
+        for line in bounds.comparison_notes(result.pairs, groups):
             console.print(line, markup=False, highlight=False)
     if saved is not None:
         print(f"report: {saved}")
@@ -246,7 +244,7 @@ def replay(result: Run, again: Run, still_there: Sequence[str], *, as_json: bool
     """A replayed journal beside the books of its run file."""
     same = dict(again.metrics) == dict(result.metrics)
     if as_json:
-        _json({"same": same, "metrics": dict(again.metrics), "jobs_left": list(still_there)})
+        print_json({"same": same, "metrics": dict(again.metrics), "jobs_left": list(still_there)})
         return
     count = len(result.tables["events"]["at_us"])
     print(
@@ -260,7 +258,7 @@ def replay(result: Run, again: Run, still_there: Sequence[str], *, as_json: bool
 def reproduction(results: Sequence[Result], out: Path, *, as_json: bool) -> None:
     """Verdicts, one line per figure."""
     if as_json:
-        _json(
+        print_json(
             [
                 {
                     "system": r.system,
@@ -277,14 +275,14 @@ def reproduction(results: Sequence[Result], out: Path, *, as_json: bool) -> None
     table = RichTable("system", "figure", "verdict", "why")
     for r in results:
         table.add_row(r.system, r.figure.title, "FAILED" if r.failed else r.finding.word, r.finding.reason)
-    _console().print(table)
+    open_console().print(table)
     print(f"page: {out / 'index.html'}")
 
 
 def explanation(found: Explained, *, as_json: bool) -> None:
     """Why a job is where it is, what it was offered, or what it was charged."""
     if as_json:
-        _json(found.as_json())
+        print_json(found.as_json())
     else:
         print("\n".join(found.lines))
 
@@ -298,65 +296,13 @@ def rank_lists(found: Sequence[RankList], form: str, *, as_json: bool) -> None:
             f"a {form} is that of one ring, and {len(found)} run in the slot; name one with --job"
         )
     if as_json:
-        _json([each.as_json() for each in found])
+        print_json([each.as_json() for each in found])
     elif form == "table":
         table = _table("", "job", "ranks", "iteration, s", "narrowest link", "Gbit/s")
         for each in found:
             narrow = (each.bottleneck, number(each.bottleneck_bps / 1e9)) if each.bottleneck else ("–", "–")
             hosts = " ".join(each.hosts)
             table.add_row(each.job, hosts, number(each.iteration_us / 1e6), *narrow)
-        _console().print(table)
+        open_console().print(table)
     else:
         print(found[0].hostfile() if form == "hostfile" else found[0].rankfile(), end="")
-
-
-def _params(params: Mapping[str, Param]) -> dict[str, Any]:
-    return {
-        name: {
-            "default": param.default,
-            "doc": param.doc,
-            **({"choices": list(param.choices)} if param.choices else {}),
-            **({"allowed": param.range} if param.range else {}),
-        }
-        for name, param in params.items()
-    }
-
-
-def policies(specs: Sequence[Spec], *, as_json: bool) -> None:
-    """The catalogue of policies."""
-    if as_json:
-        _json(
-            [
-                {
-                    "name": s.name,
-                    "summary": s.summary,
-                    "works": sorted(s.works),
-                    "architectures": sorted(s.architectures),
-                    "objectives": sorted(s.objectives),
-                    "needs": sorted(s.needs),
-                    "pricer": s.pricer,
-                    "online": s.online,
-                    "params": _params(s.params),
-                }
-                for s in specs
-            ]
-        )
-        return
-    table = RichTable("policy", "what it does", "works on", "needs", "parameters")
-    for s in specs:
-        knobs = "\n".join(f"{name}={param.default}" for name, param in s.params.items())
-        extra = [*sorted(s.needs), *([] if s.online else ["hindsight"]), *(["market"] if s.pricer else [])]
-        table.add_row(s.name, s.summary.splitlines()[0], ", ".join(sorted(s.works)), ", ".join(extra), knobs)
-    _console().print(table)
-
-
-def workloads(lines: Sequence[Workload], *, as_json: bool) -> None:
-    """The catalogue of workloads."""
-    if as_json:
-        _json([{"name": w.name, "summary": w.summary, "params": _params(w.params)} for w in lines])
-        return
-    table = RichTable("workload", "what it makes", "parameters (--set)")
-    for w in lines:
-        knobs = "\n".join(f"{name}={param.default}  {param.doc}" for name, param in w.params.items())
-        table.add_row(w.name, w.summary, knobs)
-    _console().print(table)

@@ -1,0 +1,125 @@
+"""Commands that read run files: audit, report, replay, explain, ranks; and the schemas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tradewind.cli.options import (
+    ItsScenario,
+    Json,
+    RunFile,
+    ScenarioArg,
+    Seed,
+    must_be_page,
+    run_with_scenario,
+    scenario_from,
+)
+from tradewind.model.errors import InputError
+
+commands = typer.Typer()
+
+
+@commands.command()
+def audit(
+    scenario: ScenarioArg,
+    run_file: RunFile,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Checks a run file again from scratch; exit code 1 on a violation."""
+    from tradewind import api
+    from tradewind.cli import show
+
+    found = api.check(scenario_from(scenario, seed), api.load_run(run_file))
+    show.audit(found, as_json=as_json)
+    if found:
+        raise typer.Exit(1)
+
+
+@commands.command(name="report")
+def report_command(
+    run_files: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run files of one scenario.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")],
+    scenario: ItsScenario = "",
+    seed: Seed = 0,
+) -> None:
+    """Makes the report of run files that are there already, without running anything again."""
+    from tradewind.model.hash import scenario_hash
+    from tradewind.report import page as report
+
+    must_be_page(output)
+    found = [run_with_scenario(path, scenario, seed) for path in run_files]
+    for path, (whole, one) in zip(run_files, found, strict=True):
+        if scenario_hash(whole) != one.scenario_hash:
+            raise InputError(f"it is no run of {scenario}; name the scenario that was run", where=str(path))
+    report.write(output, [whole for whole, _ in found], [one for _, one in found])
+    print(output)
+
+
+@commands.command()
+def replay(
+    run_file: RunFile,
+    scenario: ItsScenario = "",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Rebuilds the final state from the journal in a run file and compares the books."""
+    from tradewind import api
+    from tradewind.cli import show
+
+    data, result = run_with_scenario(run_file, scenario, seed)
+    ledger, again = api.replay(data, result)
+    show.replay(result, again, sorted(data.jobs[j].id for j in ledger.active), as_json=as_json)
+    if dict(again.metrics) != dict(result.metrics):
+        raise typer.Exit(1)
+
+
+@commands.command()
+def explain(
+    run_file: RunFile,
+    job: Annotated[str, typer.Option("--job", help="Id of a job.")],
+    slot: Annotated[
+        int, typer.Option("--slot", min=-1, help="Number of a slot; -1: the menu that the job was offered.")
+    ] = -1,
+    scenario: ItsScenario = "",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Says why a job is where it is in a slot (sites, next best, tiers), or in a market what it was offered or charged."""
+    from tradewind import api
+    from tradewind.cli import show
+
+    data, result = run_with_scenario(run_file, scenario, seed)
+    show.explanation(api.explain(data, result, job, slot), as_json=as_json)
+
+
+@commands.command()
+def ranks(
+    run_file: RunFile,
+    slot: Annotated[int, typer.Option("--slot", min=0, help="Number of a slot.")],
+    job: Annotated[str, typer.Option("--job", help="Id of a job; default: all that run.")] = "",
+    form: Annotated[
+        str, typer.Option("--form", help="table, or for one job hostfile or rankfile.")
+    ] = "table",
+    scenario: ItsScenario = "",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Lists the rings of a slot as hosts in rank order, with time and narrowest link, or as a launcher reads them."""
+    from tradewind.cli import show
+    from tradewind.systems.gadget.ranks import ranks_in
+
+    data, result = run_with_scenario(run_file, scenario, seed)
+    show.rank_lists(ranks_in(data, result, slot, job), form, as_json=as_json)
+
+
+@commands.command()
+def schema(which: Annotated[str, typer.Argument(help="scenario or run")]) -> None:
+    """Prints the JSON Schema of a file format."""
+    from tradewind.files.schemas import schema as make
+
+    print(json.dumps(make(which), indent=2))

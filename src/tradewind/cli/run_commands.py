@@ -1,0 +1,119 @@
+"""Commands that make runs: generate, run, compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tradewind.cli.options import (
+    PAGES,
+    Bounded,
+    Json,
+    Out,
+    ScenarioArg,
+    Seed,
+    Set,
+    is_workload,
+    must_be_page,
+    pairs,
+    scenario_from,
+)
+from tradewind.model.errors import InputError
+
+commands = typer.Typer()
+
+
+@commands.command()
+def generate(
+    workload: Annotated[str, typer.Argument(help="Name of a workload; see `tradewind workloads`.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Scenario file to write (.json or .yaml).")],
+    seed: Seed = 0,
+    settings: Set = None,
+) -> None:
+    """Makes a scenario file."""
+    from tradewind.files.scenario_file import dump
+    from tradewind.registry import workloads as catalogue
+
+    scenario = catalogue.generate(workload, pairs(settings), seed)
+    dump(scenario, output)
+    setup = scenario.setup
+    print(
+        f"{output}: {len(scenario.jobs)} jobs, {len(setup.nodes)} nodes, {len(setup.links)} links, {setup.objective}"
+    )
+
+
+@commands.command()
+def run(
+    scenario: ScenarioArg,
+    policy: Annotated[str, typer.Option("--policy", help="Name of a policy; see `tradewind policies`.")],
+    seed: Seed = 0,
+    settings: Set = None,
+    bound: Bounded = False,
+    output: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Runs a policy on a scenario in the simulated world, audited; -o writes a run file, or a report (.html)."""
+    from tradewind import api
+    from tradewind.cli import show
+    from tradewind.registry import policies as catalogue
+    from tradewind.report import page as report
+    from tradewind.report.bounds import Bounds
+    from tradewind.report.progress import bar
+
+    spec = catalogue.get(policy)
+    data = scenario_from(scenario, seed)
+    with bar(f"{spec.name} on {data.name}", len(data.jobs)) as tell:
+        result = api.run(data, spec, seed=seed, params=pairs(settings), progress=tell)
+    if bound:
+        result = Bounds(data).attach(result)
+    if output is not None and output.suffix in PAGES:
+        report.write(output, data, [result])
+    elif output is not None:
+        api.save(result, output)
+    show.run(result, data, as_json=as_json, saved=output, bounded=bound)
+
+
+@commands.command()
+def compare(
+    scenario: ScenarioArg,
+    policies: Annotated[str, typer.Option("--policies", help="Names, separated by commas.")],
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="How many seeds (0, 1, …).")] = 1,
+    settings: Set = None,
+    bound: Bounded = False,
+    output: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Runs several policies side by side; a workload's name makes a new scenario for every seed."""
+    from tradewind import api
+    from tradewind.cli import show
+    from tradewind.registry import policies as catalogue
+    from tradewind.report import page as report
+    from tradewind.report.progress import bar
+
+    names = [name.strip() for name in policies.split(",") if name.strip()]
+    if not names:
+        raise InputError("--policies is empty; name at least one, for example --policies fifo,las")
+    specs = catalogue.with_rivals(names)
+    if output is not None:
+        must_be_page(output)
+    given = pairs(settings)
+    made = is_workload(scenario)
+    if given and not made:
+        raise InputError("--set goes with a workload's name here; a scenario file has its parameters in it")
+    data = [scenario_from(scenario, seed, given) for seed in range(seeds if made else 1)]
+    scenarios = data if made else data * seeds
+    with bar("comparing", len(specs) * seeds, unit="runs") as tell:
+        done = 0
+
+        def one_more(_policy: str, _seed: int) -> None:
+            nonlocal done
+            if tell is not None:
+                tell(0, done)
+            done += 1
+
+        result = api.compare(scenarios, specs, seeds=range(seeds), bound=bound, progress=one_more)
+    if output is not None:
+        report.write(output, data, result.runs)
+    show.comparison(result, as_json=as_json, saved=output)
