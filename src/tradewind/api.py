@@ -75,7 +75,7 @@ def run(
     data = scenario if isinstance(scenario, Scenario) else load(Path(scenario))
     spec = policies.get(policy)
     result = with_bills(data, simulate(data, spec, params, seed=seed, progress=progress), spec)
-    return Bounds(data).beside(result) if bound else result
+    return Bounds(data).attach(result) if bound else result
 
 
 def with_bills(scenario: Scenario, result: Run, spec: Spec) -> Run:
@@ -168,7 +168,7 @@ def compare(
             told = progress(spec.name, seed) if progress else None
             own = (params or {}).get(spec.name)
             one = simulate(each, spec, own, seed=seed, progress=told)
-            runs.append(bounds[id(each)].beside(one) if bound else one)
+            runs.append(bounds[id(each)].attach(one) if bound else one)
     return Comparison(scenarios=data, runs=tuple(runs), bounded=bound)
 
 
@@ -273,5 +273,5 @@ def replay(scenario: Scenario, result: Run) -> tuple[Ledger, Run]:
         if instant.decision is not None:
             ledger.commit(instant.decision)
         ledger.take(instant.after)
-        ledger.seen()
+        ledger.clear_events()
     return ledger, settle(scenario, result)

@@ -86,9 +86,9 @@ def test_a_run_is_not_audited_against_another_scenario() -> None:
 def test_a_bound_from_below_is_not_held_against_a_run_that_turned_jobs_away() -> None:
     scenario = tw.generate("cluster", jobs=10, seed=1)
     run = tw.run(scenario, policy="fifo")
-    assert Bounds(scenario).beside(run).bound is not None
+    assert Bounds(scenario).attach(run).bound is not None
     fewer = replace(run, metrics={**run.metrics, "jobs_refused": 1.0})
-    assert Bounds(scenario).beside(fewer) == fewer
+    assert Bounds(scenario).attach(fewer) == fewer
     assert note(scenario, fewer).startswith("no bound of all jobs: 1 of 10 jobs were turned away")
 
 

@@ -51,7 +51,7 @@ def without(scenario: Scenario, job: int, since: int) -> Scenario:
 @pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
 @pytest.mark.parametrize("given", [hopeless(), broke()], ids=["hopeless", "broke"])
 def test_what_was_served_is_bounded_and_the_bound_holds(given: Scenario, spec: Spec) -> None:
-    run = Bounds(given).beside(simulate(given, spec))
+    run = Bounds(given).attach(simulate(given, spec))
     served = served_of(run)
     assert run.bound is None
     assert served is not None
@@ -63,7 +63,7 @@ def test_what_was_served_is_bounded_and_the_bound_holds(given: Scenario, spec: S
 
 def test_it_is_the_bound_of_the_scenario_in_which_refused_jobs_leave_when_they_are_refused() -> None:
     given = broke()
-    run = Bounds(given).beside(simulate(given, MLBROKER))
+    run = Bounds(given).attach(simulate(given, MLBROKER))
     served = served_of(run)
     assert served is not None
     fewer = given
@@ -91,14 +91,14 @@ def test_the_bound_of_what_was_served_is_kept_in_the_run_file(tmp_path: Path) ->
 def test_where_nobody_is_served_there_is_no_bound_and_the_reason_is_said() -> None:
     given = made()
     none = replace(given, jobs=tuple(replace(job, workers_max=1) for job in given.jobs))
-    run = Bounds(none).beside(simulate(none, MLBROKER))
+    run = Bounds(none).attach(simulate(none, MLBROKER))
     assert (run.bound, served_of(run)) == (None, None)
-    assert note(none, run).startswith("no bound of all jobs: 5 of 5 jobs were turned away")
+    assert note(none, run).startswith("no bound for all jobs: 5 of 5 jobs were rejected")
 
 
 def test_where_no_bound_is_known_that_is_said() -> None:
     given = replace(made(), changes=(Change(0, "node_down", 1, 0, 0),))
-    run = Bounds(given).beside(simulate(given, MLBROKER))
+    run = Bounds(given).attach(simulate(given, MLBROKER))
     assert turned_away(given, run) == 0
     assert (run.bound, note(given, run)) == (None, UNKNOWN)
 
@@ -118,7 +118,7 @@ def test_a_stream_that_outlives_the_run_was_served_and_is_bounded_until_the_runs
     cut = replace(
         given, setup=replace(given.setup, horizon_us=HOUR + HOUR // 2), origin={"workload": "mlbroker"}
     )
-    run = Bounds(cut).beside(simulate(cut, MLBROKER))
+    run = Bounds(cut).attach(simulate(cut, MLBROKER))
     assert run.metrics["jobs_unfinished"] == 1
     assert run.bound is not None
     assert run.bound.value == pytest.approx(7.0 + 6.0 * 1.5)
@@ -148,7 +148,7 @@ def test_run_shows_the_bound_of_what_was_served_and_calls_it_that(files: Path) -
     assert "ratio to the bound of what was served" in done.stdout
     assert "bound (certified)" not in done.stdout
     said = " ".join(done.stdout.split())
-    assert "no bound of all jobs: 1 of 5 jobs were turned away" in said
+    assert "no bound for all jobs: 1 of 5 jobs were rejected" in said
     assert "The least that all jobs cost is no bound for serving fewer" in said
 
 
@@ -158,7 +158,7 @@ def test_the_json_keeps_both_bounds_apart(files: Path) -> None:
     assert found["bound"] is None
     assert set(found["bound_of_served"]) == {"value", "ratio", "jobs", "turned_away"}
     assert 1.0 - 1e-9 <= found["bound_of_served"]["ratio"] < 1.05
-    assert found["bound_note"].startswith("no bound of all jobs: 1 of 5 jobs")
+    assert found["bound_note"].startswith("no bound for all jobs: 1 of 5 jobs")
 
 
 def test_compare_marks_ratios_of_runs_that_turned_jobs_away(files: Path) -> None:
@@ -169,9 +169,9 @@ def test_compare_marks_ratios_of_runs_that_turned_jobs_away(files: Path) -> None
     assert done.returncode == 0, done.stderr
     assert done.stdout.count(" * ") >= 2
     said = " ".join(done.stdout.split())
-    assert "jobs turned away or not finished: mlbroker 1 of 5, selfish 1 of 5." in said
-    assert "* to the bound of what was served" in said
-    assert "to the bound of what was served" in (files / "c.html").read_text()
+    assert "jobs rejected or not finished: mlbroker 1 of 5, selfish 1 of 5." in said
+    assert "* ratio to the bound of the served jobs" in said
+    assert "Bound of the served jobs" in (files / "c.html").read_text()
 
 
 def test_a_stream_that_never_has_data_is_named_and_the_bound_of_all_jobs_holds(files: Path) -> None:

@@ -20,7 +20,7 @@ from tradewind.report import page as report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 WIDTHS = (1280, 390)
-SMALL = tour.Stop(
+SMALL = tour.Demo(
     name="cluster", question="Who?", policies=("las", "fifo"), params={"jobs": 30, "servers": 3}, seeds=2
 )
 
@@ -50,7 +50,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         patch.setitem(studies.entries, "made", "tests.lab.made_study:STUDY")
         patch.setattr(made_study, "COUNTER", folder / "count.txt")
         reproduce(["made"], folder / "reproduce", effort=Effort(quick=True, seeds=3))
-    tour.tour(folder / "tour", stops=(SMALL,), jobs=1)
+    tour.tour(folder / "tour", demos=(SMALL,), jobs=1)
     return {
         "compare": compared,
         "reproduce": folder / "reproduce" / "index.html",
@@ -59,32 +59,32 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @dataclass(slots=True)
-class Seen:
-    """What went wrong while a page was shown."""
+class PageLog:
+    """Console messages and requests of a page."""
 
-    said: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
 
-def shown(browser: Browser, path: Path, width: int, scheme: str) -> tuple[Page, Seen]:
-    """The page in a window of its own; whatever it says or asks for is noted."""
+def shown(browser: Browser, path: Path, width: int, scheme: str) -> tuple[Page, PageLog]:
+    """Open the page in a new window and log its console messages and requests."""
     dark: dict[str, str] = {"color_scheme": scheme}
     context = browser.new_context(viewport={"width": width, "height": 900}, **dark)  # type: ignore[arg-type]
-    page, seen = context.new_page(), Seen()
-    page.on("console", lambda message: seen.said.append(message.text))
-    page.on("pageerror", lambda error: seen.said.append(str(error)))
-    page.on("request", lambda request: seen.asked.append(request.url))
+    page, log = context.new_page(), PageLog()
+    page.on("console", lambda message: log.messages.append(message.text))
+    page.on("pageerror", lambda error: log.messages.append(str(error)))
+    page.on("request", lambda request: log.requests.append(request.url))
     page.goto(path.resolve().as_uri())
-    return page, seen
+    return page, log
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", ["compare", "reproduce", "tour"])
 def test_it_renders_whole_and_alone(browser: Browser, pages: dict[str, Path], kind: str, width: int) -> None:
-    page, seen = shown(browser, pages[kind], width, "light")
-    assert seen.said == [], "the console stays empty"
-    assert [url for url in seen.asked if not url.startswith(("file:", "data:"))] == []
-    assert len([url for url in seen.asked if url.startswith("file:")]) == 1, (
+    page, log = shown(browser, pages[kind], width, "light")
+    assert log.messages == [], "the console stays empty"
+    assert [url for url in log.requests if not url.startswith(("file:", "data:"))] == []
+    assert len([url for url in log.requests if url.startswith("file:")]) == 1, (
         "no file beside the page is needed"
     )
     over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
@@ -129,7 +129,7 @@ def test_a_printed_report_is_light_and_leaves_folded_parts_out(
     page.context.close()
 
 
-def test_the_tour_tells_who_wins_and_links_to_whole_reports(pages: dict[str, Path]) -> None:
+def test_the_tour_names_the_winner_and_links_to_whole_reports(pages: dict[str, Path]) -> None:
     text = pages["tour"].read_text()
     assert 'href="cluster.html"' in text
     assert (pages["tour"].parent / "cluster.html").exists()

@@ -16,27 +16,13 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.site import Node
 from tradewind.model.units import UNLIMITED
 from tradewind.model.view import Change
-from tradewind.report.figures import (
-    bars as figures_bars,
-)
-from tradewind.report.figures import (
-    comparison as figures,
-)
-from tradewind.report.figures import (
-    gantt as figures_gantt,
-)
-from tradewind.report.figures import (
-    map as figures_map,
-)
-from tradewind.report.figures import (
-    time as figures_time,
-)
-from tradewind.report.figures.data import Facts, Land, bins, kinds, link_bps, moved_bytes
+from tradewind.report.figures import bars, comparison, curves, gantt, places
+from tradewind.report.figures.data import RunData, ScenarioData, bins, kinds, link_bps, moved_bytes
 from tradewind.report.figures.theme import LIGHT, THEMED, style, svg
 
 
-def facts(scenario: Scenario, tables: Tables) -> Facts:
-    return Facts(Land(scenario), run(scenario, tables))
+def run_data(scenario: Scenario, tables: Tables) -> RunData:
+    return RunData(ScenarioData(scenario), run(scenario, tables))
 
 
 def two_jobs() -> tuple[Scenario, Tables]:
@@ -55,7 +41,7 @@ def two_jobs() -> tuple[Scenario, Tables]:
 
 
 def test_use_and_queue_follow_the_plans() -> None:
-    found = facts(*two_jobs())
+    found = run_data(*two_jobs())
     edges = bins(2 * HOUR, 2)
     assert found.end_us == 2 * HOUR
     np.testing.assert_allclose(found.used(edges), [[4.0, 8.0]])
@@ -75,14 +61,14 @@ def test_capacity_follows_failures_and_limits_of_parents() -> None:
     )
     changes = (Change(HOUR, "node_down", 1, 0, 0), Change(2 * HOUR, "capacity", 3, 0, 1_000))
     scenario = Scenario(name="tree", setup=setup(nodes=nodes), jobs=(job(0),), changes=changes)
-    assert Land(scenario).capacity(bins(3 * HOUR, 3)).tolist() == [[13.0, 11.0, 9.0]]
+    assert ScenarioData(scenario).capacity(bins(3 * HOUR, 3)).tolist() == [[13.0, 11.0, 9.0]]
 
 
 def test_capacity_is_infinite_where_a_root_is_unlimited() -> None:
     scenario = Scenario(
         name="free", setup=setup(nodes=(Node(name="x", capacity_milli=(UNLIMITED,)),)), jobs=(job(0),)
     )
-    assert np.isinf(Land(scenario).capacity(bins(HOUR, 1))).all()
+    assert np.isinf(ScenarioData(scenario).capacity(bins(HOUR, 1))).all()
 
 
 def test_many_numbered_resources_become_one_kind() -> None:
@@ -100,13 +86,13 @@ def test_a_thin_tail_is_cut() -> None:
     t.plan(0, 1, (0, 90 * HOUR, [(3, 1)]))
     t.event(10 * HOUR, "finished", 0)
     t.event(90 * HOUR, "finished", 1)
-    assert facts(scenario, t).shown_us < 12 * HOUR
-    assert facts(*two_jobs()).shown_us == 2 * HOUR
+    assert run_data(scenario, t).shown_us < 12 * HOUR
+    assert run_data(*two_jobs()).shown_us == 2 * HOUR
 
 
 def test_moved_data_adds_up_by_pair() -> None:
     scenario = wan()
-    found = Facts(Land(scenario), moved(scenario))
+    found = RunData(ScenarioData(scenario), moved(scenario))
     src, dst, size = moved_bytes(found)
     assert set(zip(src.tolist(), dst.tolist(), strict=True)) == {((h + 2) % 6, h) for h in range(6)}
     assert size.sum() == sum(5 * 10**9 * (1 + i) for i in range(20))
@@ -116,20 +102,20 @@ def test_moved_data_adds_up_by_pair() -> None:
 def test_reserved_bandwidth_adds_up_by_link_and_counts_a_shared_link_once() -> None:
     scenario = wan()
     result = moved(scenario)
-    found = Facts(Land(scenario), result)
+    found = RunData(ScenarioData(scenario), result)
     per_job = 2 * 1e8 * 5 * HOUR / found.end_us
     homes = np.bincount([j % 6 for j in range(20)], minlength=7)
     np.testing.assert_allclose(link_bps(found), homes * per_job)
     shared = replace(scenario.setup, links=tuple(replace(x, shared=True) for x in scenario.setup.links))
-    half = Facts(Land(replace(scenario, setup=shared)), result)
+    half = RunData(ScenarioData(replace(scenario, setup=shared)), result)
     np.testing.assert_allclose(link_bps(half), homes * per_job / 2)
 
 
 def test_the_gantt_chart_shows_the_largest_jobs_by_arrival() -> None:
     scenario = cluster(200)
-    found = Facts(Land(scenario), scheduled(scenario, "fifo"))
-    chart = figures_gantt.gantt(found)
-    assert (len(chart.jobs), chart.total) == (figures_gantt.MOST_ROWS, 200)
+    found = RunData(ScenarioData(scenario), scheduled(scenario, "fifo"))
+    chart = gantt.gantt(found)
+    assert (len(chart.jobs), chart.total) == (gantt.MOST_ROWS, 200)
     left_out = np.setdiff1d(np.arange(200), chart.jobs)
     assert found.worker_seconds[left_out].max() <= found.worker_seconds[chart.jobs].min()
     assert (np.diff(chart.jobs) > 0).all()
@@ -142,8 +128,8 @@ def test_short_pauses_are_joined_until_the_bars_are_few() -> None:
     for j in range(4):
         t.plan(0, j, *[(k * 10 * S, (k * 10 + 5) * S, [(0, 1)]) for k in range(2000)])
         t.event(scenario.setup.horizon_us, "ended", j)
-    chart = figures_gantt.gantt(facts(scenario, t))
-    assert len(chart.row) <= figures_gantt.MOST_BARS
+    chart = gantt.gantt(run_data(scenario, t))
+    assert len(chart.row) <= gantt.MOST_BARS
     assert chart.gap_us > 0
     assert chart.until_us.max() == (1999 * 10 + 5) * S
 
@@ -154,7 +140,7 @@ def test_colours_fall_back_to_the_number_of_workers_on_many_servers() -> None:
     for j in range(5):
         t.plan(0, j, (0, HOUR, [(4 * j + k, 2**j // 4 or 2**j) for k in range(4 if 2**j >= 4 else 1)]))
     t.plan(0, 0, (0, HOUR, [(n, 1) for n in range(20)]))
-    chart = figures_gantt.gantt(facts(scenario, t))
+    chart = gantt.gantt(run_data(scenario, t))
     assert chart.by == "workers"
     assert chart.legend == ("1", "2–3", "4–7", "8–15", "16 or more")
     assert chart.colour.tolist() == [4, 1, 2, 3, 4]
@@ -170,8 +156,8 @@ def test_a_layout_is_repeatable_and_stays_in_its_box() -> None:
         (120, ring),
         (1, ring[:0]),
     ):
-        xy = figures_map.layout(count, links)
-        np.testing.assert_array_equal(xy, figures_map.layout(count, links))
+        xy = places.layout(count, links)
+        np.testing.assert_array_equal(xy, places.layout(count, links))
         assert xy.shape == (count, 2)
         assert np.abs(xy).max() <= 1 + 1e-12
 
@@ -180,7 +166,7 @@ def test_neighbours_of_a_tree_do_not_lie_on_each_other() -> None:
     tree = np.array(
         [(0, i) for i in range(1, 5)] + [(i, 4 + 4 * (i - 1) + k) for i in range(1, 5) for k in (1, 2, 3, 4)]
     )
-    xy = figures_map.layout(21, tree)
+    xy = places.layout(21, tree)
     apart = np.linalg.norm(xy[:, None] - xy[None], axis=2) + 9 * np.eye(21)
     assert apart.min() > 0.1
 
@@ -190,7 +176,7 @@ def test_the_heat_map_joins_servers_where_there_are_many() -> None:
     t = Tables()
     t.plan(0, 0, (0, 2 * HOUR, [(0, 8)]))
     t.event(2 * HOUR, "finished", 0)
-    found = figures_map.heat(facts(scenario, t))
+    found = places.heat(run_data(scenario, t))
     assert found is not None
     assert found.per_row == 3
     assert len(found.share) == 134
@@ -200,18 +186,20 @@ def test_the_heat_map_joins_servers_where_there_are_many() -> None:
 
 def test_stand_in_colours_all_become_variables() -> None:
     scenario = wan()
-    drawn = figures.draw(scenario, [moved(scenario, p, s) for p in ("nearest", "far") for s in (1, 2)])
-    groups = [d.group for d in drawn]
-    graph, chart = figures_map.graph(drawn[0].facts), figures_gantt.gantt(drawn[0].facts)
+    series = comparison.series_of(
+        scenario, [moved(scenario, p, s) for p in ("nearest", "far") for s in (1, 2)]
+    )
+    groups = [s.group for s in series]
+    graph, chart = places.graph(series[0].data), gantt.gantt(series[0].data)
     with style():
         pictures = [
-            svg(figures_bars.objective(groups, THEMED, 400), "a", "x"),
-            svg(figures_bars.costs(groups, THEMED, 400), "b", "x"),
-            svg(figures_time.utilisation(drawn, THEMED, 400), "c", "x"),
-            svg(figures_time.queue(drawn, THEMED, 400), "d", "x"),
-            svg(figures_time.completion(drawn, THEMED, 400), "e", "x"),
-            svg(figures_map.draw_graph(graph, THEMED, 400), "f", "x"),
-            svg(figures_gantt.draw(chart, drawn[0].facts, THEMED, 400), "g", "x"),
+            svg(bars.objective(groups, THEMED, 400), "a", "x"),
+            svg(bars.costs(groups, THEMED, 400), "b", "x"),
+            svg(curves.utilisation(series, THEMED, 400), "c", "x"),
+            svg(curves.queue(series, THEMED, 400), "d", "x"),
+            svg(curves.completion(series, THEMED, 400), "e", "x"),
+            svg(places.draw_graph(graph, THEMED, 400), "f", "x"),
+            svg(gantt.draw(chart, series[0].data, THEMED, 400), "g", "x"),
         ]
     for text in pictures:
         assert re.findall(r"#[0-9a-fA-F]{6}\b", text) == []
@@ -222,7 +210,7 @@ def test_stand_in_colours_all_become_variables() -> None:
 def test_ids_begin_with_the_name_of_the_figure_and_every_reference_is_there() -> None:
     scenario, result = market()
     with style():
-        text = svg(figures_time.prices(figures.draw(scenario, [result]), THEMED, 400), "asked", "x")
+        text = svg(curves.prices(comparison.series_of(scenario, [result]), THEMED, 400), "asked", "x")
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids))
     assert all(i.startswith("asked-") for i in ids)
@@ -232,9 +220,9 @@ def test_ids_begin_with_the_name_of_the_figure_and_every_reference_is_there() ->
 
 def test_labels_are_escaped() -> None:
     scenario = cluster(5)
-    drawn = figures.draw(scenario, [replace(scheduled(scenario, "fifo"), policy="<b>&")])
+    series = comparison.series_of(scenario, [replace(scheduled(scenario, "fifo"), policy="<b>&")])
     with style():
-        text = svg(figures_bars.objective([d.group for d in drawn], THEMED, 400), "a", 'say "<b>&"')
+        text = svg(bars.objective([s.group for s in series], THEMED, 400), "a", 'say "<b>&"')
     assert "<b>" not in text
     ET.fromstring(text.replace("xlink:href", "href"))
 
@@ -242,8 +230,8 @@ def test_labels_are_escaped() -> None:
 def test_pictures_are_the_same_each_time_and_need_nothing_else(tmp_path: Path) -> None:
     scenario = cluster(40)
     runs = [scheduled(scenario, p, s) for p in ("fifo", "sjf") for s in (1, 2)]
-    first = [p.read_bytes() for p in figures.picture(tmp_path / "a" / "x", scenario, runs)]
-    again = [p.read_bytes() for p in figures.picture(tmp_path / "b" / "x", scenario, runs)]
+    first = [p.read_bytes() for p in comparison.picture(tmp_path / "a" / "x", scenario, runs)]
+    again = [p.read_bytes() for p in comparison.picture(tmp_path / "b" / "x", scenario, runs)]
     assert first == again
     assert first[1].startswith(b"\x89PNG")
     assert LIGHT.series[0].encode() in first[0]
@@ -253,7 +241,7 @@ def test_pictures_are_the_same_each_time_and_need_nothing_else(tmp_path: Path) -
 
 def test_a_picture_names_the_bound_and_the_seeds(tmp_path: Path) -> None:
     scenario = wan()
-    vector, _ = figures.picture(tmp_path / "x", scenario, [moved(scenario, "nearest", s) for s in (1, 2)])
+    vector, _ = comparison.picture(tmp_path / "x", scenario, [moved(scenario, "nearest", s) for s in (1, 2)])
     assert "offline bound" in vector.read_text()
     assert "mean of 2 seeds with 95% interval" in vector.read_text()
 
@@ -263,7 +251,7 @@ def test_a_picture_without_finished_jobs_shows_the_queue(tmp_path: Path) -> None
     t = Tables()
     t.event(0, "arrived", 0)
     t.outcome(0, "unfinished")
-    vector, _ = figures.picture(tmp_path / "x", scenario, [run(scenario, t)])
+    vector, _ = comparison.picture(tmp_path / "x", scenario, [run(scenario, t)])
     assert "Jobs waiting" in vector.read_text()
 
 
@@ -288,8 +276,8 @@ def test_runs_of_several_scenarios_find_their_own() -> None:
     runs = [
         replace(scheduled(s, "fifo", i), scenario_hash=scenario_hash(s)) for i, s in enumerate((one, two))
     ]
-    assert figures.draw([one, two], runs)[0].facts.land.scenario is one
+    assert comparison.series_of([one, two], runs)[0].data.base.scenario is one
     with pytest.raises(InputError, match="not among those given"):
-        figures.draw([two, cluster(5, seed=3)], runs)
-    with pytest.raises(InputError, match="no run to show"):
-        figures.draw(one, [])
+        comparison.series_of([two, cluster(5, seed=3)], runs)
+    with pytest.raises(InputError, match="no run to report"):
+        comparison.series_of(one, [])

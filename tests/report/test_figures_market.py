@@ -16,9 +16,9 @@ from tradewind.model.params import settle
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.report import page as report
-from tradewind.report.figures import comparison as figures
-from tradewind.report.figures import market as figures_market
-from tradewind.report.figures.market import Asked
+from tradewind.report.figures import comparison
+from tradewind.report.figures import market as market_charts
+from tradewind.report.figures.market import Offers
 from tradewind.systems.dps.bound import fixed_price_sales
 from tradewind.systems.dps.policy import DPS, DPS_SIMPLE
 from tradewind.systems.dps.rivals.fixed_price import BFP
@@ -45,43 +45,43 @@ def ours(market: Scenario) -> Run:
 
 
 def test_profit_over_time_ends_at_the_profit_of_the_run(market: Scenario, ours: Run) -> None:
-    facts = figures.draw(market, [ours])[0].facts
-    curve = figures_market.profit_until(facts, np.array([-1.0, 0.25 * facts.end_us, float(facts.end_us)]))
+    data = comparison.series_of(market, [ours])[0].data
+    curve = market_charts.profit_until(data, np.array([-1.0, 0.25 * data.end_us, float(data.end_us)]))
     assert curve[0] == 0.0
     assert 0.0 < curve[1] < curve[2]
     assert curve[2] == pytest.approx(ours.metrics["profit_usd"], rel=1e-12)
 
 
-def test_the_yardstick_is_the_run_of_bfp_where_there_is_one(market: Scenario, ours: Run) -> None:
+def test_the_reference_is_the_run_of_bfp_if_there_is_one(market: Scenario, ours: Run) -> None:
     fixed = simulate(market, BFP, {"prices": "0.4"}, seed=1)
-    drawn = figures.draw(market, [ours, fixed])
-    at = figures_market.instants(drawn)
-    yard = figures_market.yardstick(drawn, at)
-    assert yard is not None
-    assert yard.profit[-1] == pytest.approx(fixed.metrics["profit_usd"])
+    series = comparison.series_of(market, [ours, fixed])
+    at = market_charts.instants(series)
+    reference = market_charts.reference(series, at)
+    assert reference is not None
+    assert reference.profit[-1] == pytest.approx(fixed.metrics["profit_usd"])
 
 
-def test_without_bfp_the_yardstick_is_computed_and_beats_every_flat_price(
+def test_without_bfp_the_reference_is_computed_and_beats_every_flat_price(
     market: Scenario, ours: Run
 ) -> None:
-    drawn = figures.draw(market, [ours])
-    yard = figures_market.yardstick(drawn, figures_market.instants(drawn))
-    assert yard is not None
-    assert yard.profit[-1] == pytest.approx(fixed_price_sales(market).sum())
+    series = comparison.series_of(market, [ours])
+    reference = market_charts.reference(series, market_charts.instants(series))
+    assert reference is not None
+    assert reference.profit[-1] == pytest.approx(fixed_price_sales(market).sum())
     for price in (0.25, 0.4, 0.6):
         flat = simulate(market, BFP, {"prices": str(price), "placement": "pa"})
-        assert flat.metrics["profit_usd"] <= yard.profit[-1]
+        assert flat.metrics["profit_usd"] <= reference.profit[-1]
 
 
-def test_a_market_that_is_no_bundle_market_has_no_computed_yardstick() -> None:
+def test_a_market_without_bundles_has_no_computed_reference() -> None:
     scenario, run = made_market()
-    drawn = figures.draw(scenario, [run])
-    assert figures_market.yardstick(drawn, figures_market.instants(drawn)) is None
-    assert len(figures_market.asked(drawn[0].facts).unit) == 0, "its quotes are menus"
+    series = comparison.series_of(scenario, [run])
+    assert market_charts.reference(series, market_charts.instants(series)) is None
+    assert len(market_charts.single_offers(series[0].data).unit) == 0, "its quotes are menus"
 
 
 def test_the_expected_acceptance_is_read_from_the_reasons_in_the_run(market: Scenario, ours: Run) -> None:
-    offers = figures_market.asked(figures.draw(market, [ours])[0].facts)
+    offers = market_charts.single_offers(comparison.series_of(market, [ours])[0].data)
     answers = ours.tables["answers"]
     asked = [i for i, refused in enumerate(answers["refused"]) if not refused]
     assert len(offers.taken) == len(asked)
@@ -93,28 +93,28 @@ def test_the_expected_acceptance_is_read_from_the_reasons_in_the_run(market: Sce
 
 
 def test_a_policy_that_says_nothing_about_acceptance_has_a_realised_curve_only(market: Scenario) -> None:
-    drawn = figures.draw(market, [simulate(market, DPS_SIMPLE, seed=1)])
-    assert figures_market.learners(drawn) == []
-    assert figures_market.sellers(drawn) == drawn
+    series = comparison.series_of(market, [simulate(market, DPS_SIMPLE, seed=1)])
+    assert market_charts.forecasters(series) == []
+    assert market_charts.sellers(series) == series
 
 
 def test_classes_show_what_was_expected_and_what_came_true() -> None:
     expected = np.repeat([0.25, 0.85], 40)
     taken = np.concatenate([np.arange(40) < 10, np.arange(40) < 20]).astype(float)
-    x, y, half = figures_market.by_belief(Asked(unit=np.ones(80), expected=expected, taken=taken))
+    x, y, half = market_charts.by_expectation(Offers(unit=np.ones(80), expected=expected, taken=taken))
     assert x.tolist() == pytest.approx([0.25, 0.85])
     assert y.tolist() == pytest.approx([0.25, 0.5])
     assert half[1] == pytest.approx(1.96 * np.sqrt(0.25 / 40))
     unit = np.linspace(0.1, 1.0, 80)
-    price, share, said = figures_market.by_price(Asked(unit=unit, expected=1 - unit, taken=taken))
+    price, share, expected = market_charts.by_price(Offers(unit=unit, expected=1 - unit, taken=taken))
     assert len(price) == 10
     assert share[0] == 1.0
-    np.testing.assert_allclose(said, 1 - price)
+    np.testing.assert_allclose(expected, 1 - price)
 
 
 def test_floor_and_cap_are_explained_with_the_acceptance_of_the_price_really_asked(market: Scenario) -> None:
     low = simulate(market, DPS, {"cap": 0.05}, seed=1)
-    offers = figures_market.asked(figures.draw(market, [low])[0].facts)
+    offers = market_charts.single_offers(comparison.series_of(market, [low])[0].data)
     assert offers.expected[len(offers.expected) // 2 :].mean() > 0.9, "hardly anybody says no to so little"
 
 

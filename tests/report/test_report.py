@@ -31,7 +31,7 @@ from tradewind.model.errors import InputError
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.report import page as report
-from tradewind.report.figures.data import Facts, Land
+from tradewind.report.figures.data import RunData, ScenarioData
 
 VOID = {"meta", "link", "br", "img", "hr"}
 
@@ -137,12 +137,12 @@ def test_the_table_shows_means_intervals_and_the_winner(text: str) -> None:
 def test_sections_come_only_with_their_data(text: str) -> None:
     assert Page(text).headings == [
         "Results", "Mean completion time", "Completion times", "Resources in use", "Queue",
-        "Where", "Servers under sjf", "Jobs", "Jobs under sjf", "Every run",
+        "Where", "Servers under sjf", "Jobs", "Jobs under sjf", "All runs",
         "Servers under fifo", "Jobs under fifo", "Servers under largest", "Jobs under largest",
     ]  # fmt: skip
     scenario = wan()
     headings = Page(report.html(scenario, [moved(scenario)])).headings
-    assert "What it costs" in headings
+    assert "Cost by type" in headings
     assert "Nodes and flows under nearest" in headings
     assert "Prices offered" not in headings
     assert "Prices offered" in Page(report.html(*_market())).headings
@@ -159,21 +159,21 @@ def test_metrics_that_are_zero_throughout_are_left_out(text: str) -> None:
     assert text.index("<small>jct_mean_s</small>") < text.index("<small>makespan_s</small>")
 
 
-def test_far_behind_is_told_as_a_multiple() -> None:
+def test_a_large_gap_is_shown_as_a_multiple() -> None:
     scenario = cluster(10)
     fast = scheduled(scenario, "fifo")
     slow = replace(fast, policy="slow", metrics={"jct_mean_s": 7.5 * fast.value})
-    assert "7.50 times" in report.html(scenario, [fast, slow])
+    assert "×7.50" in report.html(scenario, [fast, slow])
 
 
 @pytest.mark.parametrize("policy", ["fifo", "las", "srtf"])
 def test_what_is_drawn_agrees_with_the_audited_metrics(policy: str) -> None:
     scenario = tw.generate("cluster", jobs=80, seed=3)
     result = tw.run(scenario, policy, seed=3)
-    facts = Facts(Land(scenario), result)
-    assert facts.load == pytest.approx(result.metrics["utilisation_gpu"], rel=1e-9)
-    assert facts.completion_s.mean() == pytest.approx(result.metrics["jct_mean_s"], rel=1e-9)
-    assert facts.end_us >= result.metrics["makespan_s"] * S
+    data = RunData(ScenarioData(scenario), result)
+    assert data.load == pytest.approx(result.metrics["utilisation_gpu"], rel=1e-9)
+    assert data.completion_s.mean() == pytest.approx(result.metrics["jct_mean_s"], rel=1e-9)
+    assert data.end_us >= result.metrics["makespan_s"] * S
 
 
 def test_one_scenario_per_seed_makes_one_report() -> None:
@@ -190,7 +190,7 @@ def test_a_broken_rule_is_shown_and_not_ranked() -> None:
     page = report.html(scenario, [broken(scenario), scheduled(scenario, "fifo")])
     assert "1 violation" in page
     assert "rule capacity, job job-3, at s1, slot 4" in page
-    assert "cheater broke a rule" in page
+    assert "cheater violated an audit rule" in page
     assert re.findall(r'<tr class="best">.*?</i>(\w+)', page) == ["fifo"]
 
 
@@ -203,7 +203,7 @@ def test_a_run_in_which_nothing_happened_still_has_a_report() -> None:
     result = run(scenario, t, metrics={"jct_mean_s": math.nan, "jobs_completed": 0.0})
     page = report.html(scenario, [result])
     Page(page)
-    assert "No policy reached a value" in page
+    assert "No policy has a value" in page
     Page(
         report.html(scenario, [run(scenario, metrics={"jct_mean_s": math.nan}), replace(result, policy="b")])
     )

@@ -11,9 +11,9 @@ from scipy import stats
 from tests.report.made_runs import broken, cluster, moved, run, scheduled, wan
 from tradewind.model.result import Run
 from tradewind.report import quantities
-from tradewind.report.figures import comparison as figures
+from tradewind.report.figures import comparison
 from tradewind.report.summary import estimate, group, paired, ranked
-from tradewind.report.verdict import explain
+from tradewind.report.verdict import sentences
 
 
 def test_the_interval_is_that_of_the_t_distribution() -> None:
@@ -105,50 +105,48 @@ def test_an_interval_is_written_in_the_unit_of_its_mean() -> None:
     assert quantities.measure("jct_mean_s", 1932.0, 38520.0).replace("\u202f", " ") == "0.54 h"
 
 
-def said(runs: list[Run]) -> str:
-    return " ".join(explain(figures.draw(cluster(3), runs))).replace("\u202f", " ")
+def summary(runs: list[Run]) -> str:
+    return " ".join(sentences(comparison.series_of(cluster(3), runs))).replace("\u202f", " ")
 
 
 def test_the_winner_is_named_with_its_lead() -> None:
-    text = said(runs_of({"a": [200.0], "b": [100.0], "c": [400.0]}))
-    assert text.startswith(
-        "b reaches the lowest mean completion time: 100 s, 50% below a, which comes second"
-    )
-    assert "75% below c, the last" in text
-    assert "one seed only" in text
+    text = summary(runs_of({"a": [200.0], "b": [100.0], "c": [400.0]}))
+    assert text.startswith("b has the lowest mean completion time: 100 s, 50% below a (second)")
+    assert "75% below c (last)" in text
+    assert "a single seed" in text
 
 
 def test_a_lead_within_its_interval_is_too_close_to_call() -> None:
-    assert "too close to call" in said(runs_of({"a": [10.0, 20.0, 30.0], "b": [12.0, 19.0, 30.0]}))
-    assert "more than chance" in said(runs_of({"a": [10.0, 20.0, 30.1], "b": [20.0, 30.0, 40.0]}))
+    assert "too close to call" in summary(runs_of({"a": [10.0, 20.0, 30.0], "b": [12.0, 19.0, 30.0]}))
+    assert "significant" in summary(runs_of({"a": [10.0, 20.0, 30.1], "b": [20.0, 30.0, 40.0]}))
 
 
 def test_equal_policies_share_the_win() -> None:
-    assert said(runs_of({"a": [10.0], "b": [10.0]})).startswith(
+    assert summary(runs_of({"a": [10.0], "b": [10.0]})).startswith(
         "a and b reach the same mean completion time: 10 s."
     )
 
 
-def test_the_bound_and_the_book_that_differs_most_are_told() -> None:
+def test_the_bound_and_the_cost_that_differs_most_are_reported() -> None:
     scenario = wan()
     runs = [moved(scenario, "nearest", s, 1.0) for s in (1, 2)] + [
         moved(scenario, "far", s, 1.5) for s in (1, 2)
     ]
-    text = " ".join(explain(figures.draw(scenario, runs))).replace("\u202f", " ")
+    text = " ".join(sentences(comparison.series_of(scenario, runs))).replace("\u202f", " ")
     assert "above the certified offline bound of 100 USD" in text
     assert (
-        "The largest difference in cost is rent: 40 USD less than far, for 10 USD more of data transfer."
+        "The largest cost difference is in rent: 40 USD less than far, against 10 USD more for data transfer."
         in text
     )
 
 
-def test_jobs_left_out_of_a_mean_are_told() -> None:
+def test_jobs_left_out_of_a_mean_are_reported() -> None:
     scenario = cluster(20)
     good = scheduled(scenario, "fifo")
     state = ["unfinished"] * 3 + ["finished"] * 17
     tables = {**good.tables, "outcomes": {**good.tables["outcomes"], "state": state}}
     short = replace(good, policy="short", tables=tables)
-    assert "without completion" not in " ".join(explain(figures.draw(scenario, [good])))
-    assert "short leaves 3 of 20 jobs without completion" in " ".join(
-        explain(figures.draw(scenario, [good, short]))
+    assert "unfinished" not in " ".join(sentences(comparison.series_of(scenario, [good])))
+    assert "short leaves 3 of 20 jobs unfinished" in " ".join(
+        sentences(comparison.series_of(scenario, [good, short]))
     )

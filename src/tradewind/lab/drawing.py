@@ -10,7 +10,7 @@ from typing import Any
 
 from tradewind.lab.study import Chart, Row
 from tradewind.registry import systems
-from tradewind.report.figures.theme import Theme, canvas, dress, head, ticks
+from tradewind.report.figures.theme import Theme, axes_title, canvas, style_axes, ticks
 
 LETTER = 6.1
 """Mean width of a letter in CSS pixels at the size of tick labels."""
@@ -83,7 +83,7 @@ def draw(chart: Chart, rows: Sequence[Row], theme: Theme, width: float = 760, *,
     figure = canvas(width, height)
     figure.set_facecolor(theme.panel)
     axes = figure.add_axes((58 / width, below / height, room / width, 1 - (below + 34) / height))
-    dress(axes, theme)
+    style_axes(axes, theme)
     frame = _Frame(axes, chart, theme, places, named)
     for number, each in enumerate(look):
         mine = [row for row in rows if not chart.series or str(row[chart.series]) == each.label]
@@ -143,7 +143,7 @@ def _finish(frame: _Frame, names: Sequence[str], crowded: bool) -> None:
         if chart.kind == "bar":
             axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     axes.set_xlabel(chart.x_label or ("" if frame.named else chart.x))
-    head(axes, chart.y_label or chart.y, frame.theme)
+    axes_title(axes, chart.y_label or chart.y, frame.theme)
 
 
 def _cut(axes: Any, values: Sequence[float]) -> None:
@@ -193,7 +193,7 @@ def heat_table(cells: Sequence[tuple[str, str, float]], theme: Theme, width: flo
             color=theme.ink if known else theme.muted,
             fontsize=HEAT_LABEL,
         )
-    dress(axes, theme, grid="")
+    style_axes(axes, theme, grid="")
     axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.spines["bottom"].set_visible(False)

@@ -1,1 +1,1 @@
-"""Charts and pages."""
+"""HTML reports and their charts."""

@@ -1,7 +1,7 @@
-"""The bound beside a run: of all jobs; where it turned some away, of what it served; else a word why there is none.
+"""Attaches offline bounds to runs: the bound of all jobs, or that of the served jobs if a run rejected some.
 
-A bound from below counts every job, so it says nothing of a run that serves fewer. What such a run served has a bound of
-its own, which belongs to the run and not to the scenario: it is kept among the run's certificates, never as its `bound`.
+A lower bound on the cost of all jobs says nothing about a run that serves fewer. The served jobs have a bound of their own,
+which belongs to the run and not to the scenario: it is kept among the run's certificates, never as its `bound`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,15 @@ from tradewind.model.setup import SENSE
 from tradewind.report.summary import Group
 
 NAME = "bound.served"
-"""What the bound of a run's served jobs is called among its certificates."""
-UNKNOWN = "no bound is known for this scenario"
-FEWER = "The least that all jobs cost is no bound for serving fewer; costs of runs that served other jobs do not compare."
-OF_SERVED = (
-    "to the bound of what was served: every job counts until it was turned away, so it is none of all jobs."
-)
+"""Name of the certificate that holds the bound of the served jobs."""
+UNKNOWN = "no bound is available for this scenario"
+FEWER = "A bound for all jobs does not hold for a run that serves fewer; runs that serve different jobs are not comparable."
+OF_SERVED = "ratio to the bound of the served jobs, in which a job counts until it was rejected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """The certified bound of just what a run served: value > 0, objective / value, of all jobs those turned away."""
+    """The certified bound (> 0) of the jobs that a run served, its ratio, and how many of all jobs were not served."""
 
     value: float
     ratio: float
@@ -37,7 +35,7 @@ class Served:
 
 
 def served_of(run: Run) -> Served | None:
-    """The bound of what a run served, where it has one."""
+    """The bound of the jobs that a run served, if it has one."""
     for each in run.certificates:
         if each["name"] == NAME:
             value, data = float(each["value"]), each["data"]
@@ -46,7 +44,7 @@ def served_of(run: Run) -> Served | None:
 
 
 def turned_away(scenario: Scenario, run: Run) -> int:
-    """Jobs that a run did not serve to their end; a stream that is still there when the run ends was served."""
+    """Number of jobs that a run did not serve to their end; a stream still active when the run ends counts as served."""
     outcomes = run.tables["outcomes"]
     rows = zip(outcomes["job"], outcomes["state"], strict=True)
     streams = sum(
@@ -58,18 +56,18 @@ def turned_away(scenario: Scenario, run: Run) -> int:
 
 
 def note(scenario: Scenario, run: Run) -> str:
-    """Why a run that was to be held against its bound has none of all jobs; empty where it has one."""
+    """Why a run has no bound for all jobs; empty if it has one."""
     if run.bound is not None:
         return ""
     away = turned_away(scenario, run) if SENSE[run.objective] == "min" else 0
     if not away:
         return UNKNOWN
-    lost = f"{away} of {int(run.metrics['jobs'])} jobs were turned away or not finished"
-    return f"no bound of all jobs: {lost}. {FEWER}"
+    lost = f"{away} of {int(run.metrics['jobs'])} jobs were rejected or not finished"
+    return f"no bound for all jobs: {lost}. {FEWER}"
 
 
-def compared(pairs: Sequence[tuple[Scenario, Run]], groups: Sequence[Group]) -> list[str]:
-    """Which of the policies that were compared have no bound of all jobs, and why."""
+def comparison_notes(pairs: Sequence[tuple[Scenario, Run]], groups: Sequence[Group]) -> list[str]:
+    """Which of the compared policies have no bound for all jobs, and why."""
     away = {id(run): turned_away(scenario, run) for scenario, run in pairs}
     lost, part = [], False
     for g in groups:
@@ -78,23 +76,23 @@ def compared(pairs: Sequence[tuple[Scenario, Run]], groups: Sequence[Group]) -> 
             jobs = sum(int(run.metrics["jobs"]) for run in short)
             lost.append(f"{g.label} {sum(away[id(run)] for run in short)} of {jobs}")
             part = part or any(served_of(run) is not None for run in short)
-    said = [f"jobs turned away or not finished: {', '.join(lost)}. {FEWER}"] if lost else []
+    notes = [f"jobs rejected or not finished: {', '.join(lost)}. {FEWER}"] if lost else []
     if part:
-        said.append(f"* {OF_SERVED}")
+        notes.append(f"* {OF_SERVED}")
     if any(note(scenario, run) == UNKNOWN for scenario, run in pairs):
-        said.append(UNKNOWN)
-    return said
+        notes.append(UNKNOWN)
+    return notes
 
 
 class Bounds:
-    """The bounds of one scenario, each computed once, when a run asks for it."""
+    """The bounds of one scenario, each computed once, on demand."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self._known: dict[tuple[tuple[int, int], ...], Bound | None] = {}
 
-    def beside(self, run: Run) -> Run:
-        """The run with the bound that holds for it: ratio = objective / bound."""
+    def attach(self, run: Run) -> Run:
+        """The run with the bound that applies to it; ratio is objective / bound."""
         if SENSE[run.objective] == "min" and turned_away(self._scenario, run):
             return self._with_served(run)
         if () not in self._known:
@@ -115,5 +113,5 @@ class Bounds:
         if found is None or not found.value:
             return run
         data = {"jobs": int(run.metrics["jobs"]), "turned_away": turned_away(self._scenario, run)}
-        told = {"name": NAME, "value": found.value, "sense": found.sense, "data": data}
-        return replace(run, certificates=(*run.certificates, told))
+        certificate = {"name": NAME, "value": found.value, "sense": found.sense, "data": data}
+        return replace(run, certificates=(*run.certificates, certificate))

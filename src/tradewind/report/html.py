@@ -1,4 +1,4 @@
-"""Small pieces of HTML: tables, legends, figures, folded parts. Everything that comes from outside is escaped."""
+"""HTML building blocks: tables, legends, figures, collapsible parts. All input is escaped."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Cell = str
 
 @cache
 def template(name: str) -> Template:
-    """A file of the templates folder."""
+    """A template by file name."""
     return Template(
         resources.files("tradewind.report").joinpath("templates", name).read_text(encoding="utf-8")
     )
 
 
 def stylesheet() -> str:
-    """The style sheet with the colours of both themes in it."""
+    """The style sheet with the colours of both themes."""
     return template("report.css").substitute(light=_declared(LIGHT), dark=_declared(DARK), fonts=FONTS)
 
 
@@ -33,7 +33,7 @@ def _declared(theme: Theme) -> str:
 
 
 def legend(entries: Iterable[tuple[str, str]]) -> str:
-    """(label, colour) pairs as chips; "dot", "open" and "dash" draw a mark, an open mark, a dashed line."""
+    """Legend of (label, colour) pairs; "dot", "open" and "dash" mean a filled marker, an open one, a dashed line."""
     items = []
     for label, colour in entries:
         chip = f'class="{colour}"' if colour in ("dot", "open", "dash") else f'style="background: {colour}"'
@@ -43,7 +43,7 @@ def legend(entries: Iterable[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A figure of the page: heading, legend, drawing (for wide and for narrow screens), a line of explanation."""
+    """A figure of the page: heading, legend, SVG for wide and narrow screens, caption."""
 
     heading: str
     wide: str
@@ -60,19 +60,19 @@ class Chart:
 
 
 def pair(charts: Sequence[Chart]) -> str:
-    """Charts two by two on a wide screen, one below the other on a narrow one."""
+    """Charts in two columns on a wide screen, in one on a narrow one."""
     return f'<div class="pair">{"".join(c.html() for c in charts)}</div>' if charts else ""
 
 
 def full(chart: Chart) -> str:
-    """A chart over the whole width."""
+    """A chart at full width."""
     return f'<div class="full">{chart.html()}</div>'
 
 
 def table(
     heads: Sequence[str], rows: Iterable[tuple[str, Sequence[Cell]]], label: str, kind: str = ""
 ) -> str:
-    """A table that scrolls sideways where it does not fit; rows are (class, cells), the first cell is a heading."""
+    """A horizontally scrollable table; rows are (class, cells), the first cell is a row heading."""
     top = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
     body = []
     for name, (first, *cells) in rows:
@@ -85,15 +85,15 @@ def table(
 
 
 def section(heading: str, *parts: str, note: str = "") -> str:
-    """A part of the page; nothing where all parts are empty."""
+    """A section of the page; empty if all parts are."""
     found = [p for p in parts if p]
     if not found:
         return ""
-    said = f'<p class="note">{escape(note)}</p>' if note else ""
-    return f"<section><h2>{escape(heading)}</h2>{said}{''.join(found)}</section>"
+    text = f'<p class="note">{escape(note)}</p>' if note else ""
+    return f"<section><h2>{escape(heading)}</h2>{text}{''.join(found)}</section>"
 
 
 def folded(heading: str, aside: str, *parts: str) -> str:
-    """A part that opens on demand."""
+    """A collapsible part."""
     head = f"<summary>{escape(heading)}<span>{escape(aside)}</span></summary>"
     return f"<details>{head}{''.join(parts)}</details>"

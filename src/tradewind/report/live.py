@@ -1,4 +1,4 @@
-"""The part of a report that only live runs have: measured beside predicted times, attempts, alarms."""
+"""The section of a report about live runs: attempts with measured and predicted times, and alarms."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ MOST_ROWS = 200
 
 
 def measured(scenario: Scenario, run: Run) -> str:
-    """The section, or nothing where the run was simulated."""
+    """The section as HTML; empty for a simulated run."""
     if run.world == "simulated":
         return ""
     rows = _attempts(scenario, run)
     some = [i for i in range(len(HEADS)) if any(cells[i] != quantities.DASH for _, cells in rows)]
     parts = []
-    if rows:  # columns without any number are left out
+    if rows:  # empty columns are left out
         body = [(kind, [cells[i] for i in some]) for kind, cells in rows]
         parts.append(table([HEADS[i] for i in some], body, "Attempts of all jobs", "panel"))
-    if said := _alarms(scenario, run):
-        parts.append(table(["Time", "Job", "Alarm"], said, "Alarms", "panel"))
+    if alarms := _alarms(scenario, run):
+        parts.append(table(["Time", "Job", "Alarm"], alarms, "Alarms", "panel"))
     note = (
-        "Completions and progress of this run were measured. An attempt is one start of all ranks of a job; seconds are "
-        "medians of an iteration by the wall clock, beside what the model predicts for the same places (ratio: measured to "
-        "predicted)."
+        "Completions and progress of this run were measured. An attempt is one start of all ranks of a job. Measured and "
+        "predicted are seconds per iteration: the median by the wall clock, and what the model predicts for this placement."
     )
     return section("Measured", *parts, note=note)
 
@@ -40,8 +39,8 @@ HEADS = [
 
 
 def _rows(run: Run, name: str, *columns: str) -> Sequence[tuple[Any, ...]]:
-    held = run.tables.get(name, {})
-    return list(zip(*(held.get(column, []) for column in columns), strict=True))
+    table = run.tables.get(name, {})
+    return list(zip(*(table.get(column, []) for column in columns), strict=True))
 
 
 def _attempts(scenario: Scenario, run: Run) -> list[tuple[str, list[Cell]]]:

@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs nothing else, for one run or for many."""
+"""The report: one self-contained HTML file for one run or many."""
 
 from __future__ import annotations
 
@@ -12,71 +12,71 @@ from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.report import bounds, quantities
 from tradewind.report import charts as report_charts
-from tradewind.report.figures import comparison as figures
+from tradewind.report.figures import comparison
 from tradewind.report.figures.comparison import Scenarios
+from tradewind.report.figures.data import Series
 from tradewind.report.figures.theme import style
-from tradewind.report.figures.time import Drawn
 from tradewind.report.html import Cell, folded, full, section, stylesheet, table, template
 from tradewind.report.live import measured
 from tradewind.report.summary import Estimate, Group, estimate
-from tradewind.report.verdict import explain
+from tradewind.report.verdict import sentences
 
 MOST_DETAILED = 8
-"""Policies whose own charts are in the folded part."""
+"""Most policies that get charts of their own in the collapsed part."""
 
 
 def write(path: str | Path, scenario: Scenarios, runs: Sequence[Run], title: str = "") -> Path:
-    """Writes the report of these runs of the scenario (or of several, one per seed) to `path` and returns it."""
+    """Write the report of runs of one scenario (or of several, one per seed) to `path` and return it."""
     path = Path(path)
     atomic.write_text(path, html(scenario, runs, title))
     return path
 
 
 def html(scenario: Scenarios, runs: Sequence[Run], title: str = "") -> str:
-    """The report as text; the same runs give the same text, byte for byte."""
-    drawn = figures.draw(scenario, runs)
-    first = drawn[0].facts.land.scenario
+    """The report as HTML; the same runs give the same text, byte for byte."""
+    series = comparison.series_of(scenario, runs)
+    first = series[0].data.base.scenario
     with style():
-        body = "".join(_sections(drawn))
+        body = "".join(_sections(series))
     return template("report.html").substitute(
-        title=escape(title or _title(drawn, first)),
-        kind="comparison" if len(drawn) > 1 else "run",
+        title=escape(title or _title(series, first)),
+        kind="comparison" if len(series) > 1 else "run",
         version=escape(runs[0].version),
-        facts=_facts(first, drawn),
+        facts=_facts(first, series),
         css=stylesheet(),
         body=body,
         footer=_footer(runs),
     )
 
 
-def _sections(drawn: Sequence[Drawn]) -> list[str]:
-    best = drawn[0]
+def _sections(series: Sequence[Series]) -> list[str]:
+    best = series[0]
     place, jobs = report_charts.place(best), report_charts.jobs(best)
     return [
-        _verdict(drawn),
-        _cover([d.group for d in drawn]),
-        section("Results", report_charts.grid(report_charts.numbers(drawn)), note=_which(drawn)),
+        _verdict(series),
+        _cover([s.group for s in series]),
+        section("Results", report_charts.grid(report_charts.comparison_charts(series)), note=_which(series)),
         section("Where", full(place.whole()) if place else ""),
         section("Jobs", full(jobs.whole()) if jobs else ""),
-        *[measured(best.facts.land.scenario, run) for run in best.group.runs],
-        section("Every run", *[_policy(d, d is not best and i < MOST_DETAILED) for i, d in enumerate(drawn)]),
+        *[measured(best.data.base.scenario, run) for run in best.group.runs],
+        section("All runs", *[_policy(s, s is not best and i < MOST_DETAILED) for i, s in enumerate(series)]),
     ]
 
 
-def _title(drawn: Sequence[Drawn], scenario: Scenario) -> str:
-    return f"{scenario.name}: {drawn[0].group.label}" if len(drawn) == 1 else scenario.name
+def _title(series: Sequence[Series], scenario: Scenario) -> str:
+    return f"{scenario.name}: {series[0].group.label}" if len(series) == 1 else scenario.name
 
 
-def _facts(scenario: Scenario, drawn: Sequence[Drawn]) -> str:
+def _facts(scenario: Scenario, series: Sequence[Series]) -> str:
     setup = scenario.setup
-    seeds = max(len(d.group.runs) for d in drawn)
+    seeds = max(len(s.group.runs) for s in series)
     parts = [
         _count(len(scenario.jobs), "job"),
         _count(len(setup.hosts), "node"),
         _count(len(setup.links), "link") if setup.links else "",
-        f"{_count(len(drawn), 'policy', 'policies')}",
+        f"{_count(len(series), 'policy', 'policies')}",
         _count(seeds, "seed"),
-        f"objective: {quantities.name(setup.objective)}, the {quantities.better(setup.objective)} is best",
+        f"objective: {quantities.better(setup.objective)} {quantities.name(setup.objective)}",
     ]
     return escape(" · ".join(p for p in parts if p))
 
@@ -85,16 +85,18 @@ def _count(number: int, one: str, many: str = "") -> str:
     return f"{quantities.number(number)} {one if number == 1 else many or one + 's'}"
 
 
-def _which(drawn: Sequence[Drawn]) -> str:
-    """Says which seed the curves are of, where there are several."""
-    if max(len(d.group.runs) for d in drawn) == 1:
+def _which(series: Sequence[Series]) -> str:
+    """Note on which seed the curves show, if there are several."""
+    if max(len(s.group.runs) for s in series) == 1:
         return ""
-    return f"Bars are means over all seeds; curves, maps and charts of jobs show seed {drawn[0].group.first.seed}."
+    return (
+        f"Bars show means over all seeds; curves, maps and job charts show seed {series[0].group.first.seed}."
+    )
 
 
-def _verdict(drawn: Sequence[Drawn]) -> str:
-    first, *rest = explain(drawn)
-    label = escape(drawn[0].group.label)
+def _verdict(series: Sequence[Series]) -> str:
+    first, *rest = sentences(series)
+    label = escape(series[0].group.label)
     lead = escape(first)
     if lead.startswith(label):
         lead = f"<strong>{label}</strong>{lead[len(label) :]}"
@@ -109,10 +111,10 @@ def _with_interval(metric: str, value: Estimate) -> Cell:
 
 
 def _cover(groups: Sequence[Group]) -> str:
-    """The table of the first page; columns without any number are left out."""
+    """The main table; empty columns are left out."""
     metric = groups[0].objective
-    heads = ["Policy", quantities.name(metric), "to the best", "to the bound"]
-    heads += ["jobs accepted", "jobs completed", "audit", "decision"]
+    heads = ["Policy", quantities.name(metric), "vs. best", "ratio to bound"]
+    heads += ["jobs accepted", "jobs completed", "audit", "decision time"]
     some = any(_turned_away(g) for g in groups)
     rows = [[_name(g), *_cells(g, groups[0], some)] for g in groups]
     kept = [i for i, head in enumerate(heads) if any(row[i] for row in rows)]
@@ -145,12 +147,12 @@ def _cells(g: Group, best: Group, turned_away: bool) -> list[Cell]:
 
 
 def _decide(g: Group) -> Cell:
-    """Median and 99th percentile of the time that a decision took, mean over seeds."""
+    """Median and 99th percentile of the time per decision, mean over seeds."""
     timed = [r.timings for r in g.runs if r.timings is not None]
     if not timed:
         return ""
     half, slow = estimate([t.decide_p50 for t in timed]).mean, estimate([t.decide_p99 for t in timed]).mean
-    return f"{quantities.duration(half)} <small>99%: {quantities.duration(slow)}</small>"
+    return f"{quantities.duration(half)} <small>p99: {quantities.duration(slow)}</small>"
 
 
 def _turned_away(g: Group) -> bool:
@@ -165,7 +167,7 @@ def _signed(share: float) -> str:
     if abs(share) < 5e-10:
         return ""
     if share > 2:
-        return f"{quantities.number(1 + share)} times"
+        return f"×{quantities.number(1 + share)}"
     return ("+" if share > 0 else "") + quantities.percent(share)
 
 
@@ -179,27 +181,27 @@ def _tally(g: Group, metric: str) -> Cell:
     )
 
 
-def _policy(d: Drawn, charted: bool) -> str:
-    """The folded part of one policy: its charts and the metrics of each seed."""
+def _policy(s: Series, charted: bool) -> str:
+    """The collapsed part of one policy: its charts and the metrics of each seed."""
     charts = (
-        [c.whole().html() for c in (report_charts.place(d), report_charts.jobs(d)) if c] if charted else []
+        [c.whole().html() for c in (report_charts.place(s), report_charts.jobs(s)) if c] if charted else []
     )
-    runs = d.group.runs
+    runs = s.group.runs
     heads = ["Metric", *[f"seed {r.seed}" for r in runs]]
     aside = (
-        f"{quantities.name(d.group.objective)} {quantities.measure(d.group.objective, d.group.value.mean)}"
+        f"{quantities.name(s.group.objective)} {quantities.measure(s.group.objective, s.group.value.mean)}"
     )
     return folded(
-        d.group.label,
+        s.group.label,
         aside,
         *charts,
-        table(heads, _metrics(runs), f"Metrics of {d.group.label}"),
-        _remarks(d.group),
+        table(heads, _metrics(runs), f"Metrics of {s.group.label}"),
+        _remarks(s.group),
     )
 
 
 def _metrics(runs: Sequence[Run]) -> list[tuple[str, list[Cell]]]:
-    """One row per metric, the objective first; those that are zero throughout are left out."""
+    """One row per metric, the objective first; metrics that are 0 in every run are left out."""
     objective = runs[0].objective
     names = dict.fromkeys((objective, *[m for r in runs for m in r.metrics]))
     rows = []
@@ -212,30 +214,30 @@ def _metrics(runs: Sequence[Run]) -> list[tuple[str, list[Cell]]]:
 
 
 def _remarks(g: Group) -> str:
-    """Parameters, certificates and what the audit found."""
-    said = []
+    """Parameters, bound, certificates and audit violations."""
+    notes = []
     if g.first.params:
         params = ", ".join(f"{k}={v}" for k, v in sorted(g.first.params.items()))
-        said.append(f"Parameters: <code>{escape(params)}</code>")
+        notes.append(f"Parameters: <code>{escape(params)}</code>")
     if bound := g.first.bound:
         value = quantities.measure(g.objective, g.bound.mean)
-        said.append(f"Offline bound ({bound.kind}): {value}")
+        notes.append(f"Offline bound ({bound.kind}): {value}")
     if served := [each for run in g.runs if (each := bounds.served_of(run))]:
-        least, ratio = (
+        value, ratio = (
             estimate([getattr(each, name) for each in served]).mean for name in ("value", "ratio")
         )
-        away, jobs = (sum(getattr(each, name) for each in served) for name in ("turned_away", "jobs"))
-        said.append(
-            f"{away} of {jobs} jobs turned away. Ratio {ratio:.3f} {bounds.OF_SERVED} "
-            f"It is {quantities.measure(g.objective, least)}. {bounds.FEWER}"
+        rejected, jobs = (sum(getattr(each, name) for each in served) for name in ("turned_away", "jobs"))
+        notes.append(
+            f"{rejected} of {jobs} jobs were rejected or not finished. Bound of the served jobs: "
+            f"{quantities.measure(g.objective, value)}, ratio {ratio:.3f}. {bounds.FEWER}"
         )
     if certificates := sum(len(r.certificates) for r in g.runs):
-        said.append(f"{_count(certificates, 'certificate')} in the run files")
+        notes.append(f"The run files hold {_count(certificates, 'certificate')}")
     for run in g.runs:
-        said.extend(
+        notes.extend(
             f'<span class="broken">Seed {run.seed}: {escape(str(v))}</span>' for v in run.violations[:10]
         )
-    return f'<p class="note">{"<br>".join(said)}</p>' if said else ""
+    return f'<p class="note">{"<br>".join(notes)}</p>' if notes else ""
 
 
 def _footer(runs: Sequence[Run]) -> str:

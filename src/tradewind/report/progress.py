@@ -1,4 +1,4 @@
-"""Progress bars on stderr; nothing at all where stderr is no terminal."""
+"""Progress bars on stderr; none if stderr is not a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REFRESH_S = 0.1
 
 @contextmanager
 def bar(label: str, total: int, *, unit: str = "jobs") -> Iterator[Progress | None]:
-    """Yields a function (now_us, done) -> None that moves the bar, or None where nobody looks."""
+    """Yield a function (now_us, done) -> None that updates the bar, or None if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -33,10 +33,10 @@ def bar(label: str, total: int, *, unit: str = "jobs") -> Iterator[Progress | No
         task = shown.add_task(label, total=total)
         last = monotonic()
 
-        def tell(now_us: int, jobs_over: int) -> None:
+        def update(now_us: int, jobs_over: int) -> None:
             nonlocal last
             if monotonic() - last > REFRESH_S:
                 last = monotonic()
                 shown.update(task, completed=jobs_over)
 
-        yield tell
+        yield update

@@ -1,4 +1,4 @@
-"""Numbers for people: three digits, a fitting unit, and the name of each measure."""
+"""Numbers for readers: three digits, a suitable unit, and the name of each metric."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def name(metric: str) -> str:
 
 
 def better(objective: Objective) -> str:
-    """lowest or highest: what a good policy reaches."""
+    """`lowest` or `highest`, whichever is better for the objective."""
     return "lowest" if SENSE[objective] == "min" else "highest"
 
 
 def time_scale(seconds: float) -> Scale:
-    """The unit in which a span of time reads well."""
+    """A suitable unit for a time span."""
     for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds")):
         if seconds >= 3 * size:
             return Scale(size, unit)
@@ -57,7 +57,7 @@ def time_scale(seconds: float) -> Scale:
 
 
 def data_scale(amount: float) -> Scale:
-    """The unit in which an amount of bytes reads well."""
+    """A suitable unit for an amount of bytes."""
     for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if amount >= size:
             return Scale(size, unit)
@@ -65,7 +65,7 @@ def data_scale(amount: float) -> Scale:
 
 
 def rate_scale(bps: float) -> Scale:
-    """The unit in which a bandwidth reads well."""
+    """A suitable unit for a bandwidth."""
     for size, unit in ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
         if bps >= size:
             return Scale(size, unit)
@@ -73,7 +73,7 @@ def rate_scale(bps: float) -> Scale:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """At least `digits` significant digits, thousands set apart; a dash where there is no number."""
+    """At least `digits` significant digits with thousands separators; a dash for nan."""
     if not math.isfinite(value):
         return DASH if math.isnan(value) else ("∞" if value > 0 else "−∞")
     if value == 0:
@@ -88,7 +88,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def _clock(seconds: float) -> Scale:
-    """The unit in which a single time reads well."""
+    """A suitable unit for a single duration."""
     size = abs(seconds)
     for unit, word, least in ((86400.0, "d", 2), (3600.0, "h", 1), (60.0, "min", 2), (1.0, "s", 1)):
         if size >= least * unit:
@@ -104,7 +104,7 @@ def duration(seconds: float) -> str:
 
 
 def measure(metric: str, value: float, like: float | None = None) -> str:
-    """A metric's value with its unit, by the ending of its name; in the unit that suits `like`, where given."""
+    """A metric's value with the unit that its name ends in, scaled to suit `like` if given."""
     if not math.isfinite(value):
         return number(value)
     model = value if like is None or not math.isfinite(like) else like
@@ -118,7 +118,7 @@ def measure(metric: str, value: float, like: float | None = None) -> str:
 
 
 def axis(metric: str, largest: float) -> Scale:
-    """The unit of an axis that shows a metric up to `largest`."""
+    """A suitable unit for an axis that shows a metric up to `largest`."""
     if metric.endswith("_s"):
         scale = _clock(largest)
         return Scale(scale.size, LONG.get(scale.unit, scale.unit))
@@ -126,7 +126,7 @@ def axis(metric: str, largest: float) -> Scale:
 
 
 def percent(share: float) -> str:
-    """`0.123` -> 12%; two digits where it is small."""
+    """`0.123` -> 12%; one decimal below 10%."""
     if not math.isfinite(share):
         return DASH
     value = 100 * share

@@ -1,4 +1,4 @@
-"""Runs put together: one group per policy and parameters, its mean over seeds and the 95% interval of it."""
+"""Groups runs by policy and parameters: means over seeds with 95% intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tradewind.model.setup import SENSE, Objective
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """Mean of n values and half the width of its 95% t-interval; half is nan for a single value."""
+    """Mean of n values and half the width of its 95% t-interval (nan for a single value)."""
 
     mean: float
     half: float
@@ -38,7 +38,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The runs of one policy with one set of parameters, by seed; number is its place in the order given."""
+    """The runs of one policy with one set of parameters, by seed; `number` is its position in the input."""
 
     label: str
     number: int
@@ -46,7 +46,7 @@ class Group:
 
     @property
     def first(self) -> Run:
-        """The run that stands for the group where a picture shows a single one: the lowest seed."""
+        """The run with the lowest seed, which represents the group in charts of a single run."""
         return self.runs[0]
 
     @property
@@ -54,27 +54,27 @@ class Group:
         return self.first.objective
 
     def metric(self, name: str) -> Estimate:
-        """A metric over the seeds."""
+        """Estimate of a metric over the seeds."""
         return estimate([run.metrics.get(name, math.nan) for run in self.runs])
 
     @property
     def value(self) -> Estimate:
-        """The objective over the seeds."""
+        """Estimate of the objective over the seeds."""
         return self.metric(self.objective)
 
     @property
     def ratio(self) -> Estimate:
-        """Objective / bound over the seeds that have a bound."""
+        """Estimate of objective / bound over the seeds with a bound."""
         return estimate([run.bound.ratio for run in self.runs if run.bound is not None])
 
     @property
     def bound(self) -> Estimate:
-        """The offline bound over the seeds that have one."""
+        """Estimate of the offline bound over the seeds with a bound."""
         return estimate([run.bound.value for run in self.runs if run.bound is not None])
 
     @property
     def sound(self) -> bool:
-        """Whether the audit found nothing."""
+        """Whether the audit found no violation."""
         return not any(run.violations for run in self.runs)
 
 
@@ -92,14 +92,16 @@ def group(runs: Sequence[Run]) -> list[Group]:
 
 
 def _differing(run: Run, rivals: Sequence[Run]) -> str:
-    """The parameters that tell a run from others of the same policy, in brackets."""
+    """The parameters in which a run differs from others of the same policy, in parentheses."""
     names = sorted({name for rival in rivals for name in rival.params})
-    told = [n for n in names if len({repr(rival.params.get(n)) for rival in rivals}) > 1]
-    return f" ({', '.join(f'{n}={run.params[n]}' for n in told if n in run.params)})" if told else ""
+    differing = [n for n in names if len({repr(rival.params.get(n)) for rival in rivals}) > 1]
+    return (
+        f" ({', '.join(f'{n}={run.params[n]}' for n in differing if n in run.params)})" if differing else ""
+    )
 
 
 def ranked(groups: Sequence[Group]) -> list[Group]:
-    """Best first; those that broke a rule or have no number come last."""
+    """Best first; groups with violations or without a value come last."""
 
     def key(g: Group) -> tuple[bool, float, int]:
         mean = g.value.mean
@@ -110,6 +112,6 @@ def ranked(groups: Sequence[Group]) -> list[Group]:
 
 
 def paired(a: Group, b: Group) -> Estimate:
-    """Difference a - b of the objective over the seeds that both have."""
+    """Estimate of the difference a - b of the objective over the seeds that both have."""
     other = {run.seed: run.value for run in b.runs}
     return estimate([run.value - other[run.seed] for run in a.runs if run.seed in other])

@@ -1,4 +1,4 @@
-"""Bars: the objective of each policy with its interval, and what its cost is made of."""
+"""Bar charts: objective, ratio to bound and cost of each policy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tradewind.report import quantities
-from tradewind.report.figures.theme import Theme, canvas, dress, ticks
+from tradewind.report.figures.theme import Theme, canvas, style_axes, ticks
 from tradewind.report.summary import Group
 
 ROW = 30
@@ -28,7 +28,7 @@ def shorten(text: str, length: int) -> str:
 
 
 def room_for(groups: Sequence[Group]) -> float:
-    """Room for the longest label, CSS pixels."""
+    """Width of the longest label, CSS pixels."""
     return 14 + 6.6 * max(len(shorten(g.label, 20)) for g in groups)
 
 
@@ -43,7 +43,7 @@ def _thickness(groups: Sequence[Group]) -> float:
 
 
 def objective(groups: Sequence[Group], theme: Theme, width: float) -> Any:
-    """Horizontal bars of the objective in the order given, 95% intervals, single seeds as dots, the bound as a line."""
+    """Horizontal bars of the objective in the given order, with 95% intervals and the bound as a line."""
     height = height_of(groups)
     figure = canvas(width, height)
     axes = figure.add_axes(
@@ -54,7 +54,7 @@ def objective(groups: Sequence[Group], theme: Theme, width: float) -> Any:
 
 
 def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | None:
-    """Fills axes with the bars; returns where the bound is on the x axis, if there is one."""
+    """Draw the bars on the given axes; return the x position of the bound, if there is one."""
     metric = groups[0].objective
     values = [g.value for g in groups]
     bounds = [g.bound.mean for g in groups if g.bound.n]
@@ -81,7 +81,7 @@ def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | 
     bound = float(np.mean(bounds)) / scale.size if bounds else None
     if bound is not None:
         axes.axvline(bound, color=theme.ink, linewidth=1.1, linestyle=(0, (4, 3)))
-    dress(axes, theme, grid="x")
+    style_axes(axes, theme, grid="x")
     axes.axvline(0, color=theme.muted, linewidth=0.8)
     _names(axes, groups, theme)
     axes.xaxis.set_major_locator(ticks(5))
@@ -90,7 +90,7 @@ def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | 
 
 
 def ratio(groups: Sequence[Group], theme: Theme, width: float) -> Any:
-    """Horizontal bars of objective / bound, scenario by scenario, with 95% intervals; the bound is the line at 1."""
+    """Horizontal bars of objective / bound, per scenario, with 95% intervals; the bound is the line at 1."""
     height = height_of(groups)
     figure = canvas(width, height)
     axes = figure.add_axes(
@@ -101,11 +101,11 @@ def ratio(groups: Sequence[Group], theme: Theme, width: float) -> Any:
 
 
 def draw_ratio(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
-    """Fills axes with the bars; a policy whose runs have no bound (it turned jobs away) says so."""
+    """Draw the bars on the given axes; a policy without a bound (it did not serve all jobs) gets a note instead."""
     for row, g in enumerate(groups):
         found = g.ratio
         if not found.n or not math.isfinite(found.mean):
-            axes.text(0, row, " not every job served", va="center", color=theme.muted, fontsize=10)
+            axes.text(0, row, " no bound: not all jobs served", va="center", color=theme.muted, fontsize=10)
             continue
         colour = theme.policy(g.number)
         axes.barh(row, found.mean, height=_thickness(groups), color=colour, linewidth=0)
@@ -120,7 +120,7 @@ def draw_ratio(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
             va="center", color=theme.ink, fontsize=10.5, annotation_clip=False,
         )  # fmt: skip
     axes.axvline(1.0, color=theme.ink, linewidth=1.1, linestyle=(0, (4, 3)))
-    dress(axes, theme, grid="x")
+    style_axes(axes, theme, grid="x")
     axes.axvline(0, color=theme.muted, linewidth=0.8)
     _names(axes, groups, theme)
     axes.xaxis.set_major_locator(ticks(4))
@@ -128,20 +128,20 @@ def draw_ratio(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
 
 
 def has_ratio(groups: Sequence[Group]) -> bool:
-    """Whether any run has a bound to be held against."""
+    """Whether any run has a bound."""
     return any(g.ratio.n and math.isfinite(g.ratio.mean) for g in groups)
 
 
 def costs(groups: Sequence[Group], theme: Theme, width: float) -> Any:
-    """Stacked bars: rent, data transfer, training traffic, deployment in USD, mean over seeds."""
+    """Stacked bars of rent, data transfer, training traffic and deployment in USD, mean over seeds."""
     height = height_of(groups)
     figure = canvas(width, height)
     axes = figure.add_axes(
         (room_for(groups) / width, 40 / height, 1 - (room_for(groups) + 84) / width, 1 - 46 / height)
     )
     base = np.zeros(len(groups))
-    for colour, book in zip(theme.books, quantities.COSTS, strict=True):
-        amount = np.nan_to_num(np.array([g.metric(book).mean for g in groups]))
+    for colour, cost in zip(theme.costs, quantities.COSTS, strict=True):
+        amount = np.nan_to_num(np.array([g.metric(cost).mean for g in groups]))
         axes.barh(
             range(len(groups)),
             amount,
@@ -157,7 +157,7 @@ def costs(groups: Sequence[Group], theme: Theme, width: float) -> Any:
             quantities.measure("cost_usd", float(total)), (total, row), xytext=(6, 0),
             textcoords="offset points", va="center", color=theme.ink, fontsize=10.5, annotation_clip=False,
         )  # fmt: skip
-    dress(axes, theme, grid="x")
+    style_axes(axes, theme, grid="x")
     _names(axes, groups, theme)
     axes.xaxis.set_major_locator(ticks(5))
     axes.set_xlabel("USD")
@@ -165,5 +165,5 @@ def costs(groups: Sequence[Group], theme: Theme, width: float) -> Any:
 
 
 def has_costs(groups: Sequence[Group]) -> bool:
-    """Whether any run paid anything."""
-    return any(run.metrics.get(book, 0.0) > 0 for g in groups for run in g.runs for book in quantities.COSTS)
+    """Whether any run has costs."""
+    return any(run.metrics.get(cost, 0.0) > 0 for g in groups for run in g.runs for cost in quantities.COSTS)

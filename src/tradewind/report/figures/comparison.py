@@ -1,4 +1,4 @@
-"""The door to all drawings: themes, charts, and the picture of a comparison as files."""
+"""Groups runs into series, and writes the picture of a comparison."""
 
 from __future__ import annotations
 
@@ -11,66 +11,35 @@ from tradewind.model.hash import scenario_hash
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.report import quantities
-from tradewind.report.figures import bars as figures_bars
-from tradewind.report.figures import time as figures_time
-from tradewind.report.figures.data import Facts, Land
-from tradewind.report.figures.theme import (
-    DARK,
-    LIGHT,
-    THEMED,
-    Theme,
-    canvas,
-    dress,
-    save,
-    style,
-    svg,
-    variables,
-)
-from tradewind.report.figures.time import Drawn
+from tradewind.report.figures import bars, curves
+from tradewind.report.figures.data import RunData, ScenarioData, Series
+from tradewind.report.figures.theme import LIGHT, Theme, canvas, save, style
 from tradewind.report.summary import group, ranked
 
-__all__ = [
-    "DARK",
-    "LIGHT",
-    "THEMED",
-    "Drawn",
-    "Scenarios",
-    "Theme",
-    "canvas",
-    "draw",
-    "dress",
-    "picture",
-    "save",
-    "style",
-    "svg",
-    "variables",
-]
-
-
 Scenarios = Scenario | Sequence[Scenario]
-"""What the runs are of: one scenario, or several (one per seed), told apart by their hash."""
+"""The scenario of all runs, or several (one per seed), matched to runs by hash."""
 
 
-def draw(scenario: Scenarios, runs: Sequence[Run]) -> list[Drawn]:
-    """The groups of the runs, best first, each with the facts of its first run."""
+def series_of(scenario: Scenarios, runs: Sequence[Run]) -> list[Series]:
+    """One series per policy and parameters, best first."""
     groups = ranked(group(runs))
     if not groups:
-        raise InputError("there is no run to show; run at least one policy first")
-    lands = _lands(scenario, [g.first for g in groups])
-    return [Drawn(group=g, facts=Facts(land, g.first)) for g, land in zip(groups, lands, strict=True)]
+        raise InputError("there is no run to report; run at least one policy first")
+    bases = _bases(scenario, [g.first for g in groups])
+    return [Series(group=g, data=RunData(base, g.first)) for g, base in zip(groups, bases, strict=True)]
 
 
-def _lands(scenario: Scenarios, runs: Sequence[Run]) -> list[Land]:
-    """The scenario of each run; runs of the same scenario share what is computed from it."""
+def _bases(scenario: Scenarios, runs: Sequence[Run]) -> list[ScenarioData]:
+    """Scenario data of each run; runs of the same scenario share one object."""
     several = [scenario] if isinstance(scenario, Scenario) else list({id(s): s for s in scenario}.values())
     if len(several) == 1:
-        return [Land(several[0])] * len(runs)
-    known = {scenario_hash(s): Land(s) for s in several}
+        return [ScenarioData(several[0])] * len(runs)
+    known = {scenario_hash(s): ScenarioData(s) for s in several}
     for run in runs:
         if run.scenario_hash not in known:
             raise InputError(
                 f"the run of {run.policy} with seed {run.seed} belongs to a scenario with hash "
-                f"{run.scenario_hash[:12]}…, which is not among those given; give the scenario that was run"
+                f"{run.scenario_hash[:12]}…, which is not among those given; pass the scenario it was made with"
             )
     return [known[run.scenario_hash] for run in runs]
 
@@ -78,46 +47,48 @@ def _lands(scenario: Scenarios, runs: Sequence[Run]) -> list[Land]:
 def picture(
     stem: str | Path, scenario: Scenarios, runs: Sequence[Run], theme: Theme = LIGHT
 ) -> tuple[Path, Path]:
-    """Writes stem.svg and stem.png: the objective of each policy, and how soon its jobs were completed.
+    """Write stem.svg and stem.png: the objective of each policy and its completion times; return both paths.
 
-    Where no job finished, the right half shows the queue instead. Returns both paths.
+    If no job finished, the right half shows the queue instead.
     """
-    drawn = draw(scenario, runs)
+    series = series_of(scenario, runs)
     with style():
-        figure = _compose(drawn, theme)
-        return save(figure, Path(stem), _label(drawn))
+        figure = _compose(series, theme)
+        return save(figure, Path(stem), _label(series))
 
 
-def _label(drawn: Sequence[Drawn]) -> str:
-    metric = drawn[0].group.objective
-    values = ", ".join(f"{d.group.label} {quantities.measure(metric, d.group.value.mean)}" for d in drawn)
+def _label(series: Sequence[Series]) -> str:
+    metric = series[0].group.objective
+    values = ", ".join(f"{s.group.label} {quantities.measure(metric, s.group.value.mean)}" for s in series)
     return f"{quantities.name(metric)} by policy: {values}".replace("\u202f", " ")
 
 
-def _compose(drawn: Sequence[Drawn], theme: Theme) -> Any:
-    """Two charts side by side on the theme's surface, a legend below the right one."""
-    groups = [d.group for d in drawn]
-    width, height = 960.0, max(300.0, figures_bars.height_of(groups) + 74)
+def _compose(series: Sequence[Series], theme: Theme) -> Any:
+    """Two charts side by side, with a legend in the right one."""
+    groups = [s.group for s in series]
+    width, height = 960.0, max(300.0, bars.height_of(groups) + 74)
     figure = canvas(width, height)
     figure.set_facecolor(theme.panel)
-    left = 14 + figures_bars.room_for(groups)
-    bars = figure.add_axes((left / width, 48 / height, (400 - left) / width, 1 - 104 / height))
-    bound = figures_bars.draw_objective(bars, groups, theme)
+    left = 14 + bars.room_for(groups)
+    left_axes = figure.add_axes((left / width, 48 / height, (400 - left) / width, 1 - 104 / height))
+    bound = bars.draw_objective(left_axes, groups, theme)
     seeds = max(len(g.runs) for g in groups)
     if seeds > 1:
-        bars.set_xlabel(f"{bars.get_xlabel()}, mean of {seeds} seeds with 95% interval".lstrip(", "))
+        left_axes.set_xlabel(
+            f"{left_axes.get_xlabel()}, mean of {seeds} seeds with 95% interval".lstrip(", ")
+        )
     if bound is not None:
-        _name_bound(bars, bound, theme)
-    right = figure.add_axes((540 / width, 48 / height, 396 / width, 1 - 104 / height))
-    if figures_time.finished(drawn):
-        figures_time.draw_completion(right, drawn, theme)
+        _name_bound(left_axes, bound, theme)
+    right_axes = figure.add_axes((540 / width, 48 / height, 396 / width, 1 - 104 / height))
+    if curves.finished(series):
+        curves.draw_completion(right_axes, series, theme)
     else:
-        figures_time.draw_queue(right, drawn, theme)
-    right.set_title("")
+        curves.draw_queue(right_axes, series, theme)
+    right_axes.set_title("")
     metric = groups[0].objective
     heads = (
         quantities.name(metric),
-        "share of jobs completed" if figures_time.finished(drawn) else "jobs waiting",
+        "share of jobs completed" if curves.finished(series) else "jobs waiting",
     )
     for x, text in ((16, heads[0]), (508, heads[1])):
         figure.text(
@@ -128,15 +99,15 @@ def _compose(drawn: Sequence[Drawn], theme: Theme) -> Any:
             fontsize=13,
             weight="bold",
         )
-    for d in drawn:
-        right.plot([], [], color=theme.policy(d.number), label=figures_bars.shorten(d.group.label, 18))
-    right.legend(loc="best", frameon=False, labelcolor=theme.ink, fontsize=9.5, handlelength=1.2)
+    for s in series:
+        right_axes.plot([], [], color=theme.policy(s.number), label=bars.shorten(s.group.label, 18))
+    right_axes.legend(loc="best", frameon=False, labelcolor=theme.ink, fontsize=9.5, handlelength=1.2)
     return figure
 
 
-def _name_bound(bars: Any, x: float, theme: Theme) -> None:
-    """Writes above the dashed line what it is."""
-    bars.annotate(
+def _name_bound(axes: Any, x: float, theme: Theme) -> None:
+    """Label the dashed line of the bound."""
+    axes.annotate(
         "offline bound", (x, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
         ha="center", va="bottom", fontsize=9.5, color=theme.muted,
     )  # fmt: skip

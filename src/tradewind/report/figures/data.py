@@ -1,4 +1,4 @@
-"""What the figures show, computed from a scenario and a run: arrays only, no drawing."""
+"""Data behind the figures, computed from a scenario and a run: arrays only, no drawing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tradewind.engine.intervals import (
     GONE,
@@ -22,21 +21,22 @@ from tradewind.engine.intervals import (
     texts,
     usage,
 )
-from tradewind.model.arrays import Floats, Ints
+from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.model.job import Demand
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import MILLI, UNLIMITED, US_PER_S
+from tradewind.report.summary import Group
 
 MOST_KINDS = 6
-"""Panels of resources that a figure shows at most."""
+"""Most resource kinds that a figure shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kinds:
-    """Resources put together by kind: `worker-1`, `worker-2`, … are one kind where there are many.
+    """Resources grouped by kind: if there are many, `worker-1`, `worker-2`, … become one kind.
 
-    names  (G,);  of  kind of each resource (R,), -1 = not shown
+    names  (G,);  of  kind of each resource (R,); -1 means not shown
     """
 
     names: tuple[str, ...]
@@ -44,7 +44,7 @@ class Kinds:
 
 
 def kinds(resources: Sequence[str]) -> Kinds:
-    """Each resource its own kind up to six, else by the name without its number."""
+    """One kind per resource up to MOST_KINDS, else one per name without its trailing number."""
     stems = list(resources)
     if len(stems) > MOST_KINDS:
         stems = [re.sub(r"[-_ .]?\d+$", "", name) or name for name in stems]
@@ -53,7 +53,7 @@ def kinds(resources: Sequence[str]) -> Kinds:
 
 
 def _demand_table(demands: Sequence[Demand], of: Sequence[int], count: int) -> Floats:
-    """Units of each kind that one worker (or server) takes, shape (jobs, kinds)."""
+    """Units of each kind that one worker (or server) needs, shape (jobs, kinds)."""
     table = np.zeros((len(demands), count))
     for j, demand in enumerate(demands):
         for resource, milli in demand:
@@ -62,8 +62,8 @@ def _demand_table(demands: Sequence[Demand], of: Sequence[int], count: int) -> F
     return table
 
 
-class Land:
-    """The part of the facts that all runs of a scenario share."""
+class ScenarioData:
+    """Data that all runs of a scenario share."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
@@ -77,7 +77,7 @@ class Land:
 
     @cached_property
     def demand(self) -> tuple[Floats, Floats]:
-        """Units that one worker and one server take, each (J, G)."""
+        """Units that one worker and one server need, each (J, G)."""
         of, count = self.kinds.of, len(self.kinds.names)
         jobs = self.scenario.jobs
         return (
@@ -87,7 +87,7 @@ class Land:
 
     @cached_property
     def node_capacity(self) -> Floats:
-        """Units of each kind at each node before any change, (N, G); inf where unlimited."""
+        """Units of each kind at each node before any change, (N, G); inf if unlimited."""
         table = np.zeros((len(self.setup.nodes), len(self.kinds.names)))
         for n, node in enumerate(self.setup.nodes):
             for resource, milli in enumerate(node.capacity_milli):
@@ -97,7 +97,7 @@ class Land:
         return table
 
     def capacity(self, edges: Floats) -> Floats:
-        """Capacity of the whole in each bin, (G, B), failures and changes included; inf where unlimited."""
+        """Total capacity in each bin, (G, B), after failures and changes; inf if unlimited."""
         setup = self.setup
         moving = [c for c in self.scenario.changes if c.kind in ("capacity", "node_down", "node_up")]
         amount = np.array(
@@ -118,8 +118,8 @@ class Land:
         at = np.searchsorted(np.array(times), middle, side="right") - 1
         return np.stack(totals, axis=1)[:, at]
 
-    def _total(self, amount: Floats, up: NDArray[np.bool_]) -> Floats:
-        """Capacity by kind (G,): a parent holds at most its own limit and what its children hold."""
+    def _total(self, amount: Floats, up: Bools) -> Floats:
+        """Capacity by kind (G,): that of a parent is the smaller of its own limit and the sum of its children."""
         held = np.where(up[:, None], amount, 0.0)
         for level in self._levels:
             parents = np.unique(self._parent[level])
@@ -147,11 +147,11 @@ class Land:
         return [np.flatnonzero(depth == d) for d in range(int(depth.max(initial=0)), 0, -1)]
 
 
-class Facts:
-    """One run of a scenario, ready to be drawn."""
+class RunData:
+    """Data of one run, ready to plot."""
 
-    def __init__(self, land: Land, run: Run) -> None:
-        self.land = land
+    def __init__(self, base: ScenarioData, run: Run) -> None:
+        self.base = base
         self.run = run
 
     @cached_property
@@ -160,9 +160,9 @@ class Facts:
 
     @cached_property
     def shown_us(self) -> int:
-        """Where a drawing over time may end: a long tail with hardly anything in it is cut.
+        """End of time axes: a long tail with little activity is cut.
 
-        Cut where use and queue stay below 5% of their peaks from then on, if that more than halves the time.
+        The cut is where usage and queue stay below 5% of their peaks, and applies only if it more than halves the axis.
         """
         edges = bins(self.end_us, 1000)
         used = self.used(edges)
@@ -183,7 +183,7 @@ class Facts:
 
     @cached_property
     def busy(self) -> Intervals:
-        """Intervals in which a job has workers; the others only hold bandwidth or move data."""
+        """Intervals in which a job has workers; the others only reserve bandwidth or move data."""
         got = np.zeros(len(self.intervals.step), dtype=bool)
         got[self.usage.interval[self.usage.workers > 0]] = True
         all_ = self.intervals
@@ -192,8 +192,8 @@ class Facts:
         )
 
     def units(self, kind: int) -> Floats:
-        """Units of a kind of resource that each place takes, (P,)."""
-        worker, server = self.land.demand
+        """Units of a resource kind used by each row of `usage`, (P,)."""
+        worker, server = self.base.demand
         u = self.usage
         taken: Floats = u.workers * worker[u.job, kind] + u.servers * server[u.job, kind]
         return taken
@@ -203,16 +203,16 @@ class Facts:
         u = self.usage
         rows = [
             Pieces(from_us=u.from_us, until_us=u.until_us, weight=self.units(g)).mean_per_bin(edges)[0]
-            for g in range(len(self.land.kinds.names))
+            for g in range(len(self.base.kinds.names))
         ]
         return np.stack(rows)
 
     def used_by_node(self, kind: int, edges: Floats) -> Floats:
-        """Mean units of a kind in use at each node, children not included, (N, B)."""
+        """Mean units of a kind in use at each node, without its children, (N, B)."""
         u = self.usage
         pieces = Pieces(
             from_us=u.from_us, until_us=u.until_us, weight=self.units(kind),
-            row=u.node, rows=len(self.land.setup.nodes),
+            row=u.node, rows=len(self.base.setup.nodes),
         )  # fmt: skip
         return pieces.mean_per_bin(edges)
 
@@ -220,18 +220,18 @@ class Facts:
         """Mean number of parameter servers at each node over the whole run, (N,)."""
         u = self.usage
         held = u.servers * (u.until_us - u.from_us) / self.end_us
-        return _sums(u.node, held, len(self.land.setup.nodes))
+        return _sums(u.node, held, len(self.base.setup.nodes))
 
     @cached_property
     def arrived(self) -> Ints:
         """Jobs that arrived."""
         jobs = ints(self.run, "outcomes", "job")
-        return jobs if len(jobs) else np.arange(len(self.land.scenario.jobs))
+        return jobs if len(jobs) else np.arange(len(self.base.scenario.jobs))
 
     @cached_property
     def gone_us(self) -> Ints:
-        """When each job was over or turned away, (J,); the end of the run where it was not."""
-        gone = np.full(len(self.land.scenario.jobs), self.end_us, dtype=np.int64)
+        """When each job finished or was rejected, (J,); the end of the run if neither happened."""
+        gone = np.full(len(self.base.scenario.jobs), self.end_us, dtype=np.int64)
         rows = np.flatnonzero(np.isin(texts(self.run, "events", "kind"), GONE))
         np.minimum.at(gone, ints(self.run, "events", "job")[rows], ints(self.run, "events", "at_us")[rows])
         finish = ints(self.run, "outcomes", "finish_us")
@@ -240,11 +240,11 @@ class Facts:
         return gone
 
     def queue(self, edges: Floats) -> Floats:
-        """Mean number of jobs that are there and have no workers, (B,)."""
-        arrive, gone = self.land.arrive_us[self.arrived], self.gone_us[self.arrived]
+        """Mean number of jobs that have arrived and have no workers, (B,)."""
+        arrive, gone = self.base.arrive_us[self.arrived], self.gone_us[self.arrived]
         here = Pieces(from_us=arrive, until_us=gone, weight=np.ones(len(arrive))).mean_per_bin(edges)[0]
         b = self.busy
-        # a job that lingers after its completion (hold = through) does not wait
+        # a job that holds resources after its completion (hold: through) does not wait
         until = np.minimum(b.until_us, self.gone_us[b.job])
         running = Pieces(from_us=b.from_us, until_us=until, weight=np.ones(len(until))).mean_per_bin(edges)[0]
         waiting: Floats = np.maximum(0.0, here - running)
@@ -253,21 +253,21 @@ class Facts:
 
     @cached_property
     def completion_s(self) -> Floats:
-        """Seconds from arrival to completion of the jobs that finished, rising, (F,)."""
+        """Seconds from arrival to completion of finished jobs, ascending, (F,)."""
         finish, job = ints(self.run, "outcomes", "finish_us"), ints(self.run, "outcomes", "job")
         done = finish >= 0
-        return np.sort(finish[done] - self.land.arrive_us[job[done]]) / US_PER_S
+        return np.sort(finish[done] - self.base.arrive_us[job[done]]) / US_PER_S
 
     @cached_property
     def worker_seconds(self) -> Floats:
         """Worker-seconds that each job received, (J,)."""
         u = self.usage
         weight = u.workers * (u.until_us - u.from_us) / US_PER_S
-        return _sums(u.job, weight, len(self.land.scenario.jobs))
+        return _sums(u.job, weight, len(self.base.scenario.jobs))
 
     @cached_property
     def wait_mean_s(self) -> float:
-        """Mean seconds that a job was there without workers."""
+        """Mean seconds that a job waited without workers."""
         if not len(self.arrived):
             return 0.0
         edges = np.array([0.0, float(self.end_us)])
@@ -275,9 +275,9 @@ class Facts:
 
     @cached_property
     def main_kind(self) -> int:
-        """The kind of resource that matters most: the one used to the largest share, else the first one used."""
+        """Resource kind with the highest utilisation; if all are unlimited, the first one used."""
         edges = np.array([0.0, float(self.end_us)])
-        used, capacity = self.used(edges)[:, 0], self.land.capacity(edges)[:, 0]
+        used, capacity = self.used(edges)[:, 0], self.base.capacity(edges)[:, 0]
         limited = np.isfinite(capacity) & (capacity > 0)
         if limited.any():
             share = np.where(limited, used / np.where(limited, capacity, 1.0), -1.0)
@@ -286,15 +286,27 @@ class Facts:
 
     @cached_property
     def load(self) -> float:
-        """Mean share of the main kind that is in use; nan where it is unlimited."""
+        """Mean utilisation of the main kind; nan if it is unlimited."""
         edges = np.array([0.0, float(self.end_us)])
-        capacity = float(self.land.capacity(edges)[self.main_kind, 0])
+        capacity = float(self.base.capacity(edges)[self.main_kind, 0])
         used = float(self.used(edges)[self.main_kind, 0])
         return used / capacity if np.isfinite(capacity) and capacity > 0 else float("nan")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """The runs of one policy, with the data of the first of them."""
+
+    group: Group
+    data: RunData
+
+    @property
+    def number(self) -> int:
+        return self.group.number
+
+
 def _sums(index: Ints, weight: Floats, count: int) -> Floats:
-    """Weights added up by index, shape (count,)."""
+    """Sum of weights per index, shape (count,)."""
     return np.bincount(index, weight, count).astype(np.float64)
 
 
@@ -303,20 +315,20 @@ def bins(end: int, count: int) -> Floats:
     return np.linspace(0.0, float(end), count + 1)
 
 
-def moved_bytes(facts: Facts) -> tuple[Ints, Ints, Floats]:
-    """Pairs of different nodes and the bytes moved between them, largest first: src (F,), dst (F,), bytes (F,).
+def moved_bytes(data: RunData) -> tuple[Ints, Ints, Floats]:
+    """Bytes moved between pairs of different nodes, largest first: src (F,), dst (F,), bytes (F,).
 
-    Data of flows and, from the bill, the training traffic between workers and servers.
+    Counts the data of flows and the training traffic between workers and servers (from the costs table).
     """
-    run = facts.run
+    run = data.run
     lived = np.zeros(len(ints(run, "steps", "plan")), dtype=bool)
-    lived[facts.intervals.step] = True
+    lived[data.intervals.step] = True
     kept = lived[ints(run, "flows", "step")]
     kind = texts(run, "costs", "kind") == "traffic"
     src = np.concatenate((ints(run, "flows", "src")[kept], ints(run, "costs", "a")[kind]))
     dst = np.concatenate((ints(run, "flows", "dst")[kept], ints(run, "costs", "b")[kind]))
     size = np.concatenate((floats(run, "flows", "bytes")[kept], floats(run, "costs", "amount")[kind] * 1e9))
-    count = len(facts.land.setup.nodes)
+    count = len(data.base.setup.nodes)
     key, inverse = np.unique(src * count + dst, return_inverse=True)
     total = np.bincount(inverse, size, len(key))
     order = np.argsort(-total, kind="stable")
@@ -324,21 +336,21 @@ def moved_bytes(facts: Facts) -> tuple[Ints, Ints, Floats]:
     return key[order] // count, key[order] % count, total[order]
 
 
-def link_bps(facts: Facts) -> Floats:
+def link_bps(data: RunData) -> Floats:
     """Mean reserved bit/s on each link over the whole run, both directions together, (L,)."""
-    run, count = facts.run, len(facts.land.setup.links)
+    run, count = data.run, len(data.base.setup.links)
     span = np.zeros(len(ints(run, "steps", "plan")))
-    span[facts.intervals.step] = facts.intervals.until_us - facts.intervals.from_us
+    span[data.intervals.step] = data.intervals.until_us - data.intervals.from_us
     path, link = ints(run, "paths", "path"), ints(run, "paths", "link")
     order = np.argsort(path, kind="stable")
     path, link = path[order], link[order]
     routes = ints(run, "routes", "path")
-    load = floats(run, "routes", "bps") * span[ints(run, "routes", "step")] / facts.end_us
+    load = floats(run, "routes", "bps") * span[ints(run, "routes", "step")] / data.end_us
     first, last = np.searchsorted(path, routes), np.searchsorted(path, routes, side="right")
     length = last - first
     offset = np.arange(int(length.sum())) - np.repeat(np.cumsum(length) - length, length)
     link = link[np.repeat(first, length) + offset]
-    # there and back takes both directions, but a link that they share only once
+    # push-pull uses both directions; on a shared link they count once
     both = np.repeat(texts(run, "routes", "duplex") == "push-pull", length)
-    own = np.array([not found.shared for found in facts.land.setup.links], dtype=bool)
+    own = np.array([not found.shared for found in data.base.setup.links], dtype=bool)
     return _sums(link, np.repeat(load, length) * np.where(both & own[link], 2.0, 1.0), count)

@@ -12,8 +12,8 @@ from tradewind.model.arrays import Floats, Ints
 from tradewind.model.units import US_PER_S
 from tradewind.report import quantities
 from tradewind.report.figures.bars import shorten
-from tradewind.report.figures.data import Facts
-from tradewind.report.figures.theme import Theme, canvas, dress
+from tradewind.report.figures.data import RunData
+from tradewind.report.figures.theme import Theme, canvas, style_axes
 
 MOST_ROWS = 120
 MOST_BARS = 3000
@@ -25,10 +25,10 @@ SEVERAL = -1
 class Gantt:
     """Bars ready to draw.
 
-    jobs     the rows, by arrival (J',);  total  how many jobs had workers
-    row, from_us, until_us, colour  of each bar (K,); colour is a place in `legend`, or SEVERAL
+    jobs     job of each row, by arrival (J',);  total  number of jobs that had workers
+    row, from_us, until_us, colour  of each bar (K,); colour is an index into `legend`, or SEVERAL
     gap_us   pauses up to this length are not drawn
-    by       what a colour means: node, site, rack or workers
+    by       meaning of a colour: node, site, rack or workers
     """
 
     jobs: Ints
@@ -42,16 +42,16 @@ class Gantt:
     gap_us: int
 
 
-def gantt(facts: Facts) -> Gantt:
-    """The jobs that used most worker time, at most 120, by arrival; bars with short pauses joined."""
-    spent = facts.worker_seconds
+def gantt(data: RunData) -> Gantt:
+    """The MOST_ROWS jobs with the most worker time, by arrival; bars separated by short pauses are joined."""
+    spent = data.worker_seconds
     ran = np.flatnonzero(spent > 0)
     largest = ran[np.argsort(-spent[ran], kind="stable")[:MOST_ROWS]]
     jobs = np.sort(largest)
     row_of = np.full(len(spent), -1, dtype=np.int64)
     row_of[jobs] = np.arange(len(jobs))
-    colour, legend, by = _colours(facts)
-    busy = facts.busy
+    colour, legend, by = _colours(data)
+    busy = data.busy
     kept = np.flatnonzero(row_of[busy.job] >= 0)
     row, start = row_of[busy.job[kept]], busy.from_us[kept]
     order = np.lexsort((start, row))
@@ -59,7 +59,7 @@ def gantt(facts: Facts) -> Gantt:
     gap = 0
     keep = _joined(row, start, until, colour, gap)
     while int(keep.sum()) > MOST_BARS:
-        gap = max(facts.shown_us // 2000, 2 * gap)
+        gap = max(data.shown_us // 2000, 2 * gap)
         keep = _joined(row, start, until, colour, gap)
     first = np.flatnonzero(keep)
     return Gantt(
@@ -70,9 +70,9 @@ def gantt(facts: Facts) -> Gantt:
 
 
 def _joined(row: Ints, start: Ints, until: Ints, colour: Ints, gap: int) -> Any:
-    """Which bars begin a new one, (K,): another job, or after a pause longer than `gap`, or elsewhere.
+    """Which intervals start a new bar, (K,): another job, a pause longer than `gap`, or another place.
 
-    Where pauses are joined, so are changes of place that last no longer than the pause.
+    Stays at one place that are no longer than `gap` are joined too.
     """
     new = np.ones(len(row), dtype=bool)
     new[1:] = (row[1:] != row[:-1]) | (start[1:] - until[:-1] > gap)
@@ -81,15 +81,15 @@ def _joined(row: Ints, start: Ints, until: Ints, colour: Ints, gap: int) -> Any:
     return new
 
 
-def _colours(facts: Facts) -> tuple[Ints, tuple[str, ...], str]:
-    """For each busy interval its colour, the names of the colours, and what they are.
+def _colours(data: RunData) -> tuple[Ints, tuple[str, ...], str]:
+    """Colour of each busy interval, names of the colours, and their meaning.
 
-    By node where at most eight are used, else by rack or site, else by the number of workers.
+    By node if at most eight are used, else by rack or site, else by the number of workers.
     """
-    usage, setup = facts.usage, facts.land.setup
+    usage, setup = data.usage, data.base.setup
     rows = np.flatnonzero(usage.workers > 0)
     parent = np.array([n.parent if n.parent >= 0 else i for i, n in enumerate(setup.nodes)], dtype=np.int64)
-    busy = np.zeros(len(facts.intervals.step), dtype=np.int64)
+    busy = np.zeros(len(data.intervals.step), dtype=np.int64)
     busy[usage.interval[rows]] = 1
     count = int(busy.sum())
     at = (np.cumsum(busy) - 1)[usage.interval[rows]]
@@ -109,19 +109,19 @@ def _colours(facts: Facts) -> tuple[Ints, tuple[str, ...], str]:
     return np.searchsorted(SIZES, workers, side="right") - 1, (*legend, f"{SIZES[-1]} or more"), "workers"
 
 
-def draw(chart: Gantt, facts: Facts, theme: Theme, width: float) -> Any:
-    """The chart: a faint line while the job is there, bars while it has workers."""
+def draw(chart: Gantt, data: RunData, theme: Theme, width: float) -> Any:
+    """Draw a faint line while a job is in the system and bars while it has workers."""
     rows = len(chart.jobs)
     step = max(4.6, min(17.0, 520 / max(rows, 1)))
     height = step * rows + 46
     labelled = step >= 11
-    ids = [shorten(facts.land.scenario.jobs[int(j)].id, 16 if width > 600 else 9) for j in chart.jobs]
+    ids = [shorten(data.base.scenario.jobs[int(j)].id, 16 if width > 600 else 9) for j in chart.jobs]
     left = 14 + 6.4 * max(len(i) for i in ids) if labelled else 16.0
     figure = canvas(width, height)
     axes = figure.add_axes((left / width, 40 / height, 1 - (left + 14) / width, 1 - 46 / height))
-    scale = quantities.time_scale(facts.shown_us / US_PER_S)
+    scale = quantities.time_scale(data.shown_us / US_PER_S)
     per_unit = scale.size * US_PER_S
-    arrive, gone = facts.land.arrive_us[chart.jobs] / per_unit, facts.gone_us[chart.jobs] / per_unit
+    arrive, gone = data.base.arrive_us[chart.jobs] / per_unit, data.gone_us[chart.jobs] / per_unit
     middle = np.arange(rows, dtype=np.float64) + 0.5
     axes.add_patch(_boxes(arrive, gone, middle, 0.08, theme.muted, 0.45))
     for code in range(SEVERAL, len(chart.legend)):
@@ -129,12 +129,12 @@ def draw(chart: Gantt, facts: Facts, theme: Theme, width: float) -> Any:
         if mine.any():
             colour = theme.muted if code == SEVERAL else theme.policy(code)
             x0, x1 = chart.from_us[mine] / per_unit, chart.until_us[mine] / per_unit
-            x1 = np.maximum(x1, x0 + 1.2 * facts.shown_us / per_unit / width)  # at least about a pixel
+            x1 = np.maximum(x1, x0 + 1.2 * data.shown_us / per_unit / width)  # at least about a pixel
             axes.add_patch(_boxes(x0, x1, middle[chart.row[mine]], 0.36, colour, 1.0))
-    first, last = float(arrive.min()), float(min(gone.max(), facts.shown_us / per_unit))
+    first, last = float(arrive.min()), float(min(gone.max(), data.shown_us / per_unit))
     axes.set_xlim(first if first > 0.25 * last else 0.0, last)
     axes.set_ylim(rows, 0)
-    dress(axes, theme, grid="x")
+    style_axes(axes, theme, grid="x")
     if labelled:
         axes.set_yticks(middle, ids, fontsize=10)
     else:
@@ -145,7 +145,7 @@ def draw(chart: Gantt, facts: Facts, theme: Theme, width: float) -> Any:
 
 
 def _boxes(x0: Floats, x1: Floats, y: Floats, half: float, colour: str, alpha: float) -> Any:
-    """All boxes of one colour as a single path: small in the file, quick to show."""
+    """All boxes of one colour as a single path, which keeps the file small."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 

@@ -1,7 +1,7 @@
-"""Drawing: themes, figures as inline SVG that follows the reader's theme, and pictures as files.
+"""Themes, matplotlib settings, and figures as inline SVG or as files.
 
-Figures are drawn with a theme's colours. The theme of a report holds stand-ins, colours that nothing else has, and
-`svg` turns them into CSS variables: one drawing serves light and dark. Text stays text, in the reader's own font.
+Figures are drawn with the colours of a theme. The theme of a report (THEMED) holds placeholder colours, which `svg` replaces
+by CSS variables, so that one drawing serves light and dark pages. Text stays text, in the reader's own font.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from matplotlib.ticker import MaxNLocator
 
 FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 PX = 1 / 72
-"""Inches per unit of the viewBox: sizes are given in CSS pixels, fonts in the same."""
+"""Inches per viewBox unit; all sizes, fonts included, are in CSS pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
-    """Colours by role: text, faint text, grid, surface, policies (8), cost books (4), heat (one hue, by opacity)."""
+    """Colours by role: text, faint text, grid, surface, policies (8), types of cost (4), heat (one hue, by opacity)."""
 
     ink: str
     muted: str
     grid: str
     panel: str
     series: tuple[str, ...]
-    books: tuple[str, ...]
+    costs: tuple[str, ...]
     heat: str
 
     def policy(self, number: int) -> str:
@@ -45,17 +45,17 @@ class Theme:
 LIGHT = Theme(
     ink="#1d242b", muted="#5a6570", grid="#e2e6e9", panel="#ffffff", heat="#1f6fb2",
     series=("#1f6fb2", "#c65a11", "#12836f", "#8a4fbf", "#b5316b", "#7b6d00", "#4d5f73", "#a23b2a"),
-    books=("#33608c", "#7fa8cf", "#d39a3c", "#8b7a6b"),
+    costs=("#33608c", "#7fa8cf", "#d39a3c", "#8b7a6b"),
 )  # fmt: skip
 DARK = Theme(
     ink="#e7ebef", muted="#9aa6b2", grid="#2d353d", panel="#171c21", heat="#6fb1ee",
     series=("#6fb1ee", "#f2965b", "#4fc3ac", "#bf97ee", "#ee83b0", "#d1c04f", "#a6b6c8", "#e58876"),
-    books=("#7fb0e0", "#4a7196", "#e0b05e", "#a8998b"),
+    costs=("#7fb0e0", "#4a7196", "#e0b05e", "#a8998b"),
 )  # fmt: skip
 THEMED = Theme(
     ink="#fe0a00", muted="#fe0a01", grid="#fe0a02", panel="#fe0a03", heat="#fe0a04",
     series=tuple(f"#fe0b{i:02x}" for i in range(8)),
-    books=tuple(f"#fe0c{i:02x}" for i in range(4)),
+    costs=tuple(f"#fe0c{i:02x}" for i in range(4)),
 )  # fmt: skip
 
 
@@ -63,11 +63,11 @@ def variables(theme: Theme) -> dict[str, str]:
     """CSS variable -> colour."""
     found = {f"--{role}": getattr(theme, role) for role in ("ink", "muted", "grid", "panel", "heat")}
     found.update({f"--c{i}": colour for i, colour in enumerate(theme.series)})
-    found.update({f"--k{i}": colour for i, colour in enumerate(theme.books)})
+    found.update({f"--k{i}": colour for i, colour in enumerate(theme.costs)})
     return found
 
 
-_STAND_IN = {colour: f"var({name})" for name, colour in variables(THEMED).items()}
+_PLACEHOLDERS = {colour: f"var({name})" for name, colour in variables(THEMED).items()}
 _STYLE = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
@@ -96,7 +96,7 @@ _STYLE = {
 
 @contextmanager
 def style(salt: str = "tradewind") -> Iterator[None]:
-    """The house's matplotlib settings, whatever the user's own are; ids depend on the salt only."""
+    """Apply the project's matplotlib settings, whatever the user's are; ids depend on the salt only."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({**_STYLE, "svg.hashsalt": salt})
@@ -104,14 +104,14 @@ def style(salt: str = "tradewind") -> Iterator[None]:
 
 
 def canvas(width: float, height: float) -> Any:
-    """A figure of width x height CSS pixels without any global state; call within `style`."""
+    """A figure of width x height CSS pixels without global state; call within `style`."""
     figure = Figure(figsize=(width * PX, height * PX), dpi=72)
     FigureCanvasAgg(figure)
     return figure
 
 
-def dress(axes: Any, theme: Theme, *, grid: str = "y") -> None:
-    """Quiet axes: no box, a faint grid ("x", "y", "both" or ""), colours of the theme."""
+def style_axes(axes: Any, theme: Theme, *, grid: str = "y") -> None:
+    """Remove the box of axes, add a faint grid ("x", "y", "both" or "") and apply the theme."""
     axes.set_facecolor("none")
     for side in ("top", "right", "left", "bottom"):
         axes.spines[side].set_visible(side == "bottom" and grid != "x")
@@ -124,22 +124,22 @@ def dress(axes: Any, theme: Theme, *, grid: str = "y") -> None:
 
 
 def ticks(count: int, whole: bool = False) -> Any:
-    """About `count` round marks on an axis; only whole numbers where they count things."""
+    """About `count` ticks at round values; integers only if `whole`."""
     return MaxNLocator(count, steps=[1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10], integer=whole)
 
 
-def head(axes: Any, text: str, theme: Theme) -> None:
-    """A line above the axes, at their left: what is shown, instead of a label that stands on its side."""
+def axes_title(axes: Any, text: str, theme: Theme) -> None:
+    """Title at the top left of axes, in place of a rotated y label."""
     axes.set_title(text, pad=6, color=theme.muted)
 
 
 def svg(figure: Any, name: str, label: str) -> str:
-    """The figure as an SVG element for a page: ids begin with `name`, `label` is what a screen reader says.
+    """The figure as an SVG element for a page: ids start with `name`, `label` is for screen readers.
 
-    Stand-in colours become CSS variables, sizes give way to the viewBox, fonts to the page's.
+    Placeholder colours become CSS variables; size and fonts come from the page.
     """
     text = _render(figure, name)
-    text = re.sub(r"#fe0[abc][0-9a-f]{2}", lambda m: _STAND_IN.get(m[0], m[0]), text)
+    text = re.sub(r"#fe0[abc][0-9a-f]{2}", lambda m: _PLACEHOLDERS.get(m[0], m[0]), text)
     text = re.sub(r"\bid=\"([^\"]+)\"", rf'id="{name}-\1"', text)
     text = re.sub(r"\"#([A-Za-z_][^\"]*)\"", rf'"#{name}-\1"', text)
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
@@ -150,7 +150,7 @@ def svg(figure: Any, name: str, label: str) -> str:
 
 
 def _render(figure: Any, salt: str) -> str:
-    """SVG text without prologue, dates and style sheet, with coordinates to a hundredth."""
+    """SVG text without prologue, dates and style sheet, with coordinates rounded to 0.01."""
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
         figure.savefig(
@@ -169,13 +169,13 @@ def _render(figure: Any, salt: str) -> str:
 
 
 def _shorten(path: str) -> str:
-    """A path with at most two decimals and without line breaks."""
+    """Round the coordinates of a path to two decimals and remove line breaks."""
     short = re.sub(r"-?\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}".rstrip("0").rstrip("."), path)
     return " ".join(short.split())
 
 
 def save(figure: Any, stem: Path, label: str) -> tuple[Path, Path]:
-    """Writes stem.svg and stem.png (twice the size, for sharp screens); returns both paths."""
+    """Write stem.svg and stem.png (at twice the size, for sharp screens); return both paths."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     as_svg, as_png = stem.with_suffix(".svg"), stem.with_suffix(".png")
     text = re.sub(r"font: ([0-9.]+)px [^;\"]+", rf"font: \1px {FONTS}", _render(figure, stem.name))

@@ -3,57 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tradewind.engine.intervals import floats, ints, taken_offers
-from tradewind.model.arrays import Floats, Ints
+from tradewind.model.arrays import Floats
 from tradewind.model.units import US_PER_S
 from tradewind.report import quantities
-from tradewind.report.figures.data import Facts, bins
-from tradewind.report.figures.theme import Theme, canvas, dress, head, ticks
-from tradewind.report.summary import Group
+from tradewind.report.figures.data import Series, bins
+from tradewind.report.figures.theme import Theme, axes_title, canvas, style_axes, ticks
 
 POINTS = 360
-"""Bins of a curve over time; an SVG of a dozen curves stays small and still has more than a bin per two pixels."""
+"""Bins of a curve over time: few enough for a small SVG, more than one per two pixels."""
 
 CLOCK = (
     *((10.0**k, f"{1000 * 10.0**k:g} ms") for k in (-3, -2, -1)),
     (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h"), (36000.0, "10 h"),
     (86400.0, "1 d"), (864000.0, "10 d"), (8640000.0, "100 d"),
 )  # fmt: skip
-"""Seconds and name of the marks on a logarithmic axis of time."""
+"""Seconds and label of each tick of a logarithmic time axis."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    """A group with the facts of its first run."""
-
-    group: Group
-    facts: Facts
-
-    @property
-    def number(self) -> int:
-        return self.group.number
+def span_us(series: Sequence[Series]) -> int:
+    """Where curves over time end: at the end of the longest run, or where its thin tail begins."""
+    return max(s.data.shown_us for s in series)
 
 
-def span_us(drawn: Sequence[Drawn]) -> int:
-    """How far curves over time go: to the end of the longest run, or to the begin of its thin tail."""
-    return max(d.facts.shown_us for d in drawn)
-
-
-def cut_note(drawn: Sequence[Drawn]) -> str:
-    """Says where curves are cut; empty where they are not."""
-    last = max(d.facts.end_us for d in drawn)
-    if span_us(drawn) >= last:
+def cut_note(series: Sequence[Series]) -> str:
+    """Caption that says where curves are cut; empty if they are not."""
+    last = max(s.data.end_us for s in series)
+    if span_us(series) >= last:
         return ""
-    return f"Cut where only a few long jobs are left; the last one ends after {quantities.duration(last / US_PER_S)}."
+    return f"Cut where only a few long jobs remain; the last one ends after {quantities.duration(last / US_PER_S)}."
 
 
 def time_axis(axes: Any, end: int) -> float:
-    """Labels the x axis with time in a fitting unit; returns microseconds per unit."""
+    """Label the x axis with time in a suitable unit; return microseconds per unit."""
     scale = quantities.time_scale(end / US_PER_S)
     per_unit = scale.size * US_PER_S
     axes.set_xlim(0, end / per_unit)
@@ -62,45 +48,45 @@ def time_axis(axes: Any, end: int) -> float:
 
 
 def _stairs(axes: Any, edges: Floats, values: Floats, colour: str) -> None:
-    """A step curve; repeated values cost no points."""
+    """Plot a step curve; points between equal values are left out."""
     keep = np.ones(len(values), dtype=bool)
     keep[1:-1] = (values[1:-1] != values[:-2]) | (values[1:-1] != values[2:])
     x = np.repeat(edges, 2)[1:-1]
     axes.plot(x[np.repeat(keep, 2)], np.repeat(values, 2)[np.repeat(keep, 2)], color=colour, linewidth=1.3)
 
 
-def used_kinds(drawn: Sequence[Drawn]) -> list[int]:
-    """Kinds of resources that any run used."""
-    edges = np.array([0.0, float(span_us(drawn))])
-    used = sum(d.facts.used(edges)[:, 0] for d in drawn)
+def used_kinds(series: Sequence[Series]) -> list[int]:
+    """Kinds of resources that at least one run used."""
+    edges = np.array([0.0, float(span_us(series))])
+    used = sum(s.data.used(edges)[:, 0] for s in series)
     return [int(k) for k in np.flatnonzero(np.asarray(used) > 0)]
 
 
-def utilisation(drawn: Sequence[Drawn], theme: Theme, width: float) -> Any:
-    """One panel per kind of resource: share in use over time (units where it is unlimited), one line per policy."""
-    which = used_kinds(drawn)
-    end = span_us(drawn)
+def utilisation(series: Sequence[Series], theme: Theme, width: float) -> Any:
+    """Share of each resource kind in use over time (units if it is unlimited): one panel per kind, one line per policy."""
+    which = used_kinds(series)
+    end = span_us(series)
     edges = bins(end, POINTS)
-    land = drawn[0].facts.land
-    capacity = land.capacity(edges)
+    base = series[0].data.base
+    capacity = base.capacity(edges)
     height = {1: 190, 2: 126}.get(len(which), 112) * len(which) + 56
     figure = canvas(width, height)
     panels = figure.subplots(len(which), 1, sharex=True, squeeze=False)[:, 0]
-    used = [d.facts.used(edges) for d in drawn]
+    used = [s.data.used(edges) for s in series]
     for axes, kind in zip(panels, which, strict=True):
         cap = capacity[kind]
         bounded = bool(np.isfinite(cap).all() and (cap > 0).any())
         per_unit = time_axis(axes, end)
-        for d, u in zip(drawn, used, strict=True):
+        for s, u in zip(series, used, strict=True):
             share = np.divide(u[kind], cap, out=np.zeros_like(cap), where=cap > 0) if bounded else u[kind]
-            _stairs(axes, edges / per_unit, 100 * share if bounded else share, theme.policy(d.number))
+            _stairs(axes, edges / per_unit, 100 * share if bounded else share, theme.policy(s.number))
         top = max(float(line.get_ydata().max()) for line in axes.lines)
         axes.set_ylim(0, 104.0 if bounded and top > 40 else 1.1 * top)
         axes.yaxis.set_major_locator(ticks(3))
         if bounded:
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}%" if value else "0")
-        dress(axes, theme)
-        head(axes, land.kinds.names[kind] + ("" if bounded else ", units in use"), theme)
+        style_axes(axes, theme)
+        axes_title(axes, base.kinds.names[kind] + ("" if bounded else ", units in use"), theme)
         if axes is not panels[-1]:
             axes.set_xlabel("")
     figure.subplots_adjust(
@@ -109,32 +95,32 @@ def utilisation(drawn: Sequence[Drawn], theme: Theme, width: float) -> Any:
     return figure
 
 
-def queue(drawn: Sequence[Drawn], theme: Theme, width: float) -> Any:
-    """Jobs that wait without workers over time, one line per policy."""
+def queue(series: Sequence[Series], theme: Theme, width: float) -> Any:
+    """Number of jobs waiting for workers over time, one line per policy."""
     figure, axes = single(width)
-    draw_queue(axes, drawn, theme)
+    draw_queue(axes, series, theme)
     return figure
 
 
-def draw_queue(axes: Any, drawn: Sequence[Drawn], theme: Theme) -> None:
-    """Fills axes with the curves."""
-    end = span_us(drawn)
+def draw_queue(axes: Any, series: Sequence[Series], theme: Theme) -> None:
+    """Draw the queue curves on the given axes."""
+    end = span_us(series)
     edges = bins(end, POINTS)
     per_unit = time_axis(axes, end)
-    for d in drawn:
-        _stairs(axes, edges / per_unit, d.facts.queue(edges), theme.policy(d.number))
+    for s in series:
+        _stairs(axes, edges / per_unit, s.data.queue(edges), theme.policy(s.number))
     axes.margins(y=0.05)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(ticks(5, whole=True))
     axes.yaxis.set_major_formatter(lambda value, _: quantities.number(value))
-    dress(axes, theme)
-    head(axes, "jobs waiting", theme)
+    style_axes(axes, theme)
+    axes_title(axes, "jobs waiting", theme)
 
 
-def has_queue(drawn: Sequence[Drawn]) -> bool:
-    """Whether any job ever waited."""
-    edges = bins(span_us(drawn), POINTS)
-    return any(float(d.facts.queue(edges).max(initial=0.0)) > 1e-3 for d in drawn)
+def has_queue(series: Sequence[Series]) -> bool:
+    """Whether any job had to wait."""
+    edges = bins(span_us(series), POINTS)
+    return any(float(s.data.queue(edges).max(initial=0.0)) > 1e-3 for s in series)
 
 
 def single(width: float, height: float = 246) -> tuple[Any, Any]:
@@ -144,29 +130,29 @@ def single(width: float, height: float = 246) -> tuple[Any, Any]:
     return figure, axes
 
 
-def completion(drawn: Sequence[Drawn], theme: Theme, width: float) -> Any:
-    """Share of all jobs that arrived and are completed within a time; a curve that ends below 100% left jobs out."""
+def completion(series: Sequence[Series], theme: Theme, width: float) -> Any:
+    """Share of arrived jobs completed within a given time; a curve that ends below 100% left jobs unfinished."""
     figure, axes = single(width)
-    draw_completion(axes, drawn, theme)
+    draw_completion(axes, series, theme)
     return figure
 
 
-def draw_completion(axes: Any, drawn: Sequence[Drawn], theme: Theme) -> None:
-    """Fills axes with the curves."""
-    times = [d.facts.completion_s for d in drawn]
+def draw_completion(axes: Any, series: Sequence[Series], theme: Theme) -> None:
+    """Draw the completion curves on the given axes."""
+    times = [s.data.completion_s for s in series]
     longest = max(float(t[-1]) for t in times if len(t))
     shortest = max(min(float(t[len(t) // 100]) for t in times if len(t)), longest * 1e-6)
     logarithmic = longest / shortest > 100
     scale = quantities.time_scale(longest)
-    for d, t in zip(drawn, times, strict=True):
+    for s, t in zip(series, times, strict=True):
         if not len(t):
             continue
         rank = np.unique(np.linspace(0, len(t) - 1, min(len(t), POINTS)).round().astype(np.int64))
-        share = 100 * (rank + 1) / len(d.facts.arrived)
+        share = 100 * (rank + 1) / len(s.data.arrived)
         x, y = t[rank] / scale.size, share
         if len(t) <= POINTS:
             x, y = np.repeat(x, 2), np.repeat(np.concatenate(([0.0], y)), 2)[1:-1]
-        axes.plot(x, y, color=theme.policy(d.number))
+        axes.plot(x, y, color=theme.policy(s.number))
     axes.set_xlabel("from arrival to completion" + ("" if logarithmic else f", {scale.unit}"))
     if logarithmic:
         axes.set_xscale("log")
@@ -175,12 +161,12 @@ def draw_completion(axes: Any, drawn: Sequence[Drawn], theme: Theme) -> None:
         axes.set_xlim(0, 1.02 * longest / scale.size)
     axes.set_ylim(0, 103)
     axes.set_yticks([0, 25, 50, 75, 100], ["0", "25%", "50%", "75%", "100%"])
-    dress(axes, theme)
-    head(axes, "share of all jobs", theme)
+    style_axes(axes, theme)
+    axes_title(axes, "share of all jobs", theme)
 
 
 def _log_time(axes: Any, least: float, most: float, unit_s: float) -> None:
-    """A logarithmic axis of time, from least to most units of unit_s seconds, with the marks of a clock."""
+    """Logarithmic time axis from `least` to `most` units of `unit_s` seconds, with ticks at round times."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     axes.set_xlim(least * 0.8, most * 1.15)
@@ -195,26 +181,26 @@ def _log_time(axes: Any, least: float, most: float, unit_s: float) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: names.get(v, "")))
 
 
-def has_offers(drawn: Sequence[Drawn]) -> bool:
+def has_offers(series: Sequence[Series]) -> bool:
     """Whether any policy made an offer."""
-    return any(len(ints(d.facts.run, "offers", "job")) for d in drawn)
+    return any(len(ints(s.data.run, "offers", "job")) for s in series)
 
 
-def prices(drawn: Sequence[Drawn], theme: Theme, width: float) -> Any:
-    """What policies asked over time, one panel each: unit prices by kind of resource, or payments of lump sums.
+def prices(series: Sequence[Series], theme: Theme, width: float) -> Any:
+    """Prices that policies offered over time, one panel per policy: unit prices by resource kind, or total payments.
 
-    A filled mark is an offer that was taken, an open one was not.
+    Filled markers are accepted offers, open markers are not.
     """
-    shown = [d for d in drawn if len(ints(d.facts.run, "offers", "job"))]
+    shown = [s for s in series if len(ints(s.data.run, "offers", "job"))]
     height = (190 if len(shown) == 1 else 140) * len(shown) + 56
     figure = canvas(width, height)
     panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-    end = span_us(drawn)
-    for axes, d in zip(panels, shown, strict=True):
+    end = span_us(series)
+    for axes, s in zip(panels, shown, strict=True):
         per_unit = time_axis(axes, end)
-        _price_panel(axes, d, theme, per_unit)
-        dress(axes, theme)
-        head(axes, f"{d.group.label}, {_price_unit(d)}", theme)
+        _price_panel(axes, s, theme, per_unit)
+        style_axes(axes, theme)
+        axes_title(axes, f"{s.group.label}, {_price_unit(s)}", theme)
         if axes is not panels[-1]:
             axes.set_xlabel("")
     figure.subplots_adjust(
@@ -223,21 +209,21 @@ def prices(drawn: Sequence[Drawn], theme: Theme, width: float) -> Any:
     return figure
 
 
-def _price_unit(d: Drawn) -> str:
-    return "USD per unit" if len(ints(d.facts.run, "prices", "offer")) else "payment in USD"
+def _price_unit(s: Series) -> str:
+    return "USD per unit" if len(ints(s.data.run, "prices", "offer")) else "payment in USD"
 
 
-def _price_panel(axes: Any, d: Drawn, theme: Theme, per_unit: float) -> None:
-    run = d.facts.run
+def _price_panel(axes: Any, s: Series, theme: Theme, per_unit: float) -> None:
+    run = s.data.run
     at, taken = ints(run, "offers", "at_us"), taken_offers(run)
     offer, resource = ints(run, "prices", "offer"), ints(run, "prices", "resource")
     if not len(offer):
         _marks(
-            axes, (at / per_unit, floats(run, "offers", "payment_usd"), taken), theme.policy(d.number), theme
+            axes, (at / per_unit, floats(run, "offers", "payment_usd"), taken), theme.policy(s.number), theme
         )
         axes.set_ylim(bottom=0)
         return
-    usd, of = floats(run, "prices", "usd"), np.asarray(d.facts.land.kinds.of)[resource]
+    usd, of = floats(run, "prices", "usd"), np.asarray(s.data.base.kinds.of)[resource]
     for kind in np.unique(of[of >= 0]):
         rows = np.flatnonzero(of == kind)
         points = (at[offer[rows]] / per_unit, usd[rows], taken[offer[rows]])
@@ -245,17 +231,17 @@ def _price_panel(axes: Any, d: Drawn, theme: Theme, per_unit: float) -> None:
     axes.set_ylim(bottom=0)
 
 
-def price_kinds(drawn: Sequence[Drawn]) -> list[int]:
-    """Kinds of resources with unit prices; empty where all offers are lump sums."""
+def price_kinds(series: Sequence[Series]) -> list[int]:
+    """Kinds of resources with unit prices; empty if all offers are total payments."""
     found: set[int] = set()
-    for d in drawn:
-        resource = np.unique(ints(d.facts.run, "prices", "resource"))
-        found |= {d.facts.land.kinds.of[int(r)] for r in resource}
+    for s in series:
+        resource = np.unique(ints(s.data.run, "prices", "resource"))
+        found |= {s.data.base.kinds.of[int(r)] for r in resource}
     return sorted(k for k in found if k >= 0)
 
 
 def _marks(axes: Any, points: tuple[Floats, Floats, Any], colour: str, theme: Theme) -> None:
-    """At most 400 marks of each sort, evenly chosen."""
+    """Plot at most 400 markers for accepted offers and 400 for the others, evenly sampled."""
     x, y, taken = points
     for sort in (False, True):
         rows = np.flatnonzero(taken == sort)
@@ -270,13 +256,6 @@ def _marks(axes: Any, points: tuple[Floats, Floats, Any], colour: str, theme: Th
         )  # fmt: skip
 
 
-def finished(drawn: Sequence[Drawn]) -> bool:
+def finished(series: Sequence[Series]) -> bool:
     """Whether any job finished."""
-    return any(len(d.facts.completion_s) for d in drawn)
-
-
-def starts(facts: Facts) -> Ints:
-    """First instant with workers of each job, (J,); -1 where it never had any."""
-    first = np.full(len(facts.land.scenario.jobs), np.iinfo(np.int64).max, dtype=np.int64)
-    np.minimum.at(first, facts.busy.job, facts.busy.from_us)
-    return np.where(first == np.iinfo(np.int64).max, -1, first)
+    return any(len(s.data.completion_s) for s in series)

@@ -1,4 +1,4 @@
-"""Where it happened: a graph of nodes with what flows between them, or a heat map of servers over time."""
+"""Where jobs ran: a graph of nodes with the flows between them, or a heat map of servers over time."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from scipy.sparse.csgraph import shortest_path
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.report.figures.bars import shorten
-from tradewind.report.figures.data import Facts, bins, link_bps, moved_bytes
-from tradewind.report.figures.theme import Theme, canvas, dress
-from tradewind.report.figures.time import time_axis
+from tradewind.report.figures.curves import time_axis
+from tradewind.report.figures.data import RunData, bins, link_bps, moved_bytes
+from tradewind.report.figures.theme import Theme, canvas, style_axes
 
 MOST_ARCS = 60
 MANY = 300
-"""Nodes from which on names are left out and only the largest flows are drawn."""
+"""Graphs with at least this many nodes show no names and only the largest flows."""
 MOST_HEAT_ROWS = 160
 HEAT_COLUMNS = 240
 
@@ -29,10 +29,10 @@ class Graph:
     """A graph ready to draw.
 
     xy      position of each node (N, 2), within [-1, 1];  names  (N,)
-    busy    mean units in use at each node (N,);  share  the same by capacity, nan where unlimited
+    busy    mean units in use at each node (N,);  share  busy / capacity, nan if unlimited
     serves  mean number of parameter servers at each node (N,)
     links   ends of each link (L, 2);  link_bps  mean reserved bit/s (L,)
-    arcs    src and dst of data moved (F, 2), largest first;  arc_bytes (F,);  arcs_left  how many more there are
+    arcs    src and dst of data moved (F, 2), largest first;  arc_bytes (F,);  arcs_left  number of arcs not drawn
     """
 
     xy: Floats
@@ -47,44 +47,44 @@ class Graph:
     arcs_left: int
 
 
-def has_graph(facts: Facts) -> bool:
-    """Whether there is anything between nodes: links, or data that moved."""
-    return bool(facts.land.setup.links) or len(moved_bytes(facts)[0]) > 0
+def has_graph(data: RunData) -> bool:
+    """Whether the run has links, or data that moved between nodes."""
+    return bool(data.base.setup.links) or len(moved_bytes(data)[0]) > 0
 
 
-def graph(facts: Facts) -> Graph:
-    """Nodes, links and flows; only nodes that have a link, a flow or work are shown."""
-    setup, kind = facts.land.setup, facts.main_kind
-    whole = np.array([0.0, float(facts.end_us)])
-    busy = facts.used_by_node(kind, whole)[:, 0]
-    src, dst, size = moved_bytes(facts)
+def graph(data: RunData) -> Graph:
+    """Nodes, links and flows; nodes without link, flow or work are left out."""
+    setup, kind = data.base.setup, data.main_kind
+    whole = np.array([0.0, float(data.end_us)])
+    busy = data.used_by_node(kind, whole)[:, 0]
+    src, dst, size = moved_bytes(data)
     links = np.array([(link.a, link.b) for link in setup.links], dtype=np.int64).reshape(-1, 2)
     most = MOST_ARCS if len(setup.nodes) < MANY else MOST_ARCS // 3
     arcs = np.stack((src, dst), axis=1)[:most]
-    shown = np.unique(np.concatenate((links.ravel(), arcs.ravel(), np.flatnonzero(busy > 0), _roots(facts))))
+    shown = np.unique(np.concatenate((links.ravel(), arcs.ravel(), np.flatnonzero(busy > 0), _roots(data))))
     place = np.full(len(setup.nodes), -1, dtype=np.int64)
     place[shown] = np.arange(len(shown))
-    capacity = facts.land.node_capacity[shown, kind]
+    capacity = data.base.node_capacity[shown, kind]
     known = np.isfinite(capacity) & (capacity > 0)
     share = np.where(known, busy[shown] / np.where(known, capacity, 1.0), np.nan)
     return Graph(
         xy=layout(len(shown), place[links]), names=tuple(setup.nodes[int(n)].name for n in shown),
-        busy=busy[shown], share=share, serves=facts.servers_by_node()[shown], links=place[links], link_bps=link_bps(facts),
+        busy=busy[shown], share=share, serves=data.servers_by_node()[shown], links=place[links], link_bps=link_bps(data),
         arcs=place[arcs], arc_bytes=size[:most], arcs_left=max(0, len(size) - most),
     )  # fmt: skip
 
 
-def _roots(facts: Facts) -> Ints:
-    """Sites: nodes without a parent, where the scenario has few enough to show all."""
-    roots = np.flatnonzero([n.parent < 0 and n.kind == "site" for n in facts.land.setup.nodes])
+def _roots(data: RunData) -> Ints:
+    """All sites if there are at most 40, else none."""
+    roots = np.flatnonzero([n.parent < 0 and n.kind == "site" for n in data.base.setup.nodes])
     return roots if len(roots) <= 40 else roots[:0]
 
 
 def layout(count: int, links: Ints) -> Floats:
-    """Positions within [-1, 1], the same each time.
+    """Deterministic positions within [-1, 1].
 
-    A circle without links, rings around the centre of a tree, springs for a network of up to 80 nodes, and
-    distances to some of its nodes where it is larger.
+    A circle if there are no links, rings around the centre of a tree, springs for a connected network of up to 80 nodes,
+    pivot scaling for larger ones.
     """
     network: Any = nx.Graph()
     network.add_nodes_from(range(count))
@@ -104,14 +104,14 @@ def layout(count: int, links: Ints) -> Floats:
 
 
 def _by_distance(count: int, links: Ints, pivots: int = 50) -> Floats:
-    """Plane in which distances to some pivots, each far from those before, are kept best (pivot scaling), (N, 2)."""
+    """Pivot multidimensional scaling: the plane that best preserves hop distances to some far-apart nodes, (N, 2)."""
     ones = np.ones(2 * len(links))
     ends = (np.concatenate((links[:, 0], links[:, 1])), np.concatenate((links[:, 1], links[:, 0])))
     graph = csr_array((ones, ends), shape=(count, count))
     pivot, nearest, columns = 0, np.full(count, np.inf), []
     for _ in range(min(pivots, count)):
         hops = np.asarray(shortest_path(graph, unweighted=True, indices=pivot), dtype=np.float64)
-        hops[np.isinf(hops)] = 1.5 * max(1.0, float(hops[np.isfinite(hops)].max()))  # another island
+        hops[np.isinf(hops)] = 1.5 * max(1.0, float(hops[np.isfinite(hops)].max()))  # in another component
         columns.append(hops)
         nearest = np.minimum(nearest, hops)
         pivot = int(nearest.argmax())
@@ -121,8 +121,8 @@ def _by_distance(count: int, links: Ints, pivots: int = 50) -> Floats:
     xy = np.zeros((count, 2))
     xy[:, : min(2, len(vectors))] = square @ vectors[:, ::-1][:, :2]
     farthest = xy[np.abs(xy).argmax(axis=0), [0, 1]]
-    xy *= np.where(farthest < 0, -1.0, 1.0)  # an axis may come out either way round
-    # nodes that only hang on the same neighbour have the same distances: a small, fixed offset parts them
+    xy *= np.where(farthest < 0, -1.0, 1.0)  # the sign of an eigenvector is arbitrary
+    # leaves of the same neighbour have equal distances: separate them by a small fixed offset
     turn = np.arange(count) * 2.399963
     offset = 0.012 * float(np.abs(xy).max()) * np.sqrt(np.arange(count) % 17)
     moved: Floats = xy + offset[:, None] * np.stack((np.cos(turn), np.sin(turn)), axis=1)
@@ -130,7 +130,7 @@ def _by_distance(count: int, links: Ints, pivots: int = 50) -> Floats:
 
 
 def _radial(network: Any) -> dict[int, Floats]:
-    """A tree from its centre outwards: depth is the radius, leaves share the circle evenly."""
+    """Radial layout of a tree: depth is the radius, leaves share the circle evenly."""
     root = min(nx.center(network))
     children: dict[int, list[int]] = {n: [] for n in network}
     depth = {root: 0}
@@ -154,7 +154,7 @@ def _radial(network: Any) -> dict[int, Floats]:
 
 
 def draw_graph(g: Graph, theme: Theme, width: float) -> Any:
-    """Lines: reserved bandwidth. Arrows: data moved. Discs: work done there, darker where fuller."""
+    """Draw lines for reserved bandwidth, arrows for data moved, discs for resources in use (darker: higher utilisation)."""
     height = 480 if width > 600 else 0.95 * width
     figure = canvas(width, height)
     axes = figure.add_axes((0, 0, 1, 1))
@@ -224,11 +224,11 @@ def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, width: float) -> 
                 xy[mine, 0], xy[mine, 1], s=size[mine] ** 2, color=theme.heat, alpha=0.15 + 0.85 * level,
                 linewidths=0, zorder=5,
             )  # fmt: skip
-    home = np.flatnonzero(g.serves > 0.005)
-    if 0 < len(home) < count:
+    hosting = np.flatnonzero(g.serves > 0.005)
+    if 0 < len(hosting) < count:
         axes.scatter(
-            xy[home, 0], xy[home, 1], s=(size[home] + 9) ** 2, color="none", edgecolors=theme.series[1],
-            linewidths=1.2 + 1.8 * np.sqrt(g.serves[home] / g.serves.max()), zorder=6,
+            xy[hosting, 0], xy[hosting, 1], s=(size[hosting] + 9) ** 2, color="none", edgecolors=theme.series[1],
+            linewidths=1.2 + 1.8 * np.sqrt(g.serves[hosting] / g.serves.max()), zorder=6,
         )  # fmt: skip
     named = (
         range(count)
@@ -238,7 +238,7 @@ def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, width: float) -> 
     for n in named:
         below = xy[n, 1] < 0 or count > 12
         axes.annotate(
-            shorten(g.names[n], 16), xy[n], xytext=(0, (-1 if below else 1) * (size[n] / 2 + (8 if n in home else 4))),
+            shorten(g.names[n], 16), xy[n], xytext=(0, (-1 if below else 1) * (size[n] / 2 + (8 if n in hosting else 4))),
             textcoords="offset points", ha="center", va="top" if below else "bottom", color=theme.ink,
             fontsize=11.5 if width > 600 else 10.5, zorder=6,
         )  # fmt: skip
@@ -246,10 +246,11 @@ def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, width: float) -> 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heat:
-    """Share in use: rows of servers (or of several, where there are many) by time, (S, B), and its edges.
+    """Utilisation of servers over time, ready to draw.
 
-    count  how many servers there are;  per_row  how many of them are a row;  names  of the first of each row (S,)
-    kind   which resource;  hosts  what the servers are called
+    share  utilisation (S, B); a row is one server, or several if there are many;  edges  of the time bins
+    count  number of servers;  per_row  servers in a row;  names  of the first server of each row (S,)
+    kind   name of the resource;  hosts  what the servers are called (Servers, Sites, …)
     """
 
     share: Floats
@@ -262,16 +263,16 @@ class Heat:
 
     @property
     def full(self) -> float:
-        """The share that the full colour stands for: all, or less where the servers are mostly idle."""
+        """Share that full colour means: 1, or less if the servers are mostly idle."""
         most = float(self.share.max(initial=0.0))
         return most if 0 < most < 0.5 else 1.0
 
 
-def heat(facts: Facts) -> Heat | None:
-    """Utilisation of the hosts over time in the main kind of resource; None where their capacity is unlimited."""
-    kind, setup = facts.main_kind, facts.land.setup
+def heat(data: RunData) -> Heat | None:
+    """Utilisation of hosts over time in the main resource kind; None if their capacity is unlimited."""
+    kind, setup = data.main_kind, data.base.setup
     hosts = np.asarray(setup.hosts, dtype=np.int64)
-    capacity = facts.land.node_capacity[hosts, kind]
+    capacity = data.base.node_capacity[hosts, kind]
     hosts, capacity = (
         hosts[np.isfinite(capacity) & (capacity > 0)],
         capacity[np.isfinite(capacity) & (capacity > 0)],
@@ -280,26 +281,26 @@ def heat(facts: Facts) -> Heat | None:
         return None
     order = np.lexsort((hosts, np.array([setup.nodes[int(h)].parent for h in hosts])))
     hosts, capacity = hosts[order], capacity[order]
-    edges = bins(facts.shown_us, HEAT_COLUMNS)
-    used = facts.used_by_node(kind, edges)[hosts]
+    edges = bins(data.shown_us, HEAT_COLUMNS)
+    used = data.used_by_node(kind, edges)[hosts]
     per_row = -(-len(hosts) // MOST_HEAT_ROWS)
     first = np.arange(0, len(hosts), per_row)
     share = np.add.reduceat(used, first, axis=0) / np.add.reduceat(capacity, first)[:, None]
     names = tuple(setup.nodes[int(h)].name for h in hosts[first])
     return Heat(
         share=share, count=len(hosts), per_row=per_row, names=names, edges=edges,
-        kind=facts.land.kinds.names[kind], hosts=_hosts(facts),
+        kind=data.base.kinds.names[kind], hosts=_host_name(data),
     )  # fmt: skip
 
 
-def _hosts(facts: Facts) -> str:
-    """What the hosts are called: Servers, Sites, …, or Nodes where they are of several kinds."""
-    found = {facts.land.setup.nodes[n].kind for n in facts.land.setup.hosts}
+def _host_name(data: RunData) -> str:
+    """Plural of the hosts' kind: Servers, Sites, …; Nodes if there are several kinds."""
+    found = {data.base.setup.nodes[n].kind for n in data.base.setup.hosts}
     return f"{found.pop().capitalize()}s" if len(found) == 1 else "Nodes"
 
 
 def draw_heat(h: Heat, theme: Theme, colour: tuple[float, float, float], width: float) -> Any:
-    """One picture: opacity is the share in use of `full`, so that it suits a light and a dark page."""
+    """Draw the heat map as one bitmap; opacity is share / `full`, which suits light and dark pages."""
     rows = len(h.share)
     row = max(2.6, min(26.0, 420 / rows))
     height = rows * row + 48
@@ -314,7 +315,7 @@ def draw_heat(h: Heat, theme: Theme, colour: tuple[float, float, float], width: 
     pixels[..., :3] = np.round(255 * np.asarray(colour))
     pixels[..., 3] = np.round(255 * np.clip(h.share / h.full, 0.0, 1.0))
     axes.imshow(pixels, aspect="auto", interpolation="none", extent=(0, end / per_unit, rows, 0))
-    dress(axes, theme, grid="")
+    style_axes(axes, theme, grid="")
     axes.spines["bottom"].set_visible(False)
     if labelled:
         axes.set_yticks(np.arange(rows) + 0.5, names, fontsize=10)
