@@ -13,7 +13,7 @@ from typing import Any
 
 from tradewind.train import checkpoint
 from tradewind.train.local import LocalJob, environments, free_port, report_file
-from tradewind.worlds.forkserver import Nursery
+from tradewind.worlds.forkserver import ForkServer
 
 MODULES = ("torch._dynamo", "tradewind.train.ring", "tradewind.train.server", "tests.train.writer")
 PATIENCE_S = 100.0
@@ -34,8 +34,8 @@ class Job:
 class Ranks:
     """The running ranks of a job."""
 
-    def __init__(self, nursery: Nursery, folder: Path, job: Job) -> None:
-        self._nursery, self._folder, self._job = nursery, folder, job
+    def __init__(self, fork_server: ForkServer, folder: Path, job: Job) -> None:
+        self._fork_server, self._folder, self._job = fork_server, folder, job
         self.world = len(job.sites)
         folder.mkdir(parents=True, exist_ok=True)
         self._local = LocalJob(
@@ -53,7 +53,9 @@ class Ranks:
             *job.arguments,
         ]
         self.pids = [
-            nursery.start("tradewind.train.__main__:rank", arguments, environment=told, log=folder / "log")
+            fork_server.start(
+                "tradewind.train.__main__:rank", arguments, environment=told, log=folder / "log"
+            )
             for told in environments(self._local, free_port())
         ]
 
@@ -65,7 +67,7 @@ class Ranks:
         return [line["loss"] for line in self.report(rank)]
 
     def wait(self) -> list[int]:
-        codes = self._nursery.wait_all(self.pids, PATIENCE_S)
+        codes = self._fork_server.wait_all(self.pids, PATIENCE_S)
         log = (self._folder / "log").read_text()
         print(log)  # shown by pytest where a test fails
         return codes

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.train.ranks import MODULES, SIZE, Job, Ranks
-from tradewind.worlds.forkserver import Nursery
+from tradewind.worlds.forkserver import ForkServer
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make install EXTRAS=train")
 
@@ -28,13 +28,13 @@ SAME = 1e-5
 
 
 @pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    with Nursery(MODULES) as made:
+def fork_server() -> Iterator[ForkServer]:
+    with ForkServer(MODULES) as made:
         yield made
 
 
-def trained(nursery: Nursery, folder: Path, job: Job) -> Ranks:
-    ranks = Ranks(nursery, folder, job)
+def trained(fork_server: ForkServer, folder: Path, job: Job) -> Ranks:
+    ranks = Ranks(fork_server, folder, job)
     assert ranks.wait() == [COMPLETE] * len(job.sites)
     return ranks
 
@@ -44,11 +44,11 @@ def trained(nursery: Nursery, folder: Path, job: Job) -> Ranks:
     [("ps", "cnn", "shapes"), ("ring", "mlp", "synthetic"), ("ddp", "mlp", "shapes")],
 )
 def test_a_job_learns_reports_every_iteration_and_ends_with_a_checkpoint(
-    nursery: Nursery, tmp_path: Path, mode: str, model: str, data: str
+    fork_server: ForkServer, tmp_path: Path, mode: str, model: str, data: str
 ) -> None:
     arguments = ("--model", model, "--data", data, "--evaluate-every", "80", "--rate", "0.1")
     job = Job(mode=mode, sites=("a", "a", "b"), iterations=80, arguments=arguments)
-    ranks = trained(nursery, tmp_path, job)
+    ranks = trained(fork_server, tmp_path, job)
     for rank in range(3):
         lines = ranks.report(rank)
         assert [line["iteration"] for line in lines] == list(range(1, 81))
@@ -62,9 +62,11 @@ def test_a_job_learns_reports_every_iteration_and_ends_with_a_checkpoint(
     assert ranks.saved_iteration() == 80
 
 
-def test_losses_repeat_exactly_for_a_seed_and_differ_for_another(nursery: Nursery, tmp_path: Path) -> None:
+def test_losses_repeat_exactly_for_a_seed_and_differ_for_another(
+    fork_server: ForkServer, tmp_path: Path
+) -> None:
     found = [
-        trained(nursery, tmp_path / name, Job(mode="ps", sites=("a", "b", "c"), seed=seed)).losses()
+        trained(fork_server, tmp_path / name, Job(mode="ps", sites=("a", "b", "c"), seed=seed)).losses()
         for name, seed in (("one", 1), ("again", 1), ("other", 2))
     ]
     assert found[0] == found[1]
@@ -72,25 +74,27 @@ def test_losses_repeat_exactly_for_a_seed_and_differ_for_another(nursery: Nurser
 
 
 def test_neither_the_number_of_workers_nor_the_exchange_changes_what_is_learned(
-    nursery: Nursery, tmp_path: Path
+    fork_server: ForkServer, tmp_path: Path
 ) -> None:
-    alone = trained(nursery, tmp_path / "alone", Job(mode="ring", sites=("a",), iterations=20)).losses()
+    alone = trained(fork_server, tmp_path / "alone", Job(mode="ring", sites=("a",), iterations=20)).losses()
     for mode, sites in (
         ("ps", ("a", "b")),
         ("ps", ("a", "b", "b", "c")),
         ("ring", ("a", "b", "b")),
         ("ddp", ("a", "b", "b")),
     ):
-        ranks = trained(nursery, tmp_path / f"{mode}{len(sites)}", Job(mode=mode, sites=sites, iterations=20))
+        ranks = trained(
+            fork_server, tmp_path / f"{mode}{len(sites)}", Job(mode=mode, sites=sites, iterations=20)
+        )
         assert ranks.losses() == pytest.approx(alone, rel=SAME)
 
 
 def test_a_stopped_job_goes_on_with_other_workers_another_server_site_and_another_exchange(
-    nursery: Nursery, tmp_path: Path
+    fork_server: ForkServer, tmp_path: Path
 ) -> None:
-    whole = trained(nursery, tmp_path / "whole", Job(mode="ps", sites=("a", "b"), iterations=30)).losses()
+    whole = trained(fork_server, tmp_path / "whole", Job(mode="ps", sites=("a", "b"), iterations=30)).losses()
     first = Ranks(
-        nursery, tmp_path / "cut", Job(mode="ps", sites=("a", "b", "c"), iterations=30, arguments=SLOW)
+        fork_server, tmp_path / "cut", Job(mode="ps", sites=("a", "b", "c"), iterations=30, arguments=SLOW)
     )
     first.until(4)
     assert first.stop() == [STOPPED] * 3
@@ -98,32 +102,36 @@ def test_a_stopped_job_goes_on_with_other_workers_another_server_site_and_anothe
     assert cut == first.report(0)[-1]["iteration"] == first.report(2)[-1]["iteration"]
     assert 4 <= cut < 30
     second = Ranks(
-        nursery, tmp_path / "cut", Job(mode="ring", sites=("c", "c"), iterations=30, arguments=SLOW)
+        fork_server, tmp_path / "cut", Job(mode="ring", sites=("c", "c"), iterations=30, arguments=SLOW)
     )
     second.until(cut + 4)
     assert second.stop() == [STOPPED] * 2
     again = second.saved_iteration()
-    third = trained(nursery, tmp_path / "cut", Job(mode="ps", sites=("d", "a", "a", "b"), iterations=30))
+    third = trained(fork_server, tmp_path / "cut", Job(mode="ps", sites=("d", "a", "a", "b"), iterations=30))
     assert [line["iteration"] for line in third.report(0)] == list(range(again + 1, 31))
     assert first.losses() + second.losses() + third.losses() == pytest.approx(whole, rel=SAME)
 
 
-def test_a_finished_job_that_is_started_again_ends_at_once(nursery: Nursery, tmp_path: Path) -> None:
+def test_a_finished_job_that_is_started_again_ends_at_once(fork_server: ForkServer, tmp_path: Path) -> None:
     for mode in ("ps", "ring"):
         job = Job(mode=mode, sites=("a", "b"), iterations=2)
-        trained(nursery, tmp_path / mode, job)
-        assert len(trained(nursery, tmp_path / mode, job).report(0)) == 2
+        trained(fork_server, tmp_path / mode, job)
+        assert len(trained(fork_server, tmp_path / mode, job).report(0)) == 2
 
 
-def test_a_site_sends_its_gradient_once_however_many_workers_it_has(nursery: Nursery, tmp_path: Path) -> None:
+def test_a_site_sends_its_gradient_once_however_many_workers_it_has(
+    fork_server: ForkServer, tmp_path: Path
+) -> None:
     torch.set_num_threads(1)
     size = models.size_of(models.build("mlp", SIZE, 1))
     pushed = size + 4 * EXTRAS
-    server = trained(nursery, tmp_path / "ps", Job(mode="ps", sites=("a", "b", "b", "b", "c"), iterations=3))
+    server = trained(
+        fork_server, tmp_path / "ps", Job(mode="ps", sites=("a", "b", "b", "b", "c"), iterations=3)
+    )
     last = [server.report(rank)[-1]["bytes_sent"] for rank in range(5)]
     # the server answers two sites; b's leader sends one gradient and serves two colleagues; c's serves nobody
     assert last == [2 * pushed, pushed + 2 * pushed, pushed, pushed, pushed]
-    ring = trained(nursery, tmp_path / "ring", Job(mode="ring", sites=("a", "b", "b", "c"), iterations=3))
+    ring = trained(fork_server, tmp_path / "ring", Job(mode="ring", sites=("a", "b", "b", "c"), iterations=3))
     last = [ring.report(rank)[-1]["bytes_sent"] for rank in range(4)]
     around = 2 * 2 / 3 * pushed  # three leaders
     assert last == [pytest.approx(around, abs=3), pytest.approx(around + pushed, abs=3), pushed, last[0]]
@@ -131,30 +139,30 @@ def test_a_site_sends_its_gradient_once_however_many_workers_it_has(nursery: Nur
 
 @pytest.mark.parametrize("mode", ["ps", "ring"])
 def test_ranks_whose_peer_is_killed_end_soon_with_an_error(
-    nursery: Nursery, tmp_path: Path, mode: str
+    fork_server: ForkServer, tmp_path: Path, mode: str
 ) -> None:
     job = Job(
         mode=mode, sites=("a", "b", "c"), iterations=10_000, arguments=(*SLOW, "--checkpoint-every", "2")
     )
-    ranks = Ranks(nursery, tmp_path, job)
+    ranks = Ranks(fork_server, tmp_path, job)
     ranks.until(5)
     os.kill(ranks.pids[1], signal.SIGKILL)
     assert ranks.wait() == [PEER_LOST, -signal.SIGKILL, PEER_LOST]
     assert ranks.saved_iteration() >= 4
 
 
-def test_a_rank_that_still_waits_for_others_obeys_sigterm(nursery: Nursery, tmp_path: Path) -> None:
-    alone = Ranks(nursery, tmp_path, Job(mode="ps", sites=("a", "b")))
+def test_a_rank_that_still_waits_for_others_obeys_sigterm(fork_server: ForkServer, tmp_path: Path) -> None:
+    alone = Ranks(fork_server, tmp_path, Job(mode="ps", sites=("a", "b")))
     os.kill(alone.pids[1], signal.SIGKILL)
     time.sleep(0.3)
     os.kill(alone.pids[0], signal.SIGTERM)
     assert alone.wait() == [STOPPED, -signal.SIGKILL]
 
 
-def test_a_killed_writer_leaves_a_whole_checkpoint(nursery: Nursery, tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_a_whole_checkpoint(fork_server: ForkServer, tmp_path: Path) -> None:
     rng, seen = random.Random(3), 0
     for _ in range(12):
-        pid = nursery.start(
+        pid = fork_server.start(
             "tests.train.writer:write_for_ever",
             {"folder": str(tmp_path)},
             environment={},
@@ -162,7 +170,7 @@ def test_a_killed_writer_leaves_a_whole_checkpoint(nursery: Nursery, tmp_path: P
         )
         time.sleep(rng.uniform(0.01, 0.08))
         os.kill(pid, signal.SIGKILL)
-        assert nursery.wait(pid, 10.0) == -signal.SIGKILL
+        assert fork_server.wait(pid, 10.0) == -signal.SIGKILL
         found = checkpoint.load(tmp_path, {"seed": 1})
         if found is not None:
             seen += 1

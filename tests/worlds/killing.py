@@ -1,4 +1,4 @@
-"""A nursery of loops: `python -m tests.worlds.killing NAME SEED KILLS FOLDER` prints what came of killing them.
+"""A fork_server of loops: `python -m tests.worlds.killing NAME SEED KILLS FOLDER` prints what came of killing them.
 
 It imports everything once and forks each loop, so that a life of a loop costs no start of Python. Half of the loops are
 killed by the clock, the others by their own hand at a counted point of the protocol: before, in the middle of and after
@@ -25,9 +25,9 @@ from tests.worlds.live_scenarios import MADE, S
 from tradewind.engine import statefile
 from tradewind.model.result import Run
 from tradewind.registry import policies
-from tradewind.worlds.live import Request, live
-from tradewind.worlds.processes.launching import Launcher, Rules
-from tradewind.worlds.processes.watching import Watch, strays
+from tradewind.worlds.live import LiveRequest, live
+from tradewind.worlds.processes.handles import RankHandle, marked_processes
+from tradewind.worlds.processes.launch import ExecutionOptions, Launcher
 
 SLOT_SECONDS = 0.15
 MOST_PER_RUN = 14
@@ -37,11 +37,11 @@ BOOKS = (
 )  # fmt: skip
 
 
-def request(name: str, state: Path) -> Request:
+def request(name: str, state: Path) -> LiveRequest:
     scenario, policy = MADE[name]()
-    return Request(
+    return LiveRequest(
         scenario=scenario, spec=policies.find(policy), seed=1, state=state, slot_seconds=SLOT_SECONDS,
-        rules=Rules(grace_s=2.0, patience_s=20.0),
+        options=ExecutionOptions(grace_s=2.0, patience_s=20.0),
     )  # fmt: skip
 
 
@@ -82,7 +82,7 @@ class Doom:
         system.write = torn  # in this process only
         self.around(statefile.StateFile, "append")
         self.around(Launcher, "start")
-        self.around(Watch, "stop")
+        self.around(RankHandle, "stop")
 
 
 def life(name: str, state: Path, doom: int) -> int:
@@ -163,7 +163,7 @@ def twice(state: Path, run: Run) -> list[Any]:
 def stay(token: str) -> list[int]:
     """Processes of a run that are still there some time after its end; a keeper that was late leaves by itself."""
     until = time.monotonic() + 3.0
-    while (found := strays(token)) and time.monotonic() < until:
+    while (found := marked_processes(token)) and time.monotonic() < until:
         time.sleep(0.05)
         reap()
     return found

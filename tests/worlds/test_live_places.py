@@ -1,4 +1,4 @@
-"""Sites in network namespaces of their own, and the view of a live run."""
+"""Sites in network namespaces, and the view of a live run."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.live import Live
 
 from tests.builders import Scripted, decision, job, node, plan, run_at, scenario, setup, spec_of
+from tests.worlds.live_runs import log, run_live, states
 from tests.worlds.live_scenarios import S, counting
-from tests.worlds.test_live import lived, log, states
-from tradewind.cli import live as door
+from tradewind.cli import live as cli
 from tradewind.engine.live import LiveLoop
 from tradewind.model.errors import InputError
 from tradewind.model.job import Fixed, Rounds
 from tradewind.model.tariff import Tariff
-from tradewind.worlds.processes.launching import Place, Rules
+from tradewind.worlds.processes.launch import ExecutionOptions, SiteNetwork
 from tradewind.worlds.processes.world import ProcessWorld
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.wan import Line, Wan
@@ -30,7 +30,7 @@ here = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 if os.environ["RANK"] == "0":
     with socket.create_server(here) as server:
         peer, _ = server.accept()
-        print("heard", peer.recv(100).decode(), "from", peer.getpeername()[0])
+        print("received", peer.recv(100).decode(), "from", peer.getpeername()[0])
 else:
     for _ in range(200):
         try:
@@ -54,25 +54,25 @@ def test_ranks_of_a_site_live_in_its_namespace_and_reach_the_others_over_the_tes
             [job(0, work=Fixed(runtime_us=S), command=command, workers_min=2, workers_max=2)], where=where
         )
         script = {0: decision(plan(0, run_at(0, (0, 1), (1, 1))))}
-        rules = Rules(grace_s=0.5, places=door.places_in_testbed(name), retries=0)
-        run = lived(given, tmp_path / "s", spec_of(Scripted(script, {})), rules=rules)
+        options = ExecutionOptions(grace_s=0.5, networks=cli.testbed_networks(name), retries=0)
+        run = run_live(given, tmp_path / "s", spec_of(Scripted(script, {})), options=options)
     finally:
         testbed.down(name)
     first = log(tmp_path / "s", rank=0)
     assert states(run) == ["finished"], first + log(tmp_path / "s", rank=1)
-    assert f"heard b from {bed.address(1)}" in first
+    assert f"received b from {bed.address(1)}" in first
     assert f"{testbed.INTERFACE}'] {testbed.INTERFACE}" in first  # no other interface than this and lo
 
 
-def test_a_namespace_that_does_not_exist_is_said_clearly(tmp_path: Path) -> None:
+def test_a_namespace_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     where = setup([node("a")], slot_us=S, horizon_us=60 * S)
     given = scenario([job(0, work=Fixed(runtime_us=S), command=("true",))], where=where)
-    rules = Rules(grace_s=0.5, retries=0, places={"a": Place(namespace="not-there")})
-    run = lived(given, tmp_path / "s", rules=rules)
+    options = ExecutionOptions(grace_s=0.5, retries=0, networks={"a": SiteNetwork(namespace="not-there")})
+    run = run_live(given, tmp_path / "s", options=options)
     assert states(run) == ["unfinished"]
     assert "not-there" in log(tmp_path / "s")
     with pytest.raises(InputError, match="no testbed called 'nowhere' is up"):
-        door.places_in_testbed("nowhere")
+        cli.testbed_networks("nowhere")
 
 
 def test_the_view_shows_jobs_sites_cost_iterations_and_alarms(tmp_path: Path) -> None:
@@ -87,19 +87,19 @@ def test_the_view_shows_jobs_sites_cost_iterations_and_alarms(tmp_path: Path) ->
     console = Console(width=150, file=(tmp_path / "screen").open("w"))
     seen: list[str] = []
     with Live(console=console, auto_refresh=False) as screen:
-        view = door._Screen(given, screen)
+        view = cli._Screen(given, screen)
 
-        def look(loop: LiveLoop, world: ProcessWorld) -> None:
-            view.look(loop, world)
+        def observe(loop: LiveLoop, world: ProcessWorld) -> None:
+            view.update(loop, world)
             with console.capture() as text:
                 console.print(view.draw(loop, world))
             seen.append(text.get())
 
-        lived(given, tmp_path / "s", rules=Rules(grace_s=0.5, retries=0), look=look)
+        run_live(given, tmp_path / "s", options=ExecutionOptions(grace_s=0.5, retries=0), observer=observe)
     whole = "\n".join(seen)
     assert "of 60   cost so far" in whole
     for words in (
-        r"j0 +│ runs +│ 1@a +│ \d+ +│ 0.05",
+        r"j0 +│ running +│ 1@a +│ \d+ +│ 0.05",
         r"j1 +│ given up",
         r"│ a +│ 1 +│ [23] of 4 free",
         "! j1: attempt 0",
@@ -110,5 +110,5 @@ def test_the_view_shows_jobs_sites_cost_iterations_and_alarms(tmp_path: Path) ->
 def test_rounds_count_iterations_of_the_whole_job(tmp_path: Path) -> None:
     where = setup([node("a")], slot_us=S, horizon_us=60 * S)
     given = scenario([job(0, work=Rounds(count=4, compute_us=10), command=counting(4))], where=where)
-    run = lived(given, tmp_path / "s")
+    run = run_live(given, tmp_path / "s")
     assert run.tables["attempts"]["iterations"] == [4]

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.builders import job, node, rows, scenario, setup
+from tests.worlds.live_runs import LONG, states, two_sites
 from tests.worlds.live_scenarios import S, broker, counting
-from tests.worlds.test_live import LONG, land, states
 from tradewind import api
 from tradewind.cli import main as cli
 from tradewind.cli.guard import guarded
@@ -25,22 +25,22 @@ from tradewind.model.job import Rounds
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies
 from tradewind.worlds.clock import Clock
-from tradewind.worlds.live import Request, live
-from tradewind.worlds.processes.launching import Rules
-from tradewind.worlds.processes.watching import strays
+from tradewind.worlds.live import LiveRequest, live
+from tradewind.worlds.processes.handles import marked_processes
+from tradewind.worlds.processes.launch import ExecutionOptions
 from tradewind.worlds.simulate import simulate
 
 
-def request(given: Scenario, state: Path, policy: str = "fifo", *, slot_seconds: float = 0.25) -> Request:
-    rules = Rules(grace_s=0.5, backoff_s=0.02, patience_s=1.5)
-    return Request(
-        scenario=given, spec=policies.find(policy), state=state, slot_seconds=slot_seconds, rules=rules
+def request(given: Scenario, state: Path, policy: str = "fifo", *, slot_seconds: float = 0.25) -> LiveRequest:
+    options = ExecutionOptions(grace_s=0.5, backoff_s=0.02, patience_s=1.5)
+    return LiveRequest(
+        scenario=given, spec=policies.find(policy), state=state, slot_seconds=slot_seconds, options=options
     )
 
 
 def count_to(n: int) -> Scenario:
     return scenario(
-        [job(0, work=Rounds(count=n, compute_us=10), command=counting(n))], where=land(horizon=60)
+        [job(0, work=Rounds(count=n, compute_us=10), command=counting(n))], where=two_sites(horizon=60)
     )
 
 
@@ -48,7 +48,7 @@ def token(state: Path) -> str:
     return str(read_records(state / "journal")[0]["token"])
 
 
-def in_a_process(asked: Request) -> int:
+def in_a_process(asked: LiveRequest) -> int:
     """A loop in a process of its own, running when this returns."""
     pid = os.fork()
     if not pid:
@@ -66,7 +66,7 @@ def test_an_interrupted_run_is_whole_and_auditable_and_can_be_continued(tmp_path
     given, state = count_to(25), tmp_path / "state"
     seen: list[int] = []
 
-    def look(loop: object, world: object) -> None:
+    def observe(loop: object, world: object) -> None:
         del loop, world
         seen.append(1)
         if list(state.glob("jobs/*/begun")) and len(seen) < 1000:
@@ -74,11 +74,11 @@ def test_an_interrupted_run_is_whole_and_auditable_and_can_be_continued(tmp_path
             time.sleep(0.3)
             os.kill(os.getpid(), signal.SIGINT)
 
-    first = live(request(given, state), look)
+    first = live(request(given, state), observe)
     assert states(first) == ["unfinished"]
     assert [r[0] for r in rows(first, "attempts", "why")] == ["the run is over"]
     assert api.check(given, first) == ()
-    assert strays(token(state)) == []
+    assert marked_processes(token(state)) == []
     second = live(request(given, state))
     assert states(second) == ["finished"]
     assert [r[0] for r in rows(second, "attempts", "why")] == ["the run is over", "complete"]
@@ -101,14 +101,14 @@ def test_ranks_whose_loop_never_comes_back_end_by_themselves(tmp_path: Path) -> 
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     mark = token(tmp_path / "s")
-    assert len(strays(mark)) >= 2  # the keeper and its command go on for a while
+    assert len(marked_processes(mark)) >= 2  # the supervisor and its command continue for a while
     until = time.monotonic() + 10
-    while strays(mark) and time.monotonic() < until:
+    while marked_processes(mark) and time.monotonic() < until:
         time.sleep(0.1)
-    assert strays(mark) == []
+    assert marked_processes(mark) == []
 
 
-def test_a_loop_that_comes_back_adopts_the_rank_that_went_on_without_it(tmp_path: Path) -> None:
+def test_a_loop_that_comes_back_adopts_the_rank_that_kept_running(tmp_path: Path) -> None:
     given, state = count_to(30), tmp_path / "s"
     pid = in_a_process(request(given, state))
     os.kill(pid, signal.SIGKILL)
@@ -119,7 +119,7 @@ def test_a_loop_that_comes_back_adopts_the_rank_that_went_on_without_it(tmp_path
     assert (state / "jobs/0000-j0/begun").read_text() == "from 0\n"
 
 
-@pytest.mark.parametrize("who", ["command", "keeper"])
+@pytest.mark.parametrize("who", ["command", "supervisor"])
 def test_a_rank_that_dies_while_there_is_no_loop_is_started_again_from_its_checkpoint(
     who: str, tmp_path: Path
 ) -> None:
@@ -137,17 +137,17 @@ def test_a_rank_that_dies_while_there_is_no_loop_is_started_again_from_its_check
     assert why[1] == "complete"
     first, second = (int(line.split()[1]) for line in (state / "jobs/0000-j0/begun").read_text().splitlines())
     assert first == 0 < second
-    assert strays(token(state)) == []
+    assert marked_processes(token(state)) == []
 
 
 def test_two_loops_cannot_share_a_state_directory(tmp_path: Path) -> None:
     asked = request(count_to(1000), tmp_path / "s")
     pid = in_a_process(asked)
-    with pytest.raises(InputError, match="another loop is running here"):
+    with pytest.raises(InputError, match="another live run uses this state directory"):
         live(asked)
     os.kill(pid, signal.SIGTERM)
     os.waitpid(pid, 0)
-    assert strays(token(tmp_path / "s")) == []
+    assert marked_processes(token(tmp_path / "s")) == []
 
 
 def test_a_journal_is_continued_by_the_same_run_only(tmp_path: Path) -> None:
@@ -264,6 +264,6 @@ def test_the_command_explains_what_it_cannot_use(tmp_path: Path, capsys: pytest.
     assert "has no command" in said("bare.yaml")
     assert "No limit is called 'memory'" in said("fine.yaml", "--limit", "memory=3")
     assert "write a whole number" in said("fine.yaml", "--limit", "open_files=many")
-    assert "end its name in .html" in said("fine.yaml", "--report", "x.pdf")
+    assert "a name that ends in .html" in said("fine.yaml", "--report", "x.pdf")
     (tmp_path / "places.json").write_text('{"a": {"netns": "x"}}')
     assert "allowed are the fields namespace" in said("fine.yaml", "--places", str(tmp_path / "places.json"))

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.builders import job, link, node, rows, scenario, setup
+from tests.worlds.live_runs import alarms, states
 from tests.worlds.live_scenarios import S
-from tests.worlds.test_live import alarms, states
 from tradewind import api
-from tradewind.cli.live import places_in_testbed
+from tradewind.cli.live import testbed_networks
 from tradewind.engine.live import LiveLoop
 from tradewind.model.job import Customer, Rounds, Stream
 from tradewind.model.result import Run
@@ -23,9 +23,9 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
 from tradewind.registry import policies
-from tradewind.worlds.live import Request, live
-from tradewind.worlds.processes.launching import Place, Rules
-from tradewind.worlds.processes.watching import strays
+from tradewind.worlds.live import LiveRequest, live
+from tradewind.worlds.processes.handles import marked_processes
+from tradewind.worlds.processes.launch import ExecutionOptions, SiteNetwork
 from tradewind.worlds.processes.world import ProcessWorld
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.wan import GOODPUT, Line, Wan
@@ -45,37 +45,37 @@ class Slots:
         self.enough, self.now, self.begun = enough, 1000.0, time.monotonic()
         self.then: dict[tuple[int, int], int] = {}
 
-    def look(self, loop: LiveLoop, world: ProcessWorld) -> None:
+    def update(self, loop: LiveLoop, world: ProcessWorld) -> None:
         if time.monotonic() - self.begun > PATIENCE_S:
             world.interrupt()
-        self.now += 1e-5  # what is measured happens after what was told before
-        crews = [crew for crew in world.crews.values() if crew.watches and not crew.stopping]
-        for crew in crews:
-            self.then.setdefault((crew.job.index, len(crew.attempts)), crew.reports.iterations)
+        self.now += 1e-5  # measured events come after those already emitted
+        gangs = [gang for gang in world.gangs.values() if gang.handles and not gang.stopping]
+        for gang in gangs:
+            self.then.setdefault((gang.job.index, len(gang.attempts)), gang.reports.iterations)
         ready = [
-            crew.reports.iterations - self.then[crew.job.index, len(crew.attempts)] >= self.enough
-            for crew in crews
+            gang.reports.iterations - self.then[gang.job.index, len(gang.attempts)] >= self.enough
+            for gang in gangs
         ]
         if ready and all(ready) and loop.ledger.slot == int(self.now - 1000.0):
             self.now += 1.0
 
 
 def trained(
-    given: Scenario, policy: str, state: Path, enough: int, places: Mapping[str, Place] | None = None
+    given: Scenario, policy: str, state: Path, enough: int, networks: Mapping[str, SiteNetwork] | None = None
 ) -> Run:
     slots = Slots(enough)
-    request = Request(
+    request = LiveRequest(
         scenario=given, spec=policies.find(policy), state=state, slot_seconds=1.0, wall=lambda: slots.now,
-        rules=Rules(grace_s=20.0, places=places or {}),
+        options=ExecutionOptions(grace_s=20.0, networks=networks or {}),
     )  # fmt: skip
     tokens: list[str] = []
 
-    def look(loop: LiveLoop, world: ProcessWorld) -> None:
-        tokens.append(world._ground.token)
-        slots.look(loop, world)
+    def observe(loop: LiveLoop, world: ProcessWorld) -> None:
+        tokens.append(world.context.token)
+        slots.update(loop, world)
 
-    run = live(request, look)
-    assert strays(tokens[0]) == []
+    run = live(request, observe)
+    assert marked_processes(tokens[0]) == []
     assert alarms(run) == ""
     assert run.violations == ()
     assert api.check(given, run) == ()
@@ -128,7 +128,7 @@ def ring(index: int, iterations: int) -> Any:
 
 
 @pytest.fixture(params=["this machine", "a testbed"])
-def places(request: pytest.FixtureRequest) -> Iterator[dict[str, Place]]:
+def networks(request: pytest.FixtureRequest) -> Iterator[dict[str, SiteNetwork]]:
     """How sites a and b are reached: on the loopback, or over a shaped link between two namespaces."""
     if request.param == "this machine":
         yield {}
@@ -138,19 +138,19 @@ def places(request: pytest.FixtureRequest) -> Iterator[dict[str, Place]]:
     name = f"test-{uuid.uuid4().hex[:12]}"
     try:
         testbed.up(Wan(name="pair", sites=("a", "b"), lines=(Line(0, 1, BPS, BPS),)), name)
-        yield places_in_testbed(name)
+        yield testbed_networks(name)
     finally:
         testbed.down(name)
 
 
 def test_a_ring_job_trains_and_is_finished_when_its_ranks_say_so(
-    places: dict[str, Place], tmp_path: Path
+    networks: dict[str, SiteNetwork], tmp_path: Path
 ) -> None:
     nodes = [node("switch", 0, kind="switch"), node("a", 1, kind="server"), node("b", 1, kind="server")]
     where = setup(
         nodes, links=(link(0, 1, BPS), link(0, 2, BPS)), slot_us=S, horizon_us=60 * S, objective="utility"
     )
-    run = trained(scenario([ring(0, 6)], where=where), "gadget", tmp_path / "s", 50, places)
+    run = trained(scenario([ring(0, 6)], where=where), "gadget", tmp_path / "s", 50, networks)
     assert states(run) == ["finished"], logs(tmp_path)
     ((where_to, why, iterations, measured, predicted, sent),) = rows(
         run, "attempts", "places", "why", "iterations", "measured_s", "predicted_s", "bytes_sent"
@@ -158,7 +158,7 @@ def test_a_ring_job_trains_and_is_finished_when_its_ranks_say_so(
     assert (sorted(where_to.split()), why, iterations) == (["1@a", "1@b"], "complete", 6)
     assert sent > 0
     assert predicted == pytest.approx(0.419, abs=0.001)  # 2 (n-1)/n of the model in bits, over the goodput
-    if places:
+    if networks:
         assert 0.9 < measured / predicted < 1.5  # the rest is computing, on a machine that may be busy
     else:
         assert measured > 0

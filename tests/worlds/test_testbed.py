@@ -21,7 +21,7 @@ from tradewind.lab.testbed import check as testbed_check
 from tradewind.lab.testbed.networks import exchanges, network
 from tradewind.model.errors import InputError, TradewindError
 from tradewind.train.local import LocalJob, environments, report_file
-from tradewind.worlds.forkserver import Nursery
+from tradewind.worlds.forkserver import ForkServer
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed import state as testbed_state
 from tradewind.worlds.testbed.traffic import carrier, gather_at, measure, traffic
@@ -265,9 +265,9 @@ def test_a_real_job_on_the_testbed_sends_one_gradient_per_site_in_the_time_predi
     bed = testbed.up(wan, name)
     job = LocalJob(mode="ps", sites=[wan.sites[s] for s in sites], folder=tmp_path, seed=1, stop_after=rounds)
     bed.pin([p for s in (1, 2) for p in (shortest(wan)[s, 0], shortest(wan)[0, s])])
-    with Nursery(["tradewind.train.server"]) as nursery:
+    with ForkServer(["tradewind.train.server"]) as fork_server:
         pids = [
-            nursery.start(
+            fork_server.start(
                 "tradewind.train.__main__:rank",
                 ["--mode", "ps", "--size", "400KB", "--batch", "8", "--samples", "64"],
                 environment={
@@ -278,7 +278,7 @@ def test_a_real_job_on_the_testbed_sends_one_gradient_per_site_in_the_time_predi
             )
             for site, told in zip(sites, environments(job, 29500), strict=True)
         ]  # fmt: skip
-        codes = nursery.wait_all(pids, 120)
+        codes = fork_server.wait_all(pids, 120)
     print((tmp_path / "log").read_text())
     assert codes == [0] * 4
     lines = [json.loads(line) for line in report_file(job, 0).read_text().splitlines()]
@@ -302,8 +302,8 @@ def test_links_that_transfers_share_are_shared_and_carry_each_gradient_once(name
     wan, size = line_of_three(), 400_000
     bed = testbed.up(wan, name)
     exchange = gather_at(wan, 0, shortest(wan))
-    with traffic("gloo" if how == "gloo" else "sockets") as nursery:
-        found = measure(bed, nursery, how, exchange, model_bytes=size, rounds=2)
+    with traffic("gloo" if how == "gloo" else "sockets") as fork_server:
+        found = measure(bed, fork_server, how, exchange, model_bytes=size, rounds=2)
     assert min(found.rounds_s) == pytest.approx(found.predicted_s, rel=0.1)
     sent, per_round = bed.sent_bytes(), size / GOODPUT
     # acknowledgements of what is pulled (2%) and a few packets sent again come on top; a second gradient would be 100%

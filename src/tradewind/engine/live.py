@@ -1,8 +1,8 @@
-"""The loop of a live world: the same cycle, but it never stops for a refused decision, and it survives being killed.
+"""The control loop of a live world: the same cycle, but it survives rejected decisions and being killed.
 
-Everything that an instant brought is written to disk in one piece before the world acts on it. A loop that starts on an
-old journal lives through it again: the same events and decisions pass ledger and audit, the policy gets back the state
-it had, and the world then makes true what should be true.
+Each instant is written to the journal as one record before the world acts on it. A loop that starts on an existing
+journal replays it: the same events and decisions pass through ledger and audit, the policy gets its saved state back,
+and the world then reconciles what runs with what should run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from tradewind.audit import Audit
 from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
-from tradewind.engine.loop import WAKES, Loop, Progress
+from tradewind.engine.loop import TRIGGER_OF, Loop, Progress
 from tradewind.engine.statefile import StateFile, revive
 from tradewind.model.decision import NOTHING, Decision, Plan, Quote, Verdict
 from tradewind.model.errors import PolicyError, Refused, RunFileError
@@ -26,25 +26,25 @@ from tradewind.model.view import Event, Policy, World
 
 SEEN = ("seen", None)
 Op = tuple[str, Any]
-"""(events | quote | decision | seen, what): a thing that an instant did to the books, in its order."""
+"""(events | quote | decision | seen, what): one step of an instant, in order, as the journal stores it."""
 
 
 class LiveWorld(World, Protocol):
-    """A world that can be brought back, and that can be asked to stop."""
+    """A world that can be stopped, and restored from a journal."""
 
     stopped: bool
 
-    def recall(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Lives through an instant again, without acting."""
+    def replay(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Replay an instant without acting; return the events that this world emits for it."""
 
 
 class DiskJournal(Journal):
-    """A journal that also keeps what the current instant did, until it is written down."""
+    """A journal that collects the steps of the current instant until they are written to disk."""
 
     def __init__(self) -> None:
         super().__init__()
         self.ops: list[Op] = []
-        self.promised: dict[int, int] = {}  # job -> completion that was sold to it
+        self.promised: dict[int, int] = {}  # job -> completion time that it bought
 
     def events(self, events: Sequence[Event]) -> None:
         super().events(events)
@@ -62,27 +62,27 @@ class DiskJournal(Journal):
 
 
 class LiveLoop(Loop):
-    """Drives a live world; `file` is the journal on disk, `wall` tells the time that is written beside each instant."""
+    """Drives a live world. `file` is the journal on disk; `wall` returns the time recorded with each instant."""
 
     journal: DiskJournal
     world: LiveWorld
 
     def __init__(
-        self, world: LiveWorld, books: tuple[Ledger, Audit], policy: Policy, spec: Spec, file: StateFile
+        self, world: LiveWorld, ledger: Ledger, audit: Audit, policy: Policy, spec: Spec, file: StateFile
     ) -> None:
-        super().__init__(world, *books, DiskJournal(), policy, spec)
+        super().__init__(world, ledger, audit, DiskJournal(), policy, spec)
         self._file = file
         self.alarms: list[dict[str, Any]] = []
         self.violations: list[Violation] = []
         self.wall: Callable[[], float] = lambda: 0.0
-        self._kept = policy.save()
+        self._saved = policy.save()
         self._window: tuple[Event, ...] = ()
-        if WAKES["finished"] in spec.triggers:
-            self._wakes |= {"ended"}  # a job that was given up leaves room behind
+        if TRIGGER_OF["finished"] in spec.triggers:
+            self._wakes |= {"ended"}  # a job that was given up frees resources
 
-    # ------------------------------------------------------------------ going on
+    # ------------------------------------------------------------------ running
     def run(self, progress: Progress | None = None) -> None:
-        """Cycles until the world has nothing more to say. What an interruption ends is not written down."""
+        """Run cycles until the world has no more events. The final instant of an interrupted run is not recorded."""
         over = 0
         while events := self.world.wait():
             self.cycle(events)
@@ -99,45 +99,49 @@ class LiveLoop(Loop):
         try:
             super().charge()
         except (Refused, PolicyError) as error:
-            self.alarm(self.ledger.now_us, -1, f"nobody is charged: {error}")
+            self.alarm(self.ledger.now_us, -1, f"no customer was charged: {error}")
 
     def close(self) -> None:
-        """Gives the journal back."""
+        """Close the journal."""
         self._file.close()
 
     def cycle(self, events: Sequence[Event]) -> None:
         try:
             super().cycle(events)
         except PolicyError as error:
-            self.alarm(events[0].at_us, -1, f"{error}; what is in force goes on")
-            self._forget()
+            self.alarm(events[0].at_us, -1, f"{error}; plans in force continue")
+            self._roll_back()
 
     def alarm(self, at_us: int, job: int, text: str) -> None:
-        """Something that a person should know, on disk at once."""
+        """Raise an alarm for the operator and record it at once."""
         record = {"at_us": at_us, "job": job, "text": text}
         self.alarms.append(record)
         self._file.append("alarm", record)
 
     def _write(self, at_us: int) -> None:
         state = self.policy.save()
-        text = base64.b64encode(zlib.compress(state)).decode() if state != self._kept else None
-        self._kept = state
+        text = base64.b64encode(zlib.compress(state)).decode() if state != self._saved else None
+        self._saved = state
         record = {"at_us": at_us, "wall": self.wall(), "ops": self.journal.ops, "policy": text}
         self._file.append("instant", record)
         self.journal.ops = []
 
-    def _learn(self, events: Sequence[Event]) -> None:
-        """A world that is measured cannot be refused: what it did wrong is written down and the run goes on."""
+    def _observe(self, events: Sequence[Event]) -> None:
+        """Record violations of a measured world and continue; what has happened cannot be rejected."""
         if found := self.audit.take(events):
             self.violations += found
             for violation in found:
-                self.alarm(events[0].at_us, -1, f"the audit found: {violation}")
+                self.alarm(events[0].at_us, -1, f"audit violation: {violation}")
         self.ledger.take(events)
         self.journal.events(events)
         for event in events:
             due = self.journal.promised.get(event.job, -1)
             if event.kind in ("finished", "ended") and 0 <= due < event.at_us:
-                self.alarm(event.at_us, event.job, f"promised for {due} us, {event.kind} at {event.at_us} us")
+                self.alarm(
+                    event.at_us,
+                    event.job,
+                    f"missed its promised completion at {due} us: {event.kind} at {event.at_us} us",
+                )
 
     def _decide(self) -> Decision:
         if not self.ledger.active:
@@ -147,19 +151,19 @@ class LiveLoop(Loop):
         self.journal.ops.append(SEEN)
         return decision
 
-    def _forget(self) -> None:
-        """The policy never decided this: it has its old state back, and hears of this instant again.
+    def _roll_back(self) -> None:
+        """Restore the policy's state and return the instant's events to its window.
 
-        A pricer keeps what it has learned: its customers have their answers.
+        A pricer keeps its state, because its customers already have their answers.
         """
         if not self.spec.pricer:
-            self.policy.restore(self._kept)
+            self.policy.restore(self._saved)
             if SEEN in self.journal.ops:
                 self.journal.ops.remove(SEEN)
-                self.ledger.unsee(self._window)
+                self.ledger.return_events(self._window)
 
     def _quote(self, job: Job) -> Quote:
-        """A quote that the audit refuses, or that a policy fails to make, is no offer."""
+        """Make no offer if the policy fails to quote or the audit rejects the quote."""
         now = self.ledger.now_us
         try:
             quote = super()._quote(job)
@@ -169,22 +173,24 @@ class LiveLoop(Loop):
         else:
             if not found:
                 return quote
-            self.alarm(now, job.index, f"the audit refused a quote for {job.id}: {found[0]}")
-        return Quote(job.index, (), "audit", "the quote was refused by the audit")
+            self.alarm(now, job.index, f"the audit rejected a quote for {job.id}: {found[0]}")
+        return Quote(job.index, (), "audit", "the audit rejected the quote")
 
     def _carry_out(self, now: int, decision: Decision) -> None:
-        """A refused decision changes nothing; what was in force goes on, and what just ended is held on to."""
+        """Ignore a rejected decision: plans in force continue, and plans that end now are extended."""
         try:
             super()._carry_out(now, decision)
         except (Refused, PolicyError) as error:
             self.alarm(
-                now, -1, f"refused: a decision of {self.spec.name} ({error}); the last good plan goes on"
+                now,
+                -1,
+                f"rejected a decision of {self.spec.name} ({error}); the last accepted plans continue",
             )
-            self._forget()
-            self._hold_on(now)
+            self._roll_back()
+            self._extend_plans(now)
 
-    def _hold_on(self, now: int) -> None:
-        """The allocation of the slot before, once more, for jobs whose plan ends now; without what would be unlawful."""
+    def _extend_plans(self, now: int) -> None:
+        """Extend plans that end now by one slot; drop any that the audit rejects."""
         until = now + self.ledger.setup.slot_us
         plans = {}
         for index, job in self.ledger.active.items():
@@ -192,7 +198,9 @@ class LiveLoop(Loop):
             if last is not None and last.until_us == now:
                 plans[job.id] = Plan(index, (last._replace(from_us=now, until_us=until),))
         while plans:
-            decision = Decision(plans=tuple(plans.values()), why="the last good allocation, held on to")
+            decision = Decision(
+                plans=tuple(plans.values()), why="last accepted allocation, extended by one slot"
+            )
             try:
                 super()._carry_out(now, decision)
                 break
@@ -200,21 +208,21 @@ class LiveLoop(Loop):
                 if plans.pop(error.violations[0].job, None) is None:
                     break
 
-    # ------------------------------------------------------------------ coming back
-    def recall(self, record: Mapping[str, Any], restore: Callable[[Event], Event]) -> None:
-        """Lives through one instant of the journal. `restore` gives events the facts that the file does not repeat."""
+    # ------------------------------------------------------------------ recovery
+    def replay(self, record: Mapping[str, Any], restore: Callable[[Event], Event]) -> None:
+        """Replay one instant of the journal. `restore` adds the facts to events, which the journal does not store."""
         at, first = record["at_us"], True
         for kind, what in record["ops"]:
             if kind == "events":
                 events = [restore(Event(*row)) for row in what]
                 if first:
-                    self._check(events, self.world.recall(events))
+                    self._check_replay(events, self.world.replay(events))
                 first = False
                 self.violations += self.audit.take(events)
                 self.ledger.take(events)
                 self.journal.events(events)
             elif kind == "quote":
-                self._recall_quote(at, revive(Quote, what[0]), what[1])
+                self._replay_quote(at, revive(Quote, what[0]), what[1])
             elif kind == "decision":
                 decision = revive(Decision, what)
                 self.violations += self.audit.check(at, decision)
@@ -223,12 +231,12 @@ class LiveLoop(Loop):
                 self.ledger.commit(decision)
                 self.journal.decision(at, decision)
             else:
-                self.ledger.seen()
+                self.ledger.clear_events()
         self.journal.ops = []
         if record["policy"] is not None:
-            self._kept = zlib.decompress(base64.b64decode(record["policy"]))
+            self._saved = zlib.decompress(base64.b64decode(record["policy"]))
 
-    def _recall_quote(self, at: int, quote: Quote, taken: int) -> None:
+    def _replay_quote(self, at: int, quote: Quote, taken: int) -> None:
         self.violations += self.audit.check_quote(at, quote)
         self.journal.quote(at, quote, taken)
         self._number += 1
@@ -238,17 +246,17 @@ class LiveLoop(Loop):
             self.world.apply(self._number, decision)
             self.ledger.commit(decision)
         else:
-            turned = Decision(verdicts=(Verdict(quote.job, quote.refused or "declined"),))
-            self.world.apply(self._number, turned)
+            rejected = Decision(verdicts=(Verdict(quote.job, quote.refused or "declined"),))
+            self.world.apply(self._number, rejected)
 
     @staticmethod
-    def _check(told: Sequence[Event], again: Sequence[Event]) -> None:
-        if sorted(event[:4] for event in told) != sorted(event[:4] for event in again):
+    def _check_replay(recorded: Sequence[Event], replayed: Sequence[Event]) -> None:
+        if sorted(event[:4] for event in recorded) != sorted(event[:4] for event in replayed):
             raise RunFileError(
-                f"the journal tells of {[e.kind for e in told]} at {told[0].at_us} us; this scenario makes "
-                f"{[e.kind for e in again]} of it. Was it written by another version?"
+                f"the journal records {[e.kind for e in recorded]} at {recorded[0].at_us} us, but replaying it gives "
+                f"{[e.kind for e in replayed]}. It was probably written by another version: start with a new --state."
             )
 
-    def restored(self) -> None:
-        """The whole journal has been read: the policy goes on where it stood."""
-        self.policy.restore(self._kept)
+    def finish_replay(self) -> None:
+        """Restore the policy's last saved state, after the whole journal has been replayed."""
+        self.policy.restore(self._saved)

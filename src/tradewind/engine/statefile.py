@@ -1,6 +1,6 @@
-"""The journal on disk: one line per instant and per start of ranks, each checked and flushed before anything is done.
+"""The journal on disk: append-only records, each with a checksum and flushed before the loop acts on it.
 
-A line is `crc32 json`. A last line that was cut off by a crash does not count; anything else that does not fit is an error.
+A line is `crc32 json`. A last line that a crash cut off is dropped; any other damaged line is an error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tradewind.model.errors import RunFileError
 
 
 class StateFile:
-    """Appends records; each is on disk when `append` returns."""
+    """Append-only file of records; each is on disk when `append` returns."""
 
     def __init__(self, path: Path) -> None:
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -27,7 +27,7 @@ class StateFile:
         os.close(folder)
 
     def append(self, kind: str, record: Mapping[str, Any]) -> None:
-        """Writes one record and waits for the disk."""
+        """Write one record and wait until it is on disk."""
         text = json.dumps({"kind": kind, **record}, separators=(",", ":"), default=_plain).encode()
         data = b"%08x %s\n" % (zlib.crc32(text), text)
         while data:
@@ -35,12 +35,12 @@ class StateFile:
         os.fdatasync(self._handle)
 
     def close(self) -> None:
-        """Gives the file back."""
+        """Close the file."""
         os.close(self._handle)
 
 
 def _plain(value: Any) -> Any:
-    """Arrays and their numbers as lists and numbers."""
+    """Convert arrays, numpy numbers and mappings to JSON types."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, Mapping):
@@ -49,7 +49,7 @@ def _plain(value: Any) -> Any:
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
-    """All records; a last line that is not whole is cut off the file."""
+    """All records; an incomplete last line is removed from the file."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -62,7 +62,7 @@ def read_records(path: Path) -> list[dict[str, Any]]:
         if end < 0 or len(line) < 10 or line[:8] != b"%08x" % zlib.crc32(line[9:]):
             if b"\n" in data[at : len(data) - 1]:
                 raise RunFileError(
-                    f"{path}: line {len(records) + 1} is damaged and others follow it; the run cannot be continued. "
+                    f"{path}: line {len(records) + 1} is damaged and is not the last line, so the run cannot be continued. "
                     "Start with a new state directory."
                 )
             os.truncate(path, at)
@@ -78,7 +78,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def revive(kind: Any, value: Any) -> Any:
-    """A plain value as the type that was written: named tuples from lists, tuples from lists, all the way down."""
+    """Rebuild a typed value from JSON: named tuples and tuples from lists, recursively."""
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         if value is None:

@@ -57,7 +57,7 @@ def _train(options: Options, rank: Rank) -> int:
 
 
 def rank(arguments: Sequence[str]) -> int:
-    """A rank in a process that was forked for it (see worlds/nursery.py)."""
+    """A rank in a process that was forked for it (see worlds/forkserver.py)."""
     return run(arguments, os.environ)
 
 

@@ -1,1 +1,1 @@
-"""Where decisions come true."""
+"""Worlds carry out decisions: the simulated world, and live processes on this machine."""

@@ -1,4 +1,4 @@
-"""Scenario time on the wall clock."""
+"""Maps wall-clock time to scenario time."""
 
 from __future__ import annotations
 
@@ -7,37 +7,34 @@ from collections.abc import Callable
 
 
 class Clock:
-    """Maps seconds of the wall to microseconds of the scenario.
+    """Scenario time in microseconds, driven by the wall clock.
 
-    pace  scenario microseconds per second of the wall
-    wall  seconds since 1970; injected so that a test can tell the time
+    pace  scenario microseconds per wall-clock second
+    wall  returns seconds since 1970; tests inject their own
 
-    Nothing that is scheduled is ever skipped. A loop that comes late by more than half a slot (it was killed, the
-    machine slept, a decision took long) moves the clock back to what is due, so that every slot still gets at least
-    half of its time; smaller delays are caught up.
+    No scheduled instant is skipped. If the loop is late by more than half a slot (it was killed, the machine was
+    suspended, a decision took long), the clock is set back to the instant that is due, so that every slot gets at least
+    half of its time. Smaller delays are caught up.
     """
 
     def __init__(self, pace: float, slot_us: int, wall: Callable[[], float] = time.time) -> None:
         self.pace, self.wall = pace, wall
         self._slack_us = slot_us // 2
         self._at_us, self._then = 0, wall()
-        self.slipped_us = 0
 
     def set(self, at_us: int, then: float) -> None:
-        """It was `at_us` at `then` seconds of the wall; a clock of the wall that went back since does not count."""
+        """Set the clock: it was `at_us` at wall-clock time `then` (now, if `then` is in the future)."""
         self._at_us, self._then = at_us, min(then, self.wall())
 
     def now_us(self) -> int:
-        """Microseconds of the scenario."""
+        """Current scenario time."""
         return self._at_us + max(0, int((self.wall() - self._then) * self.pace))
 
     def seconds_until(self, at_us: int) -> float:
-        """Seconds of the wall until an instant; 0 or less where it is due."""
+        """Wall-clock seconds until an instant; 0 or less if it is due."""
         return (at_us - self.now_us()) / self.pace
 
     def arrive(self, at_us: int) -> None:
-        """An instant is being dealt with now: where it is very late, it is called on time."""
-        late = self.now_us() - at_us
-        if late > self._slack_us:
-            self.slipped_us += late
+        """Call when an instant is processed; sets the clock back if it is more than half a slot late."""
+        if self.now_us() - at_us > self._slack_us:
             self._at_us, self._then = at_us, self.wall()

@@ -1,4 +1,4 @@
-"""Capacity and bandwidth as they are now, and which plans a change cancels."""
+"""Current capacity and bandwidth, and the plans that a change cancels."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _Row = tuple[int, int, int]
 """(0, node, resource) or (1, link, direction)."""
 
 
-class Surroundings:
-    """What the scenario's changes have made of nodes and links so far."""
+class Environment:
+    """State of nodes and links after the changes so far."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -24,8 +24,8 @@ class Surroundings:
         self._down_nodes: set[int] = set()
         self._down_links: set[int] = set()
 
-    def take(self, change: Change) -> None:
-        """Applies one row of the scenario's changes; prices do not concern this object."""
+    def apply(self, change: Change) -> None:
+        """Apply one change of the scenario; price changes have no effect here."""
         match change.kind:
             case "capacity":
                 self._capacity[change.a][change.b] = change.value
@@ -44,7 +44,7 @@ class Surroundings:
                 self._down_links.discard(change.a)
 
     def node_is_down(self, node: int) -> bool:
-        """A node is down with any of its ancestors."""
+        """Whether the node or one of its ancestors is down."""
         while node >= 0:
             if node in self._down_nodes:
                 return True
@@ -52,51 +52,51 @@ class Surroundings:
         return False
 
     def link_is_down(self, link: int) -> bool:
-        """A link is down by itself or with one of its ends."""
+        """Whether the link or one of its ends is down."""
         ends = self._setup.links[link]
         return link in self._down_links or self.node_is_down(ends.a) or self.node_is_down(ends.b)
 
-    def victims(
+    def cancelled(
         self, now: int, running: Iterable[tuple[Job, int, tuple[Step, ...]]]
     ) -> list[tuple[int, bool]]:
-        """(job, whether something failed under it) for every plan that can no longer be carried out.
+        """(job, whether a node or link it uses failed) for every plan that can no longer be carried out.
 
-        A plan that touches a dead node or link goes. Where capacity or bandwidth shrank below what is planned, the
-        newest plans go first (a higher number is newer, then a higher job index) until the rest fits.
+        Plans that use a failed node or link are cancelled. If capacity or bandwidth is exceeded, the newest plans are
+        cancelled until the rest fits (newer: higher decision number, then higher job index).
         """
-        gone: list[tuple[int, bool]] = []
+        found: list[tuple[int, bool]] = []
         used: dict[_Row, dict[int, int]] = {}
         for job, _, steps in sorted(running, key=lambda entry: (entry[1], entry[0].index)):
             ahead = [step for step in steps if step.until_us > now]
-            if any(self._is_dead(step) for step in ahead):
-                gone.append((job.index, True))
+            if any(self._uses_failed(step) for step in ahead):
+                found.append((job.index, True))
                 continue
             claims = [claim for step in ahead for claim in self._claims(now, job, step)]
             for row, slot, amount in claims:
-                book = used.setdefault(row, {})
-                book[slot] = book.get(slot, 0) + amount
+                claimed = used.setdefault(row, {})
+                claimed[slot] = claimed.get(slot, 0) + amount
             if any(self._is_over(row, slot, used[row]) for row, slot, _ in claims):
                 for row, slot, amount in claims:
                     used[row][slot] -= amount
-                gone.append((job.index, False))
-        return gone
+                found.append((job.index, False))
+        return found
 
-    def _is_over(self, row: _Row, slot: int, book: dict[int, int]) -> bool:
-        """Whether a row holds more than it has: what is open-ended (slot -1) counts in every booked slot."""
+    def _is_over(self, row: _Row, slot: int, claimed: dict[int, int]) -> bool:
+        """Whether a row is over its limit; open-ended claims (slot -1) count in every booked slot."""
         kind, number, which = row
         limit = (self._bps if kind else self._capacity)[number][which]
-        opened = book.get(-1, 0)
+        opened = claimed.get(-1, 0)
         if slot >= 0:
-            return opened + book[slot] > limit
-        return opened + max((n for at, n in book.items() if at >= 0), default=0) > limit
+            return opened + claimed[slot] > limit
+        return opened + max((n for at, n in claimed.items() if at >= 0), default=0) > limit
 
-    def _is_dead(self, step: Step) -> bool:
+    def _uses_failed(self, step: Step) -> bool:
         return any(self.node_is_down(node) for node in step.nodes) or any(
             self.link_is_down(link) for route in step.routes for link in route.path
         )
 
     def _claims(self, now: int, job: Job, step: Step) -> list[tuple[_Row, int, int]]:
-        """(row, slot or -1 for an open-ended step, amount) of everything that a step needs from now on."""
+        """(row, slot, amount) of everything that a step needs from now on; slot -1 for an open-ended step."""
         slot_us, setup = self._setup.slot_us, self._setup
         amounts: list[tuple[_Row, int]] = []
         servers = step.servers or (0,) * len(step.nodes)
@@ -115,7 +115,7 @@ class Surroundings:
 
 
 def directions(setup: Setup, src: int, path: tuple[int, ...], *, both: bool) -> list[tuple[int, int]]:
-    """(link, direction) pairs that a path from `src` reserves; a shared link always counts as direction 0, once."""
+    """(link, direction) pairs that a path from `src` reserves; a shared link is reserved once, as direction 0."""
     found, at = [], src
     for number in path:
         link = setup.links[number]

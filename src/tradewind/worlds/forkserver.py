@@ -1,8 +1,8 @@
-"""Starts many short-lived processes from one that has loaded their libraries already.
+"""Fork server: starts many short-lived processes from one process that has already loaded their libraries.
 
-Loading PyTorch takes two seconds of CPU; a fork of a process that has loaded it takes a millisecond. `Nursery` runs such a
-process (`python -m tradewind.worlds.forkserver MODULE…`), asks it for children, and learns when they end. A child may
-live in a network namespace. When the nursery is closed, or its parent dies, its children are killed.
+Loading PyTorch takes two seconds of CPU; forking a process that has loaded it takes a millisecond. `ForkServer` runs
+such a process (`python -m tradewind.worlds.forkserver MODULE…`), asks it to start children and waits for them. A child
+can run in a network namespace. When the server is closed, or its parent dies, its children are killed.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tradewind.model.errors import TradewindError
 
 CLONE_NEWNET = 0x40000000
 START_S = 120.0
-"""How long loading the libraries may take on a busy machine."""
+"""Time limit for loading the libraries; generous, because the machine may be busy."""
 
 
-class Nursery:
-    """The parent's side. Use as a context manager."""
+class ForkServer:
+    """Client of a fork server process. Use as a context manager."""
 
     def __init__(self, modules: Sequence[str]) -> None:
         self._server = subprocess.Popen(
@@ -38,11 +38,11 @@ class Nursery:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        self._rest = b""
+        self._buffer = b""
         self._ended: dict[int, int] = {}
-        self._hear("ready", START_S)
+        self._receive("ready", START_S)
 
-    def __enter__(self) -> Nursery:
+    def __enter__(self) -> ForkServer:
         return self
 
     def __exit__(
@@ -53,11 +53,11 @@ class Nursery:
     def start(
         self, entry: str, argument: Any, *, environment: Mapping[str, str], namespace: str = "", log: Path
     ) -> int:
-        """Run `module:function` on an argument that JSON can carry; returns the process id.
+        """Run `module:function` on a JSON-serialisable argument and return the process id.
 
         The function returns the exit code. The child's output is appended to `log`.
         """
-        self._say(
+        self._send(
             {
                 "entry": entry,
                 "argument": argument,
@@ -66,21 +66,22 @@ class Nursery:
                 "log": str(log),
             }
         )
-        return int(self._hear("started", 10.0)["started"])
+        return int(self._receive("started", 10.0)["started"])
 
     def wait(self, pid: int, timeout_s: float) -> int:
-        """Exit code of a child (negative: the signal that killed it)."""
+        """Wait for a child; return its exit code (negative: the signal that killed it)."""
         limit = time.monotonic() + timeout_s
         while pid not in self._ended:
-            self._hear("ended", limit - time.monotonic())
+            self._receive("ended", limit - time.monotonic())
         return self._ended.pop(pid)
 
     def wait_all(self, pids: Sequence[int], timeout_s: float) -> list[int]:
+        """Wait for all children within one time limit; return their exit codes."""
         limit = time.monotonic() + timeout_s
         return [self.wait(pid, limit - time.monotonic()) for pid in pids]
 
     def close(self) -> None:
-        """Kill the children that are left, and the nursery."""
+        """Stop the server; it kills its remaining children."""
         if self._server.stdin is not None:
             with suppress(OSError):
                 self._server.stdin.close()
@@ -92,33 +93,33 @@ class Nursery:
         if self._server.stdout is not None:
             self._server.stdout.close()
 
-    def _say(self, request: dict[str, Any]) -> None:
+    def _send(self, request: dict[str, Any]) -> None:
         assert self._server.stdin is not None
         try:
             self._server.stdin.write(json.dumps(request).encode() + b"\n")
             self._server.stdin.flush()
         except OSError:
-            raise TradewindError("the process that starts ranks has died") from None
+            raise TradewindError("the fork server died") from None
 
-    def _hear(self, word: str, timeout_s: float) -> dict[str, Any]:
-        """The next message with this word in it; ends of children are kept on the way."""
+    def _receive(self, key: str, timeout_s: float) -> dict[str, Any]:
+        """Return the next message that has this key; record children that ended on the way."""
         assert self._server.stdout is not None
         limit = time.monotonic() + timeout_s
         while True:
-            while b"\n" in self._rest:
-                line, _, self._rest = self._rest.partition(b"\n")
+            while b"\n" in self._buffer:
+                line, _, self._buffer = self._buffer.partition(b"\n")
                 message: dict[str, Any] = json.loads(line)
                 if "ended" in message:
                     self._ended[message["ended"]] = message["code"]
-                if word in message:
+                if key in message:
                     return message
             ready, _, _ = select.select([self._server.stdout], [], [], max(0.0, limit - time.monotonic()))
             if not ready:
-                raise TradewindError(f"no process {word} within {timeout_s:.0f} s")
-            heard = os.read(self._server.stdout.fileno(), 65536)
-            if not heard:
-                raise TradewindError("the process that starts ranks has died")
-            self._rest += heard
+                raise TradewindError(f"the fork server did not report {key!r} within {timeout_s:.0f} s")
+            data = os.read(self._server.stdout.fileno(), 65536)
+            if not data:
+                raise TradewindError("the fork server died")
+            self._buffer += data
 
 
 def enter(namespace: str) -> None:
@@ -132,15 +133,15 @@ def enter(namespace: str) -> None:
         os.close(handle)
 
 
-# --- the nursery's own side ---
+# --- server side ---
 
 
-def _tell(message: dict[str, Any]) -> None:
+def _emit(message: dict[str, Any]) -> None:
     os.write(1, json.dumps(message).encode() + b"\n")
 
 
 def _child(request: dict[str, Any]) -> int:
-    """In the fork: output to the log, environment and namespace as asked, then the function."""
+    """Runs in the fork: redirect output, set environment and namespace, call the function."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -176,11 +177,11 @@ def _reap(children: set[int]) -> None:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
             children.discard(pid)
-            _tell({"ended": pid, "code": os.waitstatus_to_exitcode(status)})
+            _emit({"ended": pid, "code": os.waitstatus_to_exitcode(status)})
 
 
 def serve(modules: Sequence[str]) -> None:
-    """Load the modules, then start children as asked on standard input until it ends."""
+    """Load the modules, then fork a child per request on standard input until it is closed."""
     for module in modules:
         import_module(module)
     reader, writer = os.pipe()
@@ -189,7 +190,7 @@ def serve(modules: Sequence[str]) -> None:
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _tell({"ready": True})
+    _emit({"ready": True})
     children: set[int] = set()
     rest = b""
     while True:
@@ -199,19 +200,19 @@ def serve(modules: Sequence[str]) -> None:
                 os.read(reader, 4096)
             _reap(children)
         if 0 in ready:
-            heard = os.read(0, 65536)
-            if not heard:
+            data = os.read(0, 65536)
+            if not data:
                 break
-            *lines, rest = (rest + heard).split(b"\n")
+            *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 pid = _fork(json.loads(line))
                 children.add(pid)
-                _tell({"started": pid})
+                _emit({"started": pid})
     for pid in children:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-    os._exit(0)  # taking large libraries down in order takes seconds and serves nobody
+    os._exit(0)  # skip the orderly teardown of large libraries, which takes seconds
 
 
 if __name__ == "__main__":

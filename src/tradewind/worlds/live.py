@@ -1,4 +1,4 @@
-"""One live run, put together: processes, clock, journal on disk, books, audit, policy, loop, accounts."""
+"""Runs a policy live: real processes, the wall clock, and a journal from which an interrupted run continues."""
 
 from __future__ import annotations
 
@@ -31,24 +31,25 @@ from tradewind.model.spec import Spec
 from tradewind.version import __version__
 from tradewind.worlds.clock import Clock
 from tradewind.worlds.live_tables import live_tables
-from tradewind.worlds.processes.launching import Rules
-from tradewind.worlds.processes.world import Ground, ProcessWorld
+from tradewind.worlds.processes.launch import ExecutionOptions
+from tradewind.worlds.processes.world import ProcessWorld, RunContext
 from tradewind.worlds.simulate import make_policy, timed, unsettled
 
-Look = Callable[[LiveLoop, ProcessWorld], None]
-"""Is shown the loop and the world now and then, for a live view."""
+Observer = Callable[[LiveLoop, ProcessWorld], None]
+"""Called regularly with the loop and the world, for a live view."""
 VERSION = 1
+"""Version of the journal format."""
 LOCK_WAIT_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class LiveRequest:
     """A live run.
 
-    state         directory of journal, logs, checkpoints; one that holds a journal is continued
-    slot_seconds  seconds of the wall that a slot takes (0: as long as the scenario says)
-    speed         how many times faster than that
-    wall          seconds since 1970, by which slots pass; injected so that a test can tell the time
+    state         directory of journal, logs and checkpoints; if it holds a journal, that run is continued
+    slot_seconds  wall-clock seconds per slot (0: as in the scenario)
+    speed         factor by which slots pass faster than that
+    wall          returns seconds since 1970; tests inject their own
     """
 
     scenario: Scenario
@@ -58,37 +59,37 @@ class Request:
     state: Path
     slot_seconds: float = 0.0
     speed: float = 1.0
-    rules: Rules = field(default_factory=Rules)
+    options: ExecutionOptions = field(default_factory=ExecutionOptions)
     wall: Callable[[], float] = time.time
 
     @property
     def pace(self) -> float:
-        """Scenario microseconds per second of the wall."""
+        """Scenario microseconds per wall-clock second."""
         slot_us = self.scenario.setup.slot_us
         return slot_us / (self.slot_seconds or slot_us / 1e6) * self.speed
 
 
-def live(request: Request, look: Look | None = None) -> Run:
-    """Runs a policy on this machine until the scenario is over, or Ctrl-C; continues what a journal in `state` began."""
+def live(request: LiveRequest, observer: Observer | None = None) -> Run:
+    """Run a policy on this machine until the scenario ends or Ctrl-C; continue the run that `state` holds, if any."""
     check_fit(request.spec, request.scenario)
     if sys.platform != "linux":
         raise InputError(
-            "live runs need Linux: process groups, namespaces and limits are used as they are there"
+            f"live runs need Linux (this is {sys.platform}): they use its process control, namespaces and limits"
         )
     if not request.spec.online:
         raise InputError(
-            f"{request.spec.name} decides in hindsight; a live run needs a policy that can decide now"
+            f"{request.spec.name} decides in hindsight, so it cannot run live; choose an online policy"
         )
     if request.pace <= 0:
         raise InputError(
             f"--slot-seconds {request.slot_seconds} --speed {request.speed}: both must be positive"
         )
-    _make(request.state)
+    _create(request.state)
     begin = perf_counter()
     with _locked(request.state):
-        loop, world, params = _assemble(request, look)
+        loop, world, params = _assemble(request, observer)
         try:
-            with _orderly(world):
+            with _stop_on_signals(world):
                 loop.run()
         finally:
             loop.close()
@@ -96,8 +97,10 @@ def live(request: Request, look: Look | None = None) -> Run:
         return timed(_result(request, loop, world, params), perf_counter() - begin, loop.decide_s)
 
 
-def _assemble(request: Request, look: Look | None) -> tuple[LiveLoop, ProcessWorld, dict[str, Any]]:
-    """World and loop, brought to where the journal left them."""
+def _assemble(
+    request: LiveRequest, observer: Observer | None
+) -> tuple[LiveLoop, ProcessWorld, dict[str, Any]]:
+    """Create world and loop, and bring them to the state of the journal."""
     scenario, spec, path = request.scenario, request.spec, request.state / "journal"
     records = read_records(path)
     policy, params = make_policy(scenario, spec, request.params, request.seed)
@@ -111,48 +114,49 @@ def _assemble(request: Request, look: Look | None) -> tuple[LiveLoop, ProcessWor
     clock = Clock(request.pace, scenario.setup.slot_us, request.wall)
     loop: LiveLoop | None = None
 
-    def note(kind: str, record: dict[str, Any]) -> None:
+    def write(kind: str, record: dict[str, Any]) -> None:
         if kind == "alarm" and loop is not None:
             loop.alarms.append(record)
         file.append(kind, record)
 
-    def tell(world: ProcessWorld) -> None:
-        if look is not None and loop is not None:
-            look(loop, world)
+    def observe(world: ProcessWorld) -> None:
+        if observer is not None and loop is not None:
+            observer(loop, world)
 
-    ground = Ground(
-        state=request.state, token=records[0]["token"], clock=clock, note=note, rules=request.rules, tell=tell
-    )
-    world = ProcessWorld(scenario, ground, slots="slot" in spec.triggers)
-    books = (Ledger(scenario.setup), Audit(scenario, measured=True, binding=spec.binding))
-    loop = LiveLoop(world, books, policy, spec, file)
+    context = RunContext(
+        state=request.state, token=records[0]["token"], clock=clock, record=write, options=request.options,
+        on_poll=observe,
+    )  # fmt: skip
+    world = ProcessWorld(scenario, context, slots="slot" in spec.triggers)
+    audit = Audit(scenario, measured=True, binding=spec.binding)
+    loop = LiveLoop(world, Ledger(scenario.setup), audit, policy, spec, file)
     loop.wall = clock.wall
-    _come_back(loop, world, clock, records, Facts(scenario))
+    _replay(loop, world, clock, records, Facts(scenario))
     return loop, world, params
 
 
-def _come_back(
+def _replay(
     loop: LiveLoop, world: ProcessWorld, clock: Clock, records: list[dict[str, Any]], facts: Facts
 ) -> None:
-    """Lives through a journal; a new one says nothing."""
+    """Replay a journal, then take over the ranks that it left running."""
     clock.set(0, clock.wall())
     for record in records[1:]:
         match record.pop("kind"):
             case "instant":
-                loop.recall(record, facts.restore)
+                loop.replay(record, facts.restore)
                 clock.set(record["at_us"], record["wall"])
             case "attempt":
-                world.remember("attempt", record, revive(Step, record["step"]))
+                world.replay_attempt(record, revive(Step, record["step"]))
             case "over":
-                world.remember("over", record, None)
+                world.replay_end(record)
             case "alarm":
                 loop.alarms.append(record)
-    loop.restored()
+    loop.finish_replay()
     world.resume()
 
 
-def _result(request: Request, loop: LiveLoop, world: ProcessWorld, params: Mapping[str, Any]) -> Run:
-    """The run as a file keeps it, with what the audit found: a live run cannot be refused afterwards."""
+def _result(request: LiveRequest, loop: LiveLoop, world: ProcessWorld, params: Mapping[str, Any]) -> Run:
+    """The finished run, with all violations that the audit found."""
     scenario = request.scenario
     run = unsettled(scenario, request.spec, params, request.seed, loop.journal)
     tables = {**run.tables, **live_tables(scenario, world, loop.alarms, request.pace)}
@@ -162,7 +166,7 @@ def _result(request: Request, loop: LiveLoop, world: ProcessWorld, params: Mappi
     return replace(run, violations=found)
 
 
-def _header(request: Request, params: Mapping[str, Any]) -> dict[str, Any]:
+def _header(request: LiveRequest, params: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "version": VERSION, "by": __version__, "scenario": scenario_hash(request.scenario),
         "policy": request.spec.name, "params": dict(params), "seed": request.seed, "pace": request.pace,
@@ -170,29 +174,29 @@ def _header(request: Request, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_header(old: Mapping[str, Any], new: Mapping[str, Any], path: Path) -> None:
-    """A journal can only be continued by the same run."""
+    """Check that a journal belongs to the same run."""
     for name, value in new.items():
         if name != "by" and old.get(name) != value:
             raise InputError(
-                f"it belongs to a run with {name} {old.get(name)!r}; this one has {value!r}. Give the same scenario, "
-                "policy, parameters, seed and speed to continue it, or another --state to begin anew.",
+                f"it belongs to a run with {name} {old.get(name)!r}; this run has {value!r}. To continue it, use the same "
+                "scenario, policy, parameters, seed and speed; to start a new run, use another --state.",
                 where=str(path),
             )
 
 
-def _make(state: Path) -> None:
+def _create(state: Path) -> None:
     try:
         state.mkdir(parents=True, exist_ok=True)
-        state.chmod(0o711)  # the users of jobs may pass, but not look around
+        state.chmod(0o711)  # users of jobs may traverse it, but not list it
     except OSError as error:
         raise InputError(
-            f"it cannot be used as a state directory ({error.strerror})", where=str(state)
+            f"cannot use it as the state directory: {error.strerror}", where=str(state)
         ) from None
 
 
 @contextmanager
 def _locked(state: Path) -> Iterator[None]:
-    """One loop per state directory; its keepers see by the lock whether it still lives."""
+    """Hold the lock of the state directory. Supervisors use it to see whether a loop is running."""
     handle = os.open(state / "lock", os.O_RDWR | os.O_CREAT, 0o644)
     until = time.monotonic() + LOCK_WAIT_S
     try:
@@ -200,10 +204,10 @@ def _locked(state: Path) -> Iterator[None]:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            except BlockingIOError:  # a keeper may be looking whether anybody is there
+            except BlockingIOError:  # a supervisor may be testing the lock
                 if time.monotonic() > until:
                     raise InputError(
-                        "another loop is running here; stop it first", where=str(state)
+                        "another live run uses this state directory; stop it first", where=str(state)
                     ) from None
                 time.sleep(0.01)
         yield
@@ -212,8 +216,8 @@ def _locked(state: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _orderly(world: ProcessWorld) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the run in order: ranks write their checkpoints, the run file is written."""
+def _stop_on_signals(world: ProcessWorld) -> Iterator[None]:
+    """On Ctrl-C or SIGTERM, end the run properly: ranks write checkpoints, the run file is written."""
 
     def stop(*_: object) -> None:
         world.interrupt()

@@ -1,8 +1,8 @@
-"""What was measured in a live run, beside what the model predicted."""
+"""Tables of a live run: attempts with measured and predicted times, and alarms."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -13,20 +13,20 @@ from tradewind.model.result import Column, Table
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.tables import TABLES
-from tradewind.worlds.processes.gang import Attempt, Crew
-from tradewind.worlds.processes.watching import Report, Reports
+from tradewind.worlds.processes.gang import Attempt, Gang
+from tradewind.worlds.processes.reports import IterationReport, ReportReader
 from tradewind.worlds.processes.world import ProcessWorld
 
 
 def live_tables(
     scenario: Scenario, world: ProcessWorld, alarms: Sequence[Mapping[str, Any]], pace: float
 ) -> dict[str, Table]:
-    """The tables `attempts` and `alarms`. pace: scenario microseconds per second of the wall."""
+    """The tables `attempts` and `alarms`. pace: scenario microseconds per wall-clock second."""
     rows = [
-        row for _, crew in sorted(world.crews.items()) for row in _attempts(scenario.setup, world, crew, pace)
+        row for _, gang in sorted(world.gangs.items()) for row in _attempts(scenario.setup, world, gang, pace)
     ]
-    said = [(alarm["at_us"], alarm["job"], alarm["text"]) for alarm in alarms]
-    return {"attempts": _columns("attempts", rows), "alarms": _columns("alarms", said)}
+    texts = [(alarm["at_us"], alarm["job"], alarm["text"]) for alarm in alarms]
+    return {"attempts": _columns("attempts", rows), "alarms": _columns("alarms", texts)}
 
 
 def _columns(table: str, rows: Sequence[Sequence[Any]]) -> dict[str, Column]:
@@ -36,12 +36,12 @@ def _columns(table: str, rows: Sequence[Sequence[Any]]) -> dict[str, Column]:
     return columns
 
 
-def _attempts(setup: Setup, world: ProcessWorld, crew: Crew, pace: float) -> list[tuple[Any, ...]]:
-    ranks = max((len(attempt.launch.ranks) for attempt in crew.attempts), default=0)
-    lines = everything(world.launcher.report(crew.job, rank) for rank in range(ranks))
+def _attempts(setup: Setup, world: ProcessWorld, gang: Gang, pace: float) -> list[tuple[Any, ...]]:
+    ranks = max((len(attempt.launch.ranks) for attempt in gang.attempts), default=0)
+    lines = read_reports(world.launcher.report(gang.job, rank) for rank in range(ranks))
     rows = []
-    ends = [*(attempt.began for attempt in crew.attempts[1:]), float("inf")]
-    for attempt, until in zip(crew.attempts, ends, strict=False):
+    ends = [*(attempt.began for attempt in gang.attempts[1:]), float("inf")]
+    for attempt, until in zip(gang.attempts, ends, strict=False):
         mine = {
             path: [line for line in each if attempt.began <= line.at < until] for path, each in lines.items()
         }
@@ -49,18 +49,20 @@ def _attempts(setup: Setup, world: ProcessWorld, crew: Crew, pace: float) -> lis
     return rows
 
 
-def everything(paths: Any) -> dict[Path, list[Report]]:
-    """All reports of a job's ranks, file by file."""
-    found: dict[Path, list[Report]] = {}
-    reports, wanted = Reports(), list(paths)
+def read_reports(paths: Iterable[Path]) -> dict[Path, list[IterationReport]]:
+    """All reports of a job's ranks, by file."""
+    found: dict[Path, list[IterationReport]] = {}
+    reports, wanted = ReportReader(), list(paths)
     while new := reports.read(wanted):
         for path, line in new:
             found.setdefault(path, []).append(line)
     return found
 
 
-def _row(setup: Setup, attempt: Attempt, lines: Mapping[Path, list[Report]], pace: float) -> tuple[Any, ...]:
-    """One attempt. Iterations and their time are those of the rank that reported most (all ranks step together)."""
+def _row(
+    setup: Setup, attempt: Attempt, lines: Mapping[Path, list[IterationReport]], pace: float
+) -> tuple[Any, ...]:
+    """Row of one attempt; iterations and times of the rank with the most reports (all ranks step together)."""
     launch, step = attempt.launch, attempt.step
     most = max(lines.values(), key=len, default=[])
     seconds = [line.seconds for line in most]
@@ -72,7 +74,7 @@ def _row(setup: Setup, attempt: Attempt, lines: Mapping[Path, list[Report]], pac
         attempt.at_us,
         attempt.ended_us,
         sum(step.workers),
-        places(setup, attempt),
+        placement(setup, attempt),
         attempt.why or "running",
         len(most),
         float(median(seconds)) if seconds else 0.0,
@@ -82,8 +84,8 @@ def _row(setup: Setup, attempt: Attempt, lines: Mapping[Path, list[Report]], pac
     )
 
 
-def places(setup: Setup, attempt: Attempt) -> str:
-    """Where the ranks are, in rank order: `ps@a 2@b`."""
+def placement(setup: Setup, attempt: Attempt) -> str:
+    """Sites of the ranks, in rank order: `ps@a 2@b`."""
     found: list[str] = []
     step = attempt.step
     for node, servers in zip(step.nodes, step.servers or (0,) * len(step.nodes), strict=True):
@@ -97,7 +99,7 @@ def places(setup: Setup, attempt: Attempt) -> str:
 
 
 def predicted_us(setup: Setup, attempt: Attempt) -> int:
-    """Time of an iteration by the model, in scenario microseconds; 0 where the work has none (fixed, stream, dataset)."""
+    """Predicted time of an iteration in scenario microseconds; 0 for fixed, stream and dataset work."""
     job = attempt.launch.job
     if not isinstance(job.work, Rounds):
         return 0

@@ -1,4 +1,4 @@
-"""One simulated run, put together: world, books, audit, policy, loop, accounts."""
+"""Runs a policy on a scenario in the simulated world."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tradewind.worlds.simulated import SimulatedWorld
 def make_policy(
     scenario: Scenario, spec: Spec, given: Mapping[str, Any], seed: int
 ) -> tuple[Policy, dict[str, Any]]:
-    """A policy and all its parameters; a hindsight baseline computes its own from the whole scenario."""
+    """A policy and all its parameters; a hindsight baseline computes them from the whole scenario."""
     values = settle_params(spec.name, spec.params, given)
     if not spec.online:
         values = settle_params(spec.name, spec.params, load(spec.hindsight)(scenario, given))
@@ -48,7 +48,7 @@ def simulate(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Run:
-    """Runs a policy on a scenario in the simulated world, audited; raises Refused where it breaks the law."""
+    """Run a policy on a scenario under audit; raise Refused if it breaks a rule."""
     check_fit(spec, scenario)
     begin = perf_counter()
     policy, values = make_policy(scenario, spec, params or {}, seed)
@@ -66,7 +66,7 @@ def simulate(
 
 
 def unsettled(scenario: Scenario, spec: Spec, params: Mapping[str, Any], seed: int, journal: Journal) -> Run:
-    """A run that has only its journal."""
+    """A run with its journal, before costs and metrics are computed."""
     return Run(
         scenario_hash=scenario_hash(scenario),
         scenario_name=scenario.name,
@@ -87,7 +87,7 @@ def unsettled(scenario: Scenario, spec: Spec, params: Mapping[str, Any], seed: i
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
-    """The garbage collector looks at new objects less often: a run makes millions that live until its end."""
+    """Collect garbage less often: a run creates millions of objects that live until its end."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
@@ -99,6 +99,6 @@ def _rare_collections() -> Iterator[None]:
 
 
 def timed(run: Run, total_s: float, decide_s: list[float]) -> Run:
-    """A run with its wall-clock times (seconds)."""
+    """Add wall-clock times in seconds to a run."""
     p50, p99 = (float(q) for q in np.quantile(decide_s, [0.5, 0.99])) if decide_s else (0.0, 0.0)
     return replace(run, timings=Timings(total=total_s, decide_p50=p50, decide_p99=p99))

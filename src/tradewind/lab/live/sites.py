@@ -80,11 +80,11 @@ def rows(effort: Effort) -> list[Row]:
     seen: dict[Exchange, Measured] = {}
     try:
         bed = testbed.up(wan, name)
-        with traffic(how) as nursery:
+        with traffic(how) as fork_server:
             for _, _, plan in plans:
                 if plan not in seen:
                     seen[plan] = measure(
-                        bed, nursery, how, plan, model_bytes=MODEL_BYTES, rounds=effort.pick(1, 3)
+                        bed, fork_server, how, plan, model_bytes=MODEL_BYTES, rounds=effort.pick(1, 3)
                     )
     finally:
         testbed.down(name)

@@ -12,9 +12,9 @@ from typing import Any
 
 from tradewind.lab.study import Effort, Finding, Row
 from tradewind.model.errors import InputError, TradewindError
-from tradewind.report.figures.theme import Theme, canvas, dress, head
+from tradewind.report.figures.theme import Theme, axes_title, canvas, style_axes
 from tradewind.train.local import LocalJob, environments, free_port, report_file
-from tradewind.worlds.forkserver import Nursery
+from tradewind.worlds.forkserver import ForkServer
 
 JOBS = {
     "pictures, CNN": ("--model", "cnn", "--size", "60KB", "--data", "shapes", "--rate", "0.03"),
@@ -37,17 +37,17 @@ def rows(effort: Effort) -> list[Row]:
         raise InputError("this figure trains with PyTorch, which is not installed: make install EXTRAS=train")
     slot = effort.pick(10, 40)
     found: list[Row] = []
-    with Nursery(["tradewind.train.server"]) as nursery:
+    with ForkServer(["tradewind.train.server"]) as fork_server:
         for job in JOBS:
             for schedule, workers in ((FIXED, (2,) * len(WORKERS)), (CHANGING, WORKERS)):
                 with tempfile.TemporaryDirectory(prefix="tradewind-workers-") as folder:
-                    lines = _trained(nursery, Path(folder), job, workers, slot)
+                    lines = _trained(fork_server, Path(folder), job, workers, slot)
                     found += [{"job": job, "schedule": schedule, **line} for line in lines]
     return found
 
 
 def _trained(
-    nursery: Nursery, folder: Path, job: str, workers: Sequence[int], slot: int
+    fork_server: ForkServer, folder: Path, job: str, workers: Sequence[int], slot: int
 ) -> list[dict[str, float]]:
     """One job, started anew in every slot from its checkpoint; a line per measured accuracy."""
     arguments = (
@@ -71,7 +71,7 @@ def _trained(
         )
         log = folder / "log"
         pids = [
-            nursery.start(
+            fork_server.start(
                 "tradewind.train.__main__:rank",
                 [*arguments, "--mode", "ps"],
                 environment={"PATH": os.environ.get("PATH", ""), **told},
@@ -79,7 +79,7 @@ def _trained(
             )
             for told in environments(local, free_port())
         ]
-        codes = nursery.wait_all(pids, PATIENCE_S)
+        codes = fork_server.wait_all(pids, PATIENCE_S)
         if any(codes):
             said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             raise TradewindError(f"training with {count} workers failed: {said[-1] if said else codes}")
@@ -126,7 +126,7 @@ def paint(found: Sequence[Row], theme: Theme, width: float) -> Any:
         (("loss", "loss of the batch"), ("accuracy", "accuracy on held-out data"))
     ):
         axes = figure.add_axes((0.06 + 0.5 * place, 0.28, 0.42, 0.6))
-        dress(axes, theme)
+        style_axes(axes, theme)
         for number, job in enumerate(JOBS):
             for schedule, style in ((FIXED, "-"), (CHANGING, "o")):
                 mine = [r for r in found if r["job"] == job and r["schedule"] == schedule]
@@ -135,7 +135,7 @@ def paint(found: Sequence[Row], theme: Theme, width: float) -> Any:
                     markerfacecolor="none", color=theme.policy(number), label=f"{job}: {schedule}",
                 )  # fmt: skip
         axes.set_xlabel("iteration")
-        head(axes, title, theme)
+        axes_title(axes, title, theme)
         if place == 0:
             figure.legend(
                 *axes.get_legend_handles_labels(),

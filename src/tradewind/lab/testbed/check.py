@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from tradewind.lab.study import Row
 from tradewind.lab.testbed.networks import exchanges
-from tradewind.report.figures.theme import Theme, canvas, dress, head
+from tradewind.report.figures.theme import Theme, axes_title, canvas, style_axes
 from tradewind.worlds.testbed.network import Testbed
 from tradewind.worlds.testbed.traffic import Measured, carrier, measure, size_for, traffic
 
@@ -51,9 +51,9 @@ def check(
     every, how = exchanges(bed.wan), carrier()
     size = model_bytes or size_for(bed.wan, every, SECONDS)
     found = []
-    with traffic(how) as nursery:
+    with traffic(how) as fork_server:
         for exchange in every:
-            found.append(measure(bed, nursery, how, exchange, model_bytes=size, rounds=rounds))
+            found.append(measure(bed, fork_server, how, exchange, model_bytes=size, rounds=rounds))
             if tell is not None:
                 tell(len(found))
     return Check(network=bed.wan.name, carrier=how, model_bytes=size, measured=tuple(found))
@@ -81,7 +81,7 @@ def draw(measured: Sequence[Measured], title: str, theme: Theme) -> Any:
     figure = canvas(560, 420)
     figure.set_facecolor(theme.panel)
     axes = figure.add_axes((0.12, 0.13, 0.84, 0.78))
-    dress(axes, theme, grid="both")
+    style_axes(axes, theme, grid="both")
     longest = 1.05 * max(max(m.predicted_s, m.seconds) for m in measured)
     axes.plot([0, longest], [0, longest], color=theme.muted, linewidth=1.0, label="measured = predicted")
     for number, (kind, mark) in enumerate((("server", "o"), ("ring", "s"))):
@@ -95,7 +95,7 @@ def draw(measured: Sequence[Measured], title: str, theme: Theme) -> Any:
     axes.set_ylim(0, longest)
     axes.set_xlabel("predicted, s")
     axes.set_ylabel("measured, s")
-    head(axes, title, theme)
+    axes_title(axes, title, theme)
     axes.legend(loc="lower right", frameon=False, labelcolor=theme.ink)
     return figure
 

@@ -1,1 +1,1 @@
-"""Ranks as processes of this machine."""
+"""Runs ranks as processes of this machine."""

@@ -1,4 +1,4 @@
-"""The ranks of one job as they are: one attempt at a time, watched, stopped, adopted after a crash of the loop."""
+"""The gang of a job: all its ranks, started and stopped together, one attempt at a time."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import Any
 
 from tradewind.model.decision import Step
 from tradewind.model.job import Job
-from tradewind.worlds.processes.launching import Launch, Launcher, Rank
-from tradewind.worlds.processes.watching import STOPPED, Exit, Reports, Watch, adopt, strays_of
+from tradewind.worlds.processes.handles import STOPPED, Exit, RankHandle, adopt, unsupervised
+from tradewind.worlds.processes.launch import Launch, Launcher, Rank
+from tradewind.worlds.processes.reports import ReportReader
 
 FAILED = "failed:"
-"""How the reason begins where an attempt was the job's own failure."""
+"""Prefix of the reason of an attempt that failed by the job's own fault."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One start of all ranks of a job, and what came of it.
+    """One start of all ranks of a job, and its outcome.
 
     began, ended  seconds since 1970 (ended: 0 while it runs); why: how it ended
     """
@@ -35,55 +36,58 @@ class Attempt:
 
 
 @dataclass(slots=True)
-class Crew:
-    """A job's processes and their history."""
+class Gang:
+    """A job's running ranks and its past attempts."""
 
     job: Job
     attempts: list[Attempt] = field(default_factory=list)
-    watches: list[Watch] = field(default_factory=list)
-    stopping: str = ""  # why the ranks were asked to end; empty while they shall run
-    failures: int = 0  # in a row, without progress
-    best: int = 0  # iterations when the job last failed
-    not_before: float = 0.0  # no new attempt before this second of the wall
-    complete: bool = False  # every rank ended with 0
+    handles: list[RankHandle] = field(default_factory=list)
+    stopping: str = ""  # why the ranks were asked to stop; empty while they should run
+    failures: int = 0  # consecutive, without progress
+    best: int = 0  # iterations at the last failure
+    not_before: float = 0.0  # earliest wall-clock time of the next attempt
+    complete: bool = False  # all ranks ended with 0
     given_up: bool = False
-    announced: int = -1  # state of the plan for which the world has set down the job's end
-    spent_s: float = 0.0  # seconds that attempts ran which are over
-    heard: float = 0.0  # when the job last reported an iteration
-    reports: Reports = field(default_factory=Reports)
+    announced: int = -1  # plan stamp for which the job's end has been queued
+    spent_s: float = 0.0  # seconds that past attempts ran
+    last_report: float = 0.0  # when an iteration was last reported in this attempt; 0: never
+    reports: ReportReader = field(default_factory=ReportReader)
 
     @property
     def current(self) -> Attempt | None:
-        """The attempt that is under way."""
-        return self.attempts[-1] if self.watches else None
+        """The running attempt."""
+        return self.attempts[-1] if self.handles else None
 
     @property
     def ranks(self) -> tuple[Rank, ...]:
-        """Who runs now."""
-        return self.attempts[-1].launch.ranks if self.watches else ()
+        """The running ranks."""
+        return self.attempts[-1].launch.ranks if self.handles else ()
 
     @property
     def has_failed(self) -> bool:
-        """Whether nothing runs, or the rest is being stopped, because the last attempt failed."""
-        why = self.stopping if self.watches else self.attempts[-1].why if self.attempts else ""
+        """Whether the last attempt failed and no new one has started."""
+        why = self.stopping if self.handles else self.attempts[-1].why if self.attempts else ""
         return why.startswith(FAILED)
 
     def running_s(self, now: float) -> float:
-        """Seconds of the wall that the job's ranks have run."""
+        """Wall-clock seconds that the job's ranks have run."""
         attempt = self.current
         return self.spent_s + (max(0.0, now - attempt.began) if attempt is not None else 0.0)
 
     def begin(self, launcher: Launcher, attempt: Attempt) -> None:
-        """Starts the ranks of an attempt that is already in the journal."""
+        """Start the ranks of an attempt that is already in the journal."""
         launch = attempt.launch
         launcher.prepare(launch)
         self.attempts.append(attempt)
-        self.stopping, self.heard = "", 0.0
+        self.stopping, self.last_report = "", 0.0
         for number in range(len(launch.ranks)):
-            self.watches.append(_start(launcher, launch, number, 0))
+            self.handles.append(_start(launcher, launch, number, 0))
 
     def take_over(self, launcher: Launcher, token: str, wanted: tuple[Rank, ...]) -> None:
-        """After a crash: adopts ranks that run, learns how others ended, starts those that never began but should."""
+        """Recover the last attempt after a crash of the loop.
+
+        Adopt running ranks, read how others ended, and start ranks that never started but are still wanted.
+        """
         attempt = self.attempts[-1]
         launch = attempt.launch
         launcher.prepare(launch)
@@ -91,53 +95,56 @@ class Crew:
             tries = 0
             while launcher.control(launch, number, tries + 1).is_dir():
                 tries += 1
-            watch = adopt(launcher.control(launch, number, tries), token)
-            if watch is None and launch.ranks == wanted:
-                watch = _start(launcher, launch, number, tries + 1)
-            elif watch is None:
-                watch = Watch(launcher.control(launch, number, tries), 0)
-                watch.exit = Exit(STOPPED, asked=True)
-            self.watches.append(watch)
+            handle = adopt(launcher.control(launch, number, tries), token)
+            if handle is None and launch.ranks == wanted:
+                handle = _start(launcher, launch, number, tries + 1)
+            elif handle is None:
+                handle = RankHandle(launcher.control(launch, number, tries), 0)
+                handle.exit = Exit(STOPPED, asked=True)
+            self.handles.append(handle)
 
     def stop(self, why: str) -> None:
-        """Asks all ranks to end."""
+        """Ask all ranks to stop."""
         if not self.stopping:
             self.stopping = why
-            for watch in self.watches:
-                watch.stop()
+            for handle in self.handles:
+                handle.stop()
 
     def exits(self) -> list[Exit | None]:
-        """How each rank ended; None for those that run."""
-        return [watch.look() for watch in self.watches]
+        """How each rank ended; None for running ranks."""
+        return [handle.poll() for handle in self.handles]
 
-    def close(self, token: str, keep: list[int]) -> None:
-        """The attempt is over: nothing of it may be left, even where a keeper was killed."""
-        if any(watch.exit is not None and watch.exit.code is None for watch in self.watches):
-            for pid in strays_of(token, keep):
+    def close(self, token: str, others: list[int]) -> None:
+        """Clean up after an attempt; `others` are the supervisors of other gangs.
+
+        If a supervisor died, its rank's processes may still run: kill all that no other supervisor owns.
+        """
+        if any(handle.exit is not None and handle.exit.code is None for handle in self.handles):
+            for pid in unsupervised(token, others):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        self.watches = []
+        self.handles = []
 
     def read(self, launcher: Launcher) -> None:
-        """Takes in what the ranks reported."""
+        """Read new reports of the ranks."""
         if self.attempts:
             ranks = range(max(len(attempt.launch.ranks) for attempt in self.attempts))
             if self.reports.read(launcher.report(self.job, rank) for rank in ranks):
-                self.heard = time.time()
+                self.last_report = time.time()
 
     def is_hung(self, stall_s: float, now: float) -> bool:
-        """Whether a job that has reported in this attempt says nothing any more."""
-        return bool(stall_s and self.watches and self.heard and now - self.heard > stall_s)
+        """Whether a job that has reported in this attempt has been silent for too long."""
+        return bool(stall_s and self.handles and self.last_report and now - self.last_report > stall_s)
 
 
-def _start(launcher: Launcher, launch: Launch, number: int, tries: int) -> Watch:
+def _start(launcher: Launcher, launch: Launch, number: int, tries: int) -> RankHandle:
     control = launcher.control(launch, number, tries)
     process = launcher.start(launch, number, control)
-    return Watch(control, process.pid, process)
+    return RankHandle(control, process.pid, process)
 
 
 def verdict(ranks: tuple[Rank, ...], exits: list[Exit], names: list[str], stopping: str) -> tuple[str, bool]:
-    """(what became of an attempt whose ranks have all ended, whether it is the job's own failure)."""
+    """(how an attempt ended whose ranks have all exited, whether it is the job's own failure)."""
     codes = [each.code for each in exits]
     if all(code == 0 for code in codes):
         return "complete", False
@@ -146,15 +153,15 @@ def verdict(ranks: tuple[Rank, ...], exits: list[Exit], names: list[str], stoppi
     if stopping:
         return stopping, True
     if all(each.asked or each.code == 0 for each in exits):
-        return "stopped", False  # by a loop that was killed before it could write down why
+        return "stopped", False  # by a loop that was killed before it recorded why
     number = next(i for i, code in enumerate(codes) if code != 0)
     if codes[number] == STOPPED:
         return f"{FAILED} rank {number}@{names[ranks[number].node]} stopped without being asked", True
     return f"{FAILED} rank {number}@{names[ranks[number].node]} {exits[number]}", True
 
 
-def as_record(attempt: Attempt) -> dict[str, Any]:
-    """An attempt as plain values, for the journal."""
+def attempt_record(attempt: Attempt) -> dict[str, Any]:
+    """Journal record of the start of an attempt."""
     launch = attempt.launch
     return {
         "job": launch.job.index, "number": launch.number, "slot": launch.slot, "port": launch.port,
@@ -163,8 +170,17 @@ def as_record(attempt: Attempt) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def from_record(job: Job, step: Step, record: dict[str, Any]) -> Attempt:
-    """The attempt that a journal tells of."""
+def attempt_from_record(job: Job, step: Step, record: dict[str, Any]) -> Attempt:
+    """The attempt that a journal record describes."""
     ranks = tuple(Rank(role, node, local) for role, node, local in record["ranks"])
     launch = Launch(job, record["number"], record["slot"], ranks, record["port"])
     return Attempt(launch=launch, at_us=record["at_us"], began=record["began"], step=step)
+
+
+def end_record(gang: Gang, attempt: Attempt) -> dict[str, Any]:
+    """Journal record of the end of an attempt."""
+    return {
+        "job": gang.job.index, "number": attempt.launch.number, "ended": attempt.ended, "ended_us": attempt.ended_us,
+        "why": attempt.why, "failures": gang.failures, "best": gang.best, "not_before": gang.not_before,
+        "complete": gang.complete, "given_up": gang.given_up,
+    }  # fmt: skip

@@ -1,12 +1,12 @@
-"""The keeper of one rank: a small program of its own that starts the rank's command and stays beside it.
+"""Supervisor of one rank: a small standalone program that starts the rank's command and watches it.
 
-    python -I -S keeper.py CONTROL
+    python -I -S supervisor.py CONTROL
 
-CONTROL/spec.json says what to run. The keeper outlives the loop that started it: it passes SIGTERM on, kills what does
-not end in time, keeps the log small, holds the rank to its share of the CPU, and writes down how it ended where the
-next loop finds it. It uses the standard library alone, so that it starts in a few hundredths of a second.
+CONTROL/spec.json says what to run. The supervisor outlives the control loop that started it. It forwards SIGTERM, kills
+what does not end in time, rotates the log, enforces the rank's CPU share, and records the exit code for the next loop.
+It is started by path and imports only the standard library, so that it starts in a few hundredths of a second.
 
-Files in CONTROL: `claim` (who runs this rank; made once, by a hard link, so that it can be taken only once), `child`
+Files in CONTROL: `claim` (process that runs this rank; created by a hard link, which can succeed only once), `child`
 (process id of the command), `exit` (how it ended; written last, by rename).
 """
 
@@ -38,13 +38,13 @@ LIMITS = {
 
 
 def start_ticks(pid: int) -> int:
-    """When a process was started, in clock ticks since boot; with its id this names it for good."""
+    """Start time of a process in clock ticks since boot; together with the process id it is unique."""
     with open(f"/proc/{pid}/stat", "rb") as file:
         return int(file.read().rsplit(b")", 1)[1].split()[19])
 
 
 def put(control: str, name: str, value: Any) -> None:
-    """Writes a file whole, replacing what was there."""
+    """Write a JSON file atomically."""
     path = os.path.join(control, name)
     with open(path + ".tmp", "w") as file:
         json.dump(value, file)
@@ -54,7 +54,7 @@ def put(control: str, name: str, value: Any) -> None:
 
 
 def claim(control: str, pid: int) -> bool:
-    """Takes this launch for `pid` (0: nobody shall have it); False where somebody took it before."""
+    """Claim this launch for `pid` (0: block it for everybody); return False if it was already claimed."""
     temporary = os.path.join(control, f"claim.{os.getpid()}")
     with open(temporary, "w") as file:
         json.dump({"pid": pid, "start": start_ticks(pid) if pid else 0}, file)
@@ -68,29 +68,29 @@ def claim(control: str, pid: int) -> bool:
 
 
 class Log:
-    """A file that never grows beyond its cap: the older half goes to `.1`, what was there before is dropped."""
+    """A log with a size limit: when half full it becomes `.1`, replacing the previous `.1`."""
 
     def __init__(self, path: str, cap: int) -> None:
         self._path, self._half = path, max(1, cap // 2)
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._size = os.fstat(self._file).st_size
-        self.turned = 0
+        self.rotations = 0
 
     def write(self, data: bytes) -> None:
-        """Appends; turns the log over when it is half full."""
+        """Append; rotate when half full."""
         while data:
             if self._size >= self._half:
                 os.close(self._file)
                 os.replace(self._path, self._path + ".1")
                 self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
                 self._size = 0
-                self.turned += 1
+                self.rotations += 1
             piece, data = data[: self._half - self._size], data[self._half - self._size :]
             self._size += os.write(self._file, piece)
 
 
 def become(spec: dict[str, Any], pipe: int) -> None:
-    """In the child: its own session, network, limits, user and directory; then the command."""
+    """Runs in the child: set session, network, limits, user and directory, then exec the command."""
     libc = ctypes.CDLL(None, use_errno=True)
     null = os.open(os.devnull, os.O_RDONLY)
     for here, there in ((null, 0), (pipe, 1), (pipe, 2)):
@@ -110,7 +110,7 @@ def become(spec: dict[str, Any], pipe: int) -> None:
         os.setgroups([])
         os.setresgid(spec["uid"], spec["uid"], spec["uid"])
         os.setresuid(spec["uid"], spec["uid"], spec["uid"])
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the change of user, which clears it
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the change of user, which resets it
     os.umask(0o077)
     os.chdir(spec["cwd"])
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
@@ -120,14 +120,14 @@ def become(spec: dict[str, Any], pipe: int) -> None:
     os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
 
 
-def begin(spec: dict[str, Any]) -> tuple[int, int]:
-    """Starts the command; returns its process id and the end of the pipe that it writes to."""
+def spawn(spec: dict[str, Any]) -> tuple[int, int]:
+    """Start the command; return its process id and the read end of its output pipe."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             become(spec, write)
-        except BaseException as error:  # whatever it is, no second keeper may go on
+        except BaseException as error:  # the fork must never continue as a second supervisor
             os.write(2, f"cannot start {spec['argv'][0]!r}: {error}\n".encode())
         os._exit(127)
     os.close(write)
@@ -135,49 +135,48 @@ def begin(spec: dict[str, Any]) -> tuple[int, int]:
     return pid, read
 
 
-class Keeper:
-    """Watches over one command until it and all its offspring are gone."""
+class Supervisor:
+    """Runs one command until it and all its descendants are gone."""
 
     def __init__(self, control: str, spec: dict[str, Any]) -> None:
         self.control, self.spec = control, spec
         self.log = Log(spec["log"], spec["limits"]["log_bytes"])
         self.asked = self.killed = self.stopped = False
-        self.deadline = self.alone_since = 0.0
+        self.deadline = self.orphaned_since = 0.0
         self.tick_s = CPU_EVERY_S if spec["cpu_milli"] else LEASE_EVERY_S
         self.used_s, self.budget_s, self.then = 0.0, 0.0, time.monotonic()
-        self.ears, ear = socket.socketpair()
-        self.ears.setblocking(False)
-        ear.setblocking(False)
-        signal.set_wakeup_fd(ear.fileno(), warn_on_full_buffer=False)
-        self._ear = ear
-        signal.signal(signal.SIGTERM, lambda *_: self.ask())
+        self.wake_reader, self._wake_writer = socket.socketpair()
+        self.wake_reader.setblocking(False)
+        self._wake_writer.setblocking(False)
+        signal.set_wakeup_fd(self._wake_writer.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, lambda *_: self.terminate())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self.log.write(spec["head"].encode())
-        self.child, self.pipe = begin(spec)
+        self.child, self.pipe = spawn(spec)
         put(control, "child", {"pid": self.child})
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
     # ------------------------------------------------------------------ signals
     def signal(self, number: int) -> None:
-        """To the command and everything in its group; it is not waited for yet, so its number is still its own."""
+        """Signal the command's process group. The command is not reaped yet, so its process id is still valid."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             try:
                 os.killpg(self.child, number)
-            except ProcessLookupError:  # it has been forked but has no group of its own yet
+            except ProcessLookupError:  # forked, but has no process group of its own yet
                 os.kill(self.child, number)
 
-    def ask(self) -> None:
-        """Asks the command to end; what has not ended after the time of grace is killed."""
+    def terminate(self) -> None:
+        """Send SIGTERM; whatever is left after the grace period is killed."""
         if not self.asked:
             self.asked, self.deadline = True, time.monotonic() + self.spec["grace_s"]
             self.signal(signal.SIGTERM)
             self.signal(signal.SIGCONT)
             self.stopped = False
 
-    def is_alone(self) -> bool:
-        """Whether the loop that started this rank is gone: then nobody holds its lock."""
+    def is_orphaned(self) -> bool:
+        """Whether no control loop holds the lock of the state directory."""
         try:
             handle = os.open(self.spec["lock"], os.O_RDONLY)
         except OSError:
@@ -192,10 +191,10 @@ class Keeper:
 
     # ------------------------------------------------------------------ watching
     def watch(self) -> int:
-        """Waits for the command to end; returns its wait status."""
+        """Wait for the command to end; return its wait status."""
         poll = select.poll()
         handle = os.pidfd_open(self.child)
-        for each in (handle, self.pipe, self.ears.fileno()):
+        for each in (handle, self.pipe, self.wake_reader.fileno()):
             poll.register(each, select.POLLIN)
         checked = time.monotonic()
         while True:
@@ -203,8 +202,8 @@ class Keeper:
             ready = dict(poll.poll(max(0.0, min(left, self.tick_s)) * 1000))
             if self.pipe in ready and not self.read():
                 poll.unregister(self.pipe)
-            if self.ears.fileno() in ready:
-                self.ears.recv(4096)
+            if self.wake_reader.fileno() in ready:
+                self.wake_reader.recv(4096)
             now = time.monotonic()
             if self.asked and now >= self.deadline:
                 self.killed = True
@@ -213,14 +212,14 @@ class Keeper:
                 return os.waitpid(self.child, 0)[1]
             if now - checked >= LEASE_EVERY_S:
                 checked = now
-                self.alone_since = (self.alone_since or now) if self.is_alone() else 0.0
-                if self.alone_since and now - self.alone_since >= self.spec["patience_s"]:
-                    self.ask()
+                self.orphaned_since = (self.orphaned_since or now) if self.is_orphaned() else 0.0
+                if self.orphaned_since and now - self.orphaned_since >= self.spec["patience_s"]:
+                    self.terminate()
             if self.spec["cpu_milli"] and not self.asked:
-                self.hold_back(now)
+                self.throttle(now)
 
     def read(self) -> bool:
-        """Takes what the command wrote into the log; False when nobody can write any more."""
+        """Copy the command's output to the log; return False when the pipe is closed."""
         try:
             data = os.read(self.pipe, 1 << 16)
         except BlockingIOError:
@@ -228,10 +227,10 @@ class Keeper:
         self.log.write(data)
         return bool(data)
 
-    def hold_back(self, now: float) -> None:
-        """Lets the group run while it is within its share of the CPU: stopped when ahead, continued when behind."""
+    def throttle(self, now: float) -> None:
+        """Enforce the CPU share: stop the process group while it is ahead of its share."""
         share = self.spec["cpu_milli"] / 1000
-        # what was not used is not saved up for longer than one period
+        # unused time is carried over for one period at most
         self.budget_s = min(self.budget_s + share * (now - self.then), self.used_s + share * self.tick_s)
         self.then = now
         self.used_s = self.cpu_s()
@@ -241,13 +240,13 @@ class Keeper:
             self.signal(signal.SIGSTOP if ahead else signal.SIGCONT)
 
     def cpu_s(self) -> float:
-        """CPU seconds of the command with all its threads and the children it waited for."""
+        """CPU seconds of the command, with all its threads and the children that it has waited for."""
         with open(f"/proc/{self.child}/stat", "rb") as file:
             fields = file.read().rsplit(b")", 1)[1].split()
         return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
     def sweep(self) -> None:
-        """Kills whatever the command left behind, in its group or elsewhere, and waits until it is gone."""
+        """Kill all remaining descendants, in the process group or outside, and wait for them."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.child, signal.SIGKILL)
         while True:
@@ -258,7 +257,7 @@ class Keeper:
                 os.waitpid(-1, 0)
             except ChildProcessError:
                 break
-        for _ in range(64):  # what is still in the pipe; nobody is left to write more
+        for _ in range(64):  # drain the pipe; there is no writer left
             try:
                 data = os.read(self.pipe, 1 << 16)
             except BlockingIOError:
@@ -269,7 +268,7 @@ class Keeper:
 
 
 def children(pid: int) -> list[int]:
-    """Processes whose parent this is."""
+    """Direct children of a process."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdecimal():
@@ -280,19 +279,20 @@ def children(pid: int) -> list[int]:
 
 
 def main(control: str) -> None:
-    """Runs one rank from claim to exit; from the claim on, a signal waits until there is a rank to pass it on to."""
+    """Run one rank from claim to exit. SIGTERM stays blocked until there is a command to forward it to."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     if not claim(control, os.getpid()):
         return
     with open(os.path.join(control, "spec.json")) as file:
         spec = json.load(file)
-    keeper = Keeper(control, spec)
-    status = keeper.watch()
-    keeper.sweep()
+    supervisor = Supervisor(control, spec)
+    status = supervisor.watch()
+    supervisor.sweep()
     code = os.waitstatus_to_exitcode(status)
-    keeper.log.write(f"--- ended with {code}\n".encode())
+    supervisor.log.write(f"--- ended with {code}\n".encode())
     result = {
-        "code": code, "asked": keeper.asked, "killed": keeper.killed, "turned": keeper.log.turned, "at": time.time(),
+        "code": code, "asked": supervisor.asked, "killed": supervisor.killed, "turned": supervisor.log.rotations,
+        "at": time.time(),
     }  # fmt: skip
     put(control, "exit", result)
 

@@ -1,10 +1,10 @@
-"""The world of processes: decisions come true on this machine, by the wall clock.
+"""The process world: carries out decisions as processes on this machine, by the wall clock.
 
 Arrivals, changes, slots and timers come from the scenario at their instants, as in the simulated world. What ranks do
-is measured: a job is finished when all its ranks have ended with 0, its progress is what they report. Worker-slots and
-chunks of a data set are amounts of allocation, so they count by the plan. Between two instants the world looks at what
-should run and what does, and starts and stops until both are the same; so it makes no difference whether the loop has
-run all the time or was killed and came back. Every start is announced (`note`) before it happens.
+is measured: a job is finished when all its ranks have ended with 0, and its progress is what they report. Worker-slots
+and chunks of a dataset are amounts of allocation and follow from the plan. Between two instants the world compares what
+should run with what runs, and starts and stops ranks until both agree. A loop that was killed and restarted therefore
+needs no special case. Every start is recorded in the journal before it happens.
 """
 
 from __future__ import annotations
@@ -25,335 +25,336 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.units import MICRO
 from tradewind.model.view import Event
 from tradewind.worlds.clock import Clock
-from tradewind.worlds.processes.gang import FAILED, Attempt, Crew, as_record, from_record, verdict
-from tradewind.worlds.processes.launching import Launch, Launcher, Rank, Rules, free_port, ranks_of
-from tradewind.worlds.processes.watching import Exit
-from tradewind.worlds.simulated import Live, SimulatedWorld
+from tradewind.worlds.processes.gang import (
+    FAILED,
+    Attempt,
+    Gang,
+    attempt_from_record,
+    attempt_record,
+    end_record,
+    verdict,
+)
+from tradewind.worlds.processes.handles import Exit
+from tradewind.worlds.processes.launch import ExecutionOptions, Launch, Launcher, Rank, free_port, ranks_of
+from tradewind.worlds.simulated import ActiveJob, SimulatedWorld
 
-LONGEST_NAP_S = 0.5
-"""The loop looks at reports at least this often."""
+MAX_SLEEP_S = 0.5
+"""Reports of ranks are read at least this often."""
 
-Note = Callable[[str, dict[str, Any]], None]
-"""(kind, plain values) -> None: writes to the journal, on disk when it returns."""
+Record = Callable[[str, dict[str, Any]], None]
+"""(kind, plain values) -> None: appends a record to the journal; it is on disk when the call returns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """Where and how a world of processes runs.
+class RunContext:
+    """What a process world needs from its run.
 
-    state  directory of the run; token marks its processes; note writes to its journal
-    tell   called now and then with the world, for a live view
+    state    directory of the run
+    token    marks all processes of the run
+    record   appends to the journal
+    on_poll  called regularly with the world, for a live view
     """
 
     state: Path
     token: str
     clock: Clock
-    note: Note
-    rules: Rules
-    tell: Callable[[ProcessWorld], None] | None = None
+    record: Record
+    options: ExecutionOptions
+    on_poll: Callable[[ProcessWorld], None] | None = None
 
 
 def is_measured(job: Job) -> bool:
-    """Whether only the ranks can say when the job is done: fixed jobs and rounds (docs/jobs.md)."""
+    """Whether completion and progress are measured: fixed jobs and rounds (docs/jobs.md)."""
     return isinstance(job.work, Fixed) or (isinstance(job.work, Rounds) and job.work.unit == "round")
 
 
 class ProcessWorld(SimulatedWorld):
-    """Runs a scenario's jobs as processes. `recall` and `resume` bring it back after a crash."""
+    """Runs a scenario's jobs as processes. `replay`, `replay_attempt` and `resume` restore it after a crash."""
 
-    def __init__(self, scenario: Scenario, ground: Ground, *, slots: bool) -> None:
+    def __init__(self, scenario: Scenario, context: RunContext, *, slots: bool) -> None:
         check_commands(scenario)
         super().__init__(scenario, slots=slots)
-        self._ground, self._clock, self._rules = ground, ground.clock, ground.rules
-        self.launcher = Launcher(ground.state, scenario.setup, ground.rules, ground.token)
-        self.crews: dict[int, Crew] = {}
+        self.context, self._clock, self._options = context, context.clock, context.options
+        self.launcher = Launcher(context.state, scenario.setup, context.options, context.token)
+        self.gangs: dict[int, Gang] = {}
         self.stopped = False
         self._names = [node.name for node in scenario.setup.nodes]
-        self._bell, self._rope = os.pipe()
-        os.set_blocking(self._rope, False)
+        self._wake_reader, self._wake_writer = os.pipe()
+        os.set_blocking(self._wake_writer, False)
 
     # ------------------------------------------------------------------ time
     def wait(self) -> Sequence[Event]:
-        """Sleeps until something happens, and sees meanwhile that what should run runs."""
-        self._enlist()
+        """Sleep until the next event, and meanwhile keep the right ranks running."""
+        self._add_gangs()
         while not self.stopped:
             due = self._next_instant()
             if due is None and not any(
-                self._wanted(crew) or self._outcome(crew) for crew in self.crews.values()
+                self._wanted(gang) or self._outcome(gang) for gang in self.gangs.values()
             ):
-                return self._go_home(self._setup.horizon_us)
-            if self._reached(self._setup.horizon_us if due is None else due):
+                return self._shut_down(self._setup.horizon_us)
+            if self._wait_until(self._setup.horizon_us if due is None else due):
                 if due is None:
-                    return self._go_home(self._setup.horizon_us)
+                    return self._shut_down(self._setup.horizon_us)
                 self._clock.arrive(due)
-                if events := self._happen(due):
+                if events := self._process(due):
                     return events
-        return self._go_home(self._measured_now())
+        return self._shut_down(self._measured_now())
 
-    def _enlist(self) -> None:
-        """A crew for every job that is there."""
-        for index in self._live:
-            if index not in self.crews:
-                self.crews[index] = Crew(self._scenario.jobs[index])
+    def _add_gangs(self) -> None:
+        """Create a gang for every new job."""
+        for index in self._active:
+            if index not in self.gangs:
+                self.gangs[index] = Gang(self._scenario.jobs[index])
 
     def interrupt(self) -> None:
-        """Ends the run at the next opportunity; safe in a signal handler."""
+        """End the run as soon as possible; safe in a signal handler."""
         self.stopped = True
-        os.write(self._rope, b".")
+        os.write(self._wake_writer, b".")
 
     def close(self) -> None:
-        """Gives back what the world holds of the system; the processes are not touched."""
-        os.close(self._bell)
-        os.close(self._rope)
+        """Release file descriptors; running processes are not affected."""
+        os.close(self._wake_reader)
+        os.close(self._wake_writer)
 
     def _measured_now(self) -> int:
-        """The present, later than all that has been told."""
+        """The present, but later than all events so far."""
         return min(max(self._clock.now_us(), self._now + 1), self._setup.horizon_us)
 
-    def _reached(self, due: int) -> bool:
-        """True when it is `due`; False when ranks made something else happen before, or the run was stopped."""
+    def _wait_until(self, due: int) -> bool:
+        """Return True at `due`; False if ranks caused an earlier event or the run was stopped."""
         while not self.stopped:
-            if self._manage(due):
+            if self._reconcile(due):
                 return False
             left = self._clock.seconds_until(due)
             if left <= 0:
                 return True
-            self._nap(left)
+            self._sleep(left)
         return False
 
-    def _nap(self, most_s: float) -> None:
-        """Sleeps until a keeper ends, a retry is due, the bell rings or time is up."""
+    def _sleep(self, limit_s: float) -> None:
+        """Sleep until a supervisor ends, a retry is due, `interrupt` is called or time is up."""
         poll = select.poll()
-        poll.register(self._bell, select.POLLIN)
-        now, most_s = time.time(), min(most_s, LONGEST_NAP_S)
-        for crew in self.crews.values():
-            for watch in crew.watches:
-                if watch.handle >= 0:
-                    poll.register(watch.handle, select.POLLIN)
-            if crew.not_before > now:
-                most_s = min(most_s, crew.not_before - now)
-        if any(ready == self._bell for ready, _ in poll.poll(max(1.0, most_s * 1000))):
-            os.read(self._bell, 4096)
-        if self._ground.tell is not None:
-            self._ground.tell(self)
+        poll.register(self._wake_reader, select.POLLIN)
+        now, limit_s = time.time(), min(limit_s, MAX_SLEEP_S)
+        for gang in self.gangs.values():
+            for handle in gang.handles:
+                if handle.pidfd >= 0:
+                    poll.register(handle.pidfd, select.POLLIN)
+            if gang.not_before > now:
+                limit_s = min(limit_s, gang.not_before - now)
+        if any(ready == self._wake_reader for ready, _ in poll.poll(max(1.0, limit_s * 1000))):
+            os.read(self._wake_reader, 4096)
+        if self.context.on_poll is not None:
+            self.context.on_poll(self)
 
-    # ------------------------------------------------------------------ what should run, what does
-    def _step(self, live: Live) -> Step | None:
-        """The step that is in force now."""
-        return next((s for s in live.steps if s.from_us <= self._now < s.until_us), None)
+    # ------------------------------------------------------------------ reconciliation
+    def _step(self, state: ActiveJob) -> Step | None:
+        """The step in force now."""
+        return next((s for s in state.steps if s.from_us <= self._now < s.until_us), None)
 
-    def _wanted(self, crew: Crew) -> tuple[Rank, ...]:
+    def _wanted(self, gang: Gang) -> tuple[Rank, ...]:
         """The ranks that should run now."""
-        live = self._live.get(crew.job.index)
-        if live is None or crew.complete or crew.given_up:
+        state = self._active.get(gang.job.index)
+        if state is None or gang.complete or gang.given_up:
             return ()
-        step = self._step(live)
-        return ranks_of(crew.job, step) if step is not None else ()
+        step = self._step(state)
+        return ranks_of(gang.job, step) if step is not None else ()
 
-    def _manage(self, due: int) -> bool:
-        """Brings what runs nearer to what should run; says whether something happened that the loop must hear."""
-        heard = False
-        for crew in self.crews.values():
-            if crew.watches:
-                crew.read(self.launcher)
-                self._mind(crew)
-            self._measure(crew)
-            if what := self._outcome(crew):
-                live = self._live[crew.job.index]
-                if crew.announced != live.stamp:
-                    crew.announced = live.stamp
+    def _reconcile(self, due: int) -> bool:
+        """Start and stop ranks as wanted; return whether this queued an event for the loop."""
+        queued = False
+        for gang in self.gangs.values():
+            if gang.handles:
+                gang.read(self.launcher)
+                self._check_attempt(gang)
+            self._measure(gang)
+            if what := self._outcome(gang):
+                state = self._active[gang.job.index]
+                if gang.announced != state.stamp:
+                    gang.announced = state.stamp
                     at = min(max(self._clock.now_us(), self._now + 1), due)
-                    heappush(self._heap, (at, crew.job.index, live.stamp, what))
-                    heard = True
-            elif not crew.watches and crew.not_before <= time.time() and (wanted := self._wanted(crew)):
-                self._begin(crew, wanted)
-        return heard
+                    heappush(self._heap, (at, gang.job.index, state.stamp, what))
+                    queued = True
+            elif not gang.handles and gang.not_before <= time.time() and (wanted := self._wanted(gang)):
+                self._begin(gang, wanted)
+        return queued
 
-    def _outcome(self, crew: Crew) -> str:
-        """What the loop must hear of a job: that it is complete, or that it was given up."""
-        live = self._live.get(crew.job.index)
-        if live is None or not (crew.complete or crew.given_up):
+    def _outcome(self, gang: Gang) -> str:
+        """How a job ended, if the loop has to process it: it is complete, or it was given up."""
+        state = self._active.get(gang.job.index)
+        if state is None or not (gang.complete or gang.given_up):
             return ""
-        if crew.given_up:  # said while the policy has it running, so that it knows what comes free
-            return "failed" if self._step(live) is not None else ""
-        return "left" if isinstance(crew.job.work, Stream) else "finished"
+        if gang.given_up:  # emitted while a step is in force, so that the policy knows what becomes free
+            return "failed" if self._step(state) is not None else ""
+        return "left" if isinstance(gang.job.work, Stream) else "finished"
 
-    def _mind(self, crew: Crew) -> None:
-        """Looks after an attempt that is under way."""
-        exits = crew.exits()
-        self._complain(crew, exits)
+    def _check_attempt(self, gang: Gang) -> None:
+        """Close the running attempt if all ranks have ended; stop it if it failed, hangs or is no longer wanted."""
+        exits = gang.exits()
+        self._report_misbehaviour(gang, exits)
         done = [each for each in exits if each is not None]
         if len(done) == len(exits):
-            self._close(crew, done)
-        elif crew.stopping:
+            self._close(gang, done)
+        elif gang.stopping:
             return
         elif any(each.code != 0 for each in done):
-            crew.stop(verdict(crew.ranks, [each or Exit(0) for each in exits], self._names, "")[0])
-        elif self._wanted(crew) != crew.ranks:
-            crew.stop("moved" if self._wanted(crew) else "paused")
-        elif crew.is_hung(self._rules.stall_s, time.time()):
-            crew.stop(f"{FAILED} no iteration reported for {self._rules.stall_s:g} s")
+            gang.stop(verdict(gang.ranks, [each or Exit(0) for each in exits], self._names, "")[0])
+        elif self._wanted(gang) != gang.ranks:
+            gang.stop("moved" if self._wanted(gang) else "paused")
+        elif gang.is_hung(self._options.stall_s, time.time()):
+            gang.stop(f"{FAILED} no iteration reported for {self._options.stall_s:g} s")
 
-    def _complain(self, crew: Crew, exits: list[Exit | None]) -> None:
-        """Says clearly what a rank did that it should not."""
-        attempt = crew.attempts[-1]
-        for number, (found, watch) in enumerate(zip(exits, crew.watches, strict=True)):
-            if found is None or watch.told:
+    def _report_misbehaviour(self, gang: Gang, exits: list[Exit | None]) -> None:
+        """Raise an alarm for each rank that had to be killed or wrote too much."""
+        attempt = gang.attempts[-1]
+        for number, (found, handle) in enumerate(zip(exits, gang.handles, strict=True)):
+            if found is None or handle.reported:
                 continue
-            watch.told = True
-            who = f"rank {number}@{self._names[crew.ranks[number].node]} of attempt {attempt.launch.number}"
+            handle.reported = True
+            who = f"rank {number}@{self._names[gang.ranks[number].node]} of attempt {attempt.launch.number}"
             if found.killed:
-                self._alarm(crew, f"{who} ignored SIGTERM for {self._rules.grace_s:g} s and was killed")
-            if found.turned:
-                size = self._rules.limits.log_bytes
+                self._alarm(gang, f"{who} ignored SIGTERM for {self._options.grace_s:g} s and was killed")
+            if found.rotations:
+                size = self._options.limits.log_bytes
                 self._alarm(
-                    crew, f"{who} wrote more than its log may hold ({size} bytes); the oldest part is gone"
+                    gang, f"{who} wrote more than its log limit ({size} bytes); the oldest output was dropped"
                 )
 
-    def _alarm(self, crew: Crew, text: str) -> None:
-        self._ground.note("alarm", {"at_us": max(0, self._now), "job": crew.job.index, "text": text})
+    def _alarm(self, gang: Gang, text: str) -> None:
+        self.context.record("alarm", {"at_us": max(0, self._now), "job": gang.job.index, "text": text})
 
-    def _close(self, crew: Crew, exits: list[Exit]) -> None:
-        """All ranks of an attempt have ended."""
-        attempt, now = crew.attempts[-1], time.time()
-        why, failed = verdict(crew.ranks, exits, self._names, crew.stopping)
-        crew.spent_s += max(0.0, now - attempt.began)
+    def _close(self, gang: Gang, exits: list[Exit]) -> None:
+        """Record the end of an attempt; schedule a retry or give up if it failed."""
+        attempt, now = gang.attempts[-1], time.time()
+        why, failed = verdict(gang.ranks, exits, self._names, gang.stopping)
+        gang.spent_s += max(0.0, now - attempt.began)
         attempt.ended, attempt.ended_us, attempt.why = now, self._measured_now(), why
-        keep = [w.pid for other in self.crews.values() if other is not crew for w in other.watches]
-        crew.close(self._ground.token, keep)
+        others = [h.pid for other in self.gangs.values() if other is not gang for h in other.handles]
+        gang.close(self.context.token, others)
         if why == "complete":
-            crew.complete = True
+            gang.complete = True
         if failed:
-            progress = crew.reports.iterations > crew.best
-            crew.failures, crew.best = (1 if progress else crew.failures + 1), crew.reports.iterations
-            crew.not_before = now + self._rules.backoff_s * 2 ** min(crew.failures - 1, 5)
-            crew.given_up = crew.failures > self._rules.retries
-            after = "given up" if crew.given_up else f"retry {crew.failures} of {self._rules.retries}"
-            self._alarm(crew, f"attempt {attempt.launch.number} {why}; {after}")
-        self._ground.note("over", over_record(crew, attempt))
+            progress = gang.reports.iterations > gang.best
+            gang.failures, gang.best = (1 if progress else gang.failures + 1), gang.reports.iterations
+            gang.not_before = now + self._options.backoff_s * 2 ** min(gang.failures - 1, 5)
+            gang.given_up = gang.failures > self._options.retries
+            after = "given up" if gang.given_up else f"retry {gang.failures} of {self._options.retries}"
+            self._alarm(gang, f"attempt {attempt.launch.number} {why}; {after}")
+        self.context.record("over", end_record(gang, attempt))
 
-    def _begin(self, crew: Crew, wanted: tuple[Rank, ...]) -> None:
-        """Announces an attempt, then starts it."""
-        step = self._step(self._live[crew.job.index])
+    def _begin(self, gang: Gang, wanted: tuple[Rank, ...]) -> None:
+        """Record an attempt, then start it."""
+        step = self._step(self._active[gang.job.index])
         assert step is not None
-        taken = [a.launch.port for c in self.crews.values() if (a := c.current) is not None]
+        taken = [a.launch.port for other in self.gangs.values() if (a := other.current) is not None]
         slot = self._now // self._setup.slot_us
-        launch = Launch(crew.job, len(crew.attempts), slot, wanted, free_port(taken))
+        launch = Launch(gang.job, len(gang.attempts), slot, wanted, free_port(taken))
         attempt = Attempt(
             launch=launch, at_us=max(self._clock.now_us(), self._now), began=time.time(), step=step
         )
-        self._ground.note("attempt", as_record(attempt))
-        crew.begin(self.launcher, attempt)
+        self.context.record("attempt", attempt_record(attempt))
+        gang.begin(self.launcher, attempt)
 
     # ------------------------------------------------------------------ progress
     def _pace(self, job: Job, step: Step) -> tuple[int, int]:
         return (0, 1) if is_measured(job) else super()._pace(job, step)
 
-    def _measure(self, crew: Crew) -> None:
-        """Progress as it is: rounds that ranks reported, microseconds that they ran; never more than there is to do."""
-        live = self._live.get(crew.job.index)
-        if live is None or not is_measured(crew.job):
+    def _measure(self, gang: Gang) -> None:
+        """Update measured progress: rounds that ranks reported, or the time that they ran, up to the total."""
+        state = self._active.get(gang.job.index)
+        if state is None or not is_measured(gang.job):
             return
-        if isinstance(crew.job.work, Rounds):
-            done = crew.reports.iterations * MICRO
+        if isinstance(gang.job.work, Rounds):
+            done = gang.reports.iterations * MICRO
         else:
-            done = int(crew.running_s(time.time()) * self._clock.pace)
-        live.done = done if live.total is None else min(done, live.total)
+            done = int(gang.running_s(time.time()) * self._clock.pace)
+        state.done = done if state.total is None else min(done, state.total)
 
-    def _ripe(self, live: Live, what: str, now: int, events: list[Event]) -> None:
-        """A plan that is over finishes nothing where the ranks that should have carried it out had failed."""
-        index = live.job.index
+    def _fire(self, state: ActiveJob, what: str, now: int, events: list[Event]) -> None:
+        """As in the simulated world, but a plan that is over does not finish a job whose ranks had failed."""
+        index = state.job.index
         if what != "failed":
             count = len(events)
-            super()._ripe(live, what, now, events)
-            if len(events) == count or events[-1].kind != "finished" or not self.crews[index].has_failed:
+            super()._fire(state, what, now, events)
+            if len(events) == count or events[-1].kind != "finished" or not self.gangs[index].has_failed:
                 return
             events.pop()
-        elif live.at >= 0:
-            self._credit(live, now)
-        events.append(Event(now, "ended", index, live.done))
-        self._live.pop(index, None)
+        elif state.at >= 0:
+            self._credit(state, now)
+        events.append(Event(now, "ended", index, state.done))
+        self._active.pop(index, None)
 
     # ------------------------------------------------------------------ the end
-    def _go_home(self, at: int) -> Sequence[Event]:
-        """Stops everything, waits until it has ended, and says what became of the jobs that are still there."""
+    def _shut_down(self, at: int) -> Sequence[Event]:
+        """Stop all ranks, wait until they have ended, and emit how the remaining jobs ended."""
         self._clock.arrive(at)
-        while any(crew.watches for crew in self.crews.values()):
-            for crew in self.crews.values():
-                if crew.watches:
-                    crew.stop("the run is over")
-                    self._mind(crew)
-            if any(crew.watches for crew in self.crews.values()):
-                self._nap(LONGEST_NAP_S)
+        while any(gang.handles for gang in self.gangs.values()):
+            for gang in self.gangs.values():
+                if gang.handles:
+                    gang.stop("the run is over")
+                    self._check_attempt(gang)
+            if any(gang.handles for gang in self.gangs.values()):
+                self._sleep(MAX_SLEEP_S)
         events: list[Event] = []
-        for crew in self.crews.values():
-            crew.read(self.launcher)
-            self._measure(crew)
-            if crew.complete and (live := self._live.get(crew.job.index)) is not None:
-                self._ripe(live, "left" if isinstance(crew.job.work, Stream) else "finished", at, events)
+        for gang in self.gangs.values():
+            gang.read(self.launcher)
+            self._measure(gang)
+            if gang.complete and (state := self._active.get(gang.job.index)) is not None:
+                self._fire(state, "left" if isinstance(gang.job.work, Stream) else "finished", at, events)
         return [*events, *self._end(at)]
 
-    # ------------------------------------------------------------------ after a crash
-    def recall(self, events: Sequence[Event]) -> Sequence[Event]:
-        """Lives through an instant of the journal again, without processes; returns what this world makes of it."""
+    # ------------------------------------------------------------------ recovery
+    def replay(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Replay an instant of the journal without processes; return the events that this world emits for it."""
         at = events[0].at_us
         while (due := self._next_instant()) is not None and due < at:
-            self._happen(due)
+            self._process(due)
         for event in events:
-            live = self._live.get(event.job)
-            if live is None:
+            state = self._active.get(event.job)
+            if state is None:
                 continue
-            if event.kind in ("voided", "ended", "refused") and is_measured(live.job):
-                live.done = event.value
+            if event.kind in ("voided", "ended", "refused") and is_measured(state.job):
+                state.done = event.value
             what = {"finished": "finished", "left": "left", "ended": "failed"}.get(event.kind)
             if what is not None:
-                heappush(self._heap, (at, event.job, live.stamp, what))
-        return self._happen(at)
+                heappush(self._heap, (at, event.job, state.stamp, what))
+        return self._process(at)
 
-    def remember(self, kind: str, record: dict[str, Any], step: Step | None) -> None:
-        """Takes up what the journal says of an attempt."""
-        crew = self.crews.setdefault(record["job"], Crew(self._scenario.jobs[record["job"]]))
-        if kind == "attempt":
-            assert step is not None
-            crew.attempts.append(from_record(crew.job, step, record))
-        else:
-            attempt = crew.attempts[-1]
-            attempt.ended, attempt.ended_us, attempt.why = record["ended"], record["ended_us"], record["why"]
-            crew.spent_s += max(0.0, attempt.ended - attempt.began)
-            crew.failures, crew.best, crew.not_before = (
-                record["failures"],
-                record["best"],
-                record["not_before"],
-            )
-            crew.complete, crew.given_up = record["complete"], record["given_up"]
+    def replay_attempt(self, record: dict[str, Any], step: Step) -> None:
+        """Replay the journal record of the start of an attempt."""
+        gang = self._gang(record)
+        gang.attempts.append(attempt_from_record(gang.job, step, record))
+
+    def replay_end(self, record: dict[str, Any]) -> None:
+        """Replay the journal record of the end of an attempt."""
+        gang = self._gang(record)
+        attempt = gang.attempts[-1]
+        attempt.ended, attempt.ended_us, attempt.why = record["ended"], record["ended_us"], record["why"]
+        gang.spent_s += max(0.0, attempt.ended - attempt.began)
+        gang.failures, gang.best, gang.not_before = record["failures"], record["best"], record["not_before"]
+        gang.complete, gang.given_up = record["complete"], record["given_up"]
+
+    def _gang(self, record: dict[str, Any]) -> Gang:
+        return self.gangs.setdefault(record["job"], Gang(self._scenario.jobs[record["job"]]))
 
     def resume(self) -> None:
-        """Adopts or starts the ranks of every attempt that the journal does not call over."""
-        for crew in self.crews.values():
-            if crew.attempts and not crew.attempts[-1].ended:
-                crew.take_over(self.launcher, self._ground.token, self._wanted(crew))
-
-
-def over_record(crew: Crew, attempt: Attempt) -> dict[str, Any]:
-    """The end of an attempt as plain values."""
-    return {
-        "job": crew.job.index, "number": attempt.launch.number, "ended": attempt.ended, "ended_us": attempt.ended_us,
-        "why": attempt.why, "failures": crew.failures, "best": crew.best, "not_before": crew.not_before,
-        "complete": crew.complete, "given_up": crew.given_up,
-    }  # fmt: skip
+        """Adopt or start the ranks of every attempt that had not ended by the journal."""
+        for gang in self.gangs.values():
+            if gang.attempts and not gang.attempts[-1].ended:
+                gang.take_over(self.launcher, self.context.token, self._wanted(gang))
 
 
 def check_commands(scenario: Scenario) -> None:
-    """Every job must say what to run, and with how many parameter servers it can be run."""
+    """Check that every job has a command, and a number of parameter servers that a live run supports."""
     for job in scenario.jobs:
         if not job.command:
             raise InputError(
-                f"jobs[{job.id}] has no command, so nothing of it can be started. Add command: [program, argument, …] "
+                f"jobs[{job.id}] has no command, so it cannot be started. Add command: [program, argument, …] "
                 "(docs/jobs.md), or use `tradewind run` to simulate."
             )
         if job.servers > 1:
             raise InputError(
-                f"jobs[{job.id}] has {job.servers} parameter servers; a live job has rank 0 as its only one. Use 1 or 0."
+                f"jobs[{job.id}] has {job.servers} parameter servers; a live job has at most one. Set servers to 1 or 0."
             )
         if isinstance(job.work, Dataset) and job.servers == 0 and job.architecture == "ps":
-            raise InputError(f"jobs[{job.id}] is a ps job without parameter servers; set servers to 1")
+            raise InputError(f"jobs[{job.id}] has architecture ps but no parameter server. Set servers to 1.")

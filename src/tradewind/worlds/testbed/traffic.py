@@ -19,7 +19,7 @@ from statistics import median
 from typing import Any, Literal
 
 from tradewind.model.errors import TradewindError
-from tradewind.worlds.forkserver import Nursery
+from tradewind.worlds.forkserver import ForkServer
 from tradewind.worlds.testbed.network import INTERFACE, Testbed
 from tradewind.worlds.testbed.wan import Path, Wan, loads, ring_hops, ring_s, server_s
 
@@ -115,14 +115,14 @@ MODULES = {"gloo": "tradewind.train.traffic", "sockets": "tradewind.worlds.testb
 
 
 @contextmanager
-def traffic(how: Literal["gloo", "sockets"]) -> Iterator[Nursery]:
+def traffic(how: Literal["gloo", "sockets"]) -> Iterator[ForkServer]:
     """The process from which sites are started."""
-    with Nursery([MODULES[how]]) as nursery:
-        yield nursery
+    with ForkServer([MODULES[how]]) as fork_server:
+        yield fork_server
 
 
 def measure(
-    bed: Testbed, nursery: Nursery, how: str, exchange: Exchange, *, model_bytes: int, rounds: int
+    bed: Testbed, fork_server: ForkServer, how: str, exchange: Exchange, *, model_bytes: int, rounds: int
 ) -> Measured:
     """Run an exchange `rounds` times (and once to warm up) with one process per site."""
     bed.pin([*exchange.paths, *exchange.back])
@@ -144,7 +144,7 @@ def measure(
                 "result": str(result),
             }
             pids.append(
-                nursery.start(
+                fork_server.start(
                     f"{MODULES[how]}:run",
                     argument,
                     environment={"PATH": os.environ.get("PATH", "")},
@@ -152,7 +152,7 @@ def measure(
                     log=log,
                 )
             )
-        codes = nursery.wait_all(pids, limit)
+        codes = fork_server.wait_all(pids, limit)
         if any(codes) or not result.exists():
             said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             raise TradewindError(

@@ -1,0 +1,261 @@
+"""Starts ranks: their environment, directories, limits and supervisors (contract: docs/jobs.md)."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from tradewind.model.decision import Step
+from tradewind.model.job import Job, Rounds
+from tradewind.model.setup import Setup
+from tradewind.model.units import MILLI
+from tradewind.worlds.processes import supervisor
+
+INHERITED = ("LANG", "LC_ALL", "TZ")
+"""Variables that a rank inherits from the control loop; `environment` sets all others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Resource limits of one rank; 0 = no limit.
+
+    processes  counts all processes of the rank's user, so it is useful only with one user per job
+    cpu_milli  thousandths of a CPU; a job's demand of a resource called `cpu` takes precedence
+    """
+
+    memory_bytes: int = 0
+    open_files: int = 1024
+    file_bytes: int = 0
+    cpu_seconds: int = 0
+    processes: int = 0
+    cpu_milli: int = 0
+    log_bytes: int = 4_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteNetwork:
+    """Network of a site: its namespace ("" = the machine's own), its address there, the interface for gloo."""
+
+    namespace: str = ""
+    address: str = "127.0.0.1"
+    interface: str = "lo"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionOptions:
+    """How commands are run.
+
+    networks    network of each site by node name; others use the machine's own
+    first_uid   job i runs as user first_uid + i (needs root); None: as the user of the control loop
+    grace_s     time between SIGTERM and SIGKILL
+    patience_s  a rank without a control loop is terminated after this time
+    retries     consecutive failures without progress before a job is given up
+    backoff_s   pause before the first retry; doubles each time
+    stall_s     a job that has reported before and is silent for this time is restarted; 0: never
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    networks: Mapping[str, SiteNetwork] = field(default_factory=dict)
+    first_uid: int | None = None
+    grace_s: float = 10.0
+    patience_s: float = 60.0
+    retries: int = 3
+    backoff_s: float = 0.5
+    stall_s: float = 300.0
+
+
+class Rank(NamedTuple):
+    """One process of a job: its role, its node, and its number among the job's ranks on that node."""
+
+    role: str
+    node: int
+    local: int
+
+
+def ranks_of(job: Job, step: Step) -> tuple[Rank, ...]:
+    """Ranks of a step: first the parameter server, if any, then workers in the order of the step's nodes.
+
+    A step without workers has no ranks: a parameter server alone trains nothing.
+    """
+    if not any(step.workers):
+        return ()
+    ranks: list[Rank] = []
+    seen: dict[int, int] = {}
+    for role, counts in (("ps", step.servers), ("worker", step.workers)):
+        for node, count in zip(step.nodes, counts or (0,) * len(step.nodes), strict=True):
+            for _ in range(count):
+                ranks.append(Rank(role, node, seen.get(node, 0)))
+                seen[node] = seen.get(node, 0) + 1
+    return tuple(ranks)
+
+
+class Launch(NamedTuple):
+    """One start of all ranks of a job; `number` counts the attempts of the job."""
+
+    job: Job
+    number: int
+    slot: int
+    ranks: tuple[Rank, ...]
+    port: int
+
+
+def folder_name(job: Job) -> str:
+    """Directory name of a job, safe for any id."""
+    return f"{job.index:04d}-{re.sub(r'[^A-Za-z0-9._-]', '_', job.id)[:60]}"
+
+
+class Launcher:
+    """Creates directories, environments and supervisors. `token` marks all processes of one state directory."""
+
+    def __init__(self, state: Path, setup: Setup, options: ExecutionOptions, token: str) -> None:
+        self._state, self._setup, self.options, self._token = state, setup, options, token
+        self._path = os.pathsep.join((str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"))
+        self._resource = setup.resource_index.get("cpu")
+        self._next_cpu = 0
+        for name, mode in (("jobs", 0o711), ("logs", 0o700), ("control", 0o700)):
+            (state / name).mkdir(exist_ok=True, mode=mode)
+
+    # ------------------------------------------------------------------ paths
+    def job_folder(self, job: Job) -> Path:
+        """Directory owned by the job's user."""
+        return self._state / "jobs" / folder_name(job)
+
+    def report(self, job: Job, rank: int) -> Path:
+        """File to which a rank appends its progress."""
+        return self.job_folder(job) / "report" / f"rank-{rank}.jsonl"
+
+    def log(self, job: Job, rank: int) -> Path:
+        """Output of a rank."""
+        return self._state / "logs" / folder_name(job) / f"rank-{rank}.log"
+
+    def control(self, launch: Launch, rank: int, attempt: int) -> Path:
+        """Directory with the spec of a supervisor and the files it writes."""
+        name = f"{rank}-{attempt}"
+        return self._state / "control" / f"{folder_name(launch.job)}-{launch.number}" / name
+
+    def prepare(self, launch: Launch) -> None:
+        """Create the job's directories, readable by its own user only."""
+        job, ranks = launch.job, len(launch.ranks)
+        home, uid = self.job_folder(job), self._uid(job)
+        self.log(job, 0).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        wanted = [home, home / "checkpoint", home / "report", *(home / f"rank-{i}" for i in range(ranks))]
+        for folder in wanted:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if uid is not None:
+                os.chown(folder, uid, uid, follow_symlinks=False)
+
+    def _uid(self, job: Job) -> int | None:
+        return None if self.options.first_uid is None else self.options.first_uid + job.index
+
+    # ------------------------------------------------------------------ environment
+    def network(self, node: int) -> SiteNetwork:
+        """Network of a node: its own, else that of the nearest ancestor."""
+        while node >= 0:
+            if (found := self.options.networks.get(self._setup.nodes[node].name)) is not None:
+                return found
+            node = self._setup.nodes[node].parent
+        return SiteNetwork()
+
+    def environment(self, launch: Launch, number: int) -> dict[str, str]:
+        """Complete environment of a rank: the contract, the job's `env` and a few inherited variables."""
+        job, ranks, nodes = launch.job, launch.ranks, self._setup.nodes
+        rank = ranks[number]
+        home = self.job_folder(job)
+        workers = [i for i, r in enumerate(ranks) if r.role == "worker"]
+        shard = f"{workers.index(number)}/{len(workers)}" if rank.role == "worker" else f"0/{len(workers)}"
+        ring = "" if job.servers else ",".join(f"{i}@{nodes[r.node].name}" for i, r in enumerate(ranks))
+        cpu = self._cpu_milli(job, rank.role)
+        env = {name: os.environ[name] for name in INHERITED if name in os.environ}
+        env |= {
+            "PATH": self._path,
+            "HOME": str(home / f"rank-{number}"),
+            "TMPDIR": str(home / f"rank-{number}"),
+            "OMP_NUM_THREADS": str(math.ceil(cpu / MILLI) if cpu else 1),
+        }
+        env |= dict(job.env)
+        env |= {
+            "RANK": str(number),
+            "WORLD_SIZE": str(len(ranks)),
+            "LOCAL_RANK": str(rank.local),
+            "MASTER_ADDR": self.network(ranks[0].node).address,
+            "MASTER_PORT": str(launch.port),
+            "TRADEWIND_ROLE": rank.role,
+            "TRADEWIND_SITE": nodes[rank.node].name,
+            "TRADEWIND_SITES": ",".join(nodes[r.node].name for r in ranks),
+            "TRADEWIND_RING": ring,
+            "TRADEWIND_CHECKPOINT_DIR": str(home / "checkpoint"),
+            "TRADEWIND_DATA_SHARD": shard,
+            "TRADEWIND_JOB": job.id,
+            "TRADEWIND_SLOT": str(launch.slot),
+            "TRADEWIND_REPORT": str(self.report(job, number)),
+            "TRADEWIND_INTERFACE": self.network(rank.node).interface,
+            "TRADEWIND_SEED": str(job.seed),
+            "TRADEWIND_TOKEN": self._token,
+        }
+        if isinstance(job.work, Rounds) and job.work.unit == "round":
+            env.setdefault("TRADEWIND_STOP_AFTER_ITERATIONS", str(job.work.count))
+        return env
+
+    def _cpu_milli(self, job: Job, role: str) -> int:
+        """Thousandths of a CPU that a rank may use; 0: no limit."""
+        demand = dict(job.server if role == "ps" else job.worker)
+        own = demand.get(self._resource, 0) if self._resource is not None else 0
+        return own or self.options.limits.cpu_milli
+
+    def _spec(self, launch: Launch, number: int) -> dict[str, object]:
+        job, rank = launch.job, launch.ranks[number]
+        cpus = sorted(os.sched_getaffinity(0))
+        milli = self._cpu_milli(job, rank.role)
+        some = min(len(cpus), math.ceil(milli / MILLI)) or len(cpus)
+        first, self._next_cpu = self._next_cpu, (self._next_cpu + some) % len(cpus)
+        site = self._setup.nodes[rank.node].name
+        head = f"--- attempt {launch.number}, slot {launch.slot}: {rank.role} {number} of {len(launch.ranks)} at {site}\n"
+        return {
+            "argv": list(job.command),
+            "env": self.environment(launch, number),
+            "cwd": str(self.job_folder(job) / f"rank-{number}"),
+            "log": str(self.log(job, number)),
+            "head": head,
+            "limits": asdict(self.options.limits),
+            "uid": self._uid(job),
+            "namespace": self.network(rank.node).namespace,
+            "cpus": [cpus[(first + i) % len(cpus)] for i in range(some)] if some < len(cpus) else [],
+            "cpu_milli": milli if milli < some * MILLI else 0,
+            "grace_s": self.options.grace_s,
+            "patience_s": self.options.patience_s,
+            "lock": str(self._state / "lock"),
+        }
+
+    # ------------------------------------------------------------------ starting
+    def start(self, launch: Launch, number: int, control: Path) -> subprocess.Popen[bytes]:
+        """Start the supervisor of a rank, which starts the command."""
+        control.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (control / "spec.json").write_text(json.dumps(self._spec(launch, number)))
+        with open(control / "complaint", "wb") as errors:
+            return subprocess.Popen(
+                [sys.executable, "-I", "-S", supervisor.__file__, str(control)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+                env={"TRADEWIND_TOKEN": self._token, "PATH": self._path},
+            )
+
+
+def free_port(taken: Sequence[int]) -> int:
+    """A free port that no other job was given."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("", 0))
+            port = int(probe.getsockname()[1])
+        if port not in taken:
+            return port

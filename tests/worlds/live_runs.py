@@ -1,0 +1,70 @@
+"""Helpers for tests of live runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.builders import job, node, scenario, setup
+from tests.worlds.live_scenarios import S
+from tradewind.engine.live import LiveLoop
+from tradewind.model.job import Fixed
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.registry import policies
+from tradewind.worlds.live import LiveRequest, live
+from tradewind.worlds.processes.handles import marked_processes
+from tradewind.worlds.processes.launch import ExecutionOptions
+from tradewind.worlds.processes.world import ProcessWorld
+
+QUICK = ExecutionOptions(grace_s=0.5, backoff_s=0.02, retries=2)
+LONG = Fixed(runtime_us=10 * S)
+Observer = Callable[[LiveLoop, ProcessWorld], None]
+
+
+def two_sites(*, horizon: int = 20, **more: Any) -> Any:
+    return setup([node("a"), node("b")], slot_us=S, horizon_us=horizon * S, **more)
+
+
+def one(command: Sequence[str], *, work: Any = None, horizon: int = 20, **more: Any) -> Scenario:
+    return scenario(
+        [job(0, work=work or LONG, command=tuple(command), **more)], where=two_sites(horizon=horizon)
+    )
+
+
+def run_live(
+    given: Scenario, state: Path, policy: Any = "fifo", *, slot_seconds: float = 0.25, options: ExecutionOptions = QUICK,
+    observer: Observer | None = None,
+) -> Run:  # fmt: skip
+    """A live run; no process of it may be left behind."""
+    spec = policies.find(policy) if isinstance(policy, str) else policy
+    request = LiveRequest(
+        scenario=given, spec=spec, seed=1, state=state, slot_seconds=slot_seconds, options=options
+    )
+    tokens: list[str] = []
+
+    def watch(loop: LiveLoop, world: ProcessWorld) -> None:
+        tokens.append(world.context.token)
+        if observer is not None:
+            observer(loop, world)
+
+    run = live(request, watch)
+    until = time.monotonic() + 2
+    while tokens and marked_processes(tokens[0]) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not tokens or marked_processes(tokens[0]) == []
+    return run
+
+
+def alarms(run: Run) -> str:
+    return "\n".join(map(str, run.tables["alarms"]["text"]))
+
+
+def states(run: Run) -> list[Any]:
+    return list(run.tables["outcomes"]["state"])
+
+
+def log(state: Path, index: int = 0, rank: int = 0) -> str:
+    return "".join(file.read_text() for file in state.glob(f"logs/{index:04d}-*/rank-{rank}.log"))
