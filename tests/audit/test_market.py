@@ -261,7 +261,7 @@ def test_who_took_an_offer_is_not_charged_again() -> None:
 
 
 def test_a_policy_that_fails_to_charge_is_named() -> None:
-    with pytest.raises(PolicyError, match="scripted answered something that is no charge"):
+    with pytest.raises(PolicyError, match="scripted returned charges that cannot be read"):
         charged(None)  # type: ignore[arg-type] # a policy's mistake, on purpose
     broken = Scripted({}, {}, lambda: (Charge(0, 1.0 / 0),))
     with pytest.raises(PolicyError, match=r"scripted failed at .* ZeroDivisionError"):

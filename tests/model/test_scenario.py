@@ -247,7 +247,7 @@ def policy(**more: Any) -> Spec:
         (
             policy(needs=frozenset(("tree",))),
             scenario([job(0)], where=setup([node(n) for n in "abcd"], links=(link(0, 1), link(1, 2), link(2, 0)))),
-            "circle",
+            "cycle",
         ),
         (
             policy(needs=frozenset(("concave tariff",))),

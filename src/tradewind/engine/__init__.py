@@ -1,1 +1,1 @@
-"""The loop: wait, quote, decide, audit, apply; the books behind the view; the journal."""
+"""The engine: the control loop, the ledger behind a policy's view, the journal, and the accounts of a run."""

@@ -1,4 +1,4 @@
-"""The three books of a run, made from its journal: cost, payments, value; and the metrics (docs/concepts.md)."""
+"""Costs, payments, values and metrics of a run, computed from its journal (docs/concepts.md)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tradewind.model.job import Rounds
 from tradewind.model.result import Column, Run, Table
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.units import UNLIMITED, US_PER_S
+from tradewind.model.units import OPEN, UNLIMITED, US_PER_S
 
 COST_KINDS = ("transfer", "rent", "deploy", "traffic")
 
 
 def settle(scenario: Scenario, run: Run) -> Run:
-    """Adds outcomes, payments, costs and metrics to a run that has only its journal."""
+    """Add outcomes, payments, costs and metrics to a run that has only its journal."""
     end = end_us(run)
     intervals = effective(run, end)
     used = usage(run, intervals)
@@ -65,7 +65,7 @@ def _outcomes(scenario: Scenario, run: Run, began_job: Ints, began_us: Ints) -> 
         total = scenario.jobs[job].work.total
         work[job] = scenario.customers[job].runtime_us or 0 if total is None else total
     order = np.argsort(began_us, kind="stable")[::-1]
-    start[began_job[order]] = began_us[order]  # the earliest is written last
+    start[began_job[order]] = began_us[order]  # the earliest start is written last and stays
     return {
         "job": arrived.tolist(),
         "state": state[arrived].tolist(),
@@ -76,7 +76,7 @@ def _outcomes(scenario: Scenario, run: Run, began_job: Ints, began_us: Ints) -> 
 
 
 def _payments(run: Run) -> dict[int, float]:
-    """Job -> USD for every customer who took an offer, or was charged when the run was over."""
+    """Job -> USD for every customer who took an offer or was charged after the run."""
     taken = taken_offers(run)
     jobs, usd = ints(run, "offers", "job")[taken], floats(run, "offers", "payment_usd")[taken]
     paid = dict(zip(jobs.tolist(), usd.tolist(), strict=True))
@@ -86,7 +86,7 @@ def _payments(run: Run) -> dict[int, float]:
 def _values(
     scenario: Scenario, outcomes: dict[str, Column], paid: dict[int, float]
 ) -> tuple[list[float], float]:
-    """What each customer gained before payment, and the part of it that is utility of progress."""
+    """Value of each job before payment, and the sum of utilities of progress."""
     slot_us = scenario.setup.slot_us
     values, progress = [], []
     columns = (cast(list[int], outcomes["job"]), outcomes["state"], outcomes["finish_us"], outcomes["work"])
@@ -133,7 +133,7 @@ def _times(scenario: Scenario, outcomes: dict[str, Column]) -> dict[str, float]:
     finished, over = state == "finished", (state == "finished") | (state == "left")
     jct = (finish - arrive)[finished] / US_PER_S
     wait = (start - arrive)[start >= 0] / US_PER_S
-    first = int(arrive.min(initial=2**62)) if len(arrive) else 0
+    first = int(arrive.min(initial=OPEN)) if len(arrive) else 0
     last = max(first, int(finish[over].max(initial=-1)))
     counts = {name: float((state == name).sum()) for name in ("refused", "declined", "unfinished")}
     return {
@@ -150,7 +150,7 @@ def _times(scenario: Scenario, outcomes: dict[str, Column]) -> dict[str, float]:
 
 
 def _activity(setup: Setup, scenario: Scenario, used: Usage, steps_of: Ints, end: int) -> dict[str, float]:
-    """Restarts, and the mean utilisation of each resource that has a capacity."""
+    """Mean number of steps per job, and mean utilisation of each resource with a capacity."""
     begun, counts = np.unique(steps_of, return_counts=True)
     result = {"steps_mean": float(counts.mean()) if len(begun) else 0.0}
     spans = (used.until_us - used.from_us).astype(np.float64)

@@ -1,4 +1,4 @@
-"""The offline bound of a scenario, as the system that knows one declares it."""
+"""The offline bound of a scenario, computed by the system that declares one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def bound(scenario: Scenario) -> Bound | None:
-    """The bound of the whole horizon for the scenario's objective; None where none is known."""
+    """Bound of the scenario's objective over the whole horizon; None if no system has one."""
     system = _system_for(scenario)
     found: Bound | None = registry.load(system.bound)(scenario) if system else None
     return found
 
 
 def bound_of_served(scenario: Scenario, gone: Mapping[int, int]) -> Bound | None:
-    """The bound of serving all but some jobs, and these (index -> microsecond) until then; None where none is known."""
+    """Bound where the jobs in `gone` (index -> microsecond) are served only until then; None if no system has one."""
     system = _system_for(scenario)
     if system is None or not system.bound_of_served:
         return None
@@ -30,7 +30,7 @@ def bound_of_served(scenario: Scenario, gone: Mapping[int, int]) -> Bound | None
 
 
 def _system_for(scenario: Scenario) -> System | None:
-    """The system whose bound holds for the scenario's workload, else for its objective."""
+    """The system whose bound applies to the scenario's workload, else to its objective."""
     for key in (str(scenario.origin.get("workload", "")), scenario.setup.objective):
         for system in registry.systems().values():
             if key in system.bound_for:

@@ -1,4 +1,4 @@
-"""What the operator pays: rent by the slot's mean amount, transfer and traffic by the slot's bytes, deployment."""
+"""The operator's costs: rent by mean amount per slot, transfer and traffic by bytes per slot, deployment."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tradewind.model.job import Job, Rounds
 from tradewind.model.progress import comm_us
 from tradewind.model.result import Column, Run, Table
 from tradewind.model.scenario import Scenario
-from tradewind.model.units import GB, MILLI, US_PER_HOUR, US_PER_S
+from tradewind.model.units import GB, MILLI, OPEN, US_PER_HOUR, US_PER_S
 
 Key = tuple[int, int, int]
 
 
 class _Meter:
-    """Adds up what was used, slot by slot."""
+    """Resources used and bytes moved, by slot."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.setup = scenario.setup
@@ -31,8 +31,8 @@ class _Meter:
         self._links = any(link.usd_per_gb for link in self.setup.links)
         self._present: dict[int, tuple[int, frozenset[int]]] = {}
 
-    def read(self, job: Job, step: Step, begin: int, end: int) -> None:
-        """One interval of one job."""
+    def add(self, job: Job, step: Step, begin: int, end: int) -> None:
+        """Add one interval of one job."""
         setup, site = self.setup, self.setup.site_of
         servers = step.servers or (0,) * len(step.nodes)
         if job.deploy_usd:
@@ -91,7 +91,7 @@ class _Meter:
 
 
 class _Factors:
-    """Prices over time: thousandths of the tariff, by slot."""
+    """Price factors by slot, from changes in thousandths of the tariff."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._steps: dict[tuple[str, int, int], list[tuple[int, int]]] = defaultdict(list)
@@ -101,15 +101,16 @@ class _Factors:
                 self._steps[key].append((change.at_us // scenario.setup.slot_us, change.value))
 
     def at(self, kind: str, a: int, b: int, slot: int) -> float:
+        """Factor on a tariff in a slot."""
         steps = self._steps.get((kind, a, b))
         if not steps:
             return 1.0
-        place = bisect_right(steps, (slot, 2**62)) - 1
+        place = bisect_right(steps, (slot, OPEN)) - 1
         return steps[place][1] / 1000 if place >= 0 else 1.0
 
 
 def cost_table(scenario: Scenario, run: Run, intervals: Intervals) -> Table:
-    """The rows of `costs`, sorted by slot, kind and place."""
+    """The table `costs`, sorted by slot, kind and place."""
     setup = scenario.setup
     priced = setup.rent or setup.egress or any(link.usd_per_gb for link in setup.links)
     columns: dict[str, Column] = {name: [] for name in ("slot", "kind", "a", "b", "amount", "usd")}
@@ -125,7 +126,7 @@ def cost_table(scenario: Scenario, run: Run, intervals: Intervals) -> Table:
         strict=True,
     )
     for job, begin, end, step in sorted(rows):
-        meter.read(scenario.jobs[job], steps[step], begin, end)
+        meter.add(scenario.jobs[job], steps[step], begin, end)
     found = sorted(_rows(scenario, meter))
     for name, values in zip(columns, zip(*found, strict=True), strict=False):
         columns[name] = list(values)
@@ -150,7 +151,7 @@ def _rows(scenario: Scenario, meter: _Meter) -> list[tuple[int, str, int, int, f
             if (a, b) in setup.egress
             else 0.0
         )
-        # one tariff for both; each pays in proportion to its bytes
+        # one tariff for both, shared in proportion to their bytes
         for kind, part in (("transfer", moved), ("traffic", exchanged)):
             if part:
                 rows.append((slot, kind, a, b, part, usd * (part / total)))
@@ -163,7 +164,7 @@ def _rows(scenario: Scenario, meter: _Meter) -> list[tuple[int, str, int, int, f
 
 
 def epoch_s(scenario: Scenario, run: Run, intervals: Intervals) -> float:
-    """Mean communication time of a round in seconds, weighted by the time that jobs ran; 0 where nothing ran."""
+    """Mean communication time of a round in seconds, weighted by running time; 0 if nothing ran."""
     wanted = [
         isinstance(j.work, Rounds) and j.work.comm != "none" and j.work.unit == "round" for j in scenario.jobs
     ]

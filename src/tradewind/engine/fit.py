@@ -1,4 +1,4 @@
-"""Whether a policy can run a scenario; the reason is said before anything starts."""
+"""Whether a policy supports a scenario, checked before a run starts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tradewind.registry import policies
 
 
 def mismatch(spec: Spec, scenario: Scenario) -> str:
-    """Why the policy cannot run the scenario; empty where it can."""
+    """Reason why the policy cannot run the scenario, or ""."""
     setup = scenario.setup
     if setup.objective not in spec.objectives:
         known = ", ".join(sorted(spec.objectives))
@@ -19,10 +19,12 @@ def mismatch(spec: Spec, scenario: Scenario) -> str:
     if why := next(filter(None, (_job_mismatch(spec, job) for job in scenario.jobs)), ""):
         return why
     if setup.objective == "profit_usd" and not spec.pricer:
-        return f"the scenario's objective is profit_usd; {spec.name} makes no offers, so that nobody pays anything"
+        return (
+            f"the scenario's objective is profit_usd; {spec.name} makes no offers, so there are no payments"
+        )
     if setup.spend_caps and not spec.keeps_caps:
         return (
-            f"the scenario caps what tenants may spend (spend_caps), which {spec.name} does not keep; drop the caps"
+            f"the scenario has spend_caps, which {spec.name} does not enforce; remove the caps"
             f"{policies.that(lambda other: other.keeps_caps)}"
         )
     if "concave tariff" in spec.needs:
@@ -32,14 +34,15 @@ def mismatch(spec: Spec, scenario: Scenario) -> str:
     if "links" in spec.needs and not setup.links:
         return f"{spec.name} routes traffic; the scenario has no links"
     if "tree" in spec.needs and len(setup.links) != len(setup.nodes) - 1:
-        return f"{spec.name} needs a tree; {len(setup.nodes)} nodes have {len(setup.links)} links, a tree has one less"
+        wanted = len(setup.nodes) - 1
+        return f"{spec.name} needs a tree: {wanted} links for {len(setup.nodes)} nodes; found {len(setup.links)}"
     if "tree" in spec.needs and not _is_connected(setup):
-        return f"{spec.name} needs a tree; the links leave some nodes apart and join others in a circle"
+        return f"{spec.name} needs a tree; the links leave some nodes disconnected and form a cycle elsewhere"
     return ""
 
 
 def _job_mismatch(spec: Spec, job: Job) -> str:
-    """Why the policy cannot run a job; empty where it can."""
+    """Reason why the policy cannot run a job, or ""."""
     kinds = _kinds(job)
     if not kinds & spec.works:
         known = ", ".join(sorted(spec.works))
@@ -48,14 +51,14 @@ def _job_mismatch(spec: Spec, job: Job) -> str:
     if job.architecture not in spec.architectures:
         return f"job {job.id} is a {job.architecture} job; {spec.name} handles {', '.join(sorted(spec.architectures))}"
     if "runtime" in spec.needs and isinstance(job.work, Fixed) and job.work.runtime_us is None:
-        return f"{spec.name} needs runtimes that are known beforehand; job {job.id} keeps its runtime private"
+        return f"{spec.name} needs public runtimes; the runtime of job {job.id} is private"
     if "bid" in spec.needs and job.utility is None:
         return f"{spec.name} needs a bid (utility) from every job; job {job.id} has none"
     return ""
 
 
 def _is_connected(setup: Setup) -> bool:
-    """Whether every node can be reached from the first, whatever the direction of the links."""
+    """Whether every node can be reached from the first, ignoring the direction of links."""
     near: dict[int, list[int]] = {}
     for link in setup.links:
         near.setdefault(link.a, []).append(link.b)
@@ -69,13 +72,13 @@ def _is_connected(setup: Setup) -> bool:
 
 
 def _kinds(job: Job) -> set[str]:
-    """The names under which a policy may support a job: rounds, rounds/ring, …"""
+    """Names under which a policy may support a job: rounds, rounds/ring, …"""
     return {job.kind, f"{job.kind}/{job.work.comm}"} if isinstance(job.work, Rounds) else {job.kind}
 
 
 def check_fit(spec: Spec, scenario: Scenario) -> None:
-    """Raises Unsupported with the reason."""
+    """Raise Unsupported, with the reason, if the policy cannot run the scenario."""
     if why := mismatch(spec, scenario):
         raise Unsupported(
-            f"{spec.name} cannot run {scenario.name!r}: {why}. `tradewind policies` lists what each can do."
+            f"{spec.name} cannot run {scenario.name!r}: {why}. `tradewind policies` lists what each policy supports."
         )

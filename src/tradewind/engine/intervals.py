@@ -1,6 +1,6 @@
-"""What jobs really had, and when: plans cut where something ended or replaced them.
+"""The intervals in which steps were really carried out, from the tables of a run.
 
-A run's tables hold what was decided. A step comes true from `from_us` until the first of: its own `until_us`, the
+The tables hold what was decided. A step is carried out from `from_us` until the first of: its own `until_us`, the
 next plan of its job, the event that ended it (finished, left, released, voided, refused), the end of the run. The
 plan of an offer counts only where the customer took that offer.
 """
@@ -33,14 +33,14 @@ def floats(run: Run, table: str, column: str) -> Floats:
 
 
 def texts(run: Run, table: str, column: str) -> NDArray[np.str_]:
-    """A column of words, shape (rows,)."""
+    """A column of text, shape (rows,)."""
     values: Sequence[Any] = run.tables.get(table, {}).get(column, [])
     return np.asarray(values, dtype=np.str_) if len(values) else np.zeros(0, dtype="<U1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intervals:
-    """Steps that came true: row of steps, job, and [from_us, until_us), each of shape (K,); none is empty."""
+    """Steps carried out: row of steps, job, and [from_us, until_us), each of shape (K,); no interval is empty."""
 
     step: Ints
     job: Ints
@@ -50,7 +50,7 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Places that came true: one row per node of an interval, each of shape (P,)."""
+    """Places used: one row per node of an interval, each of shape (P,)."""
 
     interval: Ints
     job: Ints
@@ -62,12 +62,12 @@ class Usage:
 
 
 def end_us(run: Run) -> int:
-    """When the run was over: its last event."""
+    """End of the run: the time of its last event."""
     return max(1, int(ints(run, "events", "at_us").max(initial=1)))
 
 
 def effective(run: Run, end: int) -> Intervals:
-    """The steps that came true until `end` (microseconds), in the order of the table."""
+    """Steps carried out until `end` (microseconds), in the order of the table."""
     plan = ints(run, "steps", "plan")
     start = np.maximum(ints(run, "steps", "from_us"), ints(run, "plans", "at_us")[plan])
     until = ints(run, "steps", "until_us")
@@ -79,7 +79,7 @@ def effective(run: Run, end: int) -> Intervals:
 
 
 def usage(run: Run, intervals: Intervals) -> Usage:
-    """Joins the places of a run with the intervals of their steps."""
+    """Join the places of a run with the intervals of their steps."""
     number = np.full(len(ints(run, "steps", "plan")), -1, dtype=np.int64)
     number[intervals.step] = np.arange(len(intervals.step))
     at = number[ints(run, "places", "step")]
@@ -101,20 +101,20 @@ def taken_offers(run: Run) -> NDArray[np.bool_]:
     offers, answers = run.tables.get("offers", {}), run.tables.get("answers", {})
     if not offers or not answers:
         return np.zeros(len(offers.get("job", ())), dtype=bool)
-    said = set(zip(answers["job"], answers["at_us"], answers["taken"], strict=True))
+    taken = set(zip(answers["job"], answers["at_us"], answers["taken"], strict=True))
     rows = zip(offers["job"], offers["at_us"], offers["number"], strict=True)
-    return np.fromiter((row in said for row in rows), dtype=bool, count=len(offers["job"]))
+    return np.fromiter((row in taken for row in rows), dtype=bool, count=len(offers["job"]))
 
 
 def _taken(run: Run) -> NDArray[np.bool_]:
-    """Which plans were carried out, shape (plans,): all but those of offers that nobody took."""
+    """Which plans were committed, shape (plans,): all but those of offers that were not taken."""
     live = ints(run, "plans", "decision") >= 0
     live[ints(run, "offers", "plan")[taken_offers(run)]] = True
     return live
 
 
 def _plan_ends(run: Run) -> Ints:
-    """The instant at which each plan stopped to hold, shape (plans,); its own start where it never held."""
+    """End of each plan, shape (plans,): its own start if it was never in force."""
     at, job = ints(run, "plans", "at_us"), ints(run, "plans", "job")
     live = np.flatnonzero(_taken(run))
     ends = at.copy()

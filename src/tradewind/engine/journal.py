@@ -1,4 +1,4 @@
-"""The journal: every event and decision, appended. The run file is made of it, and `replay` reads it back."""
+"""The journal: every event, quote and decision of a run, in the tables of the run file; and how to read it back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Fact = TypeVar("_Fact")
 
 
 class Journal:
-    """Appends to the tables of model.tables, column by column."""
+    """Append-only tables (model.tables), column by column."""
 
     def __init__(self) -> None:
         self.tables: dict[str, dict[str, list[Any]]] = {
@@ -45,7 +45,7 @@ class Journal:
         )
 
     def events(self, events: Sequence[Event]) -> None:
-        """What happened."""
+        """Append events."""
         at, kind, job, value = self._events
         for event in events:
             at.append(event[0])
@@ -54,7 +54,7 @@ class Journal:
             value.append(event[3])
 
     def decision(self, at_us: int, decision: Decision) -> None:
-        """What a policy decided."""
+        """Append a decision with its verdicts, plans and certificate."""
         times, wakes, reasons = self._decisions
         row = len(times)
         times.append(at_us)
@@ -68,7 +68,7 @@ class Journal:
             self.certificates.append((at_us, decision.certificate))
 
     def quote(self, at_us: int, quote: Quote, taken: int) -> None:
-        """What was offered to a customer, and the answer."""
+        """Append the offers to a job and the number of the one taken, -1 for none."""
         posted = quote.posted
         if posted is not None and posted != self._posted:
             self._posted = posted
@@ -83,12 +83,12 @@ class Journal:
         self._append("answers", at_us, quote.job, taken, quote.refused, quote.why)
 
     def charges(self, charges: Sequence[Charge]) -> None:
-        """What is paid when the run is over."""
+        """Append the payments charged after the run."""
         for charge in charges:
             self._append("charges", *charge)
 
     def plan(self, at_us: int, decision: int, plan: Plan) -> int:
-        """A plan with its steps; returns its row."""
+        """Append a plan with its steps; return its row."""
         columns = self._plans
         columns[0].append(at_us)
         columns[1].append(decision)
@@ -130,7 +130,7 @@ class Journal:
 
 
 class Instant(NamedTuple):
-    """What a journal says of one instant, in the order in which it happened."""
+    """One instant of a journal, in the order in which things happened."""
 
     at_us: int
     events: tuple[Event, ...]
@@ -140,8 +140,8 @@ class Instant(NamedTuple):
 
 
 _ANSWERS = ("accepted", "declined", "refused")
-_NOBODY = ("changed", "slot", "timer")
-_NOTHING = ("arrived", "finished", "left", "released", "timer", "declined")
+_WITHOUT_JOB = ("changed", "slot", "timer")
+_WITHOUT_VALUE = ("arrived", "finished", "left", "released", "timer", "declined")
 
 
 def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instant]:
@@ -167,7 +167,7 @@ def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instan
 
 
 class Facts:
-    """Gives events back what the file does not repeat."""
+    """Restores the facts of events, which the file does not repeat, from the scenario."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -179,10 +179,13 @@ class Facts:
             self._volumes.setdefault((job, slot), []).append((node, size))
 
     def restore(self, event: Event) -> Event:
-        if (event.kind in _NOBODY) != (event.job == -1) or (event.kind in _NOTHING and event.value):
+        """The event with its fact."""
+        if (event.kind in _WITHOUT_JOB) != (event.job == -1) or (
+            event.kind in _WITHOUT_VALUE and event.value
+        ):
             raise RunFileError(
                 f"tables.events has {event.kind} at {event.at_us} with job {event.job} and value {event.value}; "
-                f"job is -1 for {', '.join(_NOBODY)} only, value is 0 for {', '.join(_NOTHING)}"
+                f"job must be -1 for {', '.join(_WITHOUT_JOB)} only, and value must be 0 for {', '.join(_WITHOUT_VALUE)}"
             )
         fact: Job | Change | tuple[tuple[int, int], ...] | None = None
         if event.kind == "arrived":
@@ -201,14 +204,14 @@ def _row(rows: Sequence[_Fact], number: int, what: str) -> _Fact:
 
 
 def _check_times(tables: Mapping[str, Table]) -> None:
-    """The times that rows repeat agree: a plan is as old as its decision or offer, an offer as its answer."""
+    """Check that times agree: of a plan and its decision or offer, of an offer and its answer."""
     when = [at for (at,) in _column(tables, "decisions", "at_us")]
     for a, b in pairwise(when):
         if b <= a:
-            raise RunFileError(f"tables.decisions.at_us has {b} after {a}; there is one decision per instant")
+            raise RunFileError(f"tables.decisions.at_us has {b} after {a}; times must increase")
     for table, column in (("decisions", "wake_us"), ("steps", "until_us"), ("answers", "taken")):
         if (least := min((value for (value,) in _column(tables, table, column)), default=0)) < -1:
-            raise RunFileError(f"tables.{table}.{column} holds {least}; -1 is the only number below 0")
+            raise RunFileError(f"tables.{table}.{column} has {least}; it must be -1 or more")
     made = [at for (at,) in _column(tables, "plans", "at_us")]
     decided = [row for (row,) in _column(tables, "plans", "decision")]
     for plan, (at, row) in enumerate(zip(made, decided, strict=True)):
@@ -219,12 +222,12 @@ def _check_times(tables: Mapping[str, Table]) -> None:
     for at, job, number, plan in _column(tables, "offers", "at_us", "job", "number", "plan"):
         if made[plan] != at or decided[plan] >= 0 or answered.get(job) != at or counts.get(job, 0) != number:
             raise RunFileError(
-                f"tables.offers: offer {number} to job {job} at {at} us fits no plan or answer"
+                f"tables.offers: offer {number} to job {job} at {at} us matches no plan or answer"
             )
         counts[job] = number + 1
     offered = [plan for (plan,) in _column(tables, "offers", "plan")]
     if sorted(offered) != [plan for plan, row in enumerate(decided) if row < 0]:
-        raise RunFileError("tables.offers.plan must name each plan without a decision once")
+        raise RunFileError("tables.offers.plan must name each plan without a decision exactly once")
 
 
 def _column(tables: Mapping[str, Table], table: str, *names: str) -> Iterator[tuple[Any, ...]]:
@@ -306,7 +309,7 @@ def _read_quotes(tables: Mapping[str, Table], plans: list[Plan]) -> dict[int, li
 
 
 def read_charges(tables: Mapping[str, Table]) -> list[Charge]:
-    """What was paid when the run was over; files from before there was such a thing say nothing."""
+    """Payments charged after the run; none in files older than that table."""
     return (
         [Charge(*row) for row in _column(tables, "charges", "job", "usd", "why")]
         if "charges" in tables
@@ -315,20 +318,23 @@ def read_charges(tables: Mapping[str, Table]) -> list[Charge]:
 
 
 def _read_posted(tables: Mapping[str, Table]) -> dict[int, Posted]:
-    """Job -> the price list that was posted with its quote; files from before there were any have none."""
+    """Job -> price list posted with its quote; none in files older than that table."""
     if "posted" not in tables:
         return {}
     rows: dict[int, list[tuple[int, float, float, float]]] = {}
     answered = dict(_column(tables, "answers", "job", "at_us"))
     for at, job in _column(tables, "posted", "at_us", "job"):
         if answered.get(job) != at:
-            raise RunFileError(f"tables.posted: the price list at {at} us fits no answer to job {job}")
+            raise RunFileError(f"tables.posted: the price list at {at} us matches no answer to job {job}")
     for job, *row in _column(tables, "posted", "job", "resource", "gamma", "floor_usd", "data_usd"):
         rows.setdefault(job, []).append((row[0], row[1], row[2], row[3]))
     found = {}
     for job, listed in rows.items():
         numbers = [number for number, *_ in listed]
         if numbers != [*range(len(listed) - 1), -1] or len({row[1::2] for row in listed}) > 1:
-            raise RunFileError(f"tables.posted: the price list for job {job} names resources {numbers}")
+            raise RunFileError(
+                f"tables.posted: the price list for job {job} names resources {numbers}; it must name each resource "
+                "in order, then -1, with the same gamma and data_usd in all rows"
+            )
         found[job] = Posted(listed[0][1], tuple(floor for *_, floor, _ in listed), listed[0][3])
     return found

@@ -1,6 +1,6 @@
-"""The ledger: what the loop knows, built from events and decisions alone, and the window that policies get on it.
+"""The ledger: the state of a run, built from events and decisions alone. It is the view that policies get.
 
-It never sees the scenario: a world emits events, and the ledger learns a job's public part when it arrives.
+It never reads the scenario: a job's public part becomes known with its `arrived` event.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tradewind.model.units import OPEN, UNLIMITED
 from tradewind.model.view import Change, Event
 
 Volumes = tuple[tuple[int, int], ...]
-Hold = tuple[int, int, int]
-"""(book row, slot or -1 for open-ended, amount)."""
+Reservation = tuple[int, int, int]
+"""(row, slot or -1 for open-ended, amount)."""
 
 
 class Ledger:
-    """State of jobs, capacity in use now and in booked slots. Implements model.view.View."""
+    """State of jobs, capacity in use now and in reserved slots. Implements model.view.View."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -31,10 +31,10 @@ class Ledger:
         self._active: dict[int, Job] = {}
         self.active: Mapping[int, Job] = MappingProxyType(self._active)
         self._plans: dict[int, Plan] = {}
-        self._holds: dict[int, list[Hold]] = {}
+        self._reserved: dict[int, list[Reservation]] = {}
         self._changes: dict[int, Change] = {}
         self._data: dict[int, tuple[int, Volumes]] = {}
-        # Book rows: node * R + resource, then 2 per link (direction), then one for the transfer budget.
+        # Rows: node * R + resource, then 2 per link (direction), then one for the bytes moved in a slot.
         self._r = len(setup.resources)
         self._links_at = len(setup.nodes) * self._r
         self._transfer_at = self._links_at + 2 * len(setup.links)
@@ -52,9 +52,9 @@ class Ledger:
         self._egress: dict[tuple[int, int], float] = {}
         self._new: list[Event] = []
 
-    # ------------------------------------------------------------------ taking in
+    # ------------------------------------------------------------------ updates
     def take(self, events: Sequence[Event]) -> None:
-        """Learns what happened; the events stay in the window until a policy has been called (`seen`)."""
+        """Apply events; they stay in the window until the policy has been called (`clear_events`)."""
         for event in events:
             kind, job = event.kind, event.job
             if kind == "arrived":
@@ -84,23 +84,23 @@ class Ledger:
         self._new.extend(events)
         self.events = self._new
 
-    def seen(self) -> None:
-        """A policy was called with these events: the next window starts empty."""
+    def clear_events(self) -> None:
+        """Empty the window of new events, after the policy was called."""
         self._new = []
         self.events = self._new
 
-    def unsee(self, events: Sequence[Event]) -> None:
-        """The policy was called in vain: it will hear of these events again."""
+    def return_events(self, events: Sequence[Event]) -> None:
+        """Return events to the window after a rejected decision."""
         self._new = [*events, *self._new]
         self.events = self._new
 
     def last_step(self, job: int) -> Step | None:
-        """The last step of a job's plan, even where it is over."""
+        """Last step of a job's plan, even if it is over; None without a plan."""
         plan = self._plans.get(job)
         return plan.steps[-1] if plan is not None else None
 
     def commit(self, decision: Decision) -> None:
-        """Books what an audited decision changes."""
+        """Apply an audited decision: replace the plans and reservations of the jobs it names."""
         for plan in decision.plans:
             self._release(plan.job)
             if plan.steps:
@@ -109,10 +109,11 @@ class Ledger:
                 self._plans.pop(plan.job, None)
         for plan in decision.plans:
             if plan.steps:
-                self._hold(self._jobs[plan.job], plan)
+                self._reserve(self._jobs[plan.job], plan)
 
-    def _hold(self, job: Job, plan: Plan) -> None:
-        holds: list[Hold] = []
+    def _reserve(self, job: Job, plan: Plan) -> None:
+        """Reserve what a plan needs."""
+        reserved: list[Reservation] = []
         used = self._used
         for step in plan.steps:
             if step.until_us == OPEN and not step.servers and not step.routes and not self._transfers:
@@ -120,29 +121,30 @@ class Ledger:
                     for at in self.setup.lineage[node]:
                         for r, milli in job.worker:
                             used[at * self._r + r] += milli * workers
-                            holds.append((at * self._r + r, -1, milli * workers))
+                            reserved.append((at * self._r + r, -1, milli * workers))
                 continue
             for row, amount in self._amounts(job, step):
                 if step.until_us == OPEN:
                     used[row] += amount
-                    holds.append((row, -1, amount))
+                    reserved.append((row, -1, amount))
                 else:
-                    book = self._booked.setdefault(row, {})
+                    slots = self._booked.setdefault(row, {})
                     slot_us = self.setup.slot_us
                     for slot in range(step.from_us // slot_us, -(-step.until_us // slot_us)):
-                        book[slot] = book.get(slot, 0) + amount
-                        holds.append((row, slot, amount))
-        self._holds[job.index] = holds
+                        slots[slot] = slots.get(slot, 0) + amount
+                        reserved.append((row, slot, amount))
+        self._reserved[job.index] = reserved
 
     def _release(self, job: int) -> None:
-        for row, slot, amount in self._holds.pop(job, ()):
+        """Drop all reservations of a job."""
+        for row, slot, amount in self._reserved.pop(job, ()):
             if slot < 0:
                 self._used[row] -= amount
             else:
                 self._booked[row][slot] -= amount
 
     def _amounts(self, job: Job, step: Step) -> list[tuple[int, int]]:
-        """(book row, amount) of a step: resources at nodes and ancestors, links, moved bytes."""
+        """(row, amount) of a step: resources at nodes and ancestors, links, bytes moved."""
         found: list[tuple[int, int]] = []
         servers = step.servers
         for i, node in enumerate(step.nodes):
@@ -188,7 +190,7 @@ class Ledger:
             case "egress":
                 self._egress[a, b] = value / 1000
 
-    # ------------------------------------------------------------------ the window
+    # ------------------------------------------------------------------ the view
     @property
     def slot(self) -> int:
         """Number of the current slot."""
@@ -209,7 +211,7 @@ class Ledger:
         return volumes if slot == self.slot else ()
 
     def change(self, row: int) -> Change:
-        """A change that has happened."""
+        """A change that has happened, by its row."""
         return self._changes[row]
 
     def capacity(self, node: int, resource: int) -> int:
@@ -217,7 +219,7 @@ class Ledger:
         return 0 if self._is_down(node) else self._limit[node * self._r + resource]
 
     def free(self, node: int, resource: int, slot: int | None = None) -> int:
-        """Milli-units free now or in a later slot, with the ancestors' limits."""
+        """Milli-units free now or in a later slot, within the limits of all ancestors."""
         if self._is_down(node):
             return 0
         return min(self._left(at * self._r + resource, slot) for at in self.setup.lineage[node])
@@ -246,8 +248,8 @@ class Ledger:
         return self._egress.get((source, destination), 1.0)
 
     def _left(self, row: int, slot: int | None) -> int:
-        book = self._booked.get(row)
-        booked = book.get(self.slot if slot is None else slot, 0) if book else 0
+        slots = self._booked.get(row)
+        booked = slots.get(self.slot if slot is None else slot, 0) if slots else 0
         return self._limit[row] - self._used[row] - booked
 
     def _is_down(self, node: int) -> bool:
@@ -265,7 +267,7 @@ class Ledger:
 
 
 def moved_bytes(job: Job, step: Step) -> int:
-    """Bytes between nodes in a slot: data that changes node, and parameters of workers away from their server."""
+    """Bytes moved between nodes in a slot: data that changes node, and parameters of workers away from their server."""
     data = sum(flow.bytes for flow in step.flows if flow.src != flow.dst)
     if not job.traffic_bytes_per_worker_slot or not step.servers:
         return data

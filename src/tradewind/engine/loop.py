@@ -1,4 +1,4 @@
-"""The loop, the same in every world: wait, quote, decide, audit, apply."""
+"""The control loop, the same for every world: wait, quote, decide, audit, apply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tradewind.model.job import Job
 from tradewind.model.spec import Spec
 from tradewind.model.view import Charger, Event, Policy, Pricer, World
 
-WAKES = {
+TRIGGER_OF = {
     "arrived": "arrival",
     "finished": "completion",
     "left": "completion",
@@ -25,16 +25,17 @@ WAKES = {
     "slot": "slot",
     "timer": "timer",
 }
+"""Event kind -> trigger that calls a policy."""
 
 
 class Progress(Protocol):
-    """Is told how far the run is; the command line shows a bar."""
+    """Callback that receives the progress of a run."""
 
     def __call__(self, now_us: int, jobs_over: int) -> None: ...
 
 
 class Loop:
-    """One run: the world, the two sets of books, the journal and the policy."""
+    """One run of a policy in a world, with its ledger, audit and journal."""
 
     def __init__(
         self, world: World, ledger: Ledger, audit: Audit, journal: Journal, policy: Policy, spec: Spec
@@ -43,10 +44,10 @@ class Loop:
         self.policy, self.spec = policy, spec
         self.decide_s: list[float] = []
         self._number = 0
-        self._wakes = frozenset(kind for kind, trigger in WAKES.items() if trigger in spec.triggers)
+        self._wakes = frozenset(kind for kind, trigger in TRIGGER_OF.items() if trigger in spec.triggers)
 
     def run(self, progress: Progress | None = None) -> None:
-        """Cycles until the world has nothing more to say."""
+        """Handle instants until the world reports no more events."""
         over = 0
         while events := self.world.wait():
             self.cycle(events)
@@ -56,7 +57,7 @@ class Loop:
         self.charge()
 
     def charge(self) -> None:
-        """Asks for the payments of a market that settles when the run is over."""
+        """Collect the payments of a policy that charges after the run."""
         if not self.spec.charges:
             return
         try:
@@ -64,19 +65,19 @@ class Loop:
         except TradewindError:
             raise
         except Exception as error:
-            raise self._blame(error) from error
+            raise self._failure(error) from error
         try:
             found = self.audit.check_charges(charges)
         except (TypeError, AttributeError, ValueError) as error:
-            raise PolicyError(f"{self.spec.name} answered something that is no charge: {error}") from error
+            raise PolicyError(f"{self.spec.name} returned charges that cannot be read: {error}") from error
         if found:
             raise Refused(found)
         self.journal.charges(charges)
 
     def cycle(self, events: Sequence[Event]) -> None:
-        """One instant: everything in `events` happened at the same time."""
+        """Handle one instant; all `events` have the same time."""
         now = events[0].at_us
-        self._learn(events)
+        self._observe(events)
         if self.spec.pricer:
             for event in events:
                 if event.kind == "arrived":
@@ -91,20 +92,21 @@ class Loop:
         if decision is not NOTHING and decision != NOTHING:
             self._carry_out(now, decision)
 
-    def _learn(self, events: Sequence[Event]) -> None:
+    def _observe(self, events: Sequence[Event]) -> None:
+        """Pass events to audit, ledger and journal; raise Refused if the world broke a rule."""
         if found := self.audit.take(events):
             raise Refused(found)
         self.ledger.take(events)
         self.journal.events(events)
 
     def _trade(self, now: int, index: int) -> None:
-        """Quote, audit the offers, ask the customer, commit what was taken."""
+        """Quote a job, audit the offers, ask the customer and commit the offer taken."""
         job = self.ledger.job(index)
         quote = self._quote(job)
         try:
             found = self.audit.check_quote(now, quote)
         except (TypeError, AttributeError, ValueError) as error:
-            raise self._no_plan(error) from error
+            raise self._unreadable(error) from error
         if found:
             raise Refused(found)
         taken = self.world.ask(quote) if quote.offers else -1
@@ -121,7 +123,7 @@ class Loop:
             self._number += 1
             self.world.apply(self._number, Decision(verdicts=(Verdict(index, quote.refused or "declined"),)))
             answer = Event(now, "declined" if quote.offers else "refused", index)
-        self._learn((answer,))
+        self._observe((answer,))
 
     def _decide(self) -> Decision:
         begin = perf_counter()
@@ -130,11 +132,13 @@ class Loop:
         except TradewindError:
             raise
         except Exception as error:
-            raise self._blame(error) from error
+            raise self._failure(error) from error
         self.decide_s.append(perf_counter() - begin)
-        self.ledger.seen()
+        self.ledger.clear_events()
         if not isinstance(decision, Decision):
-            raise PolicyError(f"{self.spec.name} decided {type(decision).__name__}; it must be a Decision")
+            raise PolicyError(
+                f"{self.spec.name}.decide returned {type(decision).__name__}; it must return a Decision"
+            )
         return decision
 
     def _quote(self, job: Job) -> Quote:
@@ -144,28 +148,29 @@ class Loop:
         except TradewindError:
             raise
         except Exception as error:
-            raise self._blame(error) from error
+            raise self._failure(error) from error
         self.decide_s.append(perf_counter() - begin)
         if not isinstance(quote, Quote) or quote.job != job.index:
             raise PolicyError(
-                f"{self.spec.name} answered job {job.id} with {type(quote).__name__}; it must be a Quote for this job"
+                f"{self.spec.name}.quote returned {type(quote).__name__} for job {job.id}; it must return a Quote for it"
             )
         return quote
 
-    def _blame(self, error: Exception) -> PolicyError:
-        """Whatever a policy raises becomes an error that names it and the instant."""
+    def _failure(self, error: Exception) -> PolicyError:
+        """An exception of the policy as an error that names the policy and the instant."""
         at = f"{self.ledger.now_us} us (slot {self.ledger.slot})"
         return PolicyError(f"{self.spec.name} failed at {at}: {type(error).__name__}: {error}")
 
-    def _no_plan(self, error: Exception) -> PolicyError:
-        """What the audit cannot even read is no decision."""
-        return PolicyError(f"{self.spec.name} answered something that is no plan: {error}")
+    def _unreadable(self, error: Exception) -> PolicyError:
+        """An error for a decision or quote that the audit cannot read."""
+        return PolicyError(f"{self.spec.name} returned a plan that cannot be read: {error}")
 
     def _carry_out(self, now: int, decision: Decision) -> None:
+        """Audit a decision, apply it in the world and record it."""
         try:
             found = self.audit.check(now, decision)
         except (TypeError, AttributeError, ValueError) as error:
-            raise self._no_plan(error) from error
+            raise self._unreadable(error) from error
         if found:
             raise Refused(found)
         self._number += 1
@@ -173,4 +178,4 @@ class Loop:
         self.ledger.commit(decision)
         self.journal.decision(now, decision)
         if after:
-            self._learn(after)
+            self._observe(after)

@@ -1,4 +1,4 @@
-"""What a bidder was offered, and what it took: its menu, read back from a run; or what it was charged in the end."""
+"""The offers a job got in a run and the one it took, or its invoice where it was charged after the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tradewind.model.scenario import Scenario
 
 
 class MenuLine(NamedTuple):
-    """One offer: its completion, and what it was to the bidder in USD (None: the bidder told no worth of completion)."""
+    """One offer: completion, payment, and its value to the bidder in USD (None: the bid has no value by completion)."""
 
     finish_us: int
     delay_slots: int
@@ -24,7 +24,7 @@ class MenuLine(NamedTuple):
 
 
 class OfferedMenu(NamedTuple):
-    """All offers to a job in the order in which it saw them; why there are none; the price list behind them."""
+    """All offers to a job in order, the reason if there are none, and the price list behind them."""
 
     job: str
     at_us: int
@@ -62,7 +62,7 @@ class OfferedMenu(NamedTuple):
 
 
 class Invoice(NamedTuple):
-    """What a job was charged when the run was over, beside what its bid says that completing then is worth; in USD."""
+    """What a job was charged after the run, and the value that its bid states for this completion, in USD."""
 
     job: str
     finish_us: int
@@ -86,7 +86,7 @@ class Invoice(NamedTuple):
 
 
 def invoice_of(scenario: Scenario, run: Run, job_id: str, charges: Sequence[Charge]) -> Invoice:
-    """The invoice of a job; charges: all of the run."""
+    """Invoice of a job; charges: all charges of the run."""
     index = _index(scenario, job_id)
     for charge in charges:
         job = scenario.jobs[index]
@@ -107,7 +107,7 @@ def _index(scenario: Scenario, job_id: str) -> int:
 
 
 def menu_of(scenario: Scenario, run: Run, job_id: str, quotes: list[tuple[int, Quote, int]]) -> OfferedMenu:
-    """The menu of a job; quotes: (time, quote, number of the offer taken) of the run."""
+    """Menu of a job; quotes: (time, quote, number of the offer taken) of the run."""
     index = _index(scenario, job_id)
     for at_us, quote, taken in quotes:
         if quote.job == index:

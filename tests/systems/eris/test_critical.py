@@ -268,7 +268,7 @@ def test_charges_are_in_the_run_file_and_a_charge_that_was_touched_is_found(tmp_
     assert [v.rule for v in api.check(scenario, touched)] == ["market.charge"]
     half = [x / 2 for x in paid_in(run, "charges").values()]
     lowered = replace(run, tables={**run.tables, "charges": {**charges, "usd": half}})
-    assert {v.rule for v in api.check(scenario, lowered)} == {"books.metric"}
+    assert {v.rule for v in api.check(scenario, lowered)} == {"ledger.metric"}
 
 
 def test_who_was_charged_can_read_why() -> None:

@@ -139,7 +139,7 @@ def test_policies_that_do_not_know_caps_refuse_the_scenario_before_it_starts() -
         why = mismatch(spec, given)
         assert spec.keeps_caps == (why == ""), (name, why)
     stream = replace(policies.find("fifo"), works=frozenset(("stream",)))
-    assert "does not keep" in mismatch(stream, given)
+    assert "does not enforce" in mismatch(stream, given)
 
 
 def test_caps_travel_through_files_and_change_the_hash_only_where_there_are_some() -> None:
