@@ -19,7 +19,7 @@ from tradewind.model.params import settle
 from tradewind.model.scenario import Scenario
 from tradewind.systems.mlbroker.bound import bound, exact, look_ahead
 from tradewind.systems.mlbroker.kernels.bound import lower_bound
-from tradewind.systems.mlbroker.kernels.costs import books
+from tradewind.systems.mlbroker.kernels.costs import cost_parts
 from tradewind.systems.mlbroker.kernels.fractional import fractional_step
 from tradewind.systems.mlbroker.kernels.limits import decide, usage_of
 from tradewind.systems.mlbroker.kernels.milp import solve_exactly
@@ -133,7 +133,7 @@ def slot_rows() -> list[Row]:
             cost = search(case).cost
             ratios.append(cost / lower_bound(case).lower)
             if family == "narrow":
-                savings.append(1.0 - cost / sum(books(case, *selfish(case))))
+                savings.append(1.0 - cost / sum(cost_parts(case, *selfish(case))))
     return [
         row(f"single slots, mean of {len(ratios)}", float(np.mean(ratios)), 1.01, "x bound"),
         row("single slots, worst", max(ratios), 1.02, "x bound"),
@@ -156,7 +156,7 @@ def with_cvxpy(case: Slot, v0: Floats) -> float:
             (need[i] + 1) * v >= y + s, cp.sum(g, axis=1) == y, cp.sum(g, axis=0) >= need[i] * s,
         ]  # fmt: skip
         cost += cp.sum(cp.multiply(case.move_usd, q)) + (price @ case.worker[i]) @ y
-        cost += (price @ case.server[i]) @ s + case.traffic[i] * cp.sum(cp.multiply(case.talk_usd, g))
+        cost += (price @ case.server[i]) @ s + case.traffic[i] * cp.sum(cp.multiply(case.traffic_usd, g))
         cost += case.deploy_usd[i] / np.log(1 + 1 / EPS) * cp.sum(cp.kl_div(v + EPS, v0[i] + EPS))
     problem = cp.Problem(cp.Minimize(cost), limits)
     problem.solve(solver=cp.CLARABEL)

@@ -23,7 +23,7 @@ def permuted_sites(case: Slot, order: Ints) -> Slot:
         case,
         data=np.ascontiguousarray(case.data[:, order]),
         move_usd=np.ascontiguousarray(case.move_usd[both]),
-        talk_usd=np.ascontiguousarray(case.talk_usd[both]),
+        traffic_usd=np.ascontiguousarray(case.traffic_usd[both]),
         deployed=case.deployed[:, order],
         worker_ok=case.worker_ok[:, order],
         server_ok=case.server_ok[:, order],

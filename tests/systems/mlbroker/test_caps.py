@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.contract.contracts import continues_after_restore, does_not_peek_ahead, passes_the_audit
 from tests.systems.mlbroker.test_policy import ALL, made, reasons, with_capacity
 from tradewind.engine.fit import mismatch
 from tradewind.files.scenario_file import parse
@@ -25,6 +24,7 @@ from tradewind.systems.mlbroker.decided import decided_slots
 from tradewind.systems.mlbroker.kernels.bills import RULES, list_cost
 from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.systems.mlbroker.shared.caps import Caps
+from tradewind.testing.contract import continues_after_restore, does_not_peek_ahead, passes_the_audit
 from tradewind.worlds.simulate import simulate
 
 BUSY: dict[str, Any] = {"family": "narrow", "jobs_per_slot": 6}
@@ -112,7 +112,7 @@ def test_weights_in_the_decision_do_not_change_what_counts() -> None:
 
 
 def test_the_audit_stops_a_policy_that_forgets_caps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Caps, "why_not", lambda *_: "")
+    monkeypatch.setattr(Caps, "excess_reason", lambda *_: "")
     free = made(**BUSY)
     with pytest.raises(Refused, match=r"spend\.slot.*'tenant-1' spends"):
         simulate(capped(free, tenant_1=SpendCap(slot_usd=1.0)), MLBROKER)

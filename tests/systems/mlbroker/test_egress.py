@@ -17,12 +17,12 @@ from tradewind.model.tariff import Tariff
 from tradewind.systems.mlbroker.bills import tenant_bills
 from tradewind.systems.mlbroker.bound import bound, exact
 from tradewind.systems.mlbroker.decided import decided_slots
-from tradewind.systems.mlbroker.kernels.costs import books
+from tradewind.systems.mlbroker.kernels.costs import cost_parts
 from tradewind.systems.mlbroker.kernels.egress import moved
-from tradewind.systems.mlbroker.kernels.search import Effort
+from tradewind.systems.mlbroker.kernels.search import SearchEffort
 from tradewind.systems.mlbroker.kernels.sites import Weights
 from tradewind.systems.mlbroker.policy import MLBROKER, TierSearch
-from tradewind.systems.mlbroker.shared.slots import Broker
+from tradewind.systems.mlbroker.shared.slots import SlotPolicy
 from tradewind.worlds.simulate import simulate
 
 
@@ -35,10 +35,10 @@ def tiered(scenario: Scenario, start_gb: float, part: float) -> Scenario:
     return replace(scenario, setup=replace(scenario.setup, egress=egress))
 
 
-def blind(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Broker:
+def blind(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> SlotPolicy:
     """mlbroker as it would be if it looked at first tiers only."""
     del params, rng
-    return Broker(setup, TierSearch(0.5, Effort()), Weights())
+    return SlotPolicy(setup, TierSearch(0.5, SearchEffort()), Weights())
 
 
 @pytest.mark.parametrize("seed", [0, 2, 4])
@@ -61,7 +61,7 @@ def test_the_books_and_bills_of_tiered_prices_add_up() -> None:
     run = simulate(given, MLBROKER)
     total = np.zeros(4)
     for decided in decided_slots(given, run):
-        total += books(decided.slot, decided.workers, decided.server)
+        total += cost_parts(decided.slot, decided.workers, decided.server)
     assert total.sum() == pytest.approx(run.value, rel=1e-9)
     assert sum(each.pooled_usd for each in tenant_bills(given, run)) == pytest.approx(run.value, rel=1e-9)
 
@@ -69,7 +69,7 @@ def test_the_books_and_bills_of_tiered_prices_add_up() -> None:
 def test_what_a_decision_moves_is_what_the_books_bill() -> None:
     given = made(2, family="cpu", jobs_per_slot=5)
     for decided in decided_slots(given, simulate(given, MLBROKER)):
-        data, _, _, traffic = books(decided.slot, decided.workers, decided.server)
+        data, _, _, traffic = cost_parts(decided.slot, decided.workers, decided.server)
         volume = moved(decided.slot, decided.workers, decided.server)
         assert (volume * decided.slot.move_usd).sum() == pytest.approx(data + traffic, rel=1e-9)
 

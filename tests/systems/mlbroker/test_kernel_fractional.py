@@ -34,7 +34,7 @@ def linear_value(case: Slot, i: int) -> float:
             case.move_usd.ravel(),
             price @ case.worker[i],
             price @ case.server[i],
-            case.traffic[i] * case.talk_usd.ravel(),
+            case.traffic[i] * case.traffic_usd.ravel(),
         ]
     )
     zero, one = np.zeros((sites, n)), np.ones(sites)
@@ -116,7 +116,7 @@ def test_servers_stand_elsewhere_where_workers_and_servers_may_not_share_a_site(
 def test_a_server_that_is_much_cheaper_elsewhere_is_used_there() -> None:
     """So pairs of two sites are found although pairs of one site are solved first."""
     case = tiny("deploy", 1)
-    heavy = replace(case, server=200.0 * case.server, talk_usd=1e-3 * case.talk_usd)
+    heavy = replace(case, server=200.0 * case.server, traffic_usd=1e-3 * case.traffic_usd)
     step = fractional_step(heavy, np.zeros(case.data.shape))
     assert (step.parts[:, 3] > 0.0).any()
     assert step.gap.sum() <= 1e-6 * step.parts.sum()

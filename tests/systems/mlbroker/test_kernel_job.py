@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.systems.mlbroker.cases import tiny
-from tradewind.systems.mlbroker.kernels.costs import books
+from tradewind.systems.mlbroker.kernels.costs import cost_parts
 from tradewind.systems.mlbroker.kernels.job import floors, solve
 from tradewind.systems.mlbroker.kernels.milp import solve_exactly
-from tradewind.systems.mlbroker.kernels.pool import task, terms
+from tradewind.systems.mlbroker.kernels.pool import priced_job, terms
 from tradewind.systems.mlbroker.kernels.slot import Slot, slot, tiers
 from tradewind.systems.mlbroker.kernels.tree import prove
 
@@ -26,13 +26,13 @@ def test_the_proof_finds_what_highs_finds(family: str, seed: int) -> None:
     case = tiny(family, seed)
     for i in range(case.shape[0]):
         one = alone(case, i)
-        job = task(terms(one, 1.0), 0, np.ascontiguousarray(one.tiers.usd[:, :, 0]))
+        job = priced_job(terms(one, 1.0), 0, np.ascontiguousarray(one.tiers.usd[:, :, 0]))
         lower, cost, server, workers = prove(job, 3, 20_000)
         exact = solve_exactly([one])
         assert exact.optimal
         assert cost == pytest.approx(exact.cost, rel=1e-6)
         assert lower == pytest.approx(cost, rel=1e-8)
-        assert sum(books(one, workers[None], np.array([server]))) == pytest.approx(cost, rel=1e-9)
+        assert sum(cost_parts(one, workers[None], np.array([server]))) == pytest.approx(cost, rel=1e-9)
         assert floors(job).min() <= cost * (1 + 1e-12)
         assert solve(job, 3)[0] >= lower * (1 - 1e-12)
 
@@ -54,16 +54,16 @@ def crafted(wage: tuple[float, ...], traffic: float, data: tuple[float, ...]) ->
 def test_every_remote_worker_pays_its_traffic() -> None:
     case = crafted((1.0, 1.0), traffic=3.0, data=(15.0, 20.0))
     # Two workers at each site, the server at the first: the two remote ones exchange 3 GB each.
-    assert books(case, np.array([[2, 2]]), np.array([0])) == (0.0, 4.0, 0.0, 6.0)
+    assert cost_parts(case, np.array([[2, 2]]), np.array([0])) == (0.0, 4.0, 0.0, 6.0)
     # A surplus worker is no exception.
-    assert books(case, np.array([[2, 3]]), np.array([0]))[3] == 9.0
+    assert cost_parts(case, np.array([[2, 3]]), np.array([0]))[3] == 9.0
 
 
 def test_dear_traffic_gathers_the_job_at_one_site() -> None:
     spread = crafted((1.0, 1.0), traffic=0.1, data=(20.0, 20.0))
     gathered = crafted((1.0, 1.0), traffic=100.0, data=(20.0, 20.0))
     for case, sites in ((spread, 2), (gathered, 1)):
-        job = task(terms(case, 1.0), 0, np.ascontiguousarray(case.tiers.usd[:, :, 0]))
+        job = priced_job(terms(case, 1.0), 0, np.ascontiguousarray(case.tiers.usd[:, :, 0]))
         _, _, workers = solve(job, 2)
         assert (workers > 0).sum() == sites
 
@@ -72,7 +72,7 @@ def test_a_job_without_data_keeps_its_server_and_no_workers() -> None:
     case = crafted((5.0, 1.0), traffic=1.0, data=(0.0, 0.0))
     case = replace(case, server=np.array([[1.0]]))
     lower, cost, server, workers = prove(
-        task(terms(case, 1.0), 0, np.ascontiguousarray(case.tiers.usd[:, :, 0])), 2, 10
+        priced_job(terms(case, 1.0), 0, np.ascontiguousarray(case.tiers.usd[:, :, 0])), 2, 10
     )
     assert (lower, cost, server, workers.sum()) == (1.0, 1.0, 1, 0)
 

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tradewind.systems.mlbroker.kernels.share import (
-    beyond_alone,
     capped,
-    charged,
     proportional,
     shapley,
     shapley_rent,
+    split_excess,
+    total_charge,
 )
 from tradewind.systems.mlbroker.kernels.slot import tiers
 
@@ -35,13 +35,13 @@ def test_shares_add_up_and_nobody_pays_more_than_alone(used: list[float], margin
         proportional(alone, cost, margin),
         shapley(np.zeros(len(used)), usage, PRICE, alone, margin),
     ):
-        assert share.sum() == pytest.approx(charged(alone, cost, margin))
+        assert share.sum() == pytest.approx(total_charge(alone, cost, margin))
         assert (share <= alone * (1 + 1e-9)).all()
         assert (share >= 0).all()
 
 
 def test_waste_is_paid_by_those_whose_plans_are_dear_and_never_above_list_price() -> None:
-    share = beyond_alone(np.array([10.0, 20.0]), np.array([10.0, 50.0]), 45.0)
+    share = split_excess(np.array([10.0, 20.0]), np.array([10.0, 50.0]), 45.0)
     assert share.tolist() == [10.0, 35.0]
 
 
@@ -67,4 +67,4 @@ def test_caps_move_the_excess_to_those_with_room() -> None:
 
 def test_a_margin_outside_its_range_is_refused() -> None:
     with pytest.raises(ValueError, match="between 0"):
-        charged(np.array([1.0]), 0.5, 1.5)
+        total_charge(np.array([1.0]), 0.5, 1.5)

@@ -7,8 +7,8 @@ import pytest
 
 from tests.systems.mlbroker.cases import permuted_sites, tiny
 from tradewind.systems.mlbroker.kernels.bound import lower_bound
-from tradewind.systems.mlbroker.kernels.costs import books
-from tradewind.systems.mlbroker.kernels.limits import clashes, decide, usage_of
+from tradewind.systems.mlbroker.kernels.costs import cost_parts
+from tradewind.systems.mlbroker.kernels.limits import conflicts, decide, usage_of
 from tradewind.systems.mlbroker.kernels.milp import solve_exactly
 from tradewind.systems.mlbroker.kernels.rivals import central, cheapest_rent, local, selfish
 from tradewind.systems.mlbroker.kernels.search import search
@@ -31,8 +31,8 @@ def test_chord_bound_column_bound_optimum_and_answer_are_in_order(
     assert bound.lower <= exact.cost * (1 + 1e-6)
     assert exact.cost <= answer.cost * (1 + 1e-6)
     assert answer.cost <= exact.cost * 1.02
-    assert sum(books(case, answer.workers, answer.server)) == pytest.approx(answer.cost, rel=1e-9)
-    assert sum(books(case, exact.workers[0], exact.servers[0])) == pytest.approx(exact.cost, rel=1e-6)
+    assert sum(cost_parts(case, answer.workers, answer.server)) == pytest.approx(answer.cost, rel=1e-9)
+    assert sum(cost_parts(case, exact.workers[0], exact.servers[0])) == pytest.approx(exact.cost, rel=1e-6)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -45,15 +45,15 @@ def test_twenty_jobs_are_within_two_percent_of_the_bound(family: str) -> None:
 def test_a_slot_never_costs_more_than_selfish_or_central(seed: int) -> None:
     case = drawn_slot(DrawSettings(family="narrow"), seed, 20)
     cost = search(case).cost
-    assert cost <= sum(books(case, *selfish(case))) * (1 + 1e-9)
-    assert cost <= sum(books(case, *central(case))) * (1 + 1e-9)
+    assert cost <= sum(cost_parts(case, *selfish(case))) * (1 + 1e-9)
+    assert cost <= sum(cost_parts(case, *central(case))) * (1 + 1e-9)
 
 
 def test_pooling_saves_five_percent_where_prices_are_close() -> None:
     ratios = []
     for seed in range(4):
         case = drawn_slot(DrawSettings(family="narrow"), seed, 24)
-        ratios.append(search(case).cost / sum(books(case, *selfish(case))))
+        ratios.append(search(case).cost / sum(cost_parts(case, *selfish(case))))
     assert np.mean(ratios) <= 0.95
 
 
@@ -63,7 +63,7 @@ def test_prices_times_a_hundred_change_no_decision() -> None:
         case,
         tiers=tiers(case.tiers.start, 100.0 * case.tiers.usd),
         move_usd=100.0 * case.move_usd,
-        talk_usd=100.0 * case.talk_usd,
+        traffic_usd=100.0 * case.traffic_usd,
         deploy_usd=100.0 * case.deploy_usd,
     )
     a, b = search(case), search(dear)
@@ -84,7 +84,7 @@ def test_the_order_of_sites_and_jobs_changes_no_cost() -> None:
 def test_thresholds_out_of_reach_leave_the_selfish_plan() -> None:
     case = tiny("narrow", 5)
     never = replace(case, tiers=tiers(case.tiers.start * 1e6, case.tiers.usd))
-    assert search(never).cost == pytest.approx(sum(books(never, *selfish(never))), rel=1e-9)
+    assert search(never).cost == pytest.approx(sum(cost_parts(never, *selfish(never))), rel=1e-9)
 
 
 def test_forbidden_sites_stay_empty_and_cost_is_still_optimal() -> None:
@@ -122,17 +122,17 @@ def test_capacity_is_kept_and_the_decision_stays_near_the_optimum(seed: int) -> 
 def test_a_clash_names_the_limits() -> None:
     case = tiny("cpu", 0)
     none_ok = np.zeros_like(case.worker_ok)
-    assert "may go to no site" in clashes(replace(case, worker_ok=none_ok))[0].limits
-    assert "server may go to no site" in clashes(replace(case, server_ok=none_ok))[0].limits
-    few = clashes(replace(case, most_workers=np.ones(4, dtype=np.int64)))
+    assert "may go to no site" in conflicts(replace(case, worker_ok=none_ok))[0].limits
+    assert "server may go to no site" in conflicts(replace(case, server_ok=none_ok))[0].limits
+    few = conflicts(replace(case, most_workers=np.ones(4, dtype=np.int64)))
     assert f"needs {case.needed[few[0].job]} workers, at most 1" in few[0].limits
-    assert "capacity" in clashes(replace(case, capacity=np.full(case.capacity.shape, 3.0)))[0].limits
-    assert clashes(case) == []
+    assert "capacity" in conflicts(replace(case, capacity=np.full(case.capacity.shape, 3.0)))[0].limits
+    assert conflicts(case) == []
 
 
 def test_local_moves_no_data_and_oasis_pays_the_least_rent_per_job() -> None:
     case = drawn_slot(DrawSettings(family="paper"), 2, 10)
-    moved, _, _, _ = books(case, *local(case, np.random.default_rng(0)))
+    moved, _, _, _ = cost_parts(case, *local(case, np.random.default_rng(0)))
     assert moved == 0.0
     price = case.tiers.usd[:, :, 0]
     workers, server = cheapest_rent(case, price)
@@ -148,7 +148,7 @@ def test_the_exact_program_charges_a_return_twice() -> None:
         case,
         data=np.array([[100.0, 0.0]]),
         move_usd=case.move_usd * 1e3,
-        talk_usd=case.talk_usd * 1e3,
+        traffic_usd=case.traffic_usd * 1e3,
         deploy_usd=np.array([1.0]),
     )
     second = replace(first, data=np.array([[0.0, 100.0]]))

@@ -1,4 +1,4 @@
-"""Water-filling of sources over sites: optimal by its own conditions, and as a general solver finds it."""
+"""WaterFilling-filling of sources over sites: optimal by its own conditions, and as a general solver finds it."""
 
 from typing import Any
 
@@ -7,29 +7,29 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, minimize
 
 from tradewind.model.arrays import Floats
-from tradewind.systems.mlbroker.kernels.water import Water, fill_all, pour
+from tradewind.systems.mlbroker.kernels.water import WaterFilling, fill_all, start_filling
 
 EPS, C = 0.01, 4.0
 
 
-def poured(seed: int, sources: int, sites: int, known: float, spread: float = 1.0) -> Water:
+def poured(seed: int, sources: int, sites: int, known: float, spread: float = 1.0) -> WaterFilling:
     """Sources whose amounts have a presence of 1 together; ``known``: part of the sites with a presence before."""
     rng = np.random.default_rng(seed)
     unit = spread * rng.random((sources, sites))
     amount = rng.dirichlet(np.ones(sources)) * sources
     v0 = rng.random(sites) * 0.3 * (rng.random(sites) < known)
-    found: Water = pour(unit, amount, v0, C, EPS, 1.0 / sources)
+    found: WaterFilling = start_filling(unit, amount, v0, C, EPS, 1.0 / sources)
     return found
 
 
-def slopes(water: Water) -> Floats:
+def slopes(water: WaterFilling) -> Floats:
     """USD per worker that presence costs at each site."""
     above = np.log((water.v + EPS) / (water.v0 + EPS)) * C / np.log(1.0 + 1.0 / EPS)
     found: Floats = water.k * np.where(water.v > water.v0, above, 0.0)
     return found
 
 
-def value(water: Water, brought: Floats) -> float:
+def value(water: WaterFilling, brought: Floats) -> float:
     """The objective by hand, USD."""
     v, v0 = brought.sum(axis=0), water.v0
     phi = (v + EPS) * np.log((v + EPS) / (v0 + EPS)) + v0 - v
@@ -81,6 +81,6 @@ def test_a_general_solver_finds_the_same(seed: int) -> None:
 
 
 def test_where_all_costs_are_equal_sources_share_sites_and_cycles_do_no_harm() -> None:
-    water = pour(np.ones((6, 8)), np.full(6, 1.0), np.zeros(8), C, EPS, 1.0 / 6.0)
+    water = start_filling(np.ones((6, 8)), np.full(6, 1.0), np.zeros(8), C, EPS, 1.0 / 6.0)
     fill_all(water, 1e-12)
     assert np.allclose(water.v, 1.0 / 8.0)

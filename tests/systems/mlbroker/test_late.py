@@ -19,7 +19,7 @@ from tradewind.model.tariff import Tariff
 from tradewind.model.tenant import SpendCap
 from tradewind.systems.mlbroker.bills import tenant_bills
 from tradewind.systems.mlbroker.bound import bound, exact
-from tradewind.systems.mlbroker.decided import never_fed, places_of
+from tradewind.systems.mlbroker.decided import never_trained, places_of
 from tradewind.systems.mlbroker.explain import explain
 from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.worlds.simulate import simulate
@@ -135,7 +135,7 @@ def test_a_stream_that_never_has_data_costs_nothing_and_is_named_after_the_run(s
     given = without_data(made(), {LATE})
     run = simulate(given, spec)
     assert reasons(run) == []
-    assert never_fed(given, run) == [LATE]
+    assert never_trained(given, run) == [LATE]
     assert LATE not in run.tables["plans"]["job"]
     assert set(run.tables["plans"]["job"]) == {job.index for job in given.jobs} - {LATE}
 
@@ -145,13 +145,13 @@ def test_where_nobody_has_data_nothing_is_spent_and_everybody_is_named() -> None
     given = without_data(free, {job.index for job in free.jobs})
     run = simulate(given, MLBROKER)
     assert run.metrics["cost_usd"] == 0.0
-    assert never_fed(given, run) == [job.index for job in given.jobs]
+    assert never_trained(given, run) == [job.index for job in given.jobs]
 
 
 def test_data_that_comes_only_after_a_job_has_left_is_no_data() -> None:
     given = one_stream([(0, 3, 0, 10)], stay=2)
     run = simulate(given, MLBROKER)
-    assert never_fed(given, run) == [0]
+    assert never_trained(given, run) == [0]
     assert run.value == 0.0
     certified = bound(given)
     assert certified is not None

@@ -65,13 +65,13 @@ def test_every_policy_passes_the_audit_and_costs_at_least_the_bound(spec: Spec) 
 
 def test_the_decisions_books_are_the_audits_books() -> None:
     """The four costs that the maths computes from workers and servers are what the ledger and the audit bill."""
-    from tradewind.systems.mlbroker.kernels.costs import books
+    from tradewind.systems.mlbroker.kernels.costs import cost_parts
 
     scenario = made(family="cpu", seed=3)
     run = simulate(scenario, MLBROKER)
     total = np.zeros(4)
     for decided in decided_slots(scenario, run):
-        total += books(decided.slot, decided.workers, decided.server)
+        total += cost_parts(decided.slot, decided.workers, decided.server)
     names = ("transfer", "rent", "deploy", "traffic")
     assert total == pytest.approx([run.metrics[f"cost_{name}_usd"] for name in names], rel=1e-9)
 
@@ -93,14 +93,14 @@ def test_looking_ahead_over_the_whole_horizon_is_the_optimum_and_none_is_the_gre
 
 
 def test_no_slot_costs_more_than_the_rivals_from_the_same_state() -> None:
-    from tradewind.systems.mlbroker.kernels.costs import books
+    from tradewind.systems.mlbroker.kernels.costs import cost_parts
     from tradewind.systems.mlbroker.kernels.rivals import central, selfish
 
     scenario = made(family="deploy", seed=2, slots=8, jobs_per_slot=6)
     for decided in decided_slots(scenario, simulate(scenario, MLBROKER)):
-        cost = sum(books(decided.slot, decided.workers, decided.server))
+        cost = sum(cost_parts(decided.slot, decided.workers, decided.server))
         for rival in (central, selfish):
-            assert cost <= sum(books(decided.slot, *rival(decided.slot))) * (1 + 1e-9)
+            assert cost <= sum(cost_parts(decided.slot, *rival(decided.slot))) * (1 + 1e-9)
 
 
 def test_a_job_without_data_in_a_slot_keeps_its_server_only() -> None:

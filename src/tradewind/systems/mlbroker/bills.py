@@ -8,7 +8,7 @@ from tradewind.model.arrays import Floats
 from tradewind.model.errors import InputError
 from tradewind.model.result import Run, Table
 from tradewind.model.scenario import Scenario
-from tradewind.systems.mlbroker.decided import Decided, decided_slots
+from tradewind.systems.mlbroker.decided import DecidedSlot, decided_slots
 from tradewind.systems.mlbroker.kernels.bills import RULES, group_shares
 
 
@@ -22,7 +22,7 @@ class TenantBill:
 
 
 def shares(
-    decided: Decided, rule: str = "proportional", margin: float = 0.0
+    decided: DecidedSlot, rule: str = "proportional", margin: float = 0.0
 ) -> tuple[list[str], Floats, Floats]:
     """(tenants, alone (G,), pooled (G,)) of one slot in USD; jobs that were not placed pay nothing."""
     if rule not in RULES:

@@ -19,30 +19,30 @@ from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import MILLI, OPEN, UNLIMITED
 from tradewind.systems.mlbroker.kernels.bound import lower_bound
-from tradewind.systems.mlbroker.kernels.costs import books
+from tradewind.systems.mlbroker.kernels.costs import cost_parts
 from tradewind.systems.mlbroker.kernels.egress import chord_egress
-from tradewind.systems.mlbroker.kernels.limits import clashes
-from tradewind.systems.mlbroker.kernels.milp import Cap, Proof, solve_exactly
-from tradewind.systems.mlbroker.kernels.sites import Prices, Sites, Weights, make_slot, read_sites, scaled
+from tradewind.systems.mlbroker.kernels.limits import conflicts
+from tradewind.systems.mlbroker.kernels.milp import Cap, ExactResult, solve_exactly
+from tradewind.systems.mlbroker.kernels.sites import Sites, SlotPrices, Weights, make_slot, read_sites, scaled
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
 ROUNDS, NODES = 30, 6000
-EVERYBODY: Mapping[int, int] = MappingProxyType({})
-"""Nobody is gone before their time."""
+ALL_SERVED: Mapping[int, int] = MappingProxyType({})
+"""Nobody is served_until before their time."""
 
 
-def bound(scenario: Scenario, gone: Mapping[int, int] = EVERYBODY) -> Bound | None:
+def bound(scenario: Scenario, served_until: Mapping[int, int] = ALL_SERVED) -> Bound | None:
     """Lower bound on the cost of any run that turns nobody away; None where there is none or prices are not covered.
 
-    ``gone``: jobs (index -> microseconds) that are served until then only, for runs that turn just these away then.
+    ``served_until``: jobs (index -> microseconds) that are served until then only, for runs that turn just these away then.
     In a slot without data a job counts nothing: to keep its server (8f) is the policies' choice, not the audit's law.
     """
     if not covered(scenario):
         return None
     value = 0.0
-    for slot, _, _ in slots_of(scenario, chord=True, gone=gone):
+    for slot, _, _ in slots_of(scenario, chord=True, served_until=served_until):
         fed = slot.only(np.flatnonzero(slot.data.sum(axis=1)))
-        if clashes(fed):
+        if conflicts(fed):
             return None
         value += lower_bound(fed, ROUNDS, NODES).lower
     return Bound(value=value, sense="min", kind="certified")
@@ -69,13 +69,13 @@ def slots_of(
     *,
     first_only: bool = True,
     chord: bool = False,
-    gone: Mapping[int, int] = EVERYBODY,
+    served_until: Mapping[int, int] = ALL_SERVED,
 ) -> Iterator[tuple[Slot, tuple[Job, ...], int]]:
     """(slot arrays, jobs, number) of every slot with jobs; a job is in from the first slot that brings it data.
 
     ``first_only``: a job counts as deployed everywhere after that slot, so that deployment is charged once.
     ``chord``: tiered prices between sites count at their chord, for bounds; else at their first tier.
-    ``gone``: job -> microseconds from which it is not served any more.
+    ``served_until``: job -> microseconds from which it is not served any more.
     Rent and traffic are billed by the part of a slot that a job stays, so its demand and traffic are that part of them.
     """
     setup, sites = scenario.setup, read_sites(scenario.setup)
@@ -84,15 +84,15 @@ def slots_of(
     for job, slot, node, size in zip(volumes.job, volumes.slot, volumes.node, volumes.bytes, strict=True):
         rows.setdefault((int(slot), int(job)), []).append((int(node), int(size)))
     everywhere = tuple(range(len(sites.hosts)))
-    begins = data_begins(scenario)
+    begins = first_data_slot(scenario)
     for number in range(setup.slots):
         start = number * setup.slot_us
         jobs = tuple(
             job
             for job in scenario.jobs
             if begins.get(job.index, setup.slots) <= number
-            and is_there(scenario, job, start)
-            and start < gone.get(job.index, OPEN)
+            and is_present(scenario, job, start)
+            and start < served_until.get(job.index, OPEN)
         )
         if not jobs:
             continue
@@ -100,7 +100,7 @@ def slots_of(
         data = [rows.get((number, job.index), []) for job in jobs]
         prices, factor = _prices(scenario, sites, start)
         slot = make_slot(sites, prices, jobs, data, before, Weights())
-        parts = np.array([_part(scenario, job, start) for job in jobs])
+        parts = np.array([_present_share(scenario, job, start) for job in jobs])
         if (parts < 1.0).any():
             slot = replace(
                 slot,
@@ -113,37 +113,37 @@ def slots_of(
         yield slot, jobs, number
 
 
-def data_begins(scenario: Scenario) -> dict[int, int]:
+def first_data_slot(scenario: Scenario) -> dict[int, int]:
     """Job -> the first slot that brings it data while it is there; a job that never has any is left out."""
     found: dict[int, int] = {}
     volumes, slot_us = scenario.volumes, scenario.setup.slot_us
     some = volumes.bytes > 0
     for job, slot in zip(volumes.job[some].tolist(), volumes.slot[some].tolist(), strict=True):  # by slot
-        if job not in found and is_there(scenario, scenario.jobs[job], slot * slot_us):
+        if job not in found and is_present(scenario, scenario.jobs[job], slot * slot_us):
             found[job] = slot
     return found
 
 
-def is_there(scenario: Scenario, job: Job, start: int) -> bool:
+def is_present(scenario: Scenario, job: Job, start: int) -> bool:
     """Whether a stream job is there at the start of a slot."""
-    return job.arrive_us <= start < _leaves(scenario, job)
+    return job.arrive_us <= start < _departure_us(scenario, job)
 
 
-def _leaves(scenario: Scenario, job: Job) -> int:
+def _departure_us(scenario: Scenario, job: Job) -> int:
     """When a stream job goes, in microseconds: by itself, or at the end of the run."""
     stay = scenario.customers[job.index].runtime_us
     assert stay is not None
     return min(job.arrive_us + stay, scenario.setup.horizon_us)
 
 
-def _part(scenario: Scenario, job: Job, start: int) -> float:
+def _present_share(scenario: Scenario, job: Job, start: int) -> float:
     """The part of the slot that begins now for which a stream job stays."""
     slot_us = scenario.setup.slot_us
-    return min(_leaves(scenario, job) - start, slot_us) / slot_us
+    return min(_departure_us(scenario, job) - start, slot_us) / slot_us
 
 
-def _prices(scenario: Scenario, sites: Sites, start: int) -> tuple[Prices, Floats]:
-    """Prices of a slot with the factors in force, the capacity that sites begin with; the egress factors (R, R)."""
+def _prices(scenario: Scenario, sites: Sites, start: int) -> tuple[SlotPrices, Floats]:
+    """SlotPrices of a slot with the factors in force, the capacity that sites begin with; the egress factors (R, R)."""
     setup = scenario.setup
     shape = sites.tiers.usd.shape[:2]
     rent, egress = np.ones(shape), np.ones(sites.egress_usd.shape)
@@ -160,10 +160,12 @@ def _prices(scenario: Scenario, sites: Sites, start: int) -> tuple[Prices, Float
         for k, amount in enumerate(setup.nodes[node].capacity_milli):
             if amount < UNLIMITED:
                 room[r, k] = amount / MILLI
-    return Prices(tiers=scaled(sites.tiers, rent), egress_usd=sites.egress_usd * egress, room=room), egress
+    return SlotPrices(
+        tiers=scaled(sites.tiers, rent), egress_usd=sites.egress_usd * egress, room=room
+    ), egress
 
 
-def exact(scenario: Scenario, nodes: int = 200_000) -> Proof:
+def exact(scenario: Scenario, nodes: int = 200_000) -> ExactResult:
     """The offline optimum of a small scenario by mixed-integer programming over all slots, with all its limits."""
     if any(len(tariff.usd) > 1 for tariff in scenario.setup.egress.values()):
         raise Unsupported("the exact program knows one price per GB between sites; this scenario has tiers")
@@ -175,7 +177,7 @@ def exact(scenario: Scenario, nodes: int = 200_000) -> Proof:
 def _whole_slots(scenario: Scenario) -> None:
     """The exact program holds capacity and caps against whole demands, not against parts of them by time."""
     for job in scenario.jobs:
-        if _leaves(scenario, job) % scenario.setup.slot_us:
+        if _departure_us(scenario, job) % scenario.setup.slot_us:
             raise Unsupported(
                 f"the exact program knows whole slots; jobs[{job.id}] is there for a part of its last one"
             )
@@ -230,7 +232,7 @@ def look_ahead(scenario: Scenario, slots: int, nodes: int = 20_000) -> float:
         window, follows = _chained([(now, jobs, number), *rows[t + 1 : t + 1 + slots]])
         proof = solve_exactly(window, follows, nodes)
         workers, server = proof.workers[0], proof.servers[0]
-        total += sum(books(now, workers, server))
+        total += sum(cost_parts(now, workers, server))
         present = workers > 0
         present[np.arange(len(jobs)), server] = True
         here, before = {job.index: present[i] for i, job in enumerate(jobs)}, number

@@ -13,15 +13,15 @@ from tradewind.model.job import Job, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import GB
-from tradewind.systems.mlbroker.bound import data_begins, slots_of
+from tradewind.systems.mlbroker.bound import first_data_slot, slots_of
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
 NO_DATA = "no data came while it was there; nothing was deployed and nothing spent"
 
 
-def never_fed(scenario: Scenario, run: Run) -> list[int]:
+def never_trained(scenario: Scenario, run: Run) -> list[int]:
     """Stream jobs of a run that waited for data in vain: there was none while they were there, or until the run's end."""
-    begins, turned_away = data_begins(scenario), set(run.tables["verdicts"]["job"])
+    begins, turned_away = first_data_slot(scenario), set(run.tables["verdicts"]["job"])
     jobs = [scenario.jobs[cast(int, index)] for index in run.tables["outcomes"]["job"]]
     waited = [job.index for job in jobs if isinstance(job.work, Stream) and job.index not in begins]
     return [index for index in waited if index not in turned_away]
@@ -29,11 +29,11 @@ def never_fed(scenario: Scenario, run: Run) -> list[int]:
 
 def remarks(scenario: Scenario, run: Run) -> list[str]:
     """Which jobs never trained, and why."""
-    return [f"never trained: {scenario.jobs[index].id}: {NO_DATA}" for index in never_fed(scenario, run)]
+    return [f"never trained: {scenario.jobs[index].id}: {NO_DATA}" for index in never_trained(scenario, run)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class DecidedSlot:
     """One slot of a run: its arrays (with the true state before), jobs, workers (I, R), server site (I,) or -1.
 
     Where prices between sites have tiers, the arrays have the average price that was paid, so that books add up.
@@ -78,7 +78,7 @@ def paid_per_byte(scenario: Scenario, run: Run) -> Floats | None:
     return average
 
 
-def decided_slots(scenario: Scenario, run: Run) -> Iterator[Decided]:
+def decided_slots(scenario: Scenario, run: Run) -> Iterator[DecidedSlot]:
     """Every slot with jobs, in order."""
     places, paid = places_of(scenario, run), paid_per_byte(scenario, run)
     site = {node: r for r, node in enumerate(scenario.setup.hosts)}
@@ -105,5 +105,5 @@ def decided_slots(scenario: Scenario, run: Run) -> Iterator[Decided]:
         told = replace(slot, deployed=deployed)
         if paid is not None:
             unit = np.where(np.isnan(paid[number]), slot.move_usd, paid[number])
-            told = replace(told, move_usd=unit, talk_usd=unit)
-        yield Decided(number=number, slot=told, jobs=jobs, workers=workers, server=server)
+            told = replace(told, move_usd=unit, traffic_usd=unit)
+        yield DecidedSlot(number=number, slot=told, jobs=jobs, workers=workers, server=server)

@@ -12,11 +12,11 @@ from tradewind.model.arrays import Floats, Ints
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
-from tradewind.systems.mlbroker.bound import data_begins, is_there
-from tradewind.systems.mlbroker.decided import NO_DATA, Decided, decided_slots
+from tradewind.systems.mlbroker.bound import first_data_slot, is_present
+from tradewind.systems.mlbroker.decided import NO_DATA, DecidedSlot, decided_slots
 from tradewind.systems.mlbroker.kernels.costs import job_parts
 from tradewind.systems.mlbroker.kernels.job import cost_with_server, solve
-from tradewind.systems.mlbroker.kernels.pool import task, terms
+from tradewind.systems.mlbroker.kernels.pool import priced_job, terms
 from tradewind.systems.mlbroker.kernels.prices import bill, marginal, piece
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
@@ -80,9 +80,9 @@ def _absence(scenario: Scenario, run: Run, job_id: str, number: int) -> str:
         if job == index:
             at_us = cast(int, run.tables["decisions"]["at_us"][cast(int, row)])
             return f"it was turned away in slot {at_us // scenario.setup.slot_us}: {reason}"
-    if not is_there(scenario, scenario.jobs[index], number * scenario.setup.slot_us):
+    if not is_present(scenario, scenario.jobs[index], number * scenario.setup.slot_us):
         return "it was not there"
-    begins = data_begins(scenario).get(index)
+    begins = first_data_slot(scenario).get(index)
     if begins is None:
         return f"it waited: {NO_DATA}"
     if number < begins:
@@ -90,7 +90,7 @@ def _absence(scenario: Scenario, run: Run, job_id: str, number: int) -> str:
     return f"the run, of {scenario.setup.slots} slots, decided nothing for it then"
 
 
-def _explained(scenario: Scenario, decided: Decided, i: int) -> Explanation:
+def _explained(scenario: Scenario, decided: DecidedSlot, i: int) -> Explanation:
     slot, names = decided.slot, [scenario.setup.nodes[node].name for node in scenario.setup.hosts]
     others = np.array([j for j in range(len(decided.jobs)) if j != i], dtype=np.int64)
     _, base = job_parts(slot.only(others), decided.workers[others], decided.server[others])
@@ -118,7 +118,7 @@ def _added(own: Slot, base: Floats, y: Ints, p: int) -> float:
     """Own costs of a plan and the rise of the pooled rent on top of ``base`` (R, K)."""
     usd, intercept = own.tiers.usd, own.tiers.intercept
     rise = bill(base + _use(own, y, p), usd, intercept) - bill(base, usd, intercept)
-    return float(cost_with_server(task(terms(own, 1.0), 0, np.zeros(base.shape)), p, y) + rise)
+    return float(cost_with_server(priced_job(terms(own, 1.0), 0, np.zeros(base.shape)), p, y) + rise)
 
 
 def _next_best(own: Slot, base: Floats, y: Ints, p: int) -> tuple[float, list[int]]:
@@ -128,7 +128,7 @@ def _next_best(own: Slot, base: Floats, y: Ints, p: int) -> tuple[float, list[in
     for barred in sorted({p, *np.flatnonzero(y > 0).tolist()}):
         for seen in (base, base + _use(own, y, p)):
             marginal(seen, own.tiers.usd, own.tiers.intercept, price)
-            job = task(terms(own, 1.0), 0, price)
+            job = priced_job(terms(own, 1.0), 0, price)
             most, ok = job.most.copy(), job.server_ok.copy()
             most[barred], ok[barred] = 0, False
             _, q, z = solve(job._replace(most=most, server_ok=ok), 3)
@@ -157,7 +157,7 @@ def _tiers(
 
 def _lines(
     scenario: Scenario,
-    decided: Decided,
+    decided: DecidedSlot,
     i: int,
     usd: tuple[float, float],
     sites: list[int],

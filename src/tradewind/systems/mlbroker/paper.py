@@ -20,7 +20,7 @@ from tradewind.systems.mlbroker.kernels.rounding import dependent, dependent_lig
 from tradewind.systems.mlbroker.kernels.sites import Weights
 from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.shared.limits import within_limits
-from tradewind.systems.mlbroker.shared.slots import WEIGHTS, Broker, broker_spec
+from tradewind.systems.mlbroker.shared.slots import WEIGHTS, SlotPolicy, mlbroker_spec
 
 Rounding = Callable[[Slot, Floats, Floats, np.random.Generator], tuple[Ints, Ints]]
 ROUNDINGS: dict[str, Rounding] = {
@@ -57,12 +57,12 @@ class Pipeline:
         self._rng.bit_generator.state = state["random"]
 
 
-def _paper(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Broker:
+def _paper(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> SlotPolicy:
     rounding = ROUNDINGS[str(params["rounding"])]
-    return Broker(setup, Pipeline(float(params["eps"]), rounding, rng), Weights.read(params))
+    return SlotPolicy(setup, Pipeline(float(params["eps"]), rounding, rng), Weights.read(params))
 
 
-MLBROKER_PAPER = broker_spec(
+MLBROKER_PAPER = mlbroker_spec(
     name="mlbroker-paper",
     summary="The mlBroker paper's pipeline: regularised fractional step, dependent rounding, transport",
     factory=_paper,

@@ -17,19 +17,19 @@ from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
 from tradewind.systems.mlbroker.kernels.bills import RULES
-from tradewind.systems.mlbroker.kernels.costs import books
+from tradewind.systems.mlbroker.kernels.costs import cost_parts
 from tradewind.systems.mlbroker.kernels.limits import decide
 from tradewind.systems.mlbroker.kernels.rivals import central, selfish
-from tradewind.systems.mlbroker.kernels.search import Effort
+from tradewind.systems.mlbroker.kernels.search import SearchEffort
 from tradewind.systems.mlbroker.kernels.sites import Weights
 from tradewind.systems.mlbroker.kernels.slot import Slot
-from tradewind.systems.mlbroker.shared.slots import WEIGHTS, Broker, broker_spec
+from tradewind.systems.mlbroker.shared.slots import WEIGHTS, SlotPolicy, mlbroker_spec
 
 
 class TierSearch:
     """The decision of ``mlbroker``. State: the marginal prices of the slot before."""
 
-    def __init__(self, deploy_weight: float, effort: Effort) -> None:
+    def __init__(self, deploy_weight: float, effort: SearchEffort) -> None:
         self._deploy_weight = deploy_weight
         self._effort = effort
         self._price: Floats | None = None
@@ -43,10 +43,10 @@ class TierSearch:
         if len(short) or np.isfinite(slot.capacity).any():
             return best
         # Deployment counts in part when deciding; the full bill must still never exceed the rivals' bill.
-        cost = sum(books(slot, *best))
+        cost = sum(cost_parts(slot, *best))
         for rival in (selfish(slot, self._effort.servers), central(slot)):
             if (rival[1] >= 0).all():
-                theirs = sum(books(slot, *rival))
+                theirs = sum(cost_parts(slot, *rival))
                 if theirs < cost * (1.0 - 1e-12):
                     cost, best = theirs, rival
         return best
@@ -58,14 +58,14 @@ class TierSearch:
         self._price = None if state is None else np.array(state)
 
 
-def _mlbroker(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Broker:
+def _mlbroker(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> SlotPolicy:
     del rng
-    effort = replace(Effort(), rounds=int(params["rounds"]), servers=int(params["servers"]))
+    effort = replace(SearchEffort(), rounds=int(params["rounds"]), servers=int(params["servers"]))
     search = TierSearch(float(params["deploy_weight"]), effort)
-    return Broker(setup, search, Weights.read(params), egress_tiers=True)
+    return SlotPolicy(setup, search, Weights.read(params), egress_tiers=True)
 
 
-MLBROKER = broker_spec(
+MLBROKER = mlbroker_spec(
     name="mlbroker",
     summary="Pools all jobs of a slot for volume discounts: exact plans per job, tier-triggering search",
     factory=_mlbroker,

@@ -8,7 +8,7 @@ from tradewind.model.arrays import Floats, Ints
 from tradewind.systems.mlbroker.kernels.costs import job_parts
 from tradewind.systems.mlbroker.kernels.prices import bill
 from tradewind.systems.mlbroker.kernels.rivals import selfish
-from tradewind.systems.mlbroker.kernels.share import beyond_alone, proportional, shapley
+from tradewind.systems.mlbroker.kernels.share import proportional, shapley, split_excess
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
 RULES = ("proportional", "shapley")
@@ -56,7 +56,7 @@ def group_shares(
     alone: Floats = member @ np.minimum(alone_cost(slot), listed)
     cost = float(parts.sum()) + float(bill(usage, slot.tiers.usd, slot.tiers.intercept))
     if cost > float(alone.sum()):
-        return names, alone, beyond_alone(alone, member @ listed, cost)
+        return names, alone, split_excess(alone, member @ listed, cost)
     if rule == "proportional":
         return names, alone, proportional(alone, cost, margin)
     each = workers[:, :, None] * slot.worker[:, None, :]

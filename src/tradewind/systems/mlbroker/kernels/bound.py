@@ -18,7 +18,7 @@ import numpy as np
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.highs import quiet_solver
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.mlbroker.kernels.pool import Terms, task, terms
+from tradewind.systems.mlbroker.kernels.pool import Terms, priced_job, terms
 from tradewind.systems.mlbroker.kernels.prices import chord_slopes, most_usage
 from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.kernels.tree import prove
@@ -27,7 +27,7 @@ SMOOTH = 0.5  # weight of the best prices so far when new ones are tried (Wentge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class SlotBound:
     """lower: certified, USD; chord: the same at equal prices; rounds of column generation done."""
 
     lower: float
@@ -35,7 +35,7 @@ class Bound:
     rounds: int
 
 
-class Found(NamedTuple):
+class PricingResult(NamedTuple):
     """Per job: lower (I,) proven, cost (I,) of the plan found, own (I,) USD but rent, workers (I, R), server (I,)."""
 
     lower: Floats
@@ -46,23 +46,23 @@ class Found(NamedTuple):
 
 
 @kernel
-def price_out(terms: Terms, price: Floats, nodes: int, found: Found) -> None:
+def price_out(terms: Terms, price: Floats, nodes: int, found: PricingResult) -> None:
     """Fills ``found`` with the cheapest plan of every job at its own unit prices (I, R, K)."""
     for i in range(len(found.lower)):
-        job = task(terms, i, price[i])
+        job = priced_job(terms, i, price[i])
         low, cost, p, y = prove(job, 3, nodes)
-        rent = job.serve[p] if p >= 0 else 0.0
+        rent = job.server_usd[p] if p >= 0 else 0.0
         for r in range(len(y)):
             found.workers[i, r] = y[r]
             if y[r] > 0:
-                rent += y[r] * job.wage[r]
+                rent += y[r] * job.worker_usd[r]
         found.lower[i] = low
         found.cost[i] = cost
         found.server[i] = p
         found.own[i] = cost - rent
 
 
-class Master:
+class MasterProblem:
     """The restricted master problem: convex combinations of known plans at the convex envelope of the price."""
 
     def __init__(self, slot: Slot, most: Floats) -> None:
@@ -142,7 +142,7 @@ class Master:
         return float(self.model.getInfo().objective_function_value), price
 
 
-def made_valid(slot: Slot, price: Floats, most: Floats) -> Floats:
+def valid_prices(slot: Slot, price: Floats, most: Floats) -> Floats:
     """Prices (I, R, K) clipped and, where a tier's condition fails, lowered towards that tier until it holds."""
     usd, intercept = slot.tiers.usd, slot.tiers.intercept
     price = np.clip(price, usd[None, :, :, -1], usd[None, :, :, 0])
@@ -156,7 +156,7 @@ def made_valid(slot: Slot, price: Floats, most: Floats) -> Floats:
     return valid
 
 
-def lower_bound(slot: Slot, rounds: int = 30, nodes: int = 6000, accuracy: float = 1e-4) -> Bound:
+def lower_bound(slot: Slot, rounds: int = 30, nodes: int = 6000, accuracy: float = 1e-4) -> SlotBound:
     """Certified bound of a slot; deployment counts in full where a job is not deployed.
 
     ``rounds`` of column generation at most (0: the chord alone), stopping when the master problem is within
@@ -167,16 +167,16 @@ def lower_bound(slot: Slot, rounds: int = 30, nodes: int = 6000, accuracy: float
     most = most_usage(slot)
     jobs, sites, _ = slot.shape
     if jobs == 0:
-        return Bound(lower=0.0, chord=0.0, rounds=0)
+        return SlotBound(lower=0.0, chord=0.0, rounds=0)
     counts = np.empty((jobs, sites), dtype=np.int64), np.empty(jobs, dtype=np.int64)
-    found = Found(np.empty(jobs), np.empty(jobs), np.empty(jobs), *counts)
-    price = best_price = made_valid(slot, np.repeat(chord_slopes(slot)[None], jobs, axis=0), most)
+    found = PricingResult(np.empty(jobs), np.empty(jobs), np.empty(jobs), *counts)
+    price = best_price = valid_prices(slot, np.repeat(chord_slopes(slot)[None], jobs, axis=0), most)
     quick = nodes // 16 if rounds else nodes
     price_out(data, price, quick, found)
     chord_value = proven = float(found.lower.sum())
     if rounds == 0:
-        return Bound(lower=proven, chord=chord_value, rounds=0)
-    master = Master(slot, most)
+        return SlotBound(lower=proven, chord=chord_value, rounds=0)
+    master = MasterProblem(slot, most)
     hoped, done = float(found.cost.sum()), 0
     for turn in range(rounds):
         done = turn + 1
@@ -184,16 +184,16 @@ def lower_bound(slot: Slot, rounds: int = 30, nodes: int = 6000, accuracy: float
         value, price = master.solve()
         if hoped >= value * (1.0 - accuracy):
             break
-        price = made_valid(slot, SMOOTH * best_price + (1.0 - SMOOTH) * price, most)
+        price = valid_prices(slot, SMOOTH * best_price + (1.0 - SMOOTH) * price, most)
         price_out(data, price, quick, found)
         proven = max(proven, float(found.lower.sum()))
         if found.cost.sum() > hoped:
             hoped, best_price = float(found.cost.sum()), price
     price_out(data, best_price, nodes, found)
-    return Bound(lower=max(proven, float(found.lower.sum())), chord=chord_value, rounds=done)
+    return SlotBound(lower=max(proven, float(found.lower.sum())), chord=chord_value, rounds=done)
 
 
-def _add_plans(master: Master, slot: Slot, found: Found) -> None:
+def _add_plans(master: MasterProblem, slot: Slot, found: PricingResult) -> None:
     """The plans just found as columns."""
     for i in range(slot.shape[0]):
         usage = found.workers[i][:, None] * slot.worker[i][None, :]

@@ -47,8 +47,8 @@ def packed(pool: Pool) -> Plans:
 def respond(terms: Terms, plans: Plans, price: Floats, choice: Ints) -> None:
     """Every job takes its cheapest plan at unit prices (R, K); the earliest of equals."""
     sites, kinds = price.shape
-    wage = np.empty(sites)
-    serve = np.empty(sites)
+    worker_usd = np.empty(sites)
+    server_usd = np.empty(sites)
     for i in range(len(choice)):
         for r in range(sites):
             w = 0.0
@@ -56,13 +56,13 @@ def respond(terms: Terms, plans: Plans, price: Floats, choice: Ints) -> None:
             for k in range(kinds):
                 w += terms.worker[i, k] * price[r, k]
                 m += terms.server[i, k] * price[r, k]
-            wage[r] = w
-            serve[r] = m
+            worker_usd[r] = w
+            server_usd[r] = m
         best = np.inf
         for n in range(plans.first[i], plans.first[i + 1]):
-            cost = plans.own[n] + serve[plans.server[n]]
+            cost = plans.own[n] + server_usd[plans.server[n]]
             for z in range(plans.cell[n], plans.cell[n + 1]):
-                cost += plans.workers[z] * wage[plans.site[z]]
+                cost += plans.workers[z] * worker_usd[plans.site[z]]
             if cost < best:
                 best = cost
                 choice[i] = n - plans.first[i]

@@ -5,7 +5,7 @@ import numpy as np
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.solvers.transport import ship
-from tradewind.systems.mlbroker.kernels.pool import Terms, task, terms
+from tradewind.systems.mlbroker.kernels.pool import Terms, priced_job, terms
 from tradewind.systems.mlbroker.kernels.prices import bill
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
@@ -18,14 +18,14 @@ def _parts(terms: Terms, workers: Ints, server: Ints, parts: Floats, usage: Floa
         p = server[i]
         if p < 0:
             continue
-        job = task(terms, i, nothing)
+        job = priced_job(terms, i, nothing)
         used = 0
         for r in range(usage.shape[0]):
             used += workers[i, r] > 0
         room = np.empty(used)
         move = np.empty((len(job.supply), used))
         j = 0
-        parts[i, 1] += job.fresh[p]
+        parts[i, 1] += job.deploy_usd[p]
         for k in range(usage.shape[1]):
             usage[p, k] += terms.server[i, k]
         for r in range(usage.shape[0]):
@@ -33,11 +33,11 @@ def _parts(terms: Terms, workers: Ints, server: Ints, parts: Floats, usage: Floa
             if y > 0:
                 room[j] = y * job.chunk
                 for s in range(len(job.supply)):
-                    move[s, j] = job.move[s, r]
+                    move[s, j] = job.move_usd[s, r]
                 j += 1
-                parts[i, 2] += y * job.talk[r, p]
+                parts[i, 2] += y * job.traffic_usd[r, p]
                 if r != p:
-                    parts[i, 1] += job.fresh[r]
+                    parts[i, 1] += job.deploy_usd[r]
                 for k in range(usage.shape[1]):
                     usage[r, k] += y * terms.worker[i, k]
         if len(job.supply) > 0:
@@ -54,7 +54,7 @@ def job_parts(slot: Slot, workers: Ints, server: Ints) -> tuple[Floats, Floats]:
     return parts, usage
 
 
-def books(slot: Slot, workers: Ints, server: Ints) -> tuple[float, float, float, float]:
+def cost_parts(slot: Slot, workers: Ints, server: Ints) -> tuple[float, float, float, float]:
     """(C1, C2, C3, C4) in USD of workers (I, R) and server sites (I,); C1 infinite when data does not fit.
 
     Every worker pays its traffic to the server, g = y s: the printed (8i)-(8j) let surplus workers connect to a

@@ -11,7 +11,7 @@ import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.transport import transport
-from tradewind.systems.mlbroker.kernels.costs import books
+from tradewind.systems.mlbroker.kernels.costs import cost_parts
 from tradewind.systems.mlbroker.kernels.prices import bill, chord, marginal
 from tradewind.systems.mlbroker.kernels.slot import Slot, Tiers
 
@@ -42,7 +42,7 @@ def most_moved(slot: Slot) -> Floats:
 def chord_egress(slot: Slot, price: Tiers) -> Slot:
     """The slot with the chord of the tiered prices (R, R, L): a bound at these prices holds at the tiered ones."""
     usd = np.ascontiguousarray(chord(price, most_moved(slot)))
-    return replace(slot, move_usd=usd, talk_usd=usd)
+    return replace(slot, move_usd=usd, traffic_usd=usd)
 
 
 def choose_by_tiers(
@@ -63,9 +63,9 @@ def choose_by_tiers(
             marginal(moved(replace(slot, move_usd=found[1]), *found[0]), price.usd, price.intercept, unit)
             if np.array_equal(unit, found[1]):
                 break
-        true = replace(slot, move_usd=unit, talk_usd=unit)
-        chosen = choose(replace(true, move_usd=weights[0] * unit, talk_usd=weights[1] * unit))
-        _, rent, deployed, _ = books(true, *chosen)
+        true = replace(slot, move_usd=unit, traffic_usd=unit)
+        chosen = choose(replace(true, move_usd=weights[0] * unit, traffic_usd=weights[1] * unit))
+        _, rent, deployed, _ = cost_parts(true, *chosen)
         usd = rent + deployed + bill(moved(true, *chosen), price.usd, price.intercept)
         rank = (float((chosen[1] < 0).sum()), usd)
         if rank < best:

@@ -13,28 +13,28 @@ import numpy as np
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.mlbroker.kernels.pairs import (
-    Cost,
     Mix,
+    PairCosts,
+    add_pair,
     blank_mix,
     gap_of,
     oracle,
-    put,
+    rebalance,
     regulariser,
-    settle,
-    steep,
+    regulariser_slope,
     step_to,
 )
 from tradewind.systems.mlbroker.kernels.pool import Terms, terms
 from tradewind.systems.mlbroker.kernels.prices import chord_slopes
 from tradewind.systems.mlbroker.kernels.slot import Slot
-from tradewind.systems.mlbroker.kernels.water import fill_all, pour
+from tradewind.systems.mlbroker.kernels.water import fill_all, start_filling
 
 INNER = 4  # passes over the pairs at hand between two looks at all pairs
 CLOSE = 0.1  # part of the accuracy to which the optimum over pairs of one site is sought
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fraction:
+class FractionalDecision:
     """Fractional decision: workers [y] (I, R), server [s] (I, R), presence [v] (I, R).
 
     parts (I, 4): USD for data, rent at the chord, the regulariser, traffic; gap (I,): Frank-Wolfe gap, an upper
@@ -49,33 +49,33 @@ class Fraction:
 
 
 @kernel
-def _open(cost: Cost, hat: Floats, server: Ints, mix: Mix) -> None:
+def _open(cost: PairCosts, hat: Floats, server: Ints, mix: Mix) -> None:
     """Every source at its cheapest pair when presence is free."""
-    sources, sites = cost.move.shape
+    sources, sites = cost.move_usd.shape
     oracle(cost, mix, hat, server)
     for s in range(sources):
         at = 0
         for r in range(1, sites):
-            if cost.move[s, r] + hat[r] < cost.move[s, at] + hat[at]:
+            if cost.move_usd[s, r] + hat[r] < cost.move_usd[s, at] + hat[at]:
                 at = r
-        put(cost, mix, s, (at, server[at]), 1.0)
+        add_pair(cost, mix, s, (at, server[at]), 1.0)
 
 
 @kernel
-def _open_together(cost: Cost, accuracy: float, mix: Mix) -> bool:
+def _open_together(cost: PairCosts, accuracy: float, mix: Mix) -> bool:
     """The optimum over pairs of one site; False where some source has none, or presence is free."""
-    sources, sites = cost.move.shape
+    sources, sites = cost.move_usd.shape
     unit = np.empty((sources, sites))
     for s in range(sources):
         least = np.inf
         for r in range(sites):
-            unit[s, r] = cost.move[s, r] + cost.own[r]
+            unit[s, r] = cost.move_usd[s, r] + cost.same_site_usd[r]
             least = min(least, unit[s, r])
         if not np.isfinite(least):
             return False
     if cost.c <= 0.0:
         return False
-    water = pour(unit, cost.amount, cost.v0, cost.c, cost.eps, cost.per_worker + cost.per_server)
+    water = start_filling(unit, cost.amount, cost.v0, cost.c, cost.eps, cost.per_worker + cost.per_server)
     fill_all(water, CLOSE * accuracy)
     for s in range(sources):
         total = 0.0
@@ -84,14 +84,14 @@ def _open_together(cost: Cost, accuracy: float, mix: Mix) -> bool:
         for j in range(water.reach[s]):
             r = water.order[s, j]
             if water.brought[s, r] > 0.0:
-                put(cost, mix, s, (r, r), water.brought[s, r] / total)
+                add_pair(cost, mix, s, (r, r), water.brought[s, r] / total)
     return True
 
 
 @kernel
-def spread_job(cost: Cost, accuracy: float) -> tuple[Mix, float]:
+def spread_job(cost: PairCosts, accuracy: float) -> tuple[Mix, float]:
     """The optimal mix of one job and its gap in USD; stops at ``accuracy`` relative, or after 1000 sweeps."""
-    sources, sites = cost.move.shape
+    sources, sites = cost.move_usd.shape
     hat = np.empty(sites)
     server = np.empty(sites, dtype=np.int64)
     best = np.empty(sources, dtype=np.int64)
@@ -99,7 +99,7 @@ def spread_job(cost: Cost, accuracy: float) -> tuple[Mix, float]:
     if not _open_together(cost, accuracy, mix):
         _open(cost, hat, server, mix)
     for r in range(sites):
-        mix.slope[r] = steep(mix.v[r], cost.v0[r], cost.c, cost.eps)
+        mix.slope[r] = regulariser_slope(mix.v[r], cost.v0[r], cost.c, cost.eps)
     gap = np.inf
     for _sweep in range(1000):
         oracle(cost, mix, hat, server)
@@ -111,12 +111,12 @@ def spread_job(cost: Cost, accuracy: float) -> tuple[Mix, float]:
                 step_to(cost, mix, s, best[s], server[best[s]])
         for _ in range(INNER):
             for s in range(sources):
-                settle(cost, mix, s)
+                rebalance(cost, mix, s)
     return mix, gap
 
 
 @kernel
-def _cost_of(terms: Terms, i: int, price: Floats, near: Floats, v0: Floats, eps: float) -> Cost:
+def _cost_of(terms: Terms, i: int, price: Floats, near: Floats, v0: Floats, eps: float) -> PairCosts:
     """Job i at chord prices (R, K). A job without data needs only its server: one unit that is nowhere a worker."""
     sites, kinds = price.shape
     sources = 0
@@ -140,14 +140,14 @@ def _cost_of(terms: Terms, i: int, price: Floats, near: Floats, v0: Floats, eps:
             amount[s] = terms.data[i, r] / terms.chunk[i]
             left -= amount[s]
             for q in range(sites):
-                move[s, q] = terms.move[r, q] * terms.chunk[i]
+                move[s, q] = terms.move_usd[r, q] * terms.chunk[i]
             s += 1
     amount[sources] = max(left, 0.0)
     total = need + max(-left, 0.0)
     per_worker = 1.0 / (total + 1.0)
-    c = terms.charge[i].max()
-    return Cost(
-        move, amount, own, wage, serve, terms.talk, near, terms.traffic[i], v0, c, eps, per_worker, per_worker / total
+    c = terms.deploy_usd[i].max()
+    return PairCosts(
+        move, amount, own, wage, serve, terms.traffic_usd, near, terms.traffic[i], v0, c, eps, per_worker, per_worker / total
     )  # fmt: skip
 
 
@@ -166,7 +166,7 @@ def spread_all(
     for r in range(len(price)):
         for p in range(len(price)):
             if p != r:
-                near[r] = min(near[r], terms.talk[r, p])
+                near[r] = min(near[r], terms.traffic_usd[r, p])
     for i in range(len(gaps)):
         cost = _cost_of(terms, i, price, near, v0[i], eps)
         mix, gaps[i] = spread_job(cost, accuracy)
@@ -176,25 +176,27 @@ def spread_all(
                 r, p = mix.site[s, a], mix.server[s, a]
                 w = mix.weight[s, a] * cost.amount[s]
                 server[i, p] += w / need
-                parts[i, 1] += w * cost.serve[p]
-                parts[i, 0] += w * cost.move[s, r]
+                parts[i, 1] += w * cost.server_usd[p]
+                parts[i, 0] += w * cost.move_usd[s, r]
                 if terms.need[i] > 0:
                     workers[i, r] += w
-                    parts[i, 1] += w * cost.wage[r]
-                    parts[i, 3] += w * cost.traffic * terms.talk[r, p]
+                    parts[i, 1] += w * cost.worker_usd[r]
+                    parts[i, 3] += w * cost.traffic * terms.traffic_usd[r, p]
         for r in range(len(mix.v)):
             parts[i, 2] += regulariser(mix.v[r], v0[i, r], cost.c, eps)
 
 
-def fractional_step(slot: Slot, presence: Floats, eps: float = 0.01, accuracy: float = 1e-7) -> Fraction:
+def fractional_step(
+    slot: Slot, presence: Floats, eps: float = 0.01, accuracy: float = 1e-7
+) -> FractionalDecision:
     """Algorithm 1 of the paper for one slot, at the chord of the price.
 
     presence (I, R): the fractional v of the slot before (zero for new jobs); ``slot.deployed`` is not used.
     """
     jobs, sites, _ = slot.shape
-    data = terms(slot, 1.0)._replace(charge=np.repeat(slot.deploy_usd[:, None], sites, axis=1))
+    data = terms(slot, 1.0)._replace(deploy_usd=np.repeat(slot.deploy_usd[:, None], sites, axis=1))
     out = (np.zeros((jobs, sites)), np.zeros((jobs, sites)), np.zeros((jobs, 4)), np.zeros(jobs))
     spread_all(data, chord_slopes(slot), np.ascontiguousarray(presence), eps, accuracy, out)
     workers, server, parts, gap = out
     v = (workers + server) / (slot.needed[:, None] + 1.0)
-    return Fraction(workers=workers, server=server, presence=v, parts=parts, gap=gap)
+    return FractionalDecision(workers=workers, server=server, presence=v, parts=parts, gap=gap)

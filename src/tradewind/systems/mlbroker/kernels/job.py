@@ -17,7 +17,7 @@ CANDIDATES = 8  # sites that the local search moves workers to, beside those in 
 TOLERANCE = 1e-9  # relative: what counts as cheaper
 
 
-class Task(NamedTuple):
+class PricedJob(NamedTuple):
     """A job at linear prices. S sources with data, R sites.
 
     move (S, R) USD per GB; supply (S,) GB; chunk [P] GB per worker; talk (R, R) USD per worker of traffic [B d];
@@ -25,13 +25,13 @@ class Task(NamedTuple):
     fit; server_ok (R,); need [N] workers; total workers allowed in all.
     """
 
-    move: Floats
+    move_usd: Floats
     supply: Floats
     chunk: float
-    talk: Floats
-    wage: Floats
-    serve: Floats
-    fresh: Floats
+    traffic_usd: Floats
+    worker_usd: Floats
+    server_usd: Floats
+    deploy_usd: Floats
     most: Ints
     server_ok: Bools
     need: int
@@ -39,8 +39,8 @@ class Task(NamedTuple):
 
 
 @kernel
-def rising(values: Floats) -> Ints:
-    """Indices in rising order of value, equals in their order; insertion, because there are few."""
+def ascending(values: Floats) -> Ints:
+    """Indices in ascending order of value, equals in their order; insertion, because there are few."""
     order = np.empty(len(values), dtype=np.int64)
     for i in range(len(values)):
         j = i
@@ -59,148 +59,150 @@ def copy(source: Ints, target: Ints) -> None:
 
 
 @kernel
-def cost_with_server(task: Task, p: int, y: Ints) -> float:
+def cost_with_server(job: PricedJob, p: int, y: Ints) -> float:
     """Full cost of y (R,) workers per site with the server at p; infinite when the data does not fit."""
     sites = len(y)
-    bill = task.serve[p] + task.fresh[p]
+    bill = job.server_usd[p] + job.deploy_usd[p]
     workers = 0
     used = 0
     for r in range(sites):
         if y[r] > 0:
             used += 1
             workers += y[r]
-            bill += y[r] * (task.wage[r] + task.talk[r, p])
+            bill += y[r] * (job.worker_usd[r] + job.traffic_usd[r, p])
             if r != p:
-                bill += task.fresh[r]
-    if workers < task.need or workers > task.total:
+                bill += job.deploy_usd[r]
+    if workers < job.need or workers > job.total:
         return np.inf
     room = np.empty(used)
-    move = np.empty((len(task.supply), used))  # only the sites in use: few, and the paths are short
+    move = np.empty((len(job.supply), used))  # only the sites in use: few, and the paths are short
     j = 0
     for r in range(sites):
         if y[r] > 0:
-            room[j] = y[r] * task.chunk
-            for s in range(len(task.supply)):
-                move[s, j] = task.move[s, r]
+            room[j] = y[r] * job.chunk
+            for s in range(len(job.supply)):
+                move[s, j] = job.move_usd[s, r]
             j += 1
-    return float(bill + ship(move, task.supply, room, np.empty(move.shape)))
+    return float(bill + ship(move, job.supply, room, np.empty(move.shape)))
 
 
 @kernel
-def hope(task: Task, p: int, y: Ints) -> float:
+def optimistic_cost(job: PricedJob, p: int, y: Ints) -> float:
     """A quick lower bound on the cost of y with the server at p: every source to its nearest site with workers."""
     sites = len(y)
-    bill = task.serve[p] + task.fresh[p]
+    bill = job.server_usd[p] + job.deploy_usd[p]
     workers = 0
     for r in range(sites):
         if y[r] > 0:
             workers += y[r]
-            bill += y[r] * (task.wage[r] + task.talk[r, p])
+            bill += y[r] * (job.worker_usd[r] + job.traffic_usd[r, p])
             if r != p:
-                bill += task.fresh[r]
-    if workers < task.need or workers > task.total:
+                bill += job.deploy_usd[r]
+    if workers < job.need or workers > job.total:
         return np.inf
-    for s in range(len(task.supply)):
+    for s in range(len(job.supply)):
         near = np.inf
         for r in range(sites):
-            if y[r] > 0 and task.move[s, r] < near:
-                near = task.move[s, r]
-        bill += task.supply[s] * near
+            if y[r] > 0 and job.move_usd[s, r] < near:
+                near = job.move_usd[s, r]
+        bill += job.supply[s] * near
     return float(bill)
 
 
 @kernel
-def floor_with_server(task: Task, p: int) -> float:
+def floor_with_server(job: PricedJob, p: int) -> float:
     """A lower bound on every plan with the server at p.
 
     The workers in excess of sum D / P are paid at the cheapest site (this is the cut sum y >= N), the others where
     their data is best processed: N W_min + sum_s D_s min_r (d_sr + (W_r - W_min) / P).
     """
-    sites = len(task.wage)
+    sites = len(job.worker_usd)
     least = np.inf
     for r in range(sites):
-        if task.most[r] > 0:
-            least = min(least, task.wage[r] + task.talk[r, p])
-    bill = task.serve[p] + task.fresh[p]
-    if task.need == 0:
+        if job.most[r] > 0:
+            least = min(least, job.worker_usd[r] + job.traffic_usd[r, p])
+    bill = job.server_usd[p] + job.deploy_usd[p]
+    if job.need == 0:
         return float(bill)
     if least == np.inf:
         return np.inf
-    bill += task.need * least
-    for s in range(len(task.supply)):
+    bill += job.need * least
+    for s in range(len(job.supply)):
         best = np.inf
         for r in range(sites):
-            if task.most[r] > 0:
-                best = min(best, task.move[s, r] + (task.wage[r] + task.talk[r, p] - least) / task.chunk)
-        bill += task.supply[s] * best
+            if job.most[r] > 0:
+                best = min(
+                    best, job.move_usd[s, r] + (job.worker_usd[r] + job.traffic_usd[r, p] - least) / job.chunk
+                )
+        bill += job.supply[s] * best
     return float(bill)
 
 
 @kernel
-def floors(task: Task) -> Floats:
+def floors(job: PricedJob) -> Floats:
     """(R,): the lower bound for every site of the server; infinite where it may not go."""
-    out = np.full(len(task.wage), np.inf)
+    out = np.full(len(job.worker_usd), np.inf)
     for p in range(len(out)):
-        if task.server_ok[p]:
-            out[p] = floor_with_server(task, p)
+        if job.server_ok[p]:
+            out[p] = floor_with_server(job, p)
     return out
 
 
 @kernel
-def gather_costs(task: Task) -> Floats:
+def gather_costs(job: PricedJob) -> Floats:
     """(R,): cost of moving all the data of the job to each site."""
-    out = np.zeros(len(task.wage))
-    for s in range(len(task.supply)):
+    out = np.zeros(len(job.worker_usd))
+    for s in range(len(job.supply)):
         for r in range(len(out)):
-            out[r] += task.supply[s] * task.move[s, r]
+            out[r] += job.supply[s] * job.move_usd[s, r]
     return out
 
 
 @kernel
-def best_at_one_site(task: Task) -> tuple[float, int, int]:
+def best_at_one_site(job: PricedJob) -> tuple[float, int, int]:
     """Cheapest plan with all workers at one site r and the server at p: (cost, r, p); infinite when none fits."""
-    sites = len(task.wage)
-    gather = gather_costs(task)
+    sites = len(job.worker_usd)
+    gather = gather_costs(job)
     best = np.inf
     at, server = -1, -1
     for r in range(sites):
-        if task.need > 0 and (task.most[r] < task.need or task.need > task.total):
+        if job.need > 0 and (job.most[r] < job.need or job.need > job.total):
             continue
-        mine = gather[r] + task.need * task.wage[r] if task.need > 0 else 0.0
+        mine = gather[r] + job.need * job.worker_usd[r] if job.need > 0 else 0.0
         for p in range(sites):
-            if not task.server_ok[p]:
+            if not job.server_ok[p]:
                 continue
-            bill = mine + task.serve[p] + task.fresh[p]
-            if task.need > 0:
-                bill += task.need * task.talk[r, p]
+            bill = mine + job.server_usd[p] + job.deploy_usd[p]
+            if job.need > 0:
+                bill += job.need * job.traffic_usd[r, p]
                 if r != p:
-                    bill += task.fresh[r]
+                    bill += job.deploy_usd[r]
             if bill < best:
                 best, at, server = bill, r, p
     return best, at, server
 
 
 @kernel
-def spread(task: Task, p: int) -> Ints:
+def spread(job: PricedJob, p: int) -> Ints:
     """Workers (R,) after sending every source where data plus workers are cheapest, rounded up, topped up to N."""
-    sites = len(task.wage)
+    sites = len(job.worker_usd)
     load = np.zeros(sites)
-    room = task.most * task.chunk
+    room = job.most * job.chunk
     y = np.zeros(sites, dtype=np.int64)
     cheapest = -1
     for r in range(sites):
-        if task.most[r] > 0:
-            w = task.wage[r] + task.talk[r, p]
-            if cheapest < 0 or w < task.wage[cheapest] + task.talk[cheapest, p]:
+        if job.most[r] > 0:
+            w = job.worker_usd[r] + job.traffic_usd[r, p]
+            if cheapest < 0 or w < job.worker_usd[cheapest] + job.traffic_usd[cheapest, p]:
                 cheapest = r
-    for s in range(len(task.supply)):
-        left = task.supply[s]
-        while left > 1e-12 * task.supply[s]:
+    for s in range(len(job.supply)):
+        left = job.supply[s]
+        while left > 1e-12 * job.supply[s]:
             at = -1
             best = np.inf
             for r in range(sites):
-                value = task.move[s, r] + (task.wage[r] + task.talk[r, p]) / task.chunk
-                if room[r] - load[r] > 1e-9 * task.chunk and value < best:
+                value = job.move_usd[s, r] + (job.worker_usd[r] + job.traffic_usd[r, p]) / job.chunk
+                if room[r] - load[r] > 1e-9 * job.chunk and value < best:
                     best = value
                     at = r
             if at < 0:
@@ -208,33 +210,33 @@ def spread(task: Task, p: int) -> Ints:
             part = min(left, room[at] - load[at])
             load[at] += part
             left -= part
-    short = task.need
+    short = job.need
     for r in range(sites):
-        y[r] = int(np.ceil(load[r] / task.chunk - 1e-9))
+        y[r] = int(np.ceil(load[r] / job.chunk - 1e-9))
         short -= y[r]
-    while short > 0 and cheapest >= 0 and y[cheapest] < task.most[cheapest]:
+    while short > 0 and cheapest >= 0 and y[cheapest] < job.most[cheapest]:
         y[cheapest] += 1
         short -= 1
     return y
 
 
 @kernel
-def candidates(task: Task, p: int) -> Ints:
+def candidates(job: PricedJob, p: int) -> Ints:
     """The few sites worth moving workers to: cheapest for all the data, or for the data of one source."""
-    sites = len(task.wage)
+    sites = len(job.worker_usd)
     score = np.full(sites, np.inf)
-    gather = gather_costs(task)
+    gather = gather_costs(job)
     total = 1e-300
-    for s in range(len(task.supply)):
-        total += task.supply[s]
+    for s in range(len(job.supply)):
+        total += job.supply[s]
     for r in range(sites):
-        if task.most[r] == 0:
+        if job.most[r] == 0:
             continue
         near = gather[r] / total
-        for s in range(len(task.supply)):
-            near = min(near, task.move[s, r])
-        score[r] = near + (task.wage[r] + task.talk[r, p]) / task.chunk
-    order = rising(score)
+        for s in range(len(job.supply)):
+            near = min(near, job.move_usd[s, r])
+        score[r] = near + (job.worker_usd[r] + job.traffic_usd[r, p]) / job.chunk
+    order = ascending(score)
     count = 0
     while count < min(CANDIDATES, sites) and score[order[count]] < np.inf:
         count += 1
@@ -243,7 +245,7 @@ def candidates(task: Task, p: int) -> Ints:
 
 
 @kernel
-def _shift(task: Task, p: int, y: Ints, a: int, b: int, limit: float) -> tuple[float, int]:
+def _shift(job: PricedJob, p: int, y: Ints, a: int, b: int, limit: float) -> tuple[float, int]:
     """Best of moving one, half or all workers from a to b (a < 0: add one; b < 0: drop): (cost, how many).
 
     Only what can cost less than ``limit`` is worked out.
@@ -254,14 +256,14 @@ def _shift(task: Task, p: int, y: Ints, a: int, b: int, limit: float) -> tuple[f
     last = 0
     for kind in range(3):
         take = 1 if kind == 0 else (have // 2 if kind == 1 else have)
-        if take <= last or (b >= 0 and y[b] + take > task.most[b]):
+        if take <= last or (b >= 0 and y[b] + take > job.most[b]):
             continue
         last = take
         if a >= 0:
             y[a] -= take
         if b >= 0:
             y[b] += take
-        cost = cost_with_server(task, p, y) if hope(task, p, y) < limit else np.inf
+        cost = cost_with_server(job, p, y) if optimistic_cost(job, p, y) < limit else np.inf
         if a >= 0:
             y[a] += take
         if b >= 0:
@@ -273,9 +275,9 @@ def _shift(task: Task, p: int, y: Ints, a: int, b: int, limit: float) -> tuple[f
 
 
 @kernel
-def improve(task: Task, p: int, y: Ints, cost: float) -> float:
+def improve(job: PricedJob, p: int, y: Ints, cost: float) -> float:
     """Improve y in place by moving, adding or dropping workers until nothing helps; returns the cost."""
-    where = candidates(task, p)
+    where = candidates(job, p)
     moved = True
     while moved:
         moved = False
@@ -286,7 +288,7 @@ def improve(task: Task, p: int, y: Ints, cost: float) -> float:
                 b = where[j] if j >= 0 else -1
                 if a == b or (a >= 0 and y[a] == 0):
                     continue
-                found, amount = _shift(task, p, y, a, b, cost * (1.0 - TOLERANCE))
+                found, amount = _shift(job, p, y, a, b, cost * (1.0 - TOLERANCE))
                 if found < cost * (1.0 - TOLERANCE):
                     cost = found
                     moved = True
@@ -298,35 +300,35 @@ def improve(task: Task, p: int, y: Ints, cost: float) -> float:
 
 
 @kernel
-def solve(task: Task, servers: int) -> tuple[float, int, Ints]:
+def solve(job: PricedJob, servers: int) -> tuple[float, int, Ints]:
     """A cheap plan (cost, server site, workers per site): one site, then local search at the most promising servers.
 
     ``servers``: at how many server sites to search; a site whose lower bound reaches the best cost is skipped, so
     where the bound meets the single-site plan this is exact and free.
     """
-    sites = len(task.wage)
+    sites = len(job.worker_usd)
     y = np.zeros(sites, dtype=np.int64)
-    cost, at, p = best_at_one_site(task)
-    if task.need == 0:
+    cost, at, p = best_at_one_site(job)
+    if job.need == 0:
         return cost, p, y
     if p >= 0:
-        y[at] = task.need
-    low = floors(task)
-    order = rising(low)
+        y[at] = job.need
+    low = floors(job)
+    order = ascending(low)
     for j in range(min(servers, sites)):
         q = order[j]
         if not low[q] < cost * (1.0 - TOLERANCE):
             break
-        trial = spread(task, q)
-        value = improve(task, q, trial, cost_with_server(task, q, trial))
+        trial = spread(job, q)
+        value = improve(job, q, trial, cost_with_server(job, q, trial))
         if value < cost * (1.0 - TOLERANCE):
             cost, p = value, q
             copy(trial, y)
         if p == q or j == 0:
             for r in range(sites):
                 trial[r] = 0
-            mine = best_given_server(task, q, trial)
-            value = improve(task, q, trial, mine)
+            mine = best_given_server(job, q, trial)
+            value = improve(job, q, trial, mine)
             if value < cost * (1.0 - TOLERANCE):
                 cost, p = value, q
                 copy(trial, y)
@@ -334,20 +336,20 @@ def solve(task: Task, servers: int) -> tuple[float, int, Ints]:
 
 
 @kernel
-def best_given_server(task: Task, p: int, y: Ints) -> float:
+def best_given_server(job: PricedJob, p: int, y: Ints) -> float:
     """Put all workers at the one site that is cheapest for a server at p; fills y, returns the cost."""
-    gather = gather_costs(task)
+    gather = gather_costs(job)
     best = np.inf
     at = -1
     for r in range(len(y)):
-        if task.most[r] >= task.need and task.need <= task.total:
-            bill = gather[r] + task.need * (task.wage[r] + task.talk[r, p])
+        if job.most[r] >= job.need and job.need <= job.total:
+            bill = gather[r] + job.need * (job.worker_usd[r] + job.traffic_usd[r, p])
             if r != p:
-                bill += task.fresh[r]
+                bill += job.deploy_usd[r]
             if bill < best:
                 best = bill
                 at = r
     if at < 0:
         return np.inf
-    y[at] = task.need
-    return float(best + task.serve[p] + task.fresh[p])
+    y[at] = job.need
+    return float(best + job.server_usd[p] + job.deploy_usd[p])

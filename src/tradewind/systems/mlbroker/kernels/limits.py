@@ -1,4 +1,4 @@
-"""Limits: what clashes for a single job, and a decision that respects the capacity of sites.
+"""Limits: what conflicts for a single job, and a decision that respects the capacity of sites.
 
 Without binding capacity the search of `kernels.search` is final. With it, jobs are inserted one
 by one into what is left and then re-planned in turn, each exactly at the marginal prices the others leave it.
@@ -10,23 +10,23 @@ import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.systems.mlbroker.kernels.job import solve
-from tradewind.systems.mlbroker.kernels.pool import Terms, own_cost, task, terms, workers_that_fit
+from tradewind.systems.mlbroker.kernels.pool import Terms, own_cost, priced_job, terms, workers_that_fit
 from tradewind.systems.mlbroker.kernels.prices import bill, marginal
-from tradewind.systems.mlbroker.kernels.search import Answer, Effort, search
+from tradewind.systems.mlbroker.kernels.search import SearchEffort, SlotDecision, search
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
 SWEEPS = 3  # rounds of re-planning each job within the capacity that the others leave
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clash:
+class Conflict:
     """A job that no decision can satisfy, and the limits that clash, in words."""
 
     job: int
     limits: str
 
 
-def clashes(slot: Slot) -> list[Clash]:
+def conflicts(slot: Slot) -> list[Conflict]:
     """Jobs that cannot be placed even if they were alone."""
     data = terms(slot, 1.0)
     out = []
@@ -34,13 +34,13 @@ def clashes(slot: Slot) -> list[Clash]:
     fine = slot.server_ok.any(axis=1) & enough & (data.need <= data.total)
     doubtful = range(slot.shape[0]) if np.isfinite(slot.capacity).any() else np.flatnonzero(~fine).tolist()
     for i in doubtful:
-        limits = _clash(slot, data, i)
+        limits = _conflict(slot, data, i)
         if limits:
-            out.append(Clash(job=i, limits=limits))
+            out.append(Conflict(job=i, limits=limits))
     return out
 
 
-def _clash(slot: Slot, data: Terms, i: int) -> str:
+def _conflict(slot: Slot, data: Terms, i: int) -> str:
     """Which limits leave job i alone without a plan; empty when there is one."""
     need = int(data.need[i])
     if not slot.server_ok[i].any():
@@ -81,7 +81,7 @@ def usage_of(slot: Slot, workers: Ints, server: Ints) -> Floats:
 
 
 @dataclass(slots=True)
-class _Table:
+class _Placement:
     """A decision in the making: workers (I, R), server (I,) or -1, usage (R, K)."""
 
     slot: Slot
@@ -119,7 +119,7 @@ class _Table:
             self.slot.worker[i : i + 1], room - np.where(server_ok[:, None], self.slot.server[i], 0.0)
         )
         most = np.minimum(self.data.most[i], beside[0])
-        job = task(self.data, i, price)._replace(most=most, server_ok=server_ok)
+        job = priced_job(self.data, i, price)._replace(most=most, server_ok=server_ok)
         _, p, y = solve(job, self.servers)
         return (int(p), y) if p >= 0 else self._beside(i, price, room)
 
@@ -134,7 +134,9 @@ class _Table:
             most = np.minimum(self.data.most[i], workers_that_fit(self.slot.worker[i : i + 1], left)[0])
             only = np.zeros(len(fits), dtype=np.bool_)
             only[p] = True
-            cost, q, y = solve(task(self.data, i, price)._replace(most=most, server_ok=only), self.servers)
+            cost, q, y = solve(
+                priced_job(self.data, i, price)._replace(most=most, server_ok=only), self.servers
+            )
             if q >= 0 and cost < best:
                 best, site, plan = cost, int(q), y
         return site, plan
@@ -146,80 +148,82 @@ def _own(data: Terms, i: int, p: int, y: Ints) -> float:
 
 
 def decide(
-    slot: Slot, deploy_weight: float = 1.0, effort: Effort | None = None, before: Floats | None = None
-) -> tuple[Answer, Ints]:
+    slot: Slot, deploy_weight: float = 1.0, effort: SearchEffort | None = None, before: Floats | None = None
+) -> tuple[SlotDecision, Ints]:
     """Decide a slot within its capacity. Returns the answer and the jobs (indices) that found no room.
 
     Jobs earlier in the slot are placed first when room is short. A job without any plan must be left out beforehand
-    (:func:`clashes`). A job without room has server -1 and no workers.
+    (:func:`conflicts`). A job without room has server -1 and no workers.
     """
-    effort = effort or Effort()
+    effort = effort or SearchEffort()
     answer = search(slot, deploy_weight, effort, before)
     usage = usage_of(slot, answer.workers, answer.server)
     if (usage <= slot.capacity + 1e-9).all():
         return answer, np.zeros(0, dtype=np.int64)
     jobs, sites, kinds = slot.shape
     data = terms(slot, deploy_weight)
-    table = _empty(slot, data, effort.servers)
-    _insert(table, answer.workers, answer.server)
+    placement = _empty(slot, data, effort.servers)
+    _insert(placement, answer.workers, answer.server)
     for _ in range(SWEEPS):
-        if not _replan(table):
+        if not _replan(placement):
             break
     price = np.empty((sites, kinds))
-    marginal(table.usage, data.usd, data.intercept, price)
+    marginal(placement.usage, data.usd, data.intercept, price)
     own = sum(
-        _own(data, i, int(table.server[i]), table.workers[i]) for i in range(jobs) if table.server[i] >= 0
+        _own(data, i, int(placement.server[i]), placement.workers[i])
+        for i in range(jobs)
+        if placement.server[i] >= 0
     )
-    cost = own + bill(table.usage, data.usd, data.intercept)
-    found = Answer(workers=table.workers, server=table.server, cost=float(cost), price=price)
-    return found, np.flatnonzero(table.server < 0).astype(np.int64)
+    cost = own + bill(placement.usage, data.usd, data.intercept)
+    found = SlotDecision(workers=placement.workers, server=placement.server, cost=float(cost), price=price)
+    return found, np.flatnonzero(placement.server < 0).astype(np.int64)
 
 
 def fitted(slot: Slot, workers: Ints, server: Ints) -> tuple[Ints, Ints]:
     """A decision made to fit: jobs without a server (-1), or beyond the capacity, are planned in what is left."""
     if (server >= 0).all() and (usage_of(slot, workers, server) <= slot.capacity + 1e-9).all():
         return workers, server
-    table = _empty(slot, terms(slot, 1.0), Effort().servers)
-    _insert(table, workers, server)
-    return table.workers, table.server
+    placement = _empty(slot, terms(slot, 1.0), SearchEffort().servers)
+    _insert(placement, workers, server)
+    return placement.workers, placement.server
 
 
-def _empty(slot: Slot, data: Terms, servers: int) -> _Table:
+def _empty(slot: Slot, data: Terms, servers: int) -> _Placement:
     """No job placed yet."""
     jobs, sites, kinds = slot.shape
     workers, server = np.zeros((jobs, sites), dtype=np.int64), np.full(jobs, -1, dtype=np.int64)
-    return _Table(slot, data, servers, workers, server, np.zeros((sites, kinds)))
+    return _Placement(slot, data, servers, workers, server, np.zeros((sites, kinds)))
 
 
-def _insert(table: _Table, workers: Ints, server: Ints) -> None:
+def _insert(placement: _Placement, workers: Ints, server: Ints) -> None:
     """In order: each job gets what was wished for where that still fits, else its best in the rest."""
-    slot = table.slot
+    slot = placement.slot
     for i in range(slot.shape[0]):
         if server[i] < 0:
             continue
-        table.workers[i], table.server[i] = workers[i], server[i]
-        table.take(i, 1.0)
-        if (table.usage > slot.capacity + 1e-9).any():
-            table.take(i, -1.0)
-            table.workers[i], table.server[i] = 0, -1
-    for i in np.flatnonzero(table.server < 0).tolist():
-        table.server[i], table.workers[i] = table.best(i)
-        table.take(i, 1.0)
+        placement.workers[i], placement.server[i] = workers[i], server[i]
+        placement.take(i, 1.0)
+        if (placement.usage > slot.capacity + 1e-9).any():
+            placement.take(i, -1.0)
+            placement.workers[i], placement.server[i] = 0, -1
+    for i in np.flatnonzero(placement.server < 0).tolist():
+        placement.server[i], placement.workers[i] = placement.best(i)
+        placement.take(i, 1.0)
 
 
-def _replan(table: _Table) -> bool:
+def _replan(placement: _Placement) -> bool:
     """Every job in turn leaves and takes its best plan in what the others leave, if that is cheaper."""
     moved = False
-    for i in range(table.slot.shape[0]):
-        had_server, had_workers = int(table.server[i]), table.workers[i].copy()
-        table.take(i, -1.0)
-        old = table.cost_of(i)
-        server, workers = table.best(i)
+    for i in range(placement.slot.shape[0]):
+        had_server, had_workers = int(placement.server[i]), placement.workers[i].copy()
+        placement.take(i, -1.0)
+        old = placement.cost_of(i)
+        server, workers = placement.best(i)
         if server >= 0:
-            table.server[i], table.workers[i] = server, workers
-            if table.cost_of(i) < old * (1.0 - 1e-9):
+            placement.server[i], placement.workers[i] = server, workers
+            if placement.cost_of(i) < old * (1.0 - 1e-9):
                 moved = True
             else:
-                table.server[i], table.workers[i] = had_server, had_workers
-        table.take(i, 1.0)
+                placement.server[i], placement.workers[i] = had_server, had_workers
+        placement.take(i, 1.0)
     return moved

@@ -17,7 +17,7 @@ from tradewind.systems.mlbroker.kernels.slot import Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
+class ExactResult:
     """Result: optimal or not, cost and dual bound in USD; workers and servers per slot, (I, R) and (I,)."""
 
     optimal: bool
@@ -79,7 +79,7 @@ def _traffic(out: Program, slot: Slot, i: int, y: Ints, s: Ints) -> list[int]:
     sites = slot.shape[1]
     found: list[int] = []
     for r in range(sites) if need else ():
-        g = [out.column(float(slot.traffic[i] * slot.talk_usd[r, q]), need) for q in range(sites)]
+        g = [out.column(float(slot.traffic[i] * slot.traffic_usd[r, q]), need) for q in range(sites)]
         found += g
         out.row(0.0, 0.0, [(int(y[r]), -1.0), *((c, 1.0) for c in g)])
         for q in range(sites):
@@ -120,7 +120,7 @@ def solve_exactly(
     nodes: int = 200_000,
     gap: float = 1e-6,
     caps: Sequence[Cap] = (),
-) -> Proof:
+) -> ExactResult:
     """Minimise the cost of all slots together; ``nodes`` of branch and bound at most.
 
     ``follows[t]`` (I_t,): the index of each job of slot t in slot t - 1, or -1 when it is new; a new job starts
@@ -195,7 +195,7 @@ def _relaxed_job(out: Program, slot: Slot, i: int, price: Floats) -> tuple[Ints,
     linked: list[list[Entry]] = [[] for _ in range(sites)]
     for r in range(sites):
         out.row(0.0, inf, [(int(y[r]), 1.0), *into[r]])
-        g = [out.column(float(slot.traffic[i] * slot.talk_usd[r, q]), inf) for q in range(sites)]
+        g = [out.column(float(slot.traffic[i] * slot.traffic_usd[r, q]), inf) for q in range(sites)]
         out.row(0.0, 0.0, [(int(y[r]), -1.0), *((c, 1.0) for c in g)])
         for q in range(sites):
             linked[q].append((g[q], 1.0))
@@ -204,13 +204,13 @@ def _relaxed_job(out: Program, slot: Slot, i: int, price: Floats) -> tuple[Ints,
     return y, s, v
 
 
-def _run(out: Program, jobs: Sequence[Sequence[_Job]], nodes: int, gap: float) -> Proof:
+def _run(out: Program, jobs: Sequence[Sequence[_Job]], nodes: int, gap: float) -> ExactResult:
     """Hand the program to HiGHS and read the plan back."""
     answer = out.solve(quiet_solver(mip_max_nodes=nodes, mip_rel_gap=gap))
     if not answer.columns.size:
-        return Proof(optimal=False, cost=answer.value, bound=answer.bound, workers=(), servers=())
+        return ExactResult(optimal=False, cost=answer.value, bound=answer.bound, workers=(), servers=())
     x = answer.columns
-    return Proof(
+    return ExactResult(
         optimal=answer.optimal,
         cost=answer.value,
         bound=answer.bound,

@@ -14,7 +14,7 @@ ATOMS = 64  # most pairs that a source is spread over at a time, or one per site
 
 
 @kernel
-def steep(v: float, v0: float, c: float, eps: float) -> float:
+def regulariser_slope(v: float, v0: float, c: float, eps: float) -> float:
     """Slope of the regulariser: (c / sigma) ln((v + eps) / (v0 + eps)) above v0.
 
     Paper (10) keeps the slope below v0, where it is negative: a reward for staying. Here it is zero there, because
@@ -33,7 +33,7 @@ def regulariser(v: float, v0: float, c: float, eps: float) -> float:
     return float(c / np.log(1.0 + 1.0 / eps) * ((v + eps) * np.log((v + eps) / (v0 + eps)) + v0 - v))
 
 
-class Cost(NamedTuple):
+class PairCosts(NamedTuple):
     """What a job pays. S sources (the last one a dummy without data), R sites.
 
     move (S, R): USD per worker at r for the data of s; amount (S,): workers of each source, summing to N. USD per
@@ -43,13 +43,13 @@ class Cost(NamedTuple):
     its site, and per_server = per_worker / N to that of its server's.
     """
 
-    move: Floats
+    move_usd: Floats
     amount: Floats
-    own: Floats
-    wage: Floats
-    serve: Floats
-    talk: Floats
-    near: Floats
+    same_site_usd: Floats
+    worker_usd: Floats
+    server_usd: Floats
+    traffic_usd: Floats
+    least_traffic_usd: Floats
     traffic: float
     v0: Floats
     c: float
@@ -59,11 +59,11 @@ class Cost(NamedTuple):
 
 
 @kernel
-def pair_usd(cost: Cost, r: int, p: int) -> float:
+def pair_usd(cost: PairCosts, r: int, p: int) -> float:
     """USD per worker at r with the server at p, but data and presence."""
     if r == p:
-        return float(cost.own[r])
-    return float(cost.wage[r] + cost.traffic * cost.talk[r, p] + cost.serve[p])
+        return float(cost.same_site_usd[r])
+    return float(cost.worker_usd[r] + cost.traffic * cost.traffic_usd[r, p] + cost.server_usd[p])
 
 
 class Mix(NamedTuple):
@@ -78,7 +78,7 @@ class Mix(NamedTuple):
 
 
 @kernel
-def oracle(cost: Cost, mix: Mix, hat: Floats, server: Ints) -> None:
+def oracle(cost: PairCosts, mix: Mix, hat: Floats, server: Ints) -> None:
     """hat_r = wage + slope / (N + 1) + min over p of traffic and server with its slope; the minimising p.
 
     Servers elsewhere are looked at only where the nearest site and the cheapest server together would beat one's own.
@@ -87,11 +87,11 @@ def oracle(cost: Cost, mix: Mix, hat: Floats, server: Ints) -> None:
     per_worker, per_server = cost.per_worker, cost.per_server
     cheap = np.inf
     for p in range(sites):
-        cheap = min(cheap, cost.serve[p] + mix.slope[p] * per_server)
+        cheap = min(cheap, cost.server_usd[p] + mix.slope[p] * per_server)
     for r in range(sites):
-        best = cost.own[r] + mix.slope[r] * per_server
+        best = cost.same_site_usd[r] + mix.slope[r] * per_server
         server[r] = r
-        if cost.wage[r] + cost.traffic * cost.near[r] + cheap < best:
+        if cost.worker_usd[r] + cost.traffic * cost.least_traffic_usd[r] + cheap < best:
             for p in range(sites):
                 value = pair_usd(cost, r, p) + mix.slope[p] * per_server
                 if value < best:
@@ -101,32 +101,35 @@ def oracle(cost: Cost, mix: Mix, hat: Floats, server: Ints) -> None:
 
 
 @kernel
-def gap_of(cost: Cost, mix: Mix, hat: Floats, best: Ints) -> tuple[float, float]:
+def gap_of(cost: PairCosts, mix: Mix, hat: Floats, best: Ints) -> tuple[float, float]:
     """Frank-Wolfe gap and linear value of the mix, USD; fills best (S,) with each source's cheapest site."""
-    sources, sites = cost.move.shape
+    sources, sites = cost.move_usd.shape
     per_worker, per_server = cost.per_worker, cost.per_server
     gap = 0.0
     total = 0.0
     for s in range(sources):
         at = 0
         for r in range(1, sites):
-            if cost.move[s, r] + hat[r] < cost.move[s, at] + hat[at]:
+            if cost.move_usd[s, r] + hat[r] < cost.move_usd[s, at] + hat[at]:
                 at = r
         best[s] = at
         mine = 0.0
         for a in range(mix.atoms[s]):
             r, p = mix.site[s, a], mix.server[s, a]
             value = (
-                cost.move[s, r] + pair_usd(cost, r, p) + mix.slope[r] * per_worker + mix.slope[p] * per_server
+                cost.move_usd[s, r]
+                + pair_usd(cost, r, p)
+                + mix.slope[r] * per_worker
+                + mix.slope[p] * per_server
             )
             mine += mix.weight[s, a] * value
         total += cost.amount[s] * mine
-        gap += cost.amount[s] * (mine - cost.move[s, at] - hat[at])
+        gap += cost.amount[s] * (mine - cost.move_usd[s, at] - hat[at])
     return gap, total
 
 
 @kernel
-def _line(cost: Cost, mix: Mix, sides: Ints, rate: Floats, slope: float, most: float) -> float:
+def _line(cost: PairCosts, mix: Mix, sides: Ints, rate: Floats, slope: float, most: float) -> float:
     """Best amount t in [0, most] to move: Newton with bisection on the derivative along v[sides] + rate t (4 sites)."""
     scale = cost.c / np.log(1.0 + 1.0 / cost.eps)
     site = np.empty(4, dtype=np.int64)
@@ -166,14 +169,16 @@ def _line(cost: Cost, mix: Mix, sides: Ints, rate: Floats, slope: float, most: f
 
 
 @kernel
-def step_to(cost: Cost, mix: Mix, s: int, to_r: int, to_p: int) -> None:
+def step_to(cost: PairCosts, mix: Mix, s: int, to_r: int, to_p: int) -> None:
     """Move source s from its dearest pair towards (to_r, to_p) by an exact line search."""
     per_worker, per_server = cost.per_worker, cost.per_server
     worst, place = 0, -1
     dear = -np.inf
     for a in range(mix.atoms[s]):
         r, p = mix.site[s, a], mix.server[s, a]
-        value = cost.move[s, r] + pair_usd(cost, r, p) + mix.slope[r] * per_worker + mix.slope[p] * per_server
+        value = (
+            cost.move_usd[s, r] + pair_usd(cost, r, p) + mix.slope[r] * per_worker + mix.slope[p] * per_server
+        )
         if value > dear:
             dear = value
             worst = a
@@ -186,7 +191,7 @@ def step_to(cost: Cost, mix: Mix, s: int, to_r: int, to_p: int) -> None:
     rate = np.empty(4)
     sides[0], sides[1], sides[2], sides[3] = r, p, to_r, to_p
     rate[0], rate[1], rate[2], rate[3] = -per_worker, -per_server, per_worker, per_server
-    slope = cost.move[s, to_r] + pair_usd(cost, to_r, to_p) - cost.move[s, r] - pair_usd(cost, r, p)
+    slope = cost.move_usd[s, to_r] + pair_usd(cost, to_r, to_p) - cost.move_usd[s, r] - pair_usd(cost, r, p)
     moved = _line(cost, mix, sides, rate, slope, mix.weight[s, worst] * cost.amount[s])
     if moved <= 0.0:
         return
@@ -199,7 +204,7 @@ def step_to(cost: Cost, mix: Mix, s: int, to_r: int, to_p: int) -> None:
     for j in range(4):
         mix.v[sides[j]] += rate[j] * moved
     for j in range(4):
-        mix.slope[sides[j]] = steep(mix.v[sides[j]], cost.v0[sides[j]], cost.c, cost.eps)
+        mix.slope[sides[j]] = regulariser_slope(mix.v[sides[j]], cost.v0[sides[j]], cost.c, cost.eps)
     if mix.weight[s, worst] <= 1e-15:
         last = mix.atoms[s] - 1
         mix.atoms[s] = last
@@ -208,12 +213,12 @@ def step_to(cost: Cost, mix: Mix, s: int, to_r: int, to_p: int) -> None:
 
 
 @kernel
-def settle(cost: Cost, mix: Mix, s: int) -> None:
+def rebalance(cost: PairCosts, mix: Mix, s: int) -> None:
     """Move source s from its dearest to its cheapest pair among those it has."""
     low, at = np.inf, 0
     for a in range(mix.atoms[s]):
         r, p = mix.site[s, a], mix.server[s, a]
-        value = cost.move[s, r] + pair_usd(cost, r, p)
+        value = cost.move_usd[s, r] + pair_usd(cost, r, p)
         value += mix.slope[r] * cost.per_worker + mix.slope[p] * cost.per_server
         if value < low:
             low, at = value, a
@@ -236,7 +241,7 @@ def blank_mix(sources: int, sites: int) -> Mix:
 
 
 @kernel
-def put(cost: Cost, mix: Mix, s: int, pair: tuple[int, int], weight: float) -> None:
+def add_pair(cost: PairCosts, mix: Mix, s: int, pair: tuple[int, int], weight: float) -> None:
     """A new pair of source s."""
     at = mix.atoms[s]
     mix.site[s, at], mix.server[s, at], mix.weight[s, at] = pair[0], pair[1], weight

@@ -10,11 +10,11 @@ import numpy as np
 
 from tradewind.model.arrays import Bools, Floats, Ints, Shorts
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.mlbroker.kernels.job import Task, cost_with_server, gather_costs, solve
+from tradewind.systems.mlbroker.kernels.job import PricedJob, cost_with_server, gather_costs, solve
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
-WIDTH = 16  # most worker sites of a plan that is kept; a wider one is not pooled
-FREE = np.int64(1) << 40  # "no limit" on workers
+MOST_SITES = 16  # most worker sites of a plan that is kept; a wider one is not pooled
+UNLIMITED_WORKERS = np.int64(1) << 40  # "no limit" on workers
 
 
 class Terms(NamedTuple):
@@ -28,10 +28,10 @@ class Terms(NamedTuple):
     server: Floats
     chunk: Floats
     traffic: Floats
-    charge: Floats
+    deploy_usd: Floats
     data: Floats
-    move: Floats
-    talk: Floats
+    move_usd: Floats
+    traffic_usd: Floats
     most: Ints
     server_ok: Bools
     need: Ints
@@ -68,29 +68,31 @@ def terms(slot: Slot, deploy_weight: float) -> Terms:
         server=whole(slot.server),
         chunk=whole(slot.chunk),
         traffic=whole(slot.traffic),
-        charge=whole(np.where(slot.deployed, 0.0, deploy_weight * slot.deploy_usd[:, None])),
+        deploy_usd=whole(np.where(slot.deployed, 0.0, deploy_weight * slot.deploy_usd[:, None])),
         data=whole(slot.data),
-        move=whole(slot.move_usd),
-        talk=whole(slot.talk_usd),
+        move_usd=whole(slot.move_usd),
+        traffic_usd=whole(slot.traffic_usd),
         most=whole(most, dtype=np.int64),
         server_ok=whole(server_ok),
         need=need,
-        total=np.where(slot.most_workers < 0, FREE, slot.most_workers),
+        total=np.where(slot.most_workers < 0, UNLIMITED_WORKERS, slot.most_workers),
         usd=whole(slot.tiers.usd),
         intercept=whole(slot.tiers.intercept),
     )
 
 
 def workers_that_fit(worker: Floats, room: Floats) -> Ints:
-    """(I, R): whole workers (I, K) that fit into room (R, K); FREE where nothing limits them."""
+    """(I, R): whole workers (I, K) that fit into room (R, K); UNLIMITED_WORKERS where nothing limits them."""
     with np.errstate(divide="ignore", invalid="ignore"):
         each = np.where(worker[:, None, :] > 0.0, room[None] / worker[:, None, :], np.inf).min(axis=2)
-    whole: Ints = np.minimum(np.floor(np.maximum(each, 0.0) + 1e-9), float(FREE)).astype(np.int64)
+    whole: Ints = np.minimum(np.floor(np.maximum(each, 0.0) + 1e-9), float(UNLIMITED_WORKERS)).astype(
+        np.int64
+    )
     return whole
 
 
 @kernel
-def task(terms: Terms, i: int, price: Floats) -> Task:
+def priced_job(terms: Terms, i: int, price: Floats) -> PricedJob:
     """Job i of a slot at unit prices (R, K)."""
     sites, kinds = price.shape
     sources = 0
@@ -98,29 +100,29 @@ def task(terms: Terms, i: int, price: Floats) -> Task:
         sources += terms.data[i, r] > 0.0
     move = np.empty((sources, sites))
     supply = np.empty(sources)
-    wage = np.zeros(sites)
-    serve = np.zeros(sites)
+    worker_usd = np.zeros(sites)
+    server_usd = np.zeros(sites)
     talk = np.empty((sites, sites))
     s = 0
     for r in range(sites):
         for q in range(sites):
-            talk[r, q] = terms.talk[r, q] * terms.traffic[i]
+            talk[r, q] = terms.traffic_usd[r, q] * terms.traffic[i]
         if terms.data[i, r] > 0.0:
             supply[s] = terms.data[i, r]
             for q in range(sites):
-                move[s, q] = terms.move[r, q]
+                move[s, q] = terms.move_usd[r, q]
             s += 1
         for k in range(kinds):
-            wage[r] += terms.worker[i, k] * price[r, k]
-            serve[r] += terms.server[i, k] * price[r, k]
-    return Task(
+            worker_usd[r] += terms.worker[i, k] * price[r, k]
+            server_usd[r] += terms.server[i, k] * price[r, k]
+    return PricedJob(
         move,
         supply,
         terms.chunk[i],
         talk,
-        wage,
-        serve,
-        terms.charge[i],
+        worker_usd,
+        server_usd,
+        terms.deploy_usd[i],
         terms.most[i],
         terms.server_ok[i],
         terms.need[i],
@@ -131,7 +133,7 @@ def task(terms: Terms, i: int, price: Floats) -> Task:
 def empty_pool(jobs: int, plans: int) -> Pool:
     """Room for that many plans per job."""
     # A site and its workers lie side by side: most plans have one site, so a plan is one line of the cache.
-    cells = np.zeros((jobs, plans, WIDTH, 2), dtype=np.int32)
+    cells = np.zeros((jobs, plans, MOST_SITES, 2), dtype=np.int32)
     return Pool(
         np.zeros(jobs, dtype=np.int64),
         np.zeros((jobs, plans), dtype=np.int32),
@@ -148,7 +150,7 @@ def add(pool: Pool, i: int, p: int, y: Ints, own: float) -> int:
     width = 0
     for r in range(len(y)):
         width += y[r] > 0
-    if width > WIDTH or not own < np.inf:
+    if width > MOST_SITES or not own < np.inf:
         return -1
     for a in range(pool.plans[i]):
         if pool.server[i, a] != p or pool.width[i, a] != width:
@@ -179,7 +181,7 @@ def add(pool: Pool, i: int, p: int, y: Ints, own: float) -> int:
 def own_cost(terms: Terms, i: int, p: int, y: Ints) -> float:
     """What plan (p, y) of job i costs beside rent, USD; infinite when the data does not fit."""
     nothing = np.zeros(terms.usd.shape[:2])
-    return float(cost_with_server(task(terms, i, nothing), p, y))
+    return float(cost_with_server(priced_job(terms, i, nothing), p, y))
 
 
 @kernel
@@ -189,12 +191,12 @@ def add_single_sites(terms: Terms, pool: Pool) -> None:
     nothing = np.zeros(terms.usd.shape[:2])
     y = np.zeros(sites, dtype=np.int64)
     for i in range(terms.data.shape[0]):
-        job = task(terms, i, nothing)
+        job = priced_job(terms, i, nothing)
         gather = gather_costs(job)
         for r in range(sites):
             if job.server_ok[r] and job.most[r] >= job.need and job.need <= job.total:
                 y[r] = job.need
-                add(pool, i, r, y, job.fresh[r] + gather[r])
+                add(pool, i, r, y, job.deploy_usd[r] + gather[r])
                 y[r] = 0
 
 
@@ -203,8 +205,8 @@ def add_responses(terms: Terms, pool: Pool, price: Floats, servers: int, choice:
     """For every job: its cheapest plan at unit prices (R, K); ``choice`` (I,) is set where one was kept."""
     nothing = np.zeros(terms.usd.shape[:2])
     for i in range(terms.data.shape[0]):
-        _, p, y = solve(task(terms, i, price), servers)
+        _, p, y = solve(priced_job(terms, i, price), servers)
         if p >= 0:
-            a = add(pool, i, p, y, cost_with_server(task(terms, i, nothing), p, y))
+            a = add(pool, i, p, y, cost_with_server(priced_job(terms, i, nothing), p, y))
             if a >= 0:
                 choice[i] = a

@@ -9,7 +9,7 @@ from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.solvers.transport import transport
 from tradewind.systems.mlbroker.kernels.job import best_at_one_site, gather_costs, solve
-from tradewind.systems.mlbroker.kernels.pool import Terms, task, terms
+from tradewind.systems.mlbroker.kernels.pool import Terms, priced_job, terms
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
 
@@ -17,7 +17,7 @@ from tradewind.systems.mlbroker.kernels.slot import Slot
 def _each_alone(terms: Terms, price: Floats, servers: int, workers: Ints, server: Ints) -> None:
     """Every job's cheapest plan at unit prices (R, K)."""
     for i in range(len(server)):
-        _, p, y = solve(task(terms, i, price), servers)
+        _, p, y = solve(priced_job(terms, i, price), servers)
         server[i] = p
         for r in range(len(y)):
             workers[i, r] = y[r]
@@ -27,14 +27,14 @@ def _each_alone(terms: Terms, price: Floats, servers: int, workers: Ints, server
 def _each_at_one_site(terms: Terms, price: Floats, workers: Ints, server: Ints) -> None:
     """Every job's cheapest plan with workers and server at one site."""
     for i in range(len(server)):
-        job = task(terms, i, price)
+        job = priced_job(terms, i, price)
         gather = gather_costs(job)
         best = np.inf
         server[i] = -1
         for r in range(price.shape[0]):
             if not job.server_ok[r] or job.most[r] < job.need or job.need > job.total:
                 continue
-            cost = job.serve[r] + job.fresh[r] + job.need * job.wage[r] + gather[r]
+            cost = job.server_usd[r] + job.deploy_usd[r] + job.need * job.worker_usd[r] + gather[r]
             if cost < best:
                 best = cost
                 server[i] = r
@@ -62,17 +62,19 @@ def cheapest_rent(slot: Slot, price: Floats) -> tuple[Ints, Ints]:
     """OASiS (Sec. 6.3): the least resource payment at the current unit prices (R, K), blind to data and traffic."""
     data = terms(slot, 1.0)
     blind = data._replace(
-        move=np.zeros_like(data.move), traffic=np.zeros_like(data.traffic), charge=np.zeros_like(data.charge)
+        move_usd=np.zeros_like(data.move_usd),
+        traffic=np.zeros_like(data.traffic),
+        deploy_usd=np.zeros_like(data.deploy_usd),
     )
     workers, server = _blank(slot)
     for i in range(len(server)):
-        job = task(blind, i, np.ascontiguousarray(price))
+        job = priced_job(blind, i, np.ascontiguousarray(price))
         _, at, _ = best_at_one_site(job)
         if at < 0:  # no site holds all its workers: fill the cheapest ones
-            workers[i] = _filled(job.wage, job.most, int(job.need))
+            workers[i] = _filled(job.worker_usd, job.most, int(job.need))
         else:
             workers[i, at] = job.need
-        server[i] = int(np.argmin(np.where(job.server_ok, job.serve, np.inf)))
+        server[i] = int(np.argmin(np.where(job.server_ok, job.server_usd, np.inf)))
     return workers, server
 
 

@@ -17,11 +17,11 @@ from tradewind.systems.mlbroker.kernels.pool import Terms, add_responses, add_si
 from tradewind.systems.mlbroker.kernels.prices import chord_slopes, piece
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
-DEAR = 3.0  # how much dearer than list the other sites look when one site is to be triggered
+MARKUP = 3.0  # how much dearer than list the other sites look when one site is to be triggered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class SearchEffort:
     """How hard to search: rounds of exact re-pricing, and server sites searched per job."""
 
     rounds: int = 3
@@ -29,7 +29,7 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SlotDecision:
     """What a slot decides: workers (I, R), server (I,) site or -1, cost in USD as the decision counts it."""
 
     workers: Ints
@@ -104,14 +104,14 @@ def polish(terms: Terms, plans: Plans, choice: Ints) -> float:
 
 @kernel
 def trigger_starts(terms: Terms, plans: Plans, choice: Ints, best: float) -> float:
-    """Descend from each site alone at its last tier, the others DEAR times list; keep the best choice."""
+    """Descend from each site alone at its last tier, the others MARKUP times list; keep the best choice."""
     sites, kinds, last = terms.usd.shape
     price = np.empty((sites, kinds))
     trial = np.zeros(len(choice), dtype=np.int64)
     for r in range(sites):
         for q in range(sites):
             for k in range(kinds):
-                price[q, k] = terms.usd[q, k, last - 1] if q == r else DEAR * terms.usd[q, k, 0]
+                price[q, k] = terms.usd[q, k, last - 1] if q == r else MARKUP * terms.usd[q, k, 0]
         cost = descend(terms, plans, price, trial)
         if cost < best:
             best = cost
@@ -144,7 +144,7 @@ def flip_sites(terms: Terms, plans: Plans, choice: Ints, best: float) -> float:
             for k in range(kinds):
                 price[q, k] = base[q, k]
         for k in range(kinds):
-            price[r, k] = DEAR * terms.usd[r, k, 0] if away else terms.usd[r, k, last - 1]
+            price[r, k] = MARKUP * terms.usd[r, k, 0] if away else terms.usd[r, k, last - 1]
         cost = descend(terms, plans, price, trial)
         if cost < best - 1e-10 * abs(best):
             best = cost
@@ -163,13 +163,13 @@ def start_prices(slot: Slot, before: Floats | None) -> list[Floats]:
 
 
 def search(
-    slot: Slot, deploy_weight: float = 1.0, effort: Effort | None = None, before: Floats | None = None
-) -> Answer:
+    slot: Slot, deploy_weight: float = 1.0, effort: SearchEffort | None = None, before: Floats | None = None
+) -> SlotDecision:
     """Decide a slot without capacity limits; ``before``: marginal prices (R, K) of the slot before, if any.
 
-    Every job must have at least one plan (see ``broker_limits`` for what clashes otherwise).
+    Every job must have at least one plan (see ``broker_limits`` for what conflicts otherwise).
     """
-    effort = effort or Effort()
+    effort = effort or SearchEffort()
     data = terms(slot, deploy_weight)
     jobs, sites, kinds = slot.shape
     starts = start_prices(slot, before)
@@ -200,4 +200,4 @@ def search(
             break
     marginal_of(data, plans, choice, usage, price)
     workers, server = unpack(plans, choice, sites)
-    return Answer(workers=workers, server=server, cost=float(best), price=price)
+    return SlotDecision(workers=workers, server=server, cost=float(best), price=price)

@@ -16,7 +16,7 @@ from tradewind.systems.mlbroker.kernels.slot import Tiers
 EXACT_UP_TO = 6  # groups for which all orders are taken
 
 
-def charged(alone: Floats, cost: float, margin: float) -> float:
+def total_charge(alone: Floats, cost: float, margin: float) -> float:
     """What all pay together, USD: the cost and the broker's part ``margin`` (0 to 1) of the saving."""
     if not 0.0 <= margin <= 1.0:
         raise ValueError(f"margin is {margin}; it must lie between 0 (at cost) and 1 (no discount passed on)")
@@ -25,13 +25,13 @@ def charged(alone: Floats, cost: float, margin: float) -> float:
 
 def proportional(alone: Floats, cost: float, margin: float = 0.0) -> Floats:
     """Shares (G,) that are the same part of ``alone`` (G,) for everybody and add up to what is charged."""
-    total = charged(alone, cost, margin)
+    total = total_charge(alone, cost, margin)
     together = float(alone.sum())
     share: Floats = alone * (total / together) if together > 0.0 else np.full(len(alone), total / len(alone))
     return share
 
 
-def beyond_alone(alone: Floats, listed: Floats, cost: float) -> Floats:
+def split_excess(alone: Floats, listed: Floats, cost: float) -> Floats:
     """Shares (G,) of a cost above sum(alone): the excess falls on those whose plans at list price are above alone.
 
     ``listed`` (G,) is at least ``alone``; pooled cost never exceeds its sum, so no share exceeds it either.
@@ -75,7 +75,7 @@ def shapley(own: Floats, usage: Floats, price: Tiers, alone: Floats, margin: flo
     The sum is exactly what :func:`charged` says for the pooled cost sum(own) + rent.
     """
     raw = own + shapley_rent(usage, price)
-    total = charged(alone, float(raw.sum()), margin)
+    total = total_charge(alone, float(raw.sum()), margin)
     return capped(raw, alone, total)
 
 

@@ -96,8 +96,8 @@ def units(demand: Sequence[tuple[int, int]], kinds: int, times: int = 1) -> Floa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """Prices and room of one slot: tiers; egress_usd (R, R) per byte; room (R, K) units, infinite where unlimited."""
+class SlotPrices:
+    """SlotPrices and room of one slot: tiers; egress_usd (R, R) per byte; room (R, K) units, infinite where unlimited."""
 
     tiers: Tiers
     egress_usd: Floats
@@ -116,7 +116,7 @@ def scaled(price: Tiers, factor: Floats | float) -> Tiers:
 
 def make_slot(
     sites: Sites,
-    now: Prices,
+    now: SlotPrices,
     jobs: Sequence[Job],
     data: Sequence[Sequence[tuple[int, int]]],
     before: Sequence[Sequence[int]],
@@ -149,7 +149,7 @@ def make_slot(
         deploy_usd=weights.deploy * np.array([job.deploy_usd for job in jobs]),
         data=volumes,
         move_usd=np.ascontiguousarray(weights.transfer * now.egress_usd),
-        talk_usd=np.ascontiguousarray(weights.traffic * now.egress_usd),
+        traffic_usd=np.ascontiguousarray(weights.traffic * now.egress_usd),
         deployed=deployed,
         tiers=scaled(now.tiers, weights.rent),
         worker_ok=worker_ok,

@@ -41,7 +41,7 @@ class Slot:
     """What is decided on in one slot.
 
     worker [n], server [m] (I, K) units; chunk [P], traffic [B] (I,) data per worker and slot; deploy_usd [c] (I,);
-    data [D] (I, R); move_usd, talk_usd [d, twice: weights may differ] (R, R) USD per unit of data for training data
+    data [D] (I, R); move_usd, traffic_usd [d, twice: weights may differ] (R, R) USD per unit of data for training data
     and for parameters. Data is in any one unit (GB; bytes where flows must be whole). deployed [v of the slot
     before] (I, R); worker_ok, server_ok (I, R) where a job may go;
     least_workers, most_workers (I,), -1 for no upper limit; capacity (R, K) units, infinite where a site has no limit.
@@ -54,7 +54,7 @@ class Slot:
     deploy_usd: Floats
     data: Floats
     move_usd: Floats
-    talk_usd: Floats
+    traffic_usd: Floats
     deployed: Bools
     tiers: Tiers
     worker_ok: Bools
@@ -120,7 +120,7 @@ def slot(
         deploy_usd=np.ascontiguousarray(deploy_usd, dtype=np.float64),
         data=np.ascontiguousarray(data, dtype=np.float64),
         move_usd=np.ascontiguousarray(transfer_usd, dtype=np.float64),
-        talk_usd=np.ascontiguousarray(transfer_usd, dtype=np.float64),
+        traffic_usd=np.ascontiguousarray(transfer_usd, dtype=np.float64),
         deployed=np.zeros((jobs, sites), dtype=np.bool_) if deployed is None else deployed,
         tiers=price,
         worker_ok=np.ones((jobs, sites), dtype=np.bool_),

@@ -1,4 +1,4 @@
-"""Proof of optimality for one job at linear prices: branch and bound over the workers per site.
+"""ExactResult of optimality for one job at linear prices: branch and bound over the workers per site.
 
 The relaxation of a node (least <= y <= most) is a transport problem: capacity P least_r is paid for, more capacity
 costs W_r / P per GB, and a dummy source of N P - sum D makes sum y >= N part of it. It is solved exactly by shortest
@@ -12,11 +12,11 @@ from tradewind.solvers.kernel import kernel
 from tradewind.solvers.transport import ship
 from tradewind.systems.mlbroker.kernels.job import (
     TOLERANCE,
-    Task,
+    PricedJob,
+    ascending,
     copy,
     cost_with_server,
     floors,
-    rising,
     solve,
 )
 
@@ -24,48 +24,48 @@ WHOLE = 1e-7  # a worker count this close to an integer is one
 
 
 @kernel
-def relaxed(task: Task, p: int, least: Ints, most: Ints, y: Floats) -> float:
+def relaxed(job: PricedJob, p: int, least: Ints, most: Ints, y: Floats) -> float:
     """Value of the relaxation of a node with the server at p; fills y (R,) with its fractional workers."""
     sites = len(least)
-    sources = len(task.supply)
+    sources = len(job.supply)
     supply = np.empty(sources + 1)
-    left = task.need * task.chunk
+    left = job.need * job.chunk
     for s in range(sources):
-        supply[s] = task.supply[s]
-        left -= task.supply[s]
+        supply[s] = job.supply[s]
+        left -= job.supply[s]
     supply[sources] = max(left, 0.0)
     cost = np.full((sources + 1, 2 * sites), np.inf)
     room = np.zeros(2 * sites)
-    bill = task.serve[p] + task.fresh[p]
+    bill = job.server_usd[p] + job.deploy_usd[p]
     for r in range(sites):
         if most[r] == 0:
             continue
-        extra = task.wage[r] + task.talk[r, p]
+        extra = job.worker_usd[r] + job.traffic_usd[r, p]
         if least[r] > 0:
             bill += least[r] * extra
             if r != p:
-                bill += task.fresh[r]
+                bill += job.deploy_usd[r]
         elif r != p:
-            extra += task.fresh[r] / most[r]
-        room[r] = least[r] * task.chunk
-        room[sites + r] = (most[r] - least[r]) * task.chunk
+            extra += job.deploy_usd[r] / most[r]
+        room[r] = least[r] * job.chunk
+        room[sites + r] = (most[r] - least[r]) * job.chunk
         for s in range(sources):
-            cost[s, r] = task.move[s, r]
-            cost[s, sites + r] = task.move[s, r] + extra / task.chunk
+            cost[s, r] = job.move_usd[s, r]
+            cost[s, sites + r] = job.move_usd[s, r] + extra / job.chunk
         cost[sources, r] = 0.0
-        cost[sources, sites + r] = extra / task.chunk
+        cost[sources, sites + r] = extra / job.chunk
     flow = np.empty(cost.shape)
     bill += ship(cost, supply, room, flow)
     for r in range(sites):
         extra = 0.0
         for s in range(sources + 1):
             extra += flow[s, sites + r]
-        y[r] = least[r] + extra / task.chunk
+        y[r] = least[r] + extra / job.chunk
     return float(bill)
 
 
 @kernel
-def _split(task: Task, p: int, y: Floats, least: Ints, most: Ints) -> tuple[int, int]:
+def _split(job: PricedJob, p: int, y: Floats, least: Ints, most: Ints) -> tuple[int, int]:
     """Site and count at which to branch: y_r <= count or y_r > count; (-1, 0) when the node is a plan."""
     at = -1
     far = WHOLE
@@ -78,7 +78,7 @@ def _split(task: Task, p: int, y: Floats, least: Ints, most: Ints) -> tuple[int,
             at = r
     if at >= 0:
         return at, int(np.floor(y[at]))
-    if workers > task.total + WHOLE:  # whole but too many: halve the widest range
+    if workers > job.total + WHOLE:  # whole but too many: halve the widest range
         for r in range(len(y)):
             if most[r] > least[r] and (at < 0 or most[r] - least[r] > most[at] - least[at]):
                 at = r
@@ -86,13 +86,13 @@ def _split(task: Task, p: int, y: Floats, least: Ints, most: Ints) -> tuple[int,
             return at, (least[at] + most[at]) // 2
         return -2, 0
     for r in range(len(y)):  # whole, but a site's deployment is still spread over the workers it might have
-        if y[r] > WHOLE and least[r] == 0 and r != p and task.fresh[r] > 0.0:
+        if y[r] > WHOLE and least[r] == 0 and r != p and job.deploy_usd[r] > 0.0:
             return r, 0
     return -1, 0
 
 
 @kernel
-def _tree(task: Task, p: int, best: float, plan: Ints, nodes: int) -> tuple[float, float, int]:
+def _tree(job: PricedJob, p: int, best: float, plan: Ints, nodes: int) -> tuple[float, float, int]:
     """Search all plans with the server at p: (proven lower bound, best cost, nodes used); fills ``plan`` if improved."""
     sites = len(plan)
     depth = nodes + 2
@@ -101,7 +101,7 @@ def _tree(task: Task, p: int, best: float, plan: Ints, nodes: int) -> tuple[floa
     bounds = np.empty(depth)
     for r in range(sites):
         lows[0, r] = 0
-        highs[0, r] = min(task.most[r], task.need)
+        highs[0, r] = min(job.most[r], job.need)
     bounds[0] = -np.inf  # the caller's bound holds for the root
     top = 1
     used = 0
@@ -120,13 +120,13 @@ def _tree(task: Task, p: int, best: float, plan: Ints, nodes: int) -> tuple[floa
             most[r] = highs[top, r]
             taken += least[r]
         used += 1
-        value = relaxed(task, p, least, most, y)
-        if not value < best * (1.0 - TOLERANCE) or taken > task.total:
+        value = relaxed(job, p, least, most, y)
+        if not value < best * (1.0 - TOLERANCE) or taken > job.total:
             continue
-        at, count = _split(task, p, y, least, most)
+        at, count = _split(job, p, y, least, most)
         for r in range(sites):
             trial[r] = int(np.ceil(y[r] - WHOLE))
-        cost = cost_with_server(task, p, trial)
+        cost = cost_with_server(job, p, trial)
         if cost < best:
             best = cost
             copy(trial, plan)
@@ -153,16 +153,16 @@ def _tree(task: Task, p: int, best: float, plan: Ints, nodes: int) -> tuple[floa
 
 
 @kernel
-def prove(task: Task, servers: int, nodes: int) -> tuple[float, float, int, Ints]:
+def prove(job: PricedJob, servers: int, nodes: int) -> tuple[float, float, int, Ints]:
     """(proven lower bound, cost, server site, workers per site) of the best plan found.
 
     The lower bound equals the cost (up to 1e-9) unless ``nodes`` relaxations were not enough.
     """
-    cost, p, y = solve(task, servers)
-    if task.need == 0:
+    cost, p, y = solve(job, servers)
+    if job.need == 0:
         return cost, cost, p, y
-    low = floors(task)
-    order = rising(low)
+    low = floors(job)
+    order = ascending(low)
     lower = np.inf
     left = nodes
     plan = y.copy()
@@ -170,7 +170,7 @@ def prove(task: Task, servers: int, nodes: int) -> tuple[float, float, int, Ints
         q = order[j]
         if not low[q] < cost * (1.0 - TOLERANCE):
             break
-        proven, value, used = _tree(task, q, cost, plan, left)
+        proven, value, used = _tree(job, q, cost, plan, left)
         left -= used
         lower = min(lower, max(proven, low[q]))
         if value < cost:

@@ -23,7 +23,7 @@ CHANGES = 10  # pairs that leave the forest per pass at most
 ALONE = 1  # passes before the first look at the forest: by then most pairs are the right ones
 
 
-class Water(NamedTuple):
+class WaterFilling(NamedTuple):
     """S sources, R sites. unit (S, R) USD per worker and k, the presence of one worker with its server.
 
     weight (S, R); order (S, R) with reach (S,): the first so many sites are those that a source may use, by the level at
@@ -71,7 +71,7 @@ def _sort(order: Ints, count: int, key: Floats) -> None:
 
 
 @kernel
-def pour(unit: Floats, amount: Floats, v0: Floats, c: float, eps: float, k: float) -> Water:
+def start_filling(unit: Floats, amount: Floats, v0: Floats, c: float, eps: float, k: float) -> WaterFilling:
     """Nothing brought yet. Of every source only those sites in reach that its level can come to.
 
     A site dearer than the cheapest by more than k c takes nothing, since no v exceeds 1. Where the level is above the
@@ -101,11 +101,11 @@ def pour(unit: Floats, amount: Floats, v0: Floats, c: float, eps: float, k: floa
             held += eps
             reach[s] += 1
     brought = np.zeros((sources, sites))
-    return Water(unit, weight, order, reach, amount * k, brought, np.zeros(sites), v0, k, slope, eps)
+    return WaterFilling(unit, weight, order, reach, amount * k, brought, np.zeros(sites), v0, k, slope, eps)
 
 
 @kernel
-def _fill(water: Water, s: int, begin: Floats) -> None:
+def _fill(water: WaterFilling, s: int, begin: Floats) -> None:
     """Source s anew, exactly, with the others where they are. A site below v0 takes up to v0 at one level."""
     weight, order, u, v, count = water.weight[s], water.order[s], water.brought[s], water.v, water.reach[s]
     for j in range(count):
@@ -137,7 +137,7 @@ def _fill(water: Water, s: int, begin: Floats) -> None:
 
 
 @kernel
-def _gap(water: Water, slopes: Floats) -> tuple[float, float]:
+def _gap(water: WaterFilling, slopes: Floats) -> tuple[float, float]:
     """Frank-Wolfe gap over the sites, and the linear value, USD."""
     sources, sites = water.unit.shape
     for r in range(sites):
@@ -160,7 +160,7 @@ def _gap(water: Water, slopes: Floats) -> tuple[float, float]:
 
 
 @kernel
-def _grow(water: Water, forest: Forest, root: int) -> tuple[int, int, int]:
+def _grow(water: WaterFilling, forest: Forest, root: int) -> tuple[int, int, int]:
     """The tree of a source over pairs in use: its size; and a pair that closes a cycle, or -1, -1."""
     u, parent = water.brought, forest.parent
     sources = len(u)
@@ -183,7 +183,7 @@ def _grow(water: Water, forest: Forest, root: int) -> tuple[int, int, int]:
 
 @kernel
 def _around(
-    water: Water, forest: Forest, pair: tuple[int, int], sign: float, push: float
+    water: WaterFilling, forest: Forest, pair: tuple[int, int], sign: float, push: float
 ) -> tuple[float, float, tuple[int, int]]:
     """Once round the cycle that a pair closes, the pair growing (1) or shrinking (-1) by ``push``.
 
@@ -212,7 +212,7 @@ def _around(
 
 
 @kernel
-def _cancel(water: Water, forest: Forest, pair: tuple[int, int]) -> None:
+def _cancel(water: WaterFilling, forest: Forest, pair: tuple[int, int]) -> None:
     """Push round a cycle, the way that costs no more, until one of its pairs is empty; v stays."""
     sign = 1.0
     usd, least, scarce = _around(water, forest, pair, sign, 0.0)
@@ -224,7 +224,7 @@ def _cancel(water: Water, forest: Forest, pair: tuple[int, int]) -> None:
 
 
 @kernel
-def _level(water: Water, forest: Forest, tail: int) -> float:
+def _level(water: WaterFilling, forest: Forest, tail: int) -> float:
     """Fills due with a tree's optimum; the longest step (at most 1) towards it with every site on its side of v0.
 
     A site below v0 pins the level; where two do, the step is -1: not solved here.
@@ -264,7 +264,7 @@ def _level(water: Water, forest: Forest, tail: int) -> float:
 
 
 @kernel
-def _settle(water: Water, forest: Forest, tail: int) -> bool:
+def _settle(water: WaterFilling, forest: Forest, tail: int) -> bool:
     """Move a tree towards its optimum until a pair is empty (True: it left the tree) or all the way."""
     u, sources = water.brought, len(water.supply)
     step = _level(water, forest, tail)
@@ -292,7 +292,7 @@ def _settle(water: Water, forest: Forest, tail: int) -> bool:
 
 
 @kernel
-def _balance(water: Water, forest: Forest) -> None:
+def _balance(water: WaterFilling, forest: Forest) -> None:
     """The optimum over the pairs in use, tree by tree; pairs that become empty drop out."""
     forest.parent[:] = -1
     left, root = CHANGES, 0
@@ -315,7 +315,7 @@ def _balance(water: Water, forest: Forest) -> None:
 
 
 @kernel
-def fill_all(water: Water, accuracy: float) -> None:
+def fill_all(water: WaterFilling, accuracy: float) -> None:
     """Brings what all sources have; stops at a relative gap of ``accuracy`` over single sites, or after SWEEPS."""
     sources, sites = water.unit.shape
     begin = np.empty(sites)

@@ -8,11 +8,11 @@ from typing import Any
 from tradewind.model.arrays import Ints
 from tradewind.model.job import Job
 from tradewind.model.spec import Spec
-from tradewind.systems.mlbroker.kernels import rivals as broker_rivals
+from tradewind.systems.mlbroker.kernels import rivals as rival_kernels
 from tradewind.systems.mlbroker.kernels.sites import Weights
 from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.shared.limits import within_limits
-from tradewind.systems.mlbroker.shared.slots import Broker, broker_spec
+from tradewind.systems.mlbroker.shared.slots import SlotPolicy, mlbroker_spec
 
 Plans = Callable[[Slot], tuple[Ints, Ints]]
 """A slot -> workers per job and site (I, R), server's site per job (I,)."""
@@ -36,12 +36,12 @@ class Alone:
 
 
 def _spec(name: str, summary: str, plans: Plans) -> Spec:
-    return broker_spec(name, summary, lambda setup, params, rng: Broker(setup, Alone(plans), Weights()))
+    return mlbroker_spec(name, summary, lambda setup, params, rng: SlotPolicy(setup, Alone(plans), Weights()))
 
 
 CENTRAL = _spec(
     "central",
     "Each job at the one site where that costs least alone; all its data is moved there",
-    broker_rivals.central,
+    rival_kernels.central,
 )
-SELFISH = _spec("selfish", "Every job's full cost minimised alone at list prices", broker_rivals.selfish)
+SELFISH = _spec("selfish", "Every job's full cost minimised alone at list prices", rival_kernels.selfish)

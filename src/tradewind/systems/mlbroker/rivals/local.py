@@ -14,7 +14,7 @@ from tradewind.systems.mlbroker.kernels.rivals import local
 from tradewind.systems.mlbroker.kernels.sites import Weights
 from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.shared.limits import within_limits
-from tradewind.systems.mlbroker.shared.slots import Broker, broker_spec
+from tradewind.systems.mlbroker.shared.slots import SlotPolicy, mlbroker_spec
 
 
 class Local:
@@ -34,11 +34,11 @@ class Local:
         self._rng.bit_generator.state = state
 
 
-def _local(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Broker:
-    return Broker(setup, Local(rng), Weights())
+def _local(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> SlotPolicy:
+    return SlotPolicy(setup, Local(rng), Weights())
 
 
-LOCAL = broker_spec(
+LOCAL = mlbroker_spec(
     name="local",
     summary="Data is processed where it lies, the parameter server at a random site",
     factory=_local,

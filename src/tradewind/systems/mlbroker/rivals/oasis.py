@@ -20,7 +20,7 @@ from tradewind.systems.mlbroker.kernels.rivals import cheapest_rent
 from tradewind.systems.mlbroker.kernels.sites import Weights
 from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.shared.limits import within_limits
-from tradewind.systems.mlbroker.shared.slots import Broker, broker_spec
+from tradewind.systems.mlbroker.shared.slots import SlotPolicy, mlbroker_spec
 
 
 class Oasis:
@@ -44,11 +44,11 @@ class Oasis:
         self._price = None if state is None else np.array(state)
 
 
-def _oasis(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Broker:
-    return Broker(setup, Oasis(), Weights())
+def _oasis(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> SlotPolicy:
+    return SlotPolicy(setup, Oasis(), Weights())
 
 
-OASIS = broker_spec(
+OASIS = mlbroker_spec(
     name="oasis",
     summary="Each job takes the cheapest resources at current unit prices, blind to data and traffic",
     factory=_oasis,

@@ -23,25 +23,25 @@ from tradewind.systems.mlbroker.kernels.slot import Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cheapest:
+class CheapestPlans:
     """Every job's cheapest plan at list price: workers (I, R), server (I,) or -1, USD (I,)."""
 
     workers: Ints
     server: Ints
     usd: Floats
 
-    def only(self, keep: Ints) -> Cheapest:
+    def only(self, keep: Ints) -> CheapestPlans:
         """The same for these jobs alone."""
-        return Cheapest(workers=self.workers[keep], server=self.server[keep], usd=self.usd[keep])
+        return CheapestPlans(workers=self.workers[keep], server=self.server[keep], usd=self.usd[keep])
 
 
-def cheapest(slot: Slot) -> Cheapest:
+def cheapest_plans(slot: Slot) -> CheapestPlans:
     """For a slot at true prices (weights of 1)."""
     workers, server = selfish(slot)
-    return Cheapest(workers=workers, server=server, usd=list_cost(slot, workers, server))
+    return CheapestPlans(workers=workers, server=server, usd=list_cost(slot, workers, server))
 
 
-def pinned_slot(slot: Slot, pinned: Bools, plans: Cheapest) -> Slot:
+def pinned_slot(slot: Slot, pinned: Bools, plans: CheapestPlans) -> Slot:
     """The slot with the pinned jobs (I,) confined to the sites of their cheapest plans, so that others can join them."""
     if not pinned.any() or np.isfinite(slot.capacity).any():  # a confined job might find its sites full
         return slot
@@ -54,7 +54,9 @@ def pinned_slot(slot: Slot, pinned: Bools, plans: Cheapest) -> Slot:
     )
 
 
-def with_cheapest(slot: Slot, pinned: Bools, plans: Cheapest, chosen: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+def with_cheapest(
+    slot: Slot, pinned: Bools, plans: CheapestPlans, chosen: tuple[Ints, Ints]
+) -> tuple[Ints, Ints]:
     """A decision in which the pinned jobs have their cheapest plans, where the capacity allows it."""
     swap = pinned & (plans.server >= 0)
     if not swap.any():
@@ -77,7 +79,7 @@ class Caps:
         """Whether some tenant has a cap."""
         return bool(self._setup.spend_caps)
 
-    def why_not(self, tenant: str, usd: float, jobs: int) -> str:
+    def excess_reason(self, tenant: str, usd: float, jobs: int) -> str:
         """Why a tenant may not spend this much for its jobs in the slot at hand; empty where it may."""
         cap = self._setup.cap_of(tenant)
         if cap is None:
@@ -96,7 +98,7 @@ class Caps:
         verdicts = []
         for tenant, mine in members(jobs).items():
             kept = list(mine)
-            while kept and (reason := self.why_not(tenant, float(usd[kept].sum()), len(kept))):
+            while kept and (reason := self.excess_reason(tenant, float(usd[kept].sum()), len(kept))):
                 verdicts.append(Verdict(jobs[kept.pop()].index, reason))
         return verdicts
 
@@ -104,7 +106,7 @@ class Caps:
         """Tenants that spend too much with these plans (I,), and why."""
         found = {}
         for tenant, mine in members(jobs).items():
-            if reason := self.why_not(tenant, float(usd[mine].sum()), len(mine)):
+            if reason := self.excess_reason(tenant, float(usd[mine].sum()), len(mine)):
                 found[tenant] = reason
         return found
 

@@ -23,10 +23,10 @@ from tradewind.model.view import View
 from tradewind.solvers.transport import transport
 from tradewind.systems.mlbroker.kernels.bills import list_cost
 from tradewind.systems.mlbroker.kernels.egress import choose_by_tiers
-from tradewind.systems.mlbroker.kernels.limits import clashes
-from tradewind.systems.mlbroker.kernels.sites import Prices, Sites, Weights, make_slot, read_sites, scaled
+from tradewind.systems.mlbroker.kernels.limits import conflicts
+from tradewind.systems.mlbroker.kernels.sites import Sites, SlotPrices, Weights, make_slot, read_sites, scaled
 from tradewind.systems.mlbroker.kernels.slot import Slot, Tiers
-from tradewind.systems.mlbroker.shared.caps import Caps, cheapest, members, pinned_slot, with_cheapest
+from tradewind.systems.mlbroker.shared.caps import Caps, cheapest_plans, members, pinned_slot, with_cheapest
 
 WEIGHTS = {
     "weight_transfer": Param(default=1.0, doc="weight of the data transfer cost C1 in the decision"),
@@ -37,7 +37,7 @@ WEIGHTS = {
 
 
 @dataclass(slots=True)
-class Present:
+class PreviousSites:
     """Where jobs were in the slot before: job -> (slot, sites)."""
 
     places: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
@@ -48,10 +48,12 @@ class Present:
         return where if last == slot - 1 else ()
 
 
-def read_slot(view: View, sites: Sites, jobs: Sequence[Job], present: Present, weights: Weights) -> Slot:
+def read_slot(
+    view: View, sites: Sites, jobs: Sequence[Job], present: PreviousSites, weights: Weights
+) -> Slot:
     """The jobs of this slot as arrays, with the prices and the capacity of now."""
     egress = sites.egress_usd * _egress_factor(view, sites)
-    now = Prices(tiers=_tiers_now(view, sites), egress_usd=egress, room=_room(view, sites))
+    now = SlotPrices(tiers=_tiers_now(view, sites), egress_usd=egress, room=_room(view, sites))
     data = [view.data(job.index) for job in jobs]
     before = [present.sites(job.index, view.slot) for job in jobs]
     return make_slot(sites, now, jobs, data, before, weights)
@@ -120,7 +122,7 @@ class Chooser(Protocol):
 
 
 @dataclass(slots=True)
-class _Desk:
+class _Pending:
     """The jobs of a slot that are still in, as the decision weighs them and at true prices; who was turned away."""
 
     jobs: list[Job]
@@ -128,7 +130,7 @@ class _Desk:
     true: Slot
     verdicts: list[Verdict] = field(default_factory=list)
 
-    def turn_away(self, found: Sequence[Verdict]) -> Ints:
+    def refuse(self, found: Sequence[Verdict]) -> Ints:
         """Takes jobs out; the places of those that stay."""
         out = {verdict.job for verdict in found}
         keep = np.array([i for i, job in enumerate(self.jobs) if job.index not in out], dtype=np.int64)
@@ -139,7 +141,7 @@ class _Desk:
         return keep
 
 
-class Broker:
+class SlotPolicy:
     """Decides every slot for all stream jobs; refuses a job whose limits clash and goes on with the others."""
 
     def __init__(
@@ -150,14 +152,14 @@ class Broker:
         self._egress_tiers = egress_tiers and self._sites.egress is not None
         self._chooser = chooser
         self._weights = weights
-        self._present = Present()
+        self._previous = PreviousSites()
         self._caps = Caps(setup)
         self._fed: set[int] = set()  # jobs whose data has begun
 
     def decide(self, view: View) -> Decision:
         for event in view.events:
             if event.kind in ("voided", "left", "ended", "refused"):
-                self._present.places.pop(event.job, None)
+                self._previous.places.pop(event.job, None)
                 if event.kind != "voided":
                     self._fed.discard(event.job)
         if view.now_us != view.slot * view.setup.slot_us:
@@ -165,30 +167,32 @@ class Broker:
         jobs = self._begun(view)
         if not jobs:
             return NOTHING
-        slot = read_slot(view, self._sites, jobs, self._present, self._weights)
+        slot = read_slot(view, self._sites, jobs, self._previous, self._weights)
         plain = self._weights == Weights()
-        true = slot if plain else read_slot(view, self._sites, jobs, self._present, Weights())
-        desk = _Desk(jobs, slot, true)
-        desk.turn_away([Verdict(desk.jobs[clash.job].index, clash.limits) for clash in clashes(desk.slot)])
+        true = slot if plain else read_slot(view, self._sites, jobs, self._previous, Weights())
+        pending = _Pending(jobs, slot, true)
+        pending.refuse(
+            [Verdict(pending.jobs[clash.job].index, clash.limits) for clash in conflicts(pending.slot)]
+        )
         if self._caps.any:  # caps count first-tier prices, and so does the decision then
-            return self._answer(view, desk, self._within_caps(desk))
-        if self._egress_tiers and desk.jobs:
-            return self._answer(view, desk, self._by_tiers(view, desk))
-        return self._answer(view, desk, self._chosen(desk.slot, desk.jobs))
+            return self._answer(view, pending, self._within_caps(pending))
+        if self._egress_tiers and pending.jobs:
+            return self._answer(view, pending, self._by_tiers(view, pending))
+        return self._answer(view, pending, self._chosen(pending.slot, pending.jobs))
 
-    def _by_tiers(self, view: View, desk: _Desk) -> tuple[Ints, Ints]:
+    def _by_tiers(self, view: View, pending: _Pending) -> tuple[Ints, Ints]:
         """The decision under tiered prices between sites; data then moves at the prices that it was made at."""
         assert self._sites.egress is not None
         price = scaled(self._sites.egress, _egress_factor(view, self._sites))
         weights = (self._weights.transfer, self._weights.traffic)
-        weighed = desk.slot
+        weighed = pending.slot
 
         def choose(slot: Slot) -> tuple[Ints, Ints]:
-            seen = replace(weighed, move_usd=slot.move_usd, talk_usd=slot.talk_usd)
-            return self._chooser.choose(seen, desk.jobs)
+            seen = replace(weighed, move_usd=slot.move_usd, traffic_usd=slot.traffic_usd)
+            return self._chooser.choose(seen, pending.jobs)
 
-        chosen, unit = choose_by_tiers(desk.true, price, weights, choose)
-        desk.true = replace(desk.true, move_usd=unit, talk_usd=unit)
+        chosen, unit = choose_by_tiers(pending.true, price, weights, choose)
+        pending.true = replace(pending.true, move_usd=unit, traffic_usd=unit)
         return chosen
 
     def _begun(self, view: View) -> list[Job]:
@@ -206,41 +210,41 @@ class Broker:
             return self._chooser.choose(slot, jobs)
         return np.zeros((0, slot.shape[1]), dtype=np.int64), np.zeros(0, dtype=np.int64)
 
-    def _within_caps(self, desk: _Desk) -> tuple[Ints, Ints]:
+    def _within_caps(self, pending: _Pending) -> tuple[Ints, Ints]:
         """A decision that keeps every tenant's cap: first cheapest plans for who is over, then fewer jobs."""
-        plans = cheapest(desk.true)
-        plans = plans.only(desk.turn_away(self._caps.dropped(desk.jobs, plans.usd)))
-        pinned = np.zeros(len(desk.jobs), dtype=np.bool_)
+        plans = cheapest_plans(pending.true)
+        plans = plans.only(pending.refuse(self._caps.dropped(pending.jobs, plans.usd)))
+        pinned = np.zeros(len(pending.jobs), dtype=np.bool_)
         while True:
-            chosen = self._chosen(pinned_slot(desk.slot, pinned, plans), desk.jobs)
-            chosen = with_cheapest(desk.slot, pinned, plans, chosen)
-            usd = list_cost(desk.true, *chosen)
-            over = self._caps.over(desk.jobs, usd)
+            chosen = self._chosen(pinned_slot(pending.slot, pinned, plans), pending.jobs)
+            chosen = with_cheapest(pending.slot, pinned, plans, chosen)
+            usd = list_cost(pending.true, *chosen)
+            over = self._caps.over(pending.jobs, usd)
             if not over:
-                self._caps.book(desk.jobs, usd)
+                self._caps.book(pending.jobs, usd)
                 return chosen
-            more = np.array([job.tenant in over for job in desk.jobs]) & ~pinned
+            more = np.array([job.tenant in over for job in pending.jobs]) & ~pinned
             if more.any():
                 pinned |= more
             else:  # even the cheapest that the capacity leaves is too much
-                keep = desk.turn_away([_newest(desk.jobs, usd, *next(iter(over.items())))])
+                keep = pending.refuse([_newest(pending.jobs, usd, *next(iter(over.items())))])
                 plans, pinned = plans.only(keep), pinned[keep]
 
-    def _answer(self, view: View, desk: _Desk, chosen: tuple[Ints, Ints]) -> Decision:
+    def _answer(self, view: View, pending: _Pending, chosen: tuple[Ints, Ints]) -> Decision:
         """Plans for those who have a place, a refusal for those who found none."""
         workers, server = chosen
-        plans, verdicts = [], desk.verdicts
-        for i, job in enumerate(desk.jobs):
+        plans, verdicts = [], pending.verdicts
+        for i, job in enumerate(pending.jobs):
             if server[i] < 0:
                 verdicts.append(Verdict(job.index, "the capacity of the sites where it may go is used up"))
                 continue
-            plans.append(plan_of(view, self._sites, desk.true, i, job, workers[i], int(server[i])))
+            plans.append(plan_of(view, self._sites, pending.true, i, job, workers[i], int(server[i])))
             here = {int(server[i]), *np.flatnonzero(workers[i] > 0).tolist()}
-            self._present.places[job.index] = (view.slot, tuple(sorted(here)))
+            self._previous.places[job.index] = (view.slot, tuple(sorted(here)))
         return Decision(plans=tuple(plans), verdicts=tuple(verdicts))
 
     def save(self) -> bytes:
-        places = {str(job): where for job, where in self._present.places.items()}
+        places = {str(job): where for job, where in self._previous.places.items()}
         state = {
             "places": places,
             "chooser": self._chooser.state(),
@@ -251,7 +255,7 @@ class Broker:
 
     def restore(self, state: bytes) -> None:
         data = json.loads(state)
-        self._present.places = {int(j): (last, tuple(where)) for j, (last, where) in data["places"].items()}
+        self._previous.places = {int(j): (last, tuple(where)) for j, (last, where) in data["places"].items()}
         self._chooser.resume(data["chooser"])
         self._caps.spent = dict(data["spent"])
         self._fed = set(data["fed"])
@@ -262,7 +266,9 @@ def _newest(jobs: Sequence[Job], usd: Floats, tenant: str, reason: str) -> Verdi
     return Verdict(jobs[max(i for i in members(jobs)[tenant] if usd[i] > 0.0)].index, reason)
 
 
-def broker_spec(name: str, summary: str, factory: Factory, params: Mapping[str, Param] | None = None) -> Spec:
+def mlbroker_spec(
+    name: str, summary: str, factory: Factory, params: Mapping[str, Param] | None = None
+) -> Spec:
     """A catalogue line of a brokerage policy: streams with parameter servers, at prices that fall with volume."""
     return Spec(
         name=name,

@@ -15,8 +15,8 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.systems.mlbroker.bound import bound, slots_of
 from tradewind.systems.mlbroker.decided import decided_slots
-from tradewind.systems.mlbroker.kernels.costs import books
-from tradewind.systems.mlbroker.kernels.fractional import Fraction, fractional_step
+from tradewind.systems.mlbroker.kernels.costs import cost_parts
+from tradewind.systems.mlbroker.kernels.fractional import FractionalDecision, fractional_step
 from tradewind.systems.mlbroker.kernels.milp import relaxed_horizon
 from tradewind.systems.mlbroker.kernels.rounding import dependent, dependent_light, greedy, independent
 from tradewind.systems.mlbroker.kernels.slot import Slot
@@ -65,7 +65,9 @@ def fractional_run(made: Scenario, eps: float) -> tuple[float, float]:
     return cost, relaxed_horizon([slot for slot, _ in steps], follows)
 
 
-def fractional_steps(made: Scenario, eps: float = 0.01) -> tuple[list[tuple[Slot, Fraction]], float]:
+def fractional_steps(
+    made: Scenario, eps: float = 0.01
+) -> tuple[list[tuple[Slot, FractionalDecision]], float]:
     """Every slot with its fractional decision, and the cost of all in P_f, USD."""
     presence: dict[int, Floats] = {}
     steps, cost = [], 0.0
@@ -94,14 +96,14 @@ def fig5(effort: Effort) -> list[Row]:
     return spread(rows, ("sites", "eps"), "ratio")
 
 
-def rounded(steps: list[tuple[Slot, Fraction]], name: str, seed: int, lives: list[Ints]) -> float:
+def rounded(steps: list[tuple[Slot, FractionalDecision]], name: str, seed: int, lives: list[Ints]) -> float:
     """True cost in USD of rounding every slot's fractional decision; ``lives``: job numbers per slot."""
     rng = np.random.default_rng(seed)
     here: dict[int, np.ndarray[Any, np.dtype[np.bool_]]] = {}
     total = 0.0
     for (slot, step), jobs in zip(steps, lives, strict=True):
         workers, server = ROUNDINGS[name](slot, step.workers, step.server, rng)
-        moved, rent, _, talked = books(slot, workers, server)
+        moved, rent, _, talked = cost_parts(slot, workers, server)
         now = {}
         for i, job in enumerate(jobs.tolist()):
             present = workers[i] > 0
