@@ -21,7 +21,7 @@ from scipy.optimize import linprog
 from tradewind.audit.placement import recheck
 from tradewind.model.network import Link
 from tradewind.model.setup import Setup
-from tradewind.model.site import Node
+from tradewind.model.node import Node
 from tradewind.model.units import UNLIMITED
 from tradewind.systems.apsp.kernels.network import Net, Wire, bounds_as_data, make_net, place, settings_for
 from tradewind.systems.apsp.kernels.paper import algorithm_2

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tradewind.model.arrays import Floats
-from tradewind.model.params import settle
+from tradewind.model.params import resolve_params
 from tradewind.model.scenario import Scenario
 from tradewind.systems.mlbroker.bound import bound, exact, look_ahead
 from tradewind.systems.mlbroker.kernels.bound import lower_bound
@@ -44,7 +44,7 @@ EPS = 0.01
 
 def made(seed: int, **params: Any) -> Scenario:
     """A scenario of the workload."""
-    return WORKLOAD.generate(settle("mlbroker", WORKLOAD.params, params), seed)
+    return WORKLOAD.generate(resolve_params("mlbroker", WORKLOAD.params, params), seed)
 
 
 def single(family: str, seed: int, jobs: int, sites: int = 15) -> Slot:

@@ -12,10 +12,10 @@ from tradewind.engine.loop import Loop
 from tradewind.model.decision import NOTHING, Charge, Decision, Plan, Quote, Step
 from tradewind.model.job import Customer, Fixed, Job
 from tradewind.model.network import Link
+from tradewind.model.node import Node
 from tradewind.model.result import Run, Violation
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.setup import Setup
-from tradewind.model.site import Node
 from tradewind.model.spec import Spec, Trigger
 from tradewind.model.units import OPEN, UNLIMITED
 from tradewind.model.view import Change, Event, View

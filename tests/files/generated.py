@@ -12,7 +12,7 @@ from tradewind.model.network import Link
 from tradewind.model.result import Bound, Run, Violation
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.setup import OBJECTIVES, Setup
-from tradewind.model.site import Node
+from tradewind.model.node import Node
 from tradewind.model.tables import TABLES
 from tradewind.model.tariff import Tariff
 from tradewind.model.units import LARGEST, UNLIMITED

@@ -14,9 +14,9 @@ from tradewind.engine.fit import mismatch
 from tradewind.model.errors import InputError, LookupFailed, ScenarioError
 from tradewind.model.hash import scenario_hash
 from tradewind.model.job import Customer, Dataset, Fixed, Rounds, Stream
-from tradewind.model.params import settle
+from tradewind.model.node import Node
+from tradewind.model.params import resolve_params
 from tradewind.model.setup import transport_weight
-from tradewind.model.site import Node
 from tradewind.model.spec import Param, Spec
 from tradewind.model.tariff import Tariff
 from tradewind.model.units import LARGEST, UNLIMITED
@@ -209,10 +209,10 @@ KNOBS = {
 
 
 def test_parameters_are_read_as_the_type_of_their_default() -> None:
-    assert settle("p", KNOBS, {"n": "7", "x": "1e3", "on": "true", "how": "b"}) == {
+    assert resolve_params("p", KNOBS, {"n": "7", "x": "1e3", "on": "true", "how": "b"}) == {
         "n": 7, "x": 1000.0, "on": True, "how": "b",
     }  # fmt: skip
-    assert settle("p", KNOBS, {"n": 4.0})["n"] == 4
+    assert resolve_params("p", KNOBS, {"n": 4.0})["n"] == 4
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_parameters_are_read_as_the_type_of_their_default() -> None:
 )  # fmt: skip
 def test_a_bad_parameter_names_itself(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"p.{name}"):
-        settle("p", KNOBS, {name: value})
+        resolve_params("p", KNOBS, {name: value})
 
 
 def policy(**more: Any) -> Spec:

@@ -13,7 +13,7 @@ from tradewind.model.network import Link
 from tradewind.model.result import Bound, Run, Timings, Violation
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.site import Node
+from tradewind.model.node import Node
 from tradewind.model.tables import TABLES
 from tradewind.model.units import UNLIMITED
 

@@ -12,7 +12,7 @@ from tradewind import api
 from tradewind.cli.guard import guarded
 from tradewind.cli.main import app
 from tradewind.files.scenario_file import dump
-from tradewind.model.params import settle
+from tradewind.model.params import resolve_params
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.report import page as report
@@ -36,7 +36,7 @@ HEADINGS = (
 
 @pytest.fixture(scope="module")
 def market() -> Scenario:
-    return WORKLOAD.generate(settle("dps", WORKLOAD.params, {"market": "balanced", **SIZES}), 1)
+    return WORKLOAD.generate(resolve_params("dps", WORKLOAD.params, {"market": "balanced", **SIZES}), 1)
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +137,7 @@ def test_a_report_refuses_a_scenario_that_was_not_run(
     market: Scenario, ours: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     api.save(ours, tmp_path / "run.json")
-    other = WORKLOAD.generate(settle("dps", WORKLOAD.params, {"market": "light", **SIZES}), 1)
+    other = WORKLOAD.generate(resolve_params("dps", WORKLOAD.params, {"market": "light", **SIZES}), 1)
     dump(other, tmp_path / "other.json")
     command = ["report", str(tmp_path / "run.json"), "--scenario", str(tmp_path / "other.json")]
     assert guarded(lambda: app([*command, "-o", str(tmp_path / "r.html")], standalone_mode=False)) == 2

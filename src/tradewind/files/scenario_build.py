@@ -29,7 +29,7 @@ from tradewind.model.job import NOBODY, Customer, Dataset, Demand, Fixed, Job, R
 from tradewind.model.network import Link
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.setup import Setup
-from tradewind.model.site import Node
+from tradewind.model.node import Node
 from tradewind.model.tariff import Tariff
 from tradewind.model.tenant import SpendCap
 from tradewind.model.units import UNLIMITED

@@ -14,7 +14,7 @@ from tradewind.model.job import Customer, Dataset, Demand, Fixed, Job, Rounds, S
 from tradewind.model.network import Link
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.site import Node
+from tradewind.model.node import Node
 from tradewind.model.tariff import Tariff
 from tradewind.model.units import UNLIMITED
 from tradewind.model.utility import Utility

@@ -26,7 +26,7 @@ from tradewind.files.scalars import (
 )
 from tradewind.model.job import Architecture, Comm, Hold, RoundUnit
 from tradewind.model.setup import Objective
-from tradewind.model.site import NodeKind
+from tradewind.model.node import NodeKind
 from tradewind.model.tariff import Rule
 from tradewind.model.utility import Of, Shape
 

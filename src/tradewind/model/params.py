@@ -10,7 +10,7 @@ from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.spec import Param
 
 
-def settle(owner: str, params: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
+def resolve_params(owner: str, params: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
     """All parameters of `owner`: what is given, checked, and defaults for the rest."""
     for name in given:
         if name not in params:

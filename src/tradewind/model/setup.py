@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 from tradewind.model.errors import LookupFailed, ScenarioError
 from tradewind.model.network import Link, reachable
-from tradewind.model.site import Node
+from tradewind.model.node import Node
 from tradewind.model.tariff import Tariff
 from tradewind.model.tenant import EVERY_TENANT, SpendCap
 from tradewind.model.units import LARGEST, UNLIMITED

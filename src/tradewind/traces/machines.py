@@ -12,7 +12,7 @@ from tradewind.model.errors import InputError
 from tradewind.model.job import Customer, Demand, Fixed, Job
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.site import Node
+from tradewind.model.node import Node
 from tradewind.model.spec import Param
 from tradewind.model.units import LARGEST, MILLI, UNLIMITED, US_PER_S
 

@@ -19,7 +19,7 @@ from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Loop, Progress
 from tradewind.model.errors import Refused
 from tradewind.model.hash import scenario_hash
-from tradewind.model.params import settle as settle_params
+from tradewind.model.params import resolve_params
 from tradewind.model.result import Run, Timings
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
@@ -33,9 +33,9 @@ def make_policy(
     scenario: Scenario, spec: Spec, given: Mapping[str, Any], seed: int
 ) -> tuple[Policy, dict[str, Any]]:
     """A policy and all its parameters; a hindsight baseline computes them from the whole scenario."""
-    values = settle_params(spec.name, spec.params, given)
+    values = resolve_params(spec.name, spec.params, given)
     if not spec.online:
-        values = settle_params(spec.name, spec.params, load(spec.hindsight)(scenario, given))
+        values = resolve_params(spec.name, spec.params, load(spec.hindsight)(scenario, given))
     random = np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(1,)))
     return spec.factory(scenario.setup, values, random), values
 

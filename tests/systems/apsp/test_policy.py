@@ -15,7 +15,7 @@ from tradewind.engine.intervals import ints
 from tradewind.model.decision import Decision
 from tradewind.model.errors import ScenarioError
 from tradewind.model.job import Rounds
-from tradewind.model.params import settle
+from tradewind.model.params import resolve_params
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
@@ -32,7 +32,7 @@ DAY = {"vary": 1.0, "epochs": 1_000_000, "hours": 8.0, "compute_s": 5.0}
 
 
 def made(seed: int = 0, **given: Any) -> Scenario:
-    return WORKLOAD.generate(settle("apsp", WORKLOAD.params, given), seed)
+    return WORKLOAD.generate(resolve_params("apsp", WORKLOAD.params, given), seed)
 
 
 def servers(run: Run) -> list[int]:

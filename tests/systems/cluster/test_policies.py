@@ -19,7 +19,7 @@ from tradewind.model.job import Customer, Demand, Fixed, Job, Rounds
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.site import Node
+from tradewind.model.node import Node
 from tradewind.model.spec import Spec
 from tradewind.model.units import UNLIMITED, US_PER_S
 from tradewind.model.view import Change, Policy, View

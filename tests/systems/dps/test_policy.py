@@ -12,7 +12,7 @@ import pytest
 from tradewind.model.decision import Decision, Offer, Quote
 from tradewind.model.errors import InputError
 from tradewind.model.job import Customer, Fixed, Job, Rounds
-from tradewind.model.params import settle
+from tradewind.model.params import resolve_params
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
@@ -38,7 +38,7 @@ TINY = {"jobs": 220, "slots": 300, "servers": 6, "worker_types": 2, "server_type
 
 def market(name: str = "balanced", seed: int = 1, **sizes: int) -> Scenario:
     given = {"market": name, **TINY, **sizes}
-    return WORKLOAD.generate(settle("dps", WORKLOAD.params, given), seed)
+    return WORKLOAD.generate(resolve_params("dps", WORKLOAD.params, given), seed)
 
 
 def column(run: Run, table: str, name: str) -> list[Any]:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tradewind.model.job import Job
-from tradewind.model.params import settle
+from tradewind.model.params import resolve_params
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
-from tradewind.model.site import Node
+from tradewind.model.node import Node
 from tradewind.model.spec import Spec
 from tradewind.model.units import UNLIMITED
 from tradewind.systems.mlbroker.bills import tenant_bills
@@ -32,7 +32,7 @@ ALL = (MLBROKER, MLBROKER_PAPER, OASIS, LOCAL, CENTRAL, SELFISH)
 
 def made(seed: int = 0, **params: Any) -> Scenario:
     small = {"sites": 4, "slots": 5, "jobs_per_slot": 3, "threshold_scale": 0.1, "data_gb": 200, "tenants": 2}
-    return WORKLOAD.generate(settle("mlbroker", WORKLOAD.params, {**small, **params}), seed)
+    return WORKLOAD.generate(resolve_params("mlbroker", WORKLOAD.params, {**small, **params}), seed)
 
 
 def with_jobs(scenario: Scenario, **changes: Any) -> Scenario:

@@ -12,7 +12,7 @@ import numpy as np
 from tradewind.lab.study import Effort, Finding, Row
 from tradewind.lab.testbed.networks import as_net, network, walk
 from tradewind.model.errors import InputError
-from tradewind.model.params import settle
+from tradewind.model.params import resolve_params
 from tradewind.registry import policies
 from tradewind.systems.apsp.kernels.alternatives import ring
 from tradewind.systems.apsp.workload.generator import APSP as WORKLOAD
@@ -42,7 +42,7 @@ def _column(tables: Mapping[str, Mapping[str, Sequence[object]]], table: str, na
 
 def _chosen(wan: Wan, policy: str, seed: int) -> Exchange:
     """Server site and paths as a policy decides them in a simulated, audited run on the full-size network."""
-    scenario = WORKLOAD.generate(settle("apsp", WORKLOAD.params, SETTINGS), 0)
+    scenario = WORKLOAD.generate(resolve_params("apsp", WORKLOAD.params, SETTINGS), 0)
     tables = simulate(scenario, policies.find(policy), {}, seed=seed).tables
     column = partial(_column, tables)
     server = next(n for n, s in zip(column("places", "node"), column("places", "servers"), strict=True) if s)

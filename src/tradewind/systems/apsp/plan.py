@@ -16,7 +16,7 @@ from tradewind.audit.placement import recheck
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.network import Link
 from tradewind.model.setup import Setup
-from tradewind.model.site import Node
+from tradewind.model.node import Node
 from tradewind.model.units import UNLIMITED, US_PER_HOUR, US_PER_S, parse_bytes
 from tradewind.systems.apsp.front import front, payable
 from tradewind.systems.apsp.kernels.alternatives import aggregation_tree, ring

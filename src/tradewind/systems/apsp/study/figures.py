@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tradewind.lab.study import Chart, Effort, Finding, PaperFigure, Row, Study, Word, spread
-from tradewind.model.params import settle
+from tradewind.model.params import resolve_params
 from tradewind.systems.apsp.policy import APSP
 from tradewind.systems.apsp.study.draws import RULES, Draw, paper_run, rivals, solved
 from tradewind.systems.apsp.workload.draw import MODEL_BYTES
@@ -210,7 +210,7 @@ def day(effort: Effort) -> list[Row]:
     """A day of hourly changing bandwidth on B4: rounds done with the server fixed and with look-ahead."""
     raw: list[Row] = []
     for seed in range(min(effort.seeds, effort.pick(2, 12))):
-        scenario = WORKLOAD.generate(settle("apsp", WORKLOAD.params, DAY), seed)
+        scenario = WORKLOAD.generate(resolve_params("apsp", WORKLOAD.params, DAY), seed)
         base = None
         for name, lookahead in ANSWERS:
             run = simulate(scenario, APSP, {"lookahead_s": lookahead})

@@ -12,7 +12,7 @@ from typing import Any
 from tradewind.model.job import Customer, Job, Rounds
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.site import Node
+from tradewind.model.node import Node
 from tradewind.model.spec import Param
 from tradewind.model.units import MILLI
 from tradewind.model.workload import Workload

@@ -41,7 +41,7 @@ from tradewind.model.job import Job, Rounds
 from tradewind.model.network import Link
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.site import Node
+from tradewind.model.node import Node
 from tradewind.model.spec import Param
 from tradewind.model.units import MILLI, UNLIMITED, US_PER_S
 from tradewind.model.utility import Utility

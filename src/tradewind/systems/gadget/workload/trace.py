@@ -14,7 +14,7 @@ from tradewind.model.errors import InputError
 from tradewind.model.job import Fixed, Job, Rounds
 from tradewind.model.network import Link
 from tradewind.model.scenario import Scenario
-from tradewind.model.site import Node
+from tradewind.model.node import Node
 from tradewind.model.spec import Param
 from tradewind.model.units import UNLIMITED
 from tradewind.model.workload import Workload

@@ -9,7 +9,7 @@ import numpy as np
 
 from tradewind.lab.study import Effort, Row, spread
 from tradewind.model.arrays import Floats, Ints
-from tradewind.model.params import settle
+from tradewind.model.params import resolve_params
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
@@ -43,7 +43,7 @@ PARTS = ("transfer", "rent", "deploy", "traffic")
 
 def scenario(seed: int, **params: Any) -> Scenario:
     """A scenario of the workload."""
-    return WORKLOAD.generate(settle("mlbroker", WORKLOAD.params, params), seed)
+    return WORKLOAD.generate(resolve_params("mlbroker", WORKLOAD.params, params), seed)
 
 
 def size(effort: Effort) -> dict[str, Any]:
