@@ -58,7 +58,11 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (package / "jobs.py").write_text((folder / "pairs.py").read_text())
     venv.create(folder / "venv", with_pip=True)
     library = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "venv")}))
-    (library / "ours.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+    ours = sysconfig.get_path("purelib")
+    # in front, because the setuptools that venv brings along cannot build wheels by itself
+    (library / "ours.pth").write_text(
+        f"import site, sys; site.addsitedir({ours!r}); sys.path.insert(0, {ours!r})\n"
+    )
     install = [
         folder / "venv" / "bin" / "python",
         "-m",
