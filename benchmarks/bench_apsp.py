@@ -19,19 +19,14 @@ import numpy as np
 from scipy.optimize import linprog
 
 from tradewind.audit.placement import recheck
-from tradewind.model.network import Link
-from tradewind.model.setup import Setup
-from tradewind.model.node import Node
-from tradewind.model.units import UNLIMITED
-from tradewind.systems.apsp.kernels.network import Net, Wire, bounds_as_data, make_net, place, settings_for
+from tradewind.systems.apsp.kernels.network import Net, place, settings_for
 from tradewind.systems.apsp.kernels.paper import algorithm_2
 from tradewind.systems.apsp.kernels.solve import Answer, Settings
-from tradewind.systems.apsp.workload.generator import drawn_mbps
+from tradewind.systems.apsp.shared.placement import Chosen, JobNetwork, full_bps, job_network, wires_of
+from tradewind.systems.apsp.workload.build import WanCase, build_scenario
 from tradewind.systems.apsp.workload.topologies import read_topology
 
-MBPS = 1_000_000
 RULES = ("power", "linear", "inverse")
-EXACT = settings_for(12, 0.0, 1)
 SMALL_DRAWS = 100
 PAPER_DRAWS = 10
 LARGE = (
@@ -50,54 +45,39 @@ LARGE = (
 Row = dict[str, Any]
 
 
-def network(name: str, rule: str, seed: int, transport: str = "store-and-forward") -> tuple[Net, Setup]:
-    """The problem and the setup that its certificate is checked against."""
-    topology = read_topology(name)
-    there, back = drawn_mbps(topology, rule, 500, seed)
-    links = tuple(
-        Link(a=link.a, b=link.b, ab_bps=int(ab) * MBPS, ba_bps=int(ba) * MBPS)
-        for link, ab, ba in zip(topology.links, there, back, strict=True)
-    )
-    setup = Setup(
-        resources=("gpu",),
-        nodes=tuple(Node(name=n, capacity_milli=(UNLIMITED,)) for n in topology.nodes),
-        links=links,
-        slot_us=1,
-        horizon_us=1,
-        transport=transport,
-        objective="epoch_s",
-    )
-    wires = [Wire(link.a, link.b, link.ab_bps, link.ba_bps, False) for link in links]
-    return make_net(len(topology.nodes), wires, range(len(topology.nodes)), transport), setup
+def network(name: str, rule: str, seed: int, transport: str = "store-and-forward") -> JobNetwork:
+    """A job of one byte with workers at every site, and the network its certificate is checked against."""
+    case = WanCase(
+        topology=read_topology(name), rule=rule, min_mbps=500, seed=seed, workers="", model="byte", model_bytes=1,
+        data="", transport=transport, shared=False, latency=False,
+    )  # fmt: skip
+    scenario = build_scenario(case, {})
+    return job_network(scenario.setup, scenario.jobs[0], wires_of(scenario.setup, full_bps(scenario.setup)))
 
 
-def checked(net: Net, setup: Setup, answer: Answer) -> bool:
+def checked(network: JobNetwork, answer: Answer) -> bool:
     """Does the audit agree with the bound?"""
-    data = {
-        "model_bytes": 1,
-        "unit_bps": net.unit_bps,
-        "sources": list(range(len(setup.nodes))),
-        "allowed": sorted(answer.bounds),
-        "bps": [[link.ab_bps, link.ba_bps] for link in setup.links],
-        "sinks": bounds_as_data(net, answer.bounds),
-    }
-    return recheck(setup, data, net.seconds(answer.bound, 1)) == ""
+    certificate = network.certificate(Chosen(answer.sink, answer.routing, answer.bounds))
+    assert certificate is not None
+    return recheck(network.setup, certificate.data, certificate.value) == ""
 
 
 def small() -> list[Row]:
     """B4 and Internet2: certified optimum on every draw, time, and time by the paper's algorithm's."""
     found: list[Row] = []
     for name in ("b4", "internet2"):
-        place(network(name, "power", 0)[0], EXACT)
-        algorithm_2(network(name, "power", 0)[0].problem, np.random.default_rng(0), limit=None)
+        first = network(name, "power", 0).net
+        place(first, settings_for(first.problem, 0.0))
+        algorithm_2(first.problem, np.random.default_rng(0), limit=None)
         proven, ours, same, paper = 0, [], [], []
         for rule in RULES:
             for seed in range(SMALL_DRAWS):
-                net, setup = network(name, rule, seed)
+                drawn = network(name, rule, seed)
+                net = drawn.net
                 begin = process_time()
-                answer = place(net, EXACT)
+                answer = place(net, settings_for(net.problem, 0.0))
                 ours.append(process_time() - begin)
-                proven += answer.time == answer.bound and checked(net, setup, answer)
+                proven += answer.time == answer.bound and checked(drawn, answer)
                 if seed < PAPER_DRAWS:
                     same.append(ours[-1])
                     begin = process_time()
@@ -126,12 +106,12 @@ def large() -> list[Row]:
                 {"name": f"{name} to {ratio}", "measured": None, "note": "no such topology file here"}
             )
             continue
-        net, setup = network(str(path), rule, 0)
+        drawn = network(str(path), rule, 0)
         named = name if rule == "file" else f"{name} ({rule})"
         begin = process_time()
-        answer = place(net, Settings(gap=gap))
+        answer = place(drawn.net, Settings(gap=gap))
         took = process_time() - begin
-        note = "bound checked" if checked(net, setup, answer) else "BOUND DOES NOT CHECK"
+        note = "bound checked" if checked(drawn, answer) else "BOUND DOES NOT CHECK"
         row = {
             "name": f"{named} to {ratio}: ratio",
             "measured": answer.ratio,
@@ -143,12 +123,12 @@ def large() -> list[Row]:
         found.append({**row, "better": "lower", "goal": goal})
     path = folder / "Kdl.json"
     if path.exists():
-        net, setup = network(str(path), "file", 0, "cut-through")
-        place(net, Settings())
+        drawn = network(str(path), "file", 0, "cut-through")
+        place(drawn.net, Settings())
         begin = process_time()
-        answer = place(net, Settings())
+        answer = place(drawn.net, Settings())
         took = process_time() - begin
-        exact = answer.time == answer.bound and checked(net, setup, answer)
+        exact = answer.time == answer.bound and checked(drawn, answer)
         note = "exact, bound checked" if exact else "NOT EXACT"
         row = {
             "name": "Kdl cut-through: time",
@@ -195,10 +175,11 @@ def by_hand(net: Net, paths: int) -> float:
 
 def instead() -> list[Row]:
     """Our whole answer against the LPs alone of a hand-written version, on B4."""
-    net, _ = network("b4", "power", 1)
-    place(net, EXACT)
+    net = network("b4", "power", 1).net
+    exact = settings_for(net.problem, 0.0)
+    place(net, exact)
     begin = process_time()
-    answer = place(net, EXACT)
+    answer = place(net, exact)
     ours = process_time() - begin
     begin = process_time()
     lower = by_hand(net, 16)

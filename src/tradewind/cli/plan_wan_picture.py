@@ -1,4 +1,4 @@
-"""The network of a plan: links as wide as their load, the server marked, worker sites around it."""
+"""Draws the network of a plan: the width of a link is its load, a star marks the server."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ import numpy as np
 
 from tradewind.model.arrays import Floats
 from tradewind.report.figures.theme import LIGHT, Theme, canvas, save, style
-from tradewind.systems.apsp.kernels.network import Net
 from tradewind.systems.apsp.kernels.problem import loads_of
-from tradewind.systems.apsp.kernels.solve import Answer
+from tradewind.systems.apsp.plan.solve import WanPlan
 from tradewind.systems.apsp.workload.topologies import Topology
 
 WIDTH, HEIGHT = 960.0, 560.0
 NAMED = 45
-"""Networks of up to so many sites are drawn with names."""
+"""Networks of up to this many sites are drawn with names."""
 
 
-def picture(
-    stem: Path, topology: Topology, net: Net, answer: Answer, title: str, theme: Theme = LIGHT
-) -> tuple[Path, Path]:
-    """Writes stem.svg and stem.png; returns both paths."""
+def picture(stem: Path, plan: WanPlan, title: str, theme: Theme = LIGHT) -> tuple[Path, Path]:
+    """Write stem.svg and stem.png and return both paths."""
     with style():
-        return save(_draw(topology, net, answer, title, theme), stem.with_suffix(""), title)
+        return save(_draw(plan, title, theme), stem.with_suffix(""), title)
 
 
 def _places(topology: Topology) -> Floats:
@@ -43,13 +40,14 @@ def _places(topology: Topology) -> Floats:
     return found
 
 
-def _draw(topology: Topology, net: Net, answer: Answer, title: str, theme: Theme) -> Any:
+def _draw(plan: WanPlan, title: str, theme: Theme) -> Any:
+    topology, net = plan.topology, plan.net
     figure = canvas(WIDTH, HEIGHT)
     figure.set_facecolor(theme.panel)
     axes = figure.add_axes((0.04, 0.06, 0.92, 0.82))
     axes.set_axis_off()
     xy = _places(topology)
-    load = loads_of(net.problem, answer.routing) / net.problem.capacity
+    load = loads_of(net.problem, plan.chosen.routing) / net.problem.capacity
     busiest = float(load.max()) or 1.0
     share = np.zeros(len(topology.links))
     for a in range(net.problem.graph.arcs):
@@ -63,7 +61,7 @@ def _draw(topology: Topology, net: Net, answer: Answer, title: str, theme: Theme
             axes.plot(ends[:, 0], ends[:, 1], color=theme.heat, linewidth=wide, alpha=0.6, zorder=2)
     sends = net.problem.data > 0
     axes.scatter(xy[:, 0], xy[:, 1], s=np.where(sends, 60, 18), color=theme.series[0], zorder=3)
-    x, y = xy[answer.sink]
+    x, y = xy[plan.chosen.sink]
     axes.scatter([x], [y], s=260, marker="*", color=theme.series[1], edgecolors=theme.ink, zorder=4)
     if len(topology.nodes) <= NAMED:
         for v, name in enumerate(topology.nodes):

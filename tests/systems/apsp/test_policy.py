@@ -23,7 +23,7 @@ from tradewind.systems.apsp.bound import bound, exact, network_of
 from tradewind.systems.apsp.paper import APSP_PAPER
 from tradewind.systems.apsp.policy import APSP
 from tradewind.systems.apsp.rivals import LOAD_BALANCING, MOST_CONNECTED, RANDOM_PS, SHORTEST_PATH
-from tradewind.systems.apsp.shared import WanPolicy
+from tradewind.systems.apsp.shared.policy import PlacementPolicy
 from tradewind.systems.apsp.workload.generator import APSP as WORKLOAD
 from tradewind.worlds.simulate import simulate
 
@@ -278,8 +278,8 @@ def test_saving_and_restoring_continues_identically() -> None:
     scenario = made(3, topology="internet2", **{**DAY, "hours": 4.0})
     plain = simulate(scenario, RANDOM_PS, seed=5)
 
-    def factory(setup: Any, params: Any, rng: Any) -> WanPolicy:
-        class Restless(WanPolicy):
+    def factory(setup: Any, params: Any, rng: Any) -> PlacementPolicy:
+        class Restless(PlacementPolicy):
             def decide(self, view: Any) -> Decision:
                 state = self.save()
                 self._at = {}
@@ -287,7 +287,7 @@ def test_saving_and_restoring_continues_identically() -> None:
                 return super().decide(view)
 
         fresh = RANDOM_PS.factory(setup, params, rng)
-        assert isinstance(fresh, WanPolicy)
+        assert isinstance(fresh, PlacementPolicy)
         return Restless(fresh._method, 0.0)
 
     again = simulate(scenario, replace(RANDOM_PS, factory=factory), seed=5)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tradewind.model.errors import InputError, LookupFailed
+from tradewind.systems.apsp.workload.bandwidth import drawn_mbps
 from tradewind.systems.apsp.workload.draw import draw_mbps, rule_mbps
-from tradewind.systems.apsp.workload.generator import drawn_mbps
 from tradewind.systems.apsp.workload.topologies import read_topology
 
 GRAPHML = """<?xml version="1.0" encoding="utf-8"?>

@@ -13,9 +13,10 @@ from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
 from tradewind.systems.apsp.kernels.bound import wide_room
 from tradewind.systems.apsp.kernels.columns import best_of_pool
-from tradewind.systems.apsp.kernels.network import Net, Wire, make_net, place, settings_for
+from tradewind.systems.apsp.kernels.network import Net, make_net, place, settings_for
 from tradewind.systems.apsp.kernels.paper import listed_paths
 from tradewind.systems.apsp.kernels.problem import Gather, time_of
+from tradewind.systems.apsp.shared.placement import wires_of
 
 GAP = 0.01
 MOST_NODES = 10_000_000
@@ -29,10 +30,7 @@ def network_of(scenario: Scenario, job: Job) -> Net:
         if change.kind == "bandwidth":
             for direction in (0, 1) if change.b == 2 else (change.b,):
                 widest[change.a][direction] = max(widest[change.a][direction], change.value)
-    wires = [
-        Wire(link.a, link.b, ab, ab if link.shared else ba, link.shared)
-        for link, (ab, ba) in zip(scenario.setup.links, widest, strict=True)
-    ]
+    wires = wires_of(scenario.setup, lambda k, direction: widest[k][direction])
     sources = {node: job.bytes_of(node) for node, _ in job.work.pinned}
     return make_net(len(scenario.setup.nodes), wires, sources, scenario.setup.transport)
 
@@ -47,7 +45,7 @@ def bound(scenario: Scenario) -> Bound | None:
             return None
         net = network_of(scenario, job)
         hosts = [v for v in scenario.setup.hosts if job.nodes is None or v in job.nodes]
-        answer = place(net, settings_for(net.problem.graph.nodes, GAP, 1, net.problem.graph.arcs), hosts)
+        answer = place(net, settings_for(net.problem, GAP), hosts)
         value = net.seconds(answer.bound)
         least = value if least is None else min(least, value)
     assert least is not None

@@ -9,12 +9,13 @@ import numpy as np
 from tradewind.model.spec import Param
 from tradewind.systems.apsp.kernels.network import Net
 from tradewind.systems.apsp.kernels.paper import algorithm_2
-from tradewind.systems.apsp.shared import LOOK_AHEAD, Chosen, Drawing, Wanderer, wan_spec
+from tradewind.systems.apsp.shared.placement import Chosen, MovableServer, RandomStream
+from tradewind.systems.apsp.shared.policy import LOOK_AHEAD, placement_spec
 
 ALL_PATHS_UP_TO = 16
 
 
-class Rounding(Drawing, Wanderer):
+class Rounding(RandomStream, MovableServer):
     """The method of ``apsp-paper``."""
 
     def __init__(self, paths: int, rng: np.random.Generator) -> None:
@@ -30,7 +31,7 @@ class Rounding(Drawing, Wanderer):
         return Chosen(found.sink, found.routing)
 
 
-APSP_PAPER = wan_spec(
+APSP_PAPER = placement_spec(
     "apsp-paper",
     "The paper's Algorithm 2: an LP per candidate site, randomized rounding with one draw per flow",
     lambda params, rng: Rounding(int(params["paths"]), rng),

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 
 from tradewind.model.spec import Param
 from tradewind.systems.apsp.kernels.network import Net, place, settings_for
-from tradewind.systems.apsp.shared import LOOK_AHEAD, Chosen, Wanderer, wan_spec
+from tradewind.systems.apsp.kernels.solve import Settings
+from tradewind.systems.apsp.shared.placement import Chosen, MovableServer
+from tradewind.systems.apsp.shared.policy import LOOK_AHEAD, placement_spec
 
 GAP = {
     "gap": Param(
@@ -20,20 +22,22 @@ GAP = {
 }
 
 
-class NearExact(Wanderer):
+class NearExact(MovableServer):
     """The method of ``apsp``."""
 
     def __init__(self, gap: float) -> None:
         self._gap = gap
 
+    def settings(self, net: Net) -> Settings:
+        """How long to search on this network."""
+        return settings_for(net.problem, self._gap)
+
     def choose(self, net: Net, sinks: Sequence[int]) -> Chosen:
-        answer = place(
-            net, settings_for(net.problem.graph.nodes, self._gap, 1, net.problem.graph.arcs), sinks
-        )
+        answer = place(net, self.settings(net), sinks)
         return Chosen(answer.sink, answer.routing, answer.bounds)
 
 
-APSP = wan_spec(
+APSP = placement_spec(
     "apsp",
     "Parameter-server site and routes in a WAN, near exact with a certified bound; moves when it pays",
     lambda params, rng: NearExact(float(params["gap"])),

@@ -12,10 +12,11 @@ from tradewind.systems.apsp.kernels.cut import even_use
 from tradewind.systems.apsp.kernels.network import Net
 from tradewind.systems.apsp.kernels.problem import fewest_hops
 from tradewind.systems.apsp.policy import GAP, NearExact
-from tradewind.systems.apsp.shared import LOOK_AHEAD, Chosen, Drawing, wan_spec
+from tradewind.systems.apsp.shared.placement import Chosen, RandomStream
+from tradewind.systems.apsp.shared.policy import LOOK_AHEAD, placement_spec
 
 
-class RandomSite(Drawing, NearExact):
+class RandomSite(RandomStream, NearExact):
     """The server stands at a site drawn once."""
 
     def __init__(self, gap: float, rng: np.random.Generator) -> None:
@@ -60,13 +61,13 @@ class EvenUse(NearExact):
         return Chosen(sink, even_use(net.problem, sink))
 
 
-RANDOM_PS = wan_spec(
+RANDOM_PS = placement_spec(
     "random-ps",
     "Parameter server at a random site for good, routed like apsp",
     lambda params, rng: RandomSite(float(params["gap"]), rng),
     GAP,
 )
-MOST_CONNECTED = wan_spec(
+MOST_CONNECTED = placement_spec(
     "most-connected",
     "Parameter server at the site with most links for good, routed like apsp",
     lambda params, rng: MostLinks(float(params["gap"]), str(params["ties"]), rng),
@@ -77,13 +78,13 @@ MOST_CONNECTED = wan_spec(
         **GAP,
     },
 )
-SHORTEST_PATH = wan_spec(
+SHORTEST_PATH = placement_spec(
     "shortest-path",
     "apsp's parameter-server site, but every path has the fewest hops",
     lambda params, rng: FewestHops(float(params["gap"])),
     {**GAP, **LOOK_AHEAD},
 )
-LOAD_BALANCING = wan_spec(
+LOAD_BALANCING = placement_spec(
     "load-balancing",
     "apsp's parameter-server site, but paths even out the use of links whatever their length",
     lambda params, rng: EvenUse(float(params["gap"])),

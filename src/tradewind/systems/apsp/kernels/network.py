@@ -152,19 +152,20 @@ def _at_home(net: Net, sink: int, allowed: Sequence[int]) -> Answer:
     )
 
 
-def settings_for(nodes: int, gap: float, seed: int, arcs: int = 0) -> Settings:
+def settings_for(problem: Gather, gap: float) -> Settings:
     """Exact up to the size that branch and price settles; on larger networks the gap given.
 
     On dense ones (more than DENSE arcs a node) an LP takes a hundred times longer, so fewer are solved.
     """
+    nodes, arcs = problem.graph.nodes, problem.graph.arcs
     if nodes <= Settings().tree_size:
         # the tree settles what a short search leaves open, so little is spent before it
-        return Settings(seed=seed, quick=Effort(draws=32, moves=60), squeezes=40, presort_rounds=20)
+        return Settings(quick=Effort(draws=32, moves=60), squeezes=40, presort_rounds=20)
     fraction = Fraction(gap).limit_denominator(1_000_000)
     if arcs > DENSE * nodes:
         few = Effort(draws=128, moves=600)
-        return Settings(seed=seed, gap=fraction, long=few, rounds=1, raise_nodes=40, after_stuck=0)
-    return Settings(seed=seed, gap=fraction)
+        return Settings(gap=fraction, long=few, rounds=1, raise_nodes=40, after_stuck=0)
+    return Settings(gap=fraction)
 
 
 def bounds_as_data(net: Net, bounds: dict[int, Bound]) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from tradewind.systems.apsp.kernels.cut import even_use
 from tradewind.systems.apsp.kernels.network import Net, Wire, make_net, place, settings_for
 from tradewind.systems.apsp.kernels.paper import algorithm_2
 from tradewind.systems.apsp.kernels.problem import fewest_hops, time_of
+from tradewind.systems.apsp.workload.bandwidth import drawn_mbps
 from tradewind.systems.apsp.workload.draw import WIDEST_MBPS
-from tradewind.systems.apsp.workload.generator import drawn_mbps
 from tradewind.systems.apsp.workload.topologies import Topology, read_topology
 
 MBPS = 1_000_000
@@ -79,7 +79,7 @@ def solved(name: str, rule: str, min_mbps: int, seed: int) -> Draw:
         return solved(name, RULES[0], min_mbps, 0)
     net = net_of(name, rule, min_mbps, seed)
     problem = net.problem
-    settings = settings_for(problem.graph.nodes, 0.0, 1)
+    settings = settings_for(problem, 0.0)
     whole = place(net, settings)
     best = whole.sink
     answers = [whole if v == best else place(net, settings, [v]) for v in range(problem.graph.nodes)]
@@ -122,7 +122,7 @@ def rivals(name: str, rule: str, min_mbps: int, seed: int) -> Rivals:
     net, found = net_of(name, rule, min_mbps, seed), topology(name)
     problem, graph = net.problem, net.problem.graph
     wait = np.array([found.latency_us()[k] for k in net.link.tolist()]) / 1e6
-    answer = place(net, settings_for(graph.nodes, 0.0, 1))
+    answer = place(net, settings_for(net.problem, 0.0))
     slowest = max(float(wait[list(arcs)].sum()) for arcs in answer.routing if arcs)
     members = np.arange(graph.nodes)
     loop = ring(graph, problem.capacity, members, problem.weight, wait, 400)

@@ -1,4 +1,4 @@
-"""How much each worker site exchanges, from a line (`Oslo=120,Bergen=1.5 GB`) or a file; plain numbers are MB."""
+"""How much is exchanged: a model's size, and per site a line (`Oslo=120,Bergen=1.5 GB`) or a file; plain numbers are MB."""
 
 from __future__ import annotations
 
@@ -7,11 +7,24 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from tradewind.model.errors import InputError
+from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.units import parse_bytes
+from tradewind.systems.apsp.workload.draw import MODEL_BYTES
 from tradewind.systems.apsp.workload.topologies import Topology
 
 MB = 1_000_000
+
+
+def model_bytes(model: str) -> int:
+    """The size of a model of Table II by its name, or a size such as "300 MB"."""
+    if model in MODEL_BYTES:
+        return MODEL_BYTES[model]
+    try:
+        return parse_bytes(model)
+    except ValueError:
+        if model[:1].isdigit():
+            raise InputError(f"model {model!r} is not a size; write for example '300 MB'") from None
+        raise LookupFailed("model", model, MODEL_BYTES) from None
 
 
 def read_sizes(text: str, topology: Topology, sites: Iterable[int]) -> dict[int, int]:
