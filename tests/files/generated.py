@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from tradewind.model.job import Customer, Dataset, Fixed, Job, Rounds, Stream, Work
 from tradewind.model.network import Link
+from tradewind.model.node import Node
 from tradewind.model.result import Bound, Run, Violation
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.setup import OBJECTIVES, Setup
-from tradewind.model.node import Node
 from tradewind.model.tables import TABLES
 from tradewind.model.tariff import Tariff
 from tradewind.model.units import LARGEST, UNLIMITED

@@ -30,9 +30,9 @@ from tradewind.model.errors import ScenarioError
         ("a.yaml", b"a: [1, 2\nb: 3\n", "line 2"),
         ("a.yaml", b"[" * 100_000, "nested"),
         ("a.yaml", b"a: !!python/object/apply:os.system [ls]", "tag"),
-        ("a.yaml", b"a: &x [*x]", "refers to nothing"),
+        ("a.yaml", b"a: &x [*x]", "refers to an anchor"),
         ("a.yaml", b"--- 1\n--- 2\n", "second document"),
-        ("a.yaml", b"? [a]\n: 1\n", "must be a text"),
+        ("a.yaml", b"? [a]\n: 1\n", "must be text"),
         ("a.yaml", b"\x00\x01\x02", "YAML"),
         ("a.toml", b"a = 1", ".json, .yaml or .yml"),
     ],
@@ -74,7 +74,7 @@ def test_missing_files_folders_and_pipes_are_refused(tmp_path: Path) -> None:
     for name, part in (
         ("none.json", "no such file"),
         ("folder.json", "folder"),
-        ("pipe.json", "ordinary file"),
+        ("pipe.json", "regular file"),
     ):
         with pytest.raises(ScenarioError, match=part):
             load(tmp_path / name)

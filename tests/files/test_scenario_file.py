@@ -167,12 +167,12 @@ def _with(path: str, value: Any) -> dict[str, Any]:
         ("jobs.0.work.count", 0, ("jobs[job-7].work.count is 0", "from 1")),
         ("jobs.0.work.count", True, ("jobs[job-7].work.count is true", "whole number")),
         ("jobs.0.work.count", 10**30, ("jobs[job-7].work.count", "9007199254740992")),
-        ("jobs.0.work.cuont", 3, ("jobs[job-7].work.cuont is no known field", "Did you mean 'count'")),
+        ("jobs.0.work.cuont", 3, ("jobs[job-7].work.cuont is not a known field", "Did you mean 'count'")),
         ("jobs.0.work.kind", "round", ("jobs[job-7].work.kind is 'round'", "'rounds'")),
         ("jobs.0.work.comm", "flows", ("jobs[job-7].work.pinned", "needs the sites")),
-        ("jobs.0.worker", {"gpuu": 1}, ("jobs[job-7].worker names 'gpuu'", "Did you mean 'gpu'")),
+        ("jobs.0.worker", {"gpuu": 1}, ("jobs[job-7].worker refers to an unknown resource, 'gpuu'", "Did you mean 'gpu'")),
         ("jobs.0.worker", {"gpu": 0.0005}, ("jobs[job-7].worker.gpu is 0.0005", "three decimals")),
-        ("jobs.0.nodes", ["eu-wst"], ("jobs[job-7].nodes names 'eu-wst'", "Did you mean 'eu-west'")),
+        ("jobs.0.nodes", ["eu-wst"], ("jobs[job-7].nodes refers to an unknown node, 'eu-wst'", "Did you mean 'eu-west'")),
         ("jobs.0.arrive_us", "5 minutes", ("jobs[job-7].arrive_us is '5 minutes'", "'5 min'")),
         ("jobs.0.arrive_us", "2 h", ("jobs[job-7].arrive_us", "Sort the jobs or move the horizon")),
         ("jobs.0.arrive_us", 7, ("jobs[job-1].arrive_us is 5", "listed by arrival")),
@@ -185,7 +185,7 @@ def _with(path: str, value: Any) -> dict[str, Any]:
         ("nodes.0.capacity.gpu", -1, ("nodes[eu-west].capacity.gpu is -1", "from 0")),
         ("nodes.0.capacity.gpu", float("inf"), ("nodes[eu-west].capacity.gpu is inf",)),
         ("nodes.0.capacity.gpu", "8", ("nodes[eu-west].capacity.gpu is '8'", "number")),
-        ("nodes.0.parent", "mars", ("nodes[eu-west].parent names 'mars'", "There is: eu-west, us-east")),
+        ("nodes.0.parent", "mars", ("nodes[eu-west].parent refers to an unknown node, 'mars'", "Known: eu-west, us-east")),
         ("nodes.0.parent", "eu-west", ("nodes[eu-west].parent",)),
         ("nodes.0.name", "us-east", ("'us-east' twice",)),
         ("nodes.0.name", "*", ("nodes[0].name", "every site")),
@@ -196,26 +196,26 @@ def _with(path: str, value: Any) -> dict[str, Any]:
         ),
         ("nodes.0.rent.gpu", -1, ("nodes[eu-west].rent.gpu is -1", "dollars")),
         ("nodes.0.kind", "planet", ("nodes[eu-west].kind is 'planet'", "'site', 'rack', 'server' or 'switch'")),
-        ("links.0.b", "eu-west", ("links[eu-west-eu-west]", "joins a node to itself")),
-        ("links.0.b", "nowhere", ("links[eu-west-nowhere] names 'nowhere'",)),
+        ("links.0.b", "eu-west", ("links[eu-west-eu-west]", "connects a node to itself")),
+        ("links.0.b", "nowhere", ("links[eu-west-nowhere] refers to an unknown node, 'nowhere'",)),
         ("links.0.bps", "5 Gb", ("links[eu-west-us-east].bps is '5 Gb'", "Gbit/s")),
         ("links.0.ab_bps", 5, ("links[eu-west-us-east]", "give bps")),
         ("slot_us", 0, ("slot_us is 0", "from 1")),
         ("objective", "cost", ("objective is 'cost'", "'cost_usd'")),
         ("transport", "warp", ("transport is 'warp'", "cut-through")),
-        ("horizen_us", 5, ("horizen_us is no known field", "Did you mean 'horizon_us'")),
+        ("horizen_us", 5, ("horizen_us is not a known field", "Did you mean 'horizon_us'")),
         ("tradewind_scenario", 2, ("tradewind_scenario is 2", "version 1")),
         ("tradewind_scenario", True, ("tradewind_scenario is true",)),
         ("nodes", [], ("resources is missing",)),
         ("nodes", None, ("nodes is null", "list")),
-        ("resources", ["gpu"], ("nodes[us-east].capacity names 'vcpu'", "There is: gpu")),
+        ("resources", ["gpu"], ("nodes[us-east].capacity refers to an unknown resource, 'vcpu'", "Known: gpu")),
         ("volumes", {"job": ["job-7"], "slot": [0], "node": ["eu-west"], "bytes": [1]}, ("no stream job",)),
         ("volumes", {"job": [0], "slot": [1.5], "node": [0], "bytes": [1]}, ("volumes.slot[0] is 1.5",)),
         ("volumes", {"job": [0], "slot": [], "node": [], "bytes": []}, ("volumes.slot", "same number")),
         ("jobs", {"id": ["a"], "worker.gpu": []}, ("jobs.worker.gpu has 0 entries", "same number")),
         ("changes", [{"at_us": 0, "kind": "node_down"}], ("changes[0].node is missing",)),
         ("changes", [{"at_us": 0, "kind": "node_down", "node": "eu-west", "bps": 1}], ("changes[0].bps", "drop")),
-        ("changes", [{"at_us": 0, "kind": "link_up", "link": "a-b"}], ("changes[0].link is 'a-b'",)),
+        ("changes", [{"at_us": 0, "kind": "link_up", "link": "a-b"}], ("changes[0].link refers to an unknown link, 'a-b'",)),
         ("changes", [{"at_us": 1, "kind": "price", "node": "eu-west", "resource": "gpu", "factor": 2}], ("slot",)),
         ("egress", [{"src": "eu-west", "dst": "us-east", "tariff": 1}] * 2, ("keep one",)),
         ("origin", {"a": float("inf")}, ("origin", "not finite")),
@@ -233,13 +233,13 @@ def test_a_mistake_is_named_with_its_place_and_its_cure(
 def test_a_missing_field_is_described() -> None:
     raw = small()
     del raw["slot_us"]
-    assert "slot_us is missing; add it (microseconds of a slot" in refused(raw)
+    assert "slot_us is missing; add it (length of a slot in microseconds" in refused(raw)
 
 
 def test_a_misspelt_field_is_named_rather_than_the_one_that_is_missing() -> None:
     raw = small()
     raw["objektive"] = raw.pop("objective")
-    assert "objektive is no known field. Did you mean 'objective'?" in refused(raw)
+    assert "objektive is not a known field. Did you mean 'objective'?" in refused(raw)
 
 
 def test_files_beside_stay_in_the_folder(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Writing files so that a reader never meets half of one: write beside, flush to disk, rename."""
+"""Atomic file writes: write a temporary file in the same folder, flush it to disk, rename it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tradewind.model.errors import InputError
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes UTF-8 text; `path` holds either what it held before or all of `text`."""
+    """Write UTF-8 text atomically."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Writes bytes; `path` holds either what it held before or all of `data`."""
+    """Write bytes atomically: `path` keeps its old contents or gets all of `data`."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Gives the name of a new file beside `path`, which takes its place when the block ends well."""
-    with _understandable(path):
+    """Yield a temporary file that replaces `path` if the block succeeds."""
+    with _as_input_error(path):
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
         os.close(handle)
         temporary = Path(name)
@@ -42,39 +42,38 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_directory(path: Path) -> Iterator[Path]:
-    """Gives a new empty directory beside `path`, which takes its place as a whole when the block ends well.
+    """Yield a temporary directory that replaces `path` if the block succeeds.
 
-    A directory cannot be renamed over a full one, so an old one steps aside first; it comes back if the
-    exchange fails.
+    A directory cannot be renamed over one that is not empty, so the old one is moved away first and moved back on failure.
     """
-    with _understandable(path):
+    with _as_input_error(path):
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
-        aside = temporary.with_suffix(".old")
+        old = temporary.with_suffix(".old")
         try:
             yield temporary
             for file in temporary.iterdir():
                 _flush(file)
             temporary.chmod(0o777 & ~_umask())
-            _exchange(temporary, path, aside)
+            _exchange(temporary, path, old)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        remove(aside)
+        remove(old)
         _flush(path.parent)
 
 
-def _exchange(temporary: Path, path: Path, aside: Path) -> None:
+def _exchange(temporary: Path, path: Path, old: Path) -> None:
     if path.is_symlink() or path.exists():
-        os.rename(path, aside)
+        os.rename(path, old)
     try:
         os.rename(temporary, path)
     except BaseException:
-        if aside.exists():
-            os.rename(aside, path)
+        if old.exists():
+            os.rename(old, path)
         raise
 
 
 def remove(path: Path) -> None:
-    """Removes a file or a directory, if it is there."""
+    """Remove a file or directory if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
@@ -96,12 +95,12 @@ def _umask() -> int:
 
 
 @contextmanager
-def _understandable(path: Path) -> Iterator[None]:
+def _as_input_error(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
         raise InputError(
-            f"it cannot be written ({reason}). Choose another place, or create the folder first.",
+            f"cannot be written ({reason}); choose another location or create the folder first",
             where=str(path),
         ) from error

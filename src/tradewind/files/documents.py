@@ -1,4 +1,4 @@
-"""Reading and writing JSON and YAML text: one tree of plain values, or one clear error."""
+"""Reads and writes JSON and YAML files: plain values, or one clear error."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LARGEST_YAML: Final = 20 * 10**6
 
 
 def read(path: Path) -> Any:
-    """The value in a .json, .yaml or .yml file; raises InputError that names line and column."""
+    """The value of a .json, .yaml or .yml file; raises an InputError with line and column."""
     check_suffix(path)
     text = read_text(path, LARGEST_YAML if path.suffix.lower() in YAML else LARGEST_FILE)
     if not text.strip():
-        raise InputError("the file is empty; see docs/formats.md for what belongs into it", where=str(path))
+        raise InputError("the file is empty; docs/formats.md describes its contents", where=str(path))
     try:
         return yaml_text.parse(text) if path.suffix.lower() in YAML else parse_json(text)
     except InputError as error:
@@ -30,55 +30,55 @@ def read(path: Path) -> Any:
 
 
 def write(path: Path, text: str) -> None:
-    """Writes the text of a document, whole or not at all."""
+    """Write the text of a document atomically."""
     check_suffix(path)
     write_text(path, text)
 
 
 def check_suffix(path: Path) -> None:
-    """Refuses a name that does not say its format."""
+    """Reject a file name without a known suffix."""
     if path.suffix.lower() not in JSON + YAML:
         raise InputError(
-            f"the name ends in {path.suffix!r}; it must end in .json, .yaml or .yml. Rename the file.",
+            f"the file name ends in {path.suffix!r}; it must end in .json, .yaml or .yml. Rename the file.",
             where=str(path),
         )
 
 
 def check_file(path: Path, largest: int = LARGEST_FILE) -> None:
-    """Refuses what is no ordinary, readable file of a sensible size."""
+    """Reject anything but a regular, readable file of at most `largest` bytes."""
     try:
         info = path.stat()
     except FileNotFoundError:
-        raise InputError("there is no such file; check the name and the folder", where=str(path)) from None
+        raise InputError("no such file; check the name and the folder", where=str(path)) from None
     except (OSError, ValueError) as error:
         raise InputError(
-            f"it cannot be opened ({getattr(error, 'strerror', None) or error})", where=repr(str(path))
+            f"cannot be opened ({getattr(error, 'strerror', None) or error})", where=repr(str(path))
         ) from None
     if stat.S_ISDIR(info.st_mode):
-        raise InputError("it is a folder; name a file inside it", where=str(path))
+        raise InputError("is a folder; give a file inside it", where=str(path))
     if not stat.S_ISREG(info.st_mode):
-        raise InputError("it is no ordinary file; save the contents to a file first", where=str(path))
+        raise InputError("is not a regular file; save the contents to a file first", where=str(path))
     if info.st_size > largest:
         raise InputError(
-            f"it has {info.st_size:,} bytes; at most {largest:,} are read. "
-            "Use JSON, and keep large tables in Parquet files beside it.",
+            f"has {info.st_size:,} bytes; the limit is {largest:,}. "
+            "Use JSON, and move large tables to Parquet files in the same folder.",
             where=str(path),
         )
 
 
 def read_text(path: Path, largest: int = LARGEST_FILE) -> str:
-    """The UTF-8 text of an ordinary file."""
+    """The UTF-8 text of a regular file."""
     check_file(path, largest)
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise InputError(f"it cannot be read ({error.strerror})", where=str(path)) from None
+        raise InputError(f"cannot be read ({error.strerror})", where=str(path)) from None
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
-            f"line {line}: byte {error.start} is no UTF-8 text; save the file as UTF-8", where=str(path)
+            f"line {line}: invalid UTF-8 at byte {error.start}; save the file as UTF-8", where=str(path)
         ) from None
 
 
@@ -88,29 +88,29 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise InputError(f"an object has the field {key!r:.60} twice; keep one of them")
+                raise InputError(f"an object has the field {key!r:.60} twice; keep one")
             seen.add(key)
     return result
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise InputError(f"found {name}, which is no JSON number; numbers must be finite")
+    raise InputError(f"found {name}, which is not valid JSON; numbers must be finite")
 
 
 def parse_json(text: str) -> Any:
-    """The value of JSON text; duplicate fields, NaN and Infinity are refused."""
+    """The value of JSON text; duplicate fields, NaN and Infinity are rejected."""
     try:
         return json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise InputError(f"line {error.lineno}, column {error.colno}: no valid JSON ({error.msg})") from None
+        raise InputError(f"line {error.lineno}, column {error.colno}: invalid JSON ({error.msg})") from None
     except ValueError:
-        raise InputError("a number has thousands of digits; no quantity is larger than 2^53") from None
+        raise InputError("a number has thousands of digits; the limit is 2^53") from None
     except RecursionError:
         raise InputError("values are nested too deeply; a scenario needs about ten levels") from None
 
 
 def json_text(document: dict[str, Any]) -> str:
-    """JSON with one line per field, and one per entry of a list or object of objects; ends in a newline."""
+    """JSON with one line per field and one per entry of nested objects; ends in a newline."""
     lines = []
     for key, value in document.items():
         lines.append(f" {_compact(key)}: {_spread(value)}")
@@ -130,5 +130,5 @@ _compact = _ENCODER.encode
 
 
 def text_for(path: Path, document: dict[str, Any]) -> str:
-    """The document as JSON or YAML, as the name of the file says."""
+    """The document as JSON or YAML, depending on the file suffix."""
     return yaml_text.dump(document) if path.suffix.lower() in YAML else json_text(document)

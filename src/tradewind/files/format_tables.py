@@ -1,6 +1,6 @@
-"""The field tables of docs/formats.md, made from the schemas so that the page cannot go stale.
+"""Generates the field tables of docs/formats.md from the schemas.
 
-`python -m tradewind.files.format_tables docs/formats.md` renews them in place.
+`python -m tradewind.files.format_tables docs/formats.md` updates them in place.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHORT = {"integer": "integer", "number": "number", "string": "text", "boolean":
 
 
 def kind_of(field: dict[str, Any]) -> str:
-    """A JSON Schema as a short word."""
+    """Short name of the type that a JSON Schema describes."""
     if "$ref" in field:
         return f"{_title(field['$ref'].rsplit('/', 1)[1])} object"
     if "const" in field:
@@ -60,7 +60,7 @@ def _title(name: str) -> str:
 def _default(model: type[BaseModel], name: str) -> str:
     field = model.model_fields[name]
     if field.is_required():
-        return "**needed**"
+        return "**required**"
     value = field.get_default(call_default_factory=True)
     if value is None or isinstance(value, BaseModel):
         return "–"
@@ -78,7 +78,7 @@ def field_table(model: type[BaseModel]) -> str:
 
 
 def run_tables() -> str:
-    """Markdown of all tables of a run."""
+    """Markdown tables of all tables of a run."""
     parts = []
     for table, columns in TABLES.items():
         parts += [f"**{table}**", "", "| column | type | meaning |", "|---|---|---|"]
@@ -88,20 +88,20 @@ def run_tables() -> str:
 
 
 def utility_shapes() -> str:
-    """Markdown of the shapes of a utility and their parameters."""
+    """Markdown table of the utility shapes and their parameters."""
     lines = ["| shape | args |", "|---|---|"]
     return "\n".join(lines + [f"| `{shape}` | {', '.join(args)} |" for shape, args in ARGS.items()]) + "\n"
 
 
 def block(name: str) -> str:
-    """The contents of a block of the page."""
+    """The contents of the block with this name."""
     if name == "tables":
         return run_tables()
     return utility_shapes() if name == "shapes" else field_table(_NAMES[name])
 
 
 def renew(page: str) -> str:
-    """The page with every block between `<!-- fields NAME -->` and `<!-- end -->` made anew."""
+    """The page with every block between `<!-- fields NAME -->` and `<!-- end -->` regenerated."""
     return _BLOCK.sub(lambda found: f"{found[1]}{block(found[2])}{found[3]}", page)
 
 

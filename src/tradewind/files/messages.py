@@ -1,4 +1,4 @@
-"""Turns pydantic's errors into one sentence: where, what was found, what is allowed, what to do."""
+"""Turns pydantic errors into one sentence: where, what was found, what is allowed, what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tradewind.model.errors import ScenarioError
 
 
 def shown(value: Any) -> str:
-    """A value as it may stand in a message: at most 60 characters."""
+    """A value as text for a message, at most 60 characters."""
     try:
         text = {True: "true", False: "false"}[value] if isinstance(value, bool) else repr(value)
     except ValueError:
@@ -28,20 +28,20 @@ def shown(value: Any) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'?`, or the first ten of what there is."""
+    """` Did you mean 'x'?`, or the first ten known names."""
     names = [str(each) for each in known]
     near = difflib.get_close_matches(name[:60], names, n=1)
     if near:
         return f" Did you mean {near[0]!r}?"
     listed = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
-    return f" There is: {listed or 'nothing'}."
+    return f" Known: {listed}." if listed else " None is defined."
 
 
 def find(index: Mapping[str, int], name: str, what: str, where: str) -> int:
-    """Index of a name, or an error that says where it stands and suggests the nearest."""
+    """Index of a name, or an error that suggests the nearest one."""
     found = index.get(name)
     if found is None:
-        raise ScenarioError(f"{where} names {name!r}; no {what} is called that.{nearest(name, index)}")
+        raise ScenarioError(f"{where} refers to an unknown {what}, {name!r}.{nearest(name, index)}")
     return found
 
 
@@ -56,7 +56,7 @@ def _label(item: Any, number: int) -> str:
 
 
 def place(location: tuple[int | str, ...], raw: Any) -> str:
-    """`("jobs", 7, "work", "rounds", "count")` -> `jobs[job-7].work.count`, walking along what was read."""
+    """Path of a value in the file: `("jobs", 7, "work", "rounds", "count")` -> `jobs[job-7].work.count`."""
     text, at = "", raw
     for step in location:
         if isinstance(step, int) and isinstance(at, list) and step < len(at):
@@ -67,12 +67,12 @@ def place(location: tuple[int | str, ...], raw: Any) -> str:
             text += f".{step:.60}" if text else f"{step:.60}"
         elif isinstance(at, dict) and step == location[-1] and step != "[key]":
             text += f".{step}" if text else str(step)
-        # anything else is the tag of a union, which is no part of the file
+        # anything else is the tag of a union, which is not in the file
     return text
 
 
 def _inside(kind: Any, step: int | str) -> Any:
-    """The type found one step further, or None."""
+    """The type one step deeper, or None."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         field = kind.model_fields.get(str(step))
         return field.annotation if field else None
@@ -100,7 +100,7 @@ def _bare(kind: Any) -> Any:
 
 
 def _fields(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Names of the fields allowed where an unknown one was found."""
+    """Fields that are allowed at the location of an unknown one."""
     kind: Any = model
     for step in location[:-1]:
         kind = _inside(kind, step)
@@ -109,7 +109,7 @@ def _fields(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str
 
 
 def sentence(error: ValidationError, model: type[BaseModel], raw: Any) -> str:
-    """The first error of a validation as a sentence; an unknown field before a missing one, which it may be."""
+    """The first validation error as a sentence; unknown fields come first, as they may be misspelt required ones."""
     errors = error.errors(include_url=False)
     first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
     location, kind = first["loc"], first["type"]
@@ -117,17 +117,17 @@ def sentence(error: ValidationError, model: type[BaseModel], raw: Any) -> str:
     found = shown(first.get("input"))
     match kind:
         case "extra_forbidden":
-            return f"{where} is no known field.{nearest(str(location[-1]), _fields(model, location))}"
+            return f"{where} is not a known field.{nearest(str(location[-1]), _fields(model, location))}"
         case "missing":
             return f"{where} is missing; add it ({_described(model, location)})"
         case "tradewind":
             return f"{where} is {found}; {first['msg']}"
         case "literal_error" | "union_tag_invalid":
             context = first.get("ctx", {})
-            allowed = context.get("expected") or context.get("expected_tags")
+            allowed = context.get("expected") or " or ".join(context.get("expected_tags", "").rsplit(", ", 1))
             where = f"{where}.kind" if kind == "union_tag_invalid" else where
             found = shown(context["tag"]) if "tag" in context else found
-            return f"{where} is {found}; allowed are {allowed}"
+            return f"{where} is {found}; it must be {allowed}"
         case "model_type" | "model_attributes_type" | "dict_type":
             return f"{where} is {found}; it must be an object"
         case "list_type":
@@ -142,4 +142,4 @@ def _described(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
     kind = _bare(kind)
     if isinstance(kind, type) and issubclass(kind, BaseModel) and str(location[-1]) in kind.model_fields:
         return kind.model_fields[str(location[-1])].description or ""
-    return "it is needed"
+    return "required"

@@ -1,7 +1,7 @@
-"""Tables of jobs, changes, links, egress and volumes: rows, columns, or a CSV or Parquet file beside the scenario.
+"""Tables of jobs, changes, links, egress and volumes: rows, columns, or a CSV or Parquet file next to the scenario.
 
-A column is named after the field; a dot leads into an object (`work.runtime_us`, `worker.gpu`). An empty cell
-means that the field is left out. Where a field is a list or an object, a CSV cell holds it as JSON.
+Columns are named after fields; a dot leads into an object (`work.runtime_us`, `worker.gpu`). An empty cell means that the
+field is left out. In CSV, lists and objects are cells with JSON.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Columns = dict[str, list[Any]]
 LONGEST_CELL: Final = 10**7
 MOST_ROWS: Final = 50_000_000
 LABELS: Final = ("id", "tenant")
-"""Columns whose numbers in a Parquet file are names."""
+"""Columns in which numbers of a Parquet file are names."""
 TEXT: Final = frozenset(
     (
         "id", "tenant", "architecture", "hold", "work.kind", "work.unit", "work.comm", "utility.of", "utility.shape",
@@ -29,11 +29,11 @@ TEXT: Final = frozenset(
         "dst", "a", "b", "job", "name", "parent",
     )
 )  # fmt: skip
-"""Columns whose CSV cells are text, whatever they look like."""
+"""Columns whose CSV cells are always text."""
 
 
 def rows_from_columns(columns: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
-    """Columns -> rows; None leaves a field out, dotted names become nested objects."""
+    """Turn columns into rows; None leaves a field out, dotted names become nested objects."""
     check_columns(columns, where)
     count = len(next(iter(columns.values()))) if columns else 0
     rows: list[dict[str, Any]] = [{} for _ in range(count)]
@@ -43,17 +43,17 @@ def rows_from_columns(columns: Mapping[str, Any], where: str) -> list[dict[str, 
 
 
 def check_columns(columns: Mapping[str, Any], where: str) -> None:
-    """Refuses what are no lists of one length."""
+    """Check that all columns are lists of the same length."""
     length = -1
     for name, column in columns.items():
         if not isinstance(column, list):
             raise ScenarioError(
-                f"{where}.{name:.60} is {shown(column)}; a table written as an object needs a list per column"
+                f"{where}.{name:.60} is {shown(column)}; a table given as an object needs one list per column"
             )
         if length not in (-1, len(column)):
             raise ScenarioError(
-                f"{where}.{name:.60} has {len(column)} entries and the column before it {length}; "
-                "all columns need the same number. Use null where a field is left out."
+                f"{where}.{name:.60} has {len(column)} entries, but the column before it has {length}; "
+                "all columns need the same number. Use null to leave a field out."
             )
         length = len(column)
 
@@ -73,7 +73,7 @@ def _fill(rows: list[dict[str, Any]], name: str, column: list[Any], where: str) 
             at = at.setdefault(part, {})
             if not isinstance(at, dict):
                 raise ScenarioError(
-                    f"{where}[{number}].{part:.60} is {shown(at)} and also an object with {name:.60}; give one of them"
+                    f"{where}[{number}].{part:.60} is {shown(at)}, but column {name:.60} makes it an object; keep one"
                 )
         if parts[-1] in at:
             raise ScenarioError(f"{where}[{number}].{name:.60} is given twice; keep one column")
@@ -81,7 +81,7 @@ def _fill(rows: list[dict[str, Any]], name: str, column: list[Any], where: str) 
 
 
 def _split(name: str) -> list[str]:
-    """`private.valuation.of` -> three parts; a resource may have dots in its name (`worker.a.b` -> two)."""
+    """Split `private.valuation.of` into three parts, `worker.a.b` into two (resource names may contain dots)."""
     head, dot, rest = name.partition(".")
     if not dot:
         return [name]
@@ -90,11 +90,13 @@ def _split(name: str) -> list[str]:
     return [head, rest]
 
 
-def beside(folder: Path, name: str, where: str) -> Path:
-    """The path of a file beside the scenario; never outside its folder."""
+def table_path(folder: Path, name: str, where: str) -> Path:
+    """The path of a file in the folder of the scenario; rejects any other."""
     pure = PurePosixPath(name)
     if pure.is_absolute() or ".." in pure.parts or "\\" in name or "\x00" in name:
-        raise ScenarioError(f"{where} is {name!r}; name a file in the scenario's own folder, without a path")
+        raise ScenarioError(
+            f"{where} is {name!r}; it must be a file in the scenario's folder, given without a path"
+        )
     if pure.suffix.lower() not in (".csv", ".parquet"):
         raise ScenarioError(f"{where} is {name!r}; it must end in .csv or .parquet")
     return folder / pure
@@ -113,13 +115,13 @@ def read_parquet(path: Path) -> Columns:
 
     try:
         if pq.read_metadata(path).num_rows > MOST_ROWS:
-            raise InputError(f"it has more than {MOST_ROWS:,} rows", where=str(path))
+            raise InputError(f"has more than {MOST_ROWS:,} rows", where=str(path))
         table = pq.read_table(path, memory_map=False, use_threads=False)
         if len(set(table.column_names)) != len(table.column_names):
             raise InputError("two columns have the same name; rename one", where=str(path))
         columns = {name: table.column(name).to_pylist() for name in table.column_names}
     except (pa.ArrowException, OSError, ValueError, OverflowError, UnicodeDecodeError) as error:
-        raise InputError(f"it is no readable Parquet file ({str(error)[:200]})", where=str(path)) from None
+        raise InputError(f"is not a readable Parquet file ({str(error)[:200]})", where=str(path)) from None
     try:
         return {name: _cells(name, column) for name, column in columns.items()}
     except InputError as error:
@@ -127,25 +129,27 @@ def read_parquet(path: Path) -> Columns:
 
 
 def read_csv(path: Path) -> Columns:
-    """Columns of a CSV file with a header line; cells become numbers, text or JSON values by their column."""
+    """Columns of a CSV file with a header; cells become numbers, text or JSON values, depending on the column."""
     text = read_text(path)
     previous = csv.field_size_limit(LONGEST_CELL)
     try:
         lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except csv.Error as error:
-        raise InputError(f"it is no readable CSV file ({error})", where=str(path)) from None
+        raise InputError(f"is not a readable CSV file ({error})", where=str(path)) from None
     finally:
         csv.field_size_limit(previous)
     lines = [line for line in lines if line]
     if not lines:
-        raise InputError("the file is empty; its first line names the columns", where=str(path))
+        raise InputError("the file is empty; the first line must name the columns", where=str(path))
     header = [name.strip() for name in lines[0]]
     if len(set(header)) != len(header) or "" in header:
-        raise InputError("the first line must name each column once, and none may be empty", where=str(path))
+        raise InputError(
+            "the first line must name every column; names must differ and not be empty", where=str(path)
+        )
     for number, line in enumerate(lines):
         if len(line) != len(header):
             raise InputError(
-                f"row {number} has {len(line)} cells; the first line names {len(header)} columns",
+                f"row {number} has {len(line)} cells, but the first line names {len(header)} columns",
                 where=str(path),
             )
     body = zip(*lines[1:], strict=True) if len(lines) > 1 else repeat((), len(header))
@@ -156,7 +160,7 @@ def read_csv(path: Path) -> Columns:
 
 
 def _cells(name: str, cells: Iterable[Any]) -> list[Any]:
-    """Text cells become numbers or JSON values unless the column is one of TEXT; other cells stay as they are."""
+    """Convert text cells to numbers or JSON values, except in TEXT columns; keep other cells."""
     convert: Callable[[str], Any] = _text_cell if name in TEXT else _cell
     known: dict[str, Any] = {}
     result: list[Any] = []
@@ -195,7 +199,7 @@ def _cell(text: str) -> Any:
 
 
 def flatten(rows: Iterable[Mapping[str, Any]], deep: Collection[str]) -> Columns:
-    """Rows -> columns; the objects named in `deep` get a column per entry, others stay as they are."""
+    """Turn rows into columns; objects named in `deep` get one column per entry."""
     columns: Columns = {}
     count = 0
     for row in rows:

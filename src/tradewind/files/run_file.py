@@ -1,4 +1,4 @@
-"""Run files: a JSON header, tables inline or in Parquet beside it, timings in a file of their own."""
+"""Run files: a JSON header, tables inline or as Parquet files next to it, timings in a separate file."""
 
 from __future__ import annotations
 
@@ -31,41 +31,41 @@ from tradewind.model.tables import TABLES
 
 
 def save(run: Run, path: str | Path) -> None:
-    """Writes `path` last and by rename, so that a run file is whole or not there; equal runs give equal bytes.
+    """Write a run file; `path` is written last and atomically. Equal runs give equal bytes.
 
-    Up to INLINE_ROWS rows stand in the header; more go to `<stem>.d/<table>.parquet`. Timings go to
+    Up to INLINE_ROWS rows are kept in the header; more go to `<stem>.d/<table>.parquet`. Timings go to
     `<stem>.timings.json`.
     """
     path = Path(path)
     documents.check_suffix(path)
     tables = {name: normal(name, run.tables[name]) for name in _in_order(run.tables)}
     check_links(tables)
-    folder, clock = path.with_name(f"{path.stem}.d"), timings_path(path)
+    folder, timings = path.with_name(f"{path.stem}.d"), timings_path(path)
     inline = sum(map(rows, tables.values())) <= INLINE_ROWS
     header = _header(run)
     header["tables"] = {name: _entry(name, table, inline) for name, table in tables.items()}
     text = documents.text_for(path, header)
-    remove(clock)  # of a run that was here before
+    remove(timings)  # of an older run
     if not inline:
         with replacing_directory(folder) as temporary:
             for name, table in tables.items():
                 write_parquet(name, table, temporary / f"{name}.parquet")
-            remove(path)  # an older header must not be found beside newer tables
+            remove(path)  # an older header must not refer to newer tables
     documents.write(path, text)
     if inline and folder.is_dir():
         remove(folder)
     if run.timings is not None:
-        documents.write(clock, documents.json_text(_timings(run.timings)))
+        documents.write(timings, documents.json_text(_timings(run.timings)))
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
-    """Known tables in the order of model.tables, then the unknown ones, which are refused."""
+    """Known tables in the order of model.tables, then unknown ones, which are rejected later."""
     order = list(TABLES)
     return sorted(names, key=lambda name: (order.index(name) if name in TABLES else len(order), name))
 
 
 def timings_path(path: Path) -> Path:
-    """Where the timings of a run file are."""
+    """Path of the timings of a run file."""
     return path.with_name(f"{path.stem}.timings.json")
 
 
@@ -73,12 +73,12 @@ def _entry(name: str, table: Table, inline: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "rows": rows(table), "columns": columns_of(name), "sha256": checksum(name, table),
     }  # fmt: skip
-    # the name alone, without the folder: a run has the same bytes whatever its file is called
+    # without the folder: the bytes of a run do not depend on the name of its file
     return entry | ({"data": dict(table)} if inline else {"file": f"{name}.parquet"})
 
 
 def _measure(value: float) -> float | str | None:
-    """A number as JSON: null where undefined, "inf" and "-inf" where unbounded."""
+    """A number as JSON: null if undefined, "inf" or "-inf" if unbounded."""
     value = float(value)
     if math.isnan(value):
         return None
@@ -86,7 +86,7 @@ def _measure(value: float) -> float | str | None:
 
 
 def _ordered(value: Any) -> Any:
-    """Plain values with the fields of objects in alphabetical order: equal values, equal bytes."""
+    """Plain values with object fields sorted, so that equal values give equal bytes."""
     if isinstance(value, Mapping):
         return {key: _ordered(value[key]) for key in sorted(value)}
     if isinstance(value, list):
@@ -135,7 +135,7 @@ def _timings(timings: Timings) -> dict[str, Any]:
 
 
 def load_run(path: str | Path) -> Run:
-    """Reads a run file and its tables; checks version, types, checksums and links between rows."""
+    """Read a run file and its tables; check version, types, checksums and references between rows."""
     path = Path(path)
     try:
         return _load(path)
@@ -143,13 +143,13 @@ def load_run(path: str | Path) -> Run:
         text = str(error)
         raise RunFileError(text if text.startswith(str(path)) else f"{path}: {text}") from None
     except (RecursionError, MemoryError) as error:
-        raise RunFileError(f"{path}: it is too large or nested too deeply ({type(error).__name__})") from None
+        raise RunFileError(f"{path}: is too large or nested too deeply ({type(error).__name__})") from None
 
 
 def _load(path: Path) -> Run:
     raw = documents.read(path)
     if not isinstance(raw, dict):
-        raise RunFileError(f"the file holds {shown(raw)}; the header of a run is an object with fields")
+        raise RunFileError(f"the file contains {shown(raw)}; a run file must be an object")
     check_version(raw, "tradewind_run", VERSION)
     try:
         file = RunFile.model_validate(raw)
@@ -162,27 +162,35 @@ def _load(path: Path) -> Run:
 
 def _table(path: Path, name: str, file: TableFile) -> dict[str, Any]:
     if (file.data is None) == (file.file is None):
-        raise RunFileError(f"tables.{name}: give either data or file")
+        raise RunFileError(f"tables.{name} must have either data or file")
     raw: Mapping[str, Any] = file.data or {}
     if file.file is not None:
-        raw = read_parquet(name, _beside(path, name, file.file), file.rows)
+        raw = read_parquet(name, _table_path(path, name, file.file), file.rows)
     table = normal(name, raw)
     if dict(file.columns) != columns_of(name):
-        raise RunFileError(f"tables.{name}.columns must be {columns_of(name)}")
+        raise RunFileError(
+            f"tables.{name}.columns is {_listed(file.columns)}; it must be {_listed(columns_of(name))}"
+        )
     if rows(table) != file.rows:
-        raise RunFileError(f"tables.{name}.rows is {file.rows}; the table has {rows(table)}")
+        raise RunFileError(f"tables.{name}.rows is {file.rows}, but the table has {rows(table)} rows")
     if checksum(name, table) != file.sha256:
         raise RunFileError(
-            f"tables.{name}.sha256 does not fit the contents: the file was changed, or writing it was interrupted. "
-            "Make the run again."
+            f"tables.{name}.sha256 does not match the contents: the file was modified or is incomplete. "
+            "Run the policy again."
         )
     return table
 
 
-def _beside(path: Path, table: str, name: str) -> Path:
+def _listed(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}: {kind}" for name, kind in columns.items())[:600]
+
+
+def _table_path(path: Path, table: str, name: str) -> Path:
     pure = PurePosixPath(name)
     if pure.is_absolute() or ".." in pure.parts or "\\" in name:
-        raise RunFileError(f"tables.{table}.file is {name!r}; it must lie in the run's own folder")
+        raise RunFileError(
+            f"tables.{table}.file is {name!r}; it must be a file in the run's folder, given without a path"
+        )
     file = path.with_name(f"{path.stem}.d") / pure
     documents.check_file(file)
     return file
@@ -207,12 +215,12 @@ def _bound(file: BoundFile | None) -> Bound | None:
 
 def _run(file: RunFile, tables: Mapping[str, Table], timings: Timings | None) -> Run:
     if file.audit.ok == bool(file.audit.violations):
-        raise RunFileError("audit.ok and audit.violations contradict each other")
+        raise RunFileError("audit.ok contradicts audit.violations; it must be true exactly if there are none")
     value = file.metrics.get(file.objective.name, math.nan)
     same = value == file.objective.value or (math.isnan(value) and math.isnan(file.objective.value))
     if not same:
         raise RunFileError(
-            f"objective.value is {file.objective.value}; metrics.{file.objective.name} says {value}"
+            f"objective.value is {file.objective.value}, but metrics.{file.objective.name} is {value}"
         )
     return Run(
         scenario_hash=file.scenario_hash,

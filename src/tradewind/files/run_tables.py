@@ -1,4 +1,4 @@
-"""The tables of a run file: types, checksums, links between rows, Parquet."""
+"""The tables of a run file: types, checksums, references between rows, Parquet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tradewind.model.tables import TABLES, ColumnType
 from tradewind.model.view import EventKind
 
 INLINE_ROWS: Final = 20_000
-"""A run with at most this many rows in all keeps its tables in the header."""
+"""Most rows in total for which a run keeps its tables in the header."""
 
 LINKS: Final[dict[tuple[str, str], tuple[str, int]]] = {
     ("verdicts", "decision"): ("decisions", 0),
@@ -30,7 +30,7 @@ LINKS: Final[dict[tuple[str, str], tuple[str, int]]] = {
     ("offers", "plan"): ("plans", 0),
     ("prices", "offer"): ("offers", 0),
 }
-"""(table, column) -> (table whose row number it holds, least value: -1 where none is allowed)."""
+"""(table, column) -> (table whose row number it holds, least value; -1 means no row)."""
 
 WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("events", "kind"): frozenset(get_args(EventKind)),
@@ -39,40 +39,42 @@ WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("outcomes", "state"): frozenset(("finished", "left", "refused", "declined", "unfinished")),
     ("bills", "kind"): frozenset(("alone", "pooled")),
 }
-"""Columns that hold one of a few words."""
+"""Columns with a fixed set of values."""
 
 
 def columns_of(table: str) -> dict[str, ColumnType]:
-    """Column -> type of a table, in order."""
+    """Columns of a table with their types, in order."""
     return {name: kind for name, (kind, _) in TABLES[table].items()}
 
 
 def normal(table: str, content: Mapping[str, Any]) -> dict[str, Column]:
-    """The table's columns as lists of plain ints, floats or texts; raises where a value is of another kind."""
+    """The columns as lists of plain ints, floats or strings; raises if a value has another type."""
     if table not in TABLES:
-        raise RunFileError(f"tables.{table:.60} is no known table.{nearest(table, TABLES)}")
+        raise RunFileError(f"tables.{table:.60} is not a known table.{nearest(table, TABLES)}")
     wanted = columns_of(table)
     for name in content:
         if name not in wanted:
-            raise RunFileError(f"tables.{table}.{name:.60} is no known column.{nearest(str(name), wanted)}")
+            raise RunFileError(
+                f"tables.{table}.{name:.60} is not a known column.{nearest(str(name), wanted)}"
+            )
     result: dict[str, Column] = {}
     length = -1
     for name, kind in wanted.items():
         if name not in content:
             raise RunFileError(
-                f"tables.{table}.{name} is missing; the table has the columns {', '.join(wanted)}"
+                f"tables.{table}.{name} is missing; the table needs the columns {', '.join(wanted)}"
             )
         result[name] = _typed(content[name], kind, f"tables.{table}.{name}")
         if length not in (-1, len(result[name])):
             raise RunFileError(
-                f"tables.{table}.{name} has {len(result[name])} rows and the column before it {length}"
+                f"tables.{table}.{name} has {len(result[name])} rows, but the column before it has {length}"
             )
         length = len(result[name])
     return result
 
 
 def _typed(values: Any, kind: ColumnType, where: str) -> Column:
-    """A column as a list of one plain type; a list that already is one is taken as it is."""
+    """A column as a list of one plain type."""
     if hasattr(values, "tolist"):
         values = values.tolist()
     found = set(map(type, values))
@@ -83,11 +85,11 @@ def _typed(values: Any, kind: ColumnType, where: str) -> Column:
             return _real(values, found, where)
     for row, value in enumerate(values if found - {str} else ()):
         if type(value) is not str:
-            raise RunFileError(f"{where}[{row}] is {shown(value)}; it must be a text")
+            raise RunFileError(f"{where}[{row}] is {shown(value)}; it must be text")
     try:
         "".join(values).encode()
     except UnicodeEncodeError:
-        raise RunFileError(f"{where} holds something that is no Unicode text") from None
+        raise RunFileError(f"{where} contains text that is not valid Unicode") from None
     return list(values)
 
 
@@ -101,7 +103,7 @@ def _whole(values: Iterable[Any], found: set[type], where: str) -> list[int]:
         values = plain
     result = list(values)
     if result and (max(result) >= 2**63 or min(result) < -(2**63)):
-        raise RunFileError(f"{where} holds a number of more than 64 bits")
+        raise RunFileError(f"{where} contains a number that does not fit in 64 bits")
     return result
 
 
@@ -140,36 +142,36 @@ def checksum(table: str, content: Table) -> str:
 
 
 def check_links(tables: Mapping[str, Table]) -> None:
-    """Row numbers must point at rows, words must be known, paths must be numbered."""
+    """Check that row numbers exist, that words are known and that paths are numbered."""
     for (table, column), (target, low) in LINKS.items():
         values: Any = tables.get(table, {}).get(column, [])
         high = rows(tables[target]) if target in tables else 0
         if values and not (min(values) >= low and max(values) < high):
             row = next(i for i, v in enumerate(values) if not low <= v < high)
             raise RunFileError(
-                f"tables.{table}.{column}[{row}] is {values[row]}; it must be a row of {target}, {low} to {high - 1}"
+                f"tables.{table}.{column}[{row}] is {values[row]}; row numbers of {target} are {low} to {high - 1}"
             )
     for (table, column), words in WORDS.items():
         wrong = set(map(str, tables.get(table, {}).get(column, []))) - words
         if wrong:
             raise RunFileError(
-                f"tables.{table}.{column} holds {shown(min(wrong))}; allowed are {', '.join(sorted(words))}"
+                f"tables.{table}.{column} contains {shown(min(wrong))}; it must be one of {', '.join(sorted(words))}"
             )
     _check_paths(tables.get("paths", {}), tables.get("routes", {}))
 
 
 def _check_paths(paths: Table, routes: Table) -> None:
-    """Paths are numbered upwards; a number without links is the empty path, from a node to itself."""
+    """Check that paths are numbered in ascending order; a number without links is the empty path from a node to itself."""
     numbers: Any = paths.get("path", [])
     if numbers and (numbers[0] < 0 or any(b < a for a, b in pairwise(numbers))):
-        raise RunFileError("tables.paths.path must count upwards from 0")
+        raise RunFileError("tables.paths.path must be in ascending order, from 0")
     known = set(numbers)
     ends = zip(*(routes.get(name, []) for name in ("path", "src", "dst")), strict=True)
     for row, (path, src, dst) in enumerate(ends):
         if path not in known and (src != dst or int(path) < 0):
             raise RunFileError(
-                f"tables.routes.path[{row}] is {path}, which is not in paths; "
-                "only a route from a node to itself has no links"
+                f"tables.routes.path[{row}] is {path}, which is not in tables.paths; "
+                "only a route from a node to itself may have no links"
             )
 
 
@@ -179,7 +181,7 @@ def rows(table: Table) -> int:
 
 
 def write_parquet(table: str, content: Table, path: Path) -> None:
-    """Writes a table; the same contents give the same bytes."""
+    """Write a table; equal contents give equal bytes."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -201,16 +203,17 @@ def write_parquet(table: str, content: Table, path: Path) -> None:
 
 
 def read_parquet(table: str, path: Path, expected: int) -> dict[str, Any]:
-    """The columns of a table's file, which must have `expected` rows."""
+    """The columns of a Parquet file, which must have `expected` rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        if pq.read_metadata(path).num_rows != expected:
-            raise RunFileError(f"tables.{table}.rows is {expected}; {path.name} has another number of rows")
+        found = pq.read_metadata(path).num_rows
+        if found != expected:
+            raise RunFileError(f"tables.{table}.rows is {expected}, but {path.name} has {found} rows")
         content = pq.read_table(path, memory_map=False, use_threads=False)
         return {name: content.column(name).to_pylist() for name in content.column_names}
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
         raise RunFileError(
-            f"tables.{table}: {path.name} is no readable Parquet file ({str(error)[:200]})"
+            f"tables.{table}: {path.name} is not a readable Parquet file ({str(error)[:200]})"
         ) from None

@@ -1,4 +1,4 @@
-"""The scalar types of the file schemas: each knows its unit, its range and what to tell a person."""
+"""Scalar types of the file schemas, each with its unit, range and error message."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tradewind.model.errors import ScenarioError
 from tradewind.model.units import LARGEST, MILLI
 
 MOST_UNITS: Final = 10**12
-"""Largest resource amount in a file, in natural units: up to here thousandths survive a JSON number."""
+"""Largest resource amount in a file, in natural units; up to here thousandths are exact in a JSON number."""
 LONGEST_NAME: Final = 200
 DEEPEST: Final = 64
-"""Levels of nesting that free-form values (origin, params, certificates) may have."""
+"""Deepest nesting of free-form values (origin, params, certificates)."""
 
 
 def natural(milli: int) -> int | float:
-    """Milli-units -> natural units as they stand in a file."""
+    """Convert milli-units to the natural units of a file."""
     if milli > MOST_UNITS * MILLI:
         raise ScenarioError(
-            f"an amount of {milli / MILLI:g} cannot be written; files hold at most {MOST_UNITS:,}"
+            f"an amount of {milli / MILLI:g} cannot be written to a file; the limit is {MOST_UNITS:,}"
         )
     return int(milli) // MILLI if milli % MILLI == 0 else int(milli) / MILLI
 
 
 def rule(text: str) -> PydanticCustomError:
-    """An error whose text says what is allowed; the reader adds where and what was found."""
+    """An error that says what is allowed; `messages.sentence` adds where and what was found."""
     return PydanticCustomError("tradewind", "{text}", {"text": text})
 
 
@@ -92,7 +92,7 @@ def _name(value: Any) -> str:
     ):
         return value
     raise rule(
-        f"it must be a text of 1 to {LONGEST_NAME} printable characters without spaces at its ends"
+        f"it must be text of 1 to {LONGEST_NAME} printable characters without leading or trailing spaces"
         + (". Put it in quotes." if isinstance(value, int | float) else "")
     )
 
@@ -104,7 +104,7 @@ def _text(value: Any) -> str:
         except UnicodeEncodeError:
             raise rule("it must be valid Unicode text") from None
         return value
-    raise rule("it must be a text")
+    raise rule("it must be text")
 
 
 def _tenant(value: Any) -> str:
@@ -120,16 +120,16 @@ def _flag(value: Any) -> bool:
 def _whole_any(value: Any) -> int:
     if type(value) is int and -(2**63) <= value < 2**63:
         return value
-    raise rule("it must be a whole number of at most 64 bits")
+    raise rule("it must be a whole number that fits in 64 bits")
 
 
 def plain(value: Any) -> Any:
-    """Checks a free-form JSON value: finite numbers, Unicode text, at most DEEPEST levels."""
+    """Check a free-form JSON value: finite numbers, Unicode text, at most DEEPEST levels."""
     pending: list[tuple[Any, int]] = [(value, 0)]
     while pending:
         item, depth = pending.pop()
         if depth > DEEPEST:
-            raise rule(f"it is nested more than {DEEPEST} levels deep")
+            raise rule(f"it must be nested at most {DEEPEST} levels deep")
         if isinstance(item, dict):
             for key in item:
                 _text(key)
@@ -139,9 +139,9 @@ def plain(value: Any) -> Any:
         elif isinstance(item, str):
             _text(item)
         elif isinstance(item, float) and not math.isfinite(item):
-            raise rule("it holds a number that is not finite")
+            raise rule("it contains a number that is not finite")
         elif not isinstance(item, int | float | None):
-            raise rule("it must be made of text, numbers, true, false, null, lists and objects")
+            raise rule("it may contain only text, numbers, true, false, null, lists and objects")
     return value
 
 

@@ -1,4 +1,4 @@
-"""File models -> model: names become indices, units become the model's integers."""
+"""Builds a Scenario from a parsed file: names become indices, amounts become integers."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tradewind.files.schemas_scenario import (
 from tradewind.model.errors import ScenarioError
 from tradewind.model.job import NOBODY, Customer, Dataset, Demand, Fixed, Job, Rounds, Stream, Work
 from tradewind.model.network import Link
+from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.setup import Setup
-from tradewind.model.node import Node
 from tradewind.model.tariff import Tariff
 from tradewind.model.tenant import SpendCap
 from tradewind.model.units import UNLIMITED
@@ -40,7 +40,7 @@ MOST_PAIRS: Final = 5_000_000
 
 
 def build(file: ScenarioFile, name: str) -> Scenario:
-    """The scenario that a file describes; `name` is used where the file has none."""
+    """The scenario that a file describes; `name` is used if the file has none."""
     setup = build_setup(file)
     builder = JobBuilder(setup)
     came = accumulate((job.arrive_us for job in file.jobs), max, initial=0)
@@ -64,9 +64,9 @@ def build_setup(file: ScenarioFile) -> Setup:
     nodes: dict[str, int] = {}
     for i, node in enumerate(file.nodes):
         if node.name == EVERY:
-            raise ScenarioError(f"nodes[{i}].name is '*'; that stands for every site. Choose another name.")
+            raise ScenarioError(f"nodes[{i}].name is '*', which stands for every site; choose another name")
         if nodes.setdefault(node.name, i) != i:
-            raise ScenarioError(f"nodes has {node.name!r} twice; names must differ. Rename one.")
+            raise ScenarioError(f"nodes contains {node.name!r} twice; rename one")
     return Setup(
         resources=resources,
         nodes=tuple(_node(node, index, nodes) for node in file.nodes),
@@ -95,11 +95,11 @@ def build_setup(file: ScenarioFile) -> Setup:
 def _resources(file: ScenarioFile) -> tuple[str, ...]:
     if file.resources is not None:
         if len(set(file.resources)) != len(file.resources):
-            raise ScenarioError("resources names one twice; names must differ. Drop one.")
+            raise ScenarioError("resources contains a name twice; drop one")
         return tuple(file.resources)
     found = dict.fromkeys(name for node in file.nodes for name in (*node.capacity, *node.rent))
     if not found:
-        raise ScenarioError("resources is missing and no node names one; add for example resources: [gpu]")
+        raise ScenarioError("resources is missing and no node has any; add for example resources: [gpu]")
     return tuple(found)
 
 
@@ -120,12 +120,12 @@ def _link(file: LinkFile, nodes: Mapping[str, int]) -> Link:
     elif file.bps is None and file.ab_bps is not None and file.ba_bps is not None:
         ab, ba = file.ab_bps, file.ba_bps
     else:
-        raise ScenarioError(f"{where}: give bps for both directions, or both ab_bps and ba_bps, and not more")
+        raise ScenarioError(f"{where}: give bps for both directions, or ab_bps and ba_bps, but not both")
     if a == b:
-        raise ScenarioError(f"{where} joins a node to itself; drop it")
+        raise ScenarioError(f"{where} connects a node to itself; drop it")
     if file.shared and ab != ba:
         raise ScenarioError(
-            f"{where} is shared but has {ab} and {ba} bit/s; give bps once for both directions"
+            f"{where} is shared but has different bandwidths, {ab} and {ba} bit/s; give bps for both directions"
         )
     return Link(
         a=a,
@@ -148,7 +148,7 @@ def _tariff(file: float | TariffFile, where: str) -> Tariff:
 
 
 def _egress(file: ScenarioFile, nodes: Mapping[str, int]) -> dict[tuple[int, int], Tariff]:
-    """Lines with fewer `*` win; two lines of the same rank may not name the same pair."""
+    """Entries with fewer `*` win; two entries with equally many may not price the same pair."""
     sites = [nodes[node.name] for node in file.nodes if node.parent is None and node.kind == "site"]
     result: dict[tuple[int, int], Tariff] = {}
     rank: dict[tuple[int, int], int] = {}
@@ -159,7 +159,7 @@ def _egress(file: ScenarioFile, nodes: Mapping[str, int]) -> dict[tuple[int, int
         ends = [sites if end == EVERY else [find(nodes, end, "node", where)] for end in (line.src, line.dst)]
         if len(ends[0]) * len(ends[1]) > MOST_PAIRS:
             raise ScenarioError(
-                f"{where} stands for more than {MOST_PAIRS:,} pairs of sites; name the pairs in use"
+                f"{where} covers more than {MOST_PAIRS:,} pairs of sites; list the pairs in use instead"
             )
         for src in ends[0]:
             for dst in ends[1]:
@@ -169,23 +169,21 @@ def _egress(file: ScenarioFile, nodes: Mapping[str, int]) -> dict[tuple[int, int
                 before = rank.get(pair, 3)
                 if before == stars:
                     names = f"{file.nodes[src].name}->{file.nodes[dst].name}"
-                    raise ScenarioError(
-                        f"{where} prices {names}, which another line of its kind does; keep one"
-                    )
+                    raise ScenarioError(f"{where} prices {names} again, as another entry does; keep one")
                 if stars < before:
                     result[pair], rank[pair] = tariff, stars
     return result
 
 
 class JobBuilder:
-    """Turns job objects into jobs and customers; equal parts are built once."""
+    """Builds jobs and customers from job objects; equal demands are shared."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.demands: dict[tuple[tuple[str, int], ...], Demand] = {}
 
     def job(self, index: int, file: JobFile, now_us: int = 0) -> Job:
-        """The public part of a job; a bid for an instant before now_us comes now, and says that it is for the past."""
+        """The public part of a job. A bid for an instant before now_us arrives now, with bid_from_us in the past."""
         worth = file.utility
         is_bid = isinstance(file.work, DatasetWork) and worth is not None and worth.of == "delay_slots"
         arrive_us, bid_from_us = file.arrive_us, file.bid_from_us
@@ -240,7 +238,7 @@ class JobBuilder:
         if file.workers is not None:
             if file.workers_min is not None or file.workers_max is not None:
                 raise ScenarioError(
-                    f"jobs[{name}] has workers and workers_min or workers_max; give either the one or the others"
+                    f"jobs[{name}] has workers as well as workers_min or workers_max; give one or the other"
                 )
             return file.workers, file.workers
         low = file.workers_min if file.workers_min is not None else 1
@@ -305,7 +303,9 @@ def _volumes(setup: Setup, jobs: tuple[Job, ...], file: VolumesFile) -> Volumes:
     counts = {name: len(getattr(file, name)) for name in VolumesFile.model_fields}
     if len(set(counts.values())) != 1:
         text = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise ScenarioError(f"volumes: the columns have different lengths ({text}); each row needs all four")
+        raise ScenarioError(
+            f"the columns of volumes have different lengths ({text}); each row needs all four"
+        )
     if not file.job:
         return Volumes()
     ids = {job.id: job.index for job in jobs} if str in set(map(type, file.job)) else {}
@@ -318,7 +318,7 @@ def _volumes(setup: Setup, jobs: tuple[Job, ...], file: VolumesFile) -> Volumes:
 
 
 def _whole_column(values: list[Any], name: str, index: Mapping[str, int]) -> NDArray[np.int64]:
-    """Numbers, or names that become numbers."""
+    """A column of numbers; names become indices."""
     kinds = set(map(type, values))
     if kinds == {str} and index:
         try:
@@ -333,12 +333,12 @@ def _whole_column(values: list[Any], name: str, index: Mapping[str, int]) -> NDA
     try:
         return np.array(values, dtype=np.int64)
     except OverflowError:
-        raise ScenarioError(f"volumes.{name} holds a number of more than 64 bits") from None
+        raise ScenarioError(f"volumes.{name} contains a number that does not fit in 64 bits") from None
 
 
 def _named(value: Any, row: int, name: str, index: Mapping[str, int]) -> int:
     if type(value) is str and name in ("job", "node"):
         if value not in index and value.isdecimal() and len(value) < 16:
-            return int(value)  # a CSV file has text only
+            return int(value)  # CSV cells are text
         return find(index, value[:200], name, f"volumes.{name}[{row}]")
     raise ScenarioError(f"volumes.{name}[{row}] is {shown(value)}; it must be a whole number")

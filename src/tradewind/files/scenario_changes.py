@@ -1,4 +1,4 @@
-"""Changes of a scenario: objects with names in the file, rows of integers in the model."""
+"""Changes of a scenario: converts objects with names (file) to rows of integers (model) and back."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ NEEDS: Final[dict[str, tuple[str, ...]]] = {
     "link_down": ("link",),
     "link_up": ("link",),
 }
-"""Fields of each kind of change; `direction` may come with bandwidth."""
+"""Required fields of each kind of change; bandwidth may also have `direction`."""
 DIRECTIONS: Final = ("ab", "ba", "both")
 BOTH: Final = 2
 
 
 def link_labels(setup: Setup) -> dict[str, tuple[int, int] | None]:
-    """`a->b` and `a-b` -> (link, direction); None where a label means more than one link."""
+    """`a->b` and `a-b` -> (link, direction); None if a label is ambiguous."""
     labels: dict[str, tuple[int, int] | None] = {}
     for number, link in enumerate(setup.links):
         a, b = setup.nodes[link.a].name, setup.nodes[link.b].name
@@ -39,7 +39,7 @@ def link_labels(setup: Setup) -> dict[str, tuple[int, int] | None]:
 
 
 def build_changes(setup: Setup, files: Sequence[ChangeFile]) -> tuple[Change, ...]:
-    """The model's rows."""
+    """Convert the changes of a file to the model."""
     if not files:
         return ()
     labels = link_labels(setup)
@@ -51,10 +51,10 @@ def _change(setup: Setup, labels: Mapping[str, tuple[int, int] | None], file: Ch
     for name in ("node", "resource", "link", "direction", "src", "dst", "amount", "bps", "factor"):
         given = getattr(file, name) is not None
         if given and name not in needs and (name, file.kind) != ("direction", "bandwidth"):
-            raise ScenarioError(f"{where}.{name} does not belong to a change of {file.kind}; drop it")
+            raise ScenarioError(f"{where}.{name} does not apply to changes of kind {file.kind}; drop it")
         if not given and name in needs:
             raise ScenarioError(
-                f"{where}.{name} is missing; a change of {file.kind} needs {', '.join(needs)}"
+                f"{where}.{name} is missing; changes of kind {file.kind} need {', '.join(needs)}"
             )
     a = b = 0
     match file.kind:
@@ -76,37 +76,37 @@ def _change(setup: Setup, labels: Mapping[str, tuple[int, int] | None], file: Ch
 def _link(
     setup: Setup, labels: Mapping[str, tuple[int, int] | None], file: ChangeFile, where: str
 ) -> tuple[int, int]:
-    """(link, direction); failures of a link have no direction."""
+    """(link, direction); link failures have no direction."""
     whole = file.kind != "bandwidth"
     link: Any = file.link
     if type(link) is str and link not in labels and link.isdecimal() and len(link) < 10:
-        link = int(link)  # a column of a table has one type, so numbers come as text beside names
+        link = int(link)  # a table column has one type, so numbers mixed with names arrive as text
     if type(link) is int:
         if not 0 <= link < len(setup.links):
             raise ScenarioError(
-                f"{where}.link is {shown(link)}; the links are numbered 0 to {len(setup.links) - 1}"
+                f"{where}.link is {shown(link)}; link numbers are 0 to {len(setup.links) - 1}"
             )
         direction = DIRECTIONS.index(file.direction) if file.direction is not None else BOTH
         return link, 0 if whole else direction
     text = str(link)[:500]
     if text not in labels:
-        raise ScenarioError(f"{where}.link is {shown(link)}; no link is called that.{nearest(text, labels)}")
+        raise ScenarioError(f"{where}.link refers to an unknown link, {shown(link)}.{nearest(text, labels)}")
     found = labels[text]
     if found is None:
         raise ScenarioError(
-            f"{where}.link is {shown(link)}; several links are called that. Give its number from 0."
+            f"{where}.link is {shown(link)}, which matches several links; give the number of the link, counted from 0"
         )
     if file.direction is not None:
         raise ScenarioError(
-            f"{where}.direction goes with a link given by number; write 'a->b' or 'a-b' instead"
+            f"{where}.direction is only for links given by number; write 'a->b' or 'a-b' as link instead"
         )
     if whole and found[1] != BOTH:
-        raise ScenarioError(f"{where}.link is {shown(link)}; a link fails in both directions, write 'a-b'")
+        raise ScenarioError(f"{where}.link is {shown(link)}; a link fails in both directions, so write 'a-b'")
     return found[0], 0 if whole else found[1]
 
 
 def write_changes(setup: Setup, changes: Sequence[Change]) -> list[dict[str, Any]]:
-    """Objects with names."""
+    """Convert changes of the model to objects of a file."""
     labels = link_labels(setup) if changes else {}
     return [_object(setup, labels, change) for change in changes]
 

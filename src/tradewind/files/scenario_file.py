@@ -18,11 +18,11 @@ from tradewind.files.atomic import replacing, write_text
 from tradewind.files.messages import sentence, shown
 from tradewind.files.row_tables import (
     Columns,
-    beside,
     check_columns,
     flatten,
     read_columns,
     rows_from_columns,
+    table_path,
 )
 from tradewind.files.scenario_build import build
 from tradewind.files.scenario_write import document
@@ -33,15 +33,15 @@ from tradewind.model.scenario import Scenario
 
 __all__ = ["dump", "load", "parse", "scenario_hash"]
 
-Beside = Literal["", "csv", "parquet"]
+TableFormat = Literal["", "csv", "parquet"]
 TABLES: Final = ("jobs", "changes", "links", "egress")
 INLINE_ROWS: Final = 500_000
-"""Jobs, changes or volumes beyond this many rows are written to a Parquet file beside the scenario."""
+"""Tables with more rows than this are written to a Parquet file next to the scenario."""
 _DEEP: Final = ("work", "worker", "server", "private")
 
 
 def load(path: str | Path) -> Scenario:
-    """Reads and validates a .json, .yaml or .yml file; every mistake is a ScenarioError that says where."""
+    """Read and validate a .json, .yaml or .yml file; raise a ScenarioError that says where a mistake is."""
     path = Path(path)
     try:
         with _no_collection():
@@ -50,15 +50,13 @@ def load(path: str | Path) -> Scenario:
         text = str(error)
         raise ScenarioError(text if text.startswith(str(path)) else f"{path}: {text}") from None
     except (RecursionError, MemoryError) as error:
-        raise ScenarioError(
-            f"{path}: it is too large or nested too deeply ({type(error).__name__})"
-        ) from None
+        raise ScenarioError(f"{path}: is too large or nested too deeply ({type(error).__name__})") from None
 
 
 def parse(raw: Any, *, folder: Path | None = None, name: str = "scenario") -> Scenario:
-    """A scenario of the plain values of a file; `folder` is where files beside it are looked for."""
+    """Build a scenario from the plain values of a file; `folder` is where its table files are."""
     if not isinstance(raw, dict):
-        raise ScenarioError(f"the file holds {shown(raw)}; a scenario is an object with fields")
+        raise ScenarioError(f"the file contains {shown(raw)}; a scenario must be an object")
     check_version(raw, "tradewind_scenario", VERSION)
     raw = _with_tables(raw, folder)
     try:
@@ -69,18 +67,16 @@ def parse(raw: Any, *, folder: Path | None = None, name: str = "scenario") -> Sc
 
 
 def check_version(raw: dict[str, Any], field: str, version: int) -> None:
-    """Refuses files of another kind or version before anything else is looked at."""
+    """Reject files of another kind or version before anything else is checked."""
     if field not in raw:
-        raise InputError(
-            f'the field {field} is missing; a file of this kind begins with "{field}": {version}'
-        )
+        raise InputError(f'{field} is missing; a file of this kind must contain "{field}": {version}')
     if type(raw[field]) is not int or raw[field] != version:
-        raise InputError(f"{field} is {shown(raw[field])}; this program reads version {version}")
+        raise InputError(f"{field} is {shown(raw[field])}; this program supports version {version}")
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Pauses the cyclic garbage collector: a hundred thousand jobs hold no cycles but would be walked often."""
+    """Pause the cyclic garbage collector: many thousands of jobs have no cycles but would be scanned often."""
     paused = gc.isenabled()
     gc.disable()
     try:
@@ -96,7 +92,7 @@ def _stem(path: Path) -> str:
 
 
 def _with_tables(raw: dict[str, Any], folder: Path | None) -> dict[str, Any]:
-    """The same document with every table as a list of rows (volumes: columns)."""
+    """The document with every table as a list of rows (volumes: as columns)."""
     raw = dict(raw)
     for table in ("jobs", "changes", "volumes"):
         file = raw.pop(f"{table}_file", None)
@@ -104,14 +100,14 @@ def _with_tables(raw: dict[str, Any], folder: Path | None) -> dict[str, Any]:
             continue
         where = f"{table}_file"
         if table in raw:
-            raise ScenarioError(f"there are both {table} and {where}; keep one of them")
+            raise ScenarioError(f"both {table} and {where} are given; keep one")
         if not isinstance(file, str) or not file:
             raise ScenarioError(f"{where} is {shown(file)}; it must be the name of a .csv or .parquet file")
         if folder is None:
             raise ScenarioError(
-                f"{where} is {shown(file)}; only a scenario that is a file has files beside it"
+                f"{where} is {shown(file)}; only a scenario loaded from a file can refer to other files"
             )
-        raw[table] = read_columns(beside(folder, file, where))
+        raw[table] = read_columns(table_path(folder, file, where))
     for table in TABLES:
         if isinstance(raw.get(table), dict):
             raw[table] = rows_from_columns(raw[table], table)
@@ -126,17 +122,19 @@ def _volume_columns(rows: list[Any]) -> Columns:
     columns: Columns = {"job": [], "slot": [], "node": [], "bytes": []}
     for number, row in enumerate(rows):
         if not isinstance(row, dict) or set(row) != set(columns):
-            raise ScenarioError(f"volumes[{number}] must be an object with the fields {', '.join(columns)}")
+            raise ScenarioError(
+                f"volumes[{number}] must be an object with exactly the fields {', '.join(columns)}"
+            )
         for name, column in columns.items():
             column.append(row[name])
     return columns
 
 
-def dump(scenario: Scenario, path: str | Path, *, tables: Beside = "") -> None:
-    """Writes a scenario so that `load` gives an equal one.
+def dump(scenario: Scenario, path: str | Path, *, tables: TableFormat = "") -> None:
+    """Write a scenario so that `load` returns an equal one.
 
-    tables  "" keeps jobs, changes and volumes inline (Parquet beside it where a table is very long); "csv" and
-            "parquet" put them into `<stem>.jobs.csv` and so on, beside the scenario
+    tables  "" keeps jobs, changes and volumes inline (very long tables go to Parquet files); "csv" and "parquet" write them
+            to `<stem>.jobs.csv` and so on, next to the scenario
     """
     path = Path(path)
     documents.check_suffix(path)
@@ -144,7 +142,7 @@ def dump(scenario: Scenario, path: str | Path, *, tables: Beside = "") -> None:
         whole = document(scenario)
         for table in ("jobs", "changes", "volumes"):
             rows = len(scenario.volumes) if table == "volumes" else len(whole.get(table, ()))
-            suffix: Beside = tables or ("parquet" if rows > INLINE_ROWS else "")
+            suffix: TableFormat = tables or ("parquet" if rows > INLINE_ROWS else "")
             if rows and suffix:
                 file = path.with_name(f"{path.stem}.{table}.{suffix}")
                 content = whole.pop(table)
@@ -171,7 +169,7 @@ def _write_columns(path: Path, columns: Columns) -> None:
 
 
 def _cells_of(column: list[Any]) -> list[Any]:
-    """Lists and objects as JSON text, mixed numbers as floats, numbers beside text as text: one type a column."""
+    """Make a column of one type: lists and objects become JSON text, mixed numbers floats, numbers mixed with text text."""
     kinds = set(map(type, column)) - {type(None)}
     if kinds & {list, dict}:
         return [None if v is None else json.dumps(v, ensure_ascii=False) for v in column]

@@ -1,4 +1,4 @@
-"""Model -> the plain values of a scenario file, leaving out what a reader fills in by default."""
+"""Converts a Scenario to the plain values of a file; defaults are left out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tradewind.files.scenario_changes import write_changes
 from tradewind.files.schemas_scenario import VERSION
 from tradewind.model.job import Customer, Dataset, Demand, Fixed, Job, Rounds, Stream
 from tradewind.model.network import Link
+from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.node import Node
 from tradewind.model.tariff import Tariff
 from tradewind.model.units import UNLIMITED
 from tradewind.model.utility import Utility
@@ -26,7 +26,7 @@ _WHOLE: Final = (
 
 
 def plain_values(value: Any) -> Any:
-    """Tuples, arrays and their scalars -> lists and plain numbers; not a number -> null."""
+    """Convert tuples, arrays and numpy scalars to lists and plain numbers; nan becomes null."""
     if isinstance(value, Mapping):
         return {str(key): plain_values(value[key]) for key in value}
     if isinstance(value, str | bool | None):
@@ -43,7 +43,7 @@ def plain_values(value: Any) -> Any:
 
 
 def document(scenario: Scenario) -> dict[str, Any]:
-    """The whole scenario with jobs, changes and volumes inline."""
+    """The scenario as a document, with jobs, changes and volumes inline."""
     setup = scenario.setup
     result: dict[str, Any] = {
         "tradewind_scenario": VERSION,
@@ -129,7 +129,7 @@ def _tariff(tariff: Tariff) -> float | dict[str, Any]:
 
 
 def _egress(setup: Setup) -> list[dict[str, Any]]:
-    """One line with * where every ordered pair of sites has a price, then the pairs that differ from it."""
+    """One entry with * if every ordered pair of sites has a price, then the pairs with another price."""
     names = [node.name for node in setup.nodes]
     sites = [i for i, node in enumerate(setup.nodes) if node.parent < 0 and node.kind == "site"]
     full = 1 < len(sites) * (len(sites) - 1) <= min(len(setup.egress), MOST_PAIRS // 2)

@@ -1,4 +1,4 @@
-"""The published JSON Schemas, made from the models that read the files."""
+"""JSON Schemas of the files, generated from the pydantic models that read them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tradewind.model.errors import LookupFailed
 _MODELS: dict[str, type[BaseModel]] = {"scenario": ScenarioFile, "run": RunFile}
 _COLUMNS = {
     "type": "object",
-    "description": "the same table as columns: field -> list, null where a field is left out; a dot leads into an object",
+    "description": "the same table as columns: field -> list, with null for omitted fields; a dot leads into an object",
     "additionalProperties": {"type": "array"},
 }
 

@@ -1,7 +1,7 @@
-"""YAML text: plain values only, built from the parser's events without recursion.
+"""Reads and writes YAML with plain values only; built from parser events, without recursion.
 
-Scalars follow the JSON-like core schema of YAML 1.2, so that `no` is a name and not false. Duplicate fields,
-tags and cycles are refused; aliases and merge keys (`<<`) work within a limit on what they expand to.
+Scalars follow the core schema of YAML 1.2, so that `no` is a name and not false. Duplicate fields, tags and cycles are
+rejected; aliases and merge keys (`<<`) work up to a limit on what they expand to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 DEEPEST: Final = 100
 LARGEST_EXPANSION: Final = 2_000_000
-"""Values that aliases may add, counted as if each were written out."""
+"""Most values that aliases may expand to."""
 
 _INT = re.compile(r"[-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
@@ -46,7 +46,7 @@ def scalar(text: str) -> Any:
 
 @dataclass(slots=True)
 class _Open:
-    """A list or object that is being read. size counts its values as if aliases were written out."""
+    """A list or object being read; size counts its values with aliases expanded."""
 
     value: Any
     anchor: str | None
@@ -57,7 +57,7 @@ class _Open:
 
 
 class _Builder:
-    """Turns events into values with an explicit stack."""
+    """Builds values from events with an explicit stack."""
 
     def __init__(self) -> None:
         self.stack: list[_Open] = []
@@ -81,7 +81,7 @@ class _Builder:
                 self.stack.append(
                     _Open([] if isinstance(event, yaml.SequenceStartEvent) else {}, event.anchor)
                 )
-                if event.anchor:  # known by name only when complete, which refuses cycles
+                if event.anchor:  # registered only when complete, which rejects cycles
                     self.anchors.pop(event.anchor, None)
             case yaml.SequenceEndEvent() | yaml.MappingEndEvent():
                 self._close(event)
@@ -90,21 +90,19 @@ class _Builder:
             case yaml.DocumentStartEvent():
                 self.documents += 1
                 if self.documents > 1:
-                    raise _at(event, "a second document begins; one file holds one document")
+                    raise _at(event, "a second document starts here; a file must contain one document")
 
     def _tagless(self, event: Any) -> None:
         if event.tag is not None and event.tag not in ("!", "tag:yaml.org,2002:str"):
-            raise _at(event, f"the tag {event.tag!r:.60} is not allowed; write plain values")
+            raise _at(event, f"the tag {event.tag!r:.60} is not allowed; use plain values")
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self.anchors:
-            raise _at(event, f"*{event.anchor:.60} refers to nothing that was complete before it")
+            raise _at(event, f"*{event.anchor:.60} refers to an anchor that is not defined before it")
         value, size = self.anchors[event.anchor]
         self.aliased += size
         if self.aliased > LARGEST_EXPANSION:
-            raise _at(
-                event, f"aliases expand to more than {LARGEST_EXPANSION:,} values; write them out less often"
-            )
+            raise _at(event, f"aliases expand to more than {LARGEST_EXPANSION:,} values; use fewer")
         self._add(value, size, event, quoted=False)
 
     def _add(self, value: Any, size: int, event: Any, *, quoted: bool) -> None:
@@ -126,13 +124,13 @@ class _Builder:
 
     def _key(self, top: _Open, value: Any, event: Any, quoted: bool) -> None:
         if isinstance(value, list | dict):
-            raise _at(event, "a field name must be a text, found a list or an object")
+            raise _at(event, "a field name must be text, not a list or an object")
         if value == "<<" and not quoted:
             top.key, top.has_key = _MERGE, True
             return
         name = event.value if isinstance(event, yaml.ScalarEvent) else str(value)
         if name in top.value:
-            raise _at(event, f"an object has the field {name!r:.60} twice; keep one of them")
+            raise _at(event, f"an object has the field {name!r:.60} twice; keep one")
         top.key, top.has_key = name, True
         top.value[name] = None
 
@@ -173,17 +171,17 @@ def parse(text: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise InputError(f"{where}no valid YAML ({error.problem or error.context})") from None
+        raise InputError(f"{where}invalid YAML ({error.problem or error.context})") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InputError(f"no valid YAML ({str(error)[:200]})") from None
+        raise InputError(f"invalid YAML ({str(error)[:200]})") from None
     return builder.root
 
 
 class _Dumper(_Base):  # type: ignore[misc]  # the base is chosen at run time, C where it was built
-    """Safe dumper that quotes every text which the reader above would take for a number."""
+    """Safe dumper that quotes text which the reader would parse as a number."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Writes equal values out instead of referring to the first."""
+        """Write equal values in full instead of using aliases."""
         return True
 
 
