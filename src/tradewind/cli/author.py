@@ -15,7 +15,7 @@ from tradewind.cli.options import Json, Seeds
 from tradewind.model.errors import InputError
 
 commands = typer.Typer()
-new = typer.Typer(no_args_is_help=True, help="Writes a commented, working file with its test, to start from.")
+new = typer.Typer(no_args_is_help=True, help="Write a commented, working file with its test, to start from.")
 commands.add_typer(new, name="new")
 
 Name = Annotated[str, typer.Argument(help="Its name, for example my-policy.")]
@@ -24,7 +24,7 @@ Folder = Annotated[Path, typer.Option("-o", "--output", help="Folder to write in
 
 @new.command(name="policy")
 def new_policy(name: Name, output: Folder = Path()) -> None:
-    """Writes NAME.py with a policy and test_NAME.py with its contract test."""
+    """Write NAME.py with a policy, and test_NAME.py with its contract test."""
     file, constant = _write("policy", name, output)
     print(f"try: tradewind compare cluster --policies fifo,{_shown(file)}:{constant}")
     print(f"     tradewind check-policy {_shown(file)}:{constant}")
@@ -32,7 +32,7 @@ def new_policy(name: Name, output: Folder = Path()) -> None:
 
 @new.command(name="workload")
 def new_workload(name: Name, output: Folder = Path()) -> None:
-    """Writes NAME.py with a workload and test_NAME.py with its test."""
+    """Write NAME.py with a workload, and test_NAME.py with its test."""
     file, constant = _write("workload", name, output)
     print(f"try: tradewind compare {_shown(file)}:{constant} --policies fifo,las --seeds 3")
 
@@ -87,7 +87,7 @@ def check_policy(
     seeds: Seeds = 2,
     as_json: Json = False,
 ) -> None:
-    """Checks a policy as the project checks its own: audit, same run twice, save and restore, no look ahead; exit code 1."""
+    """Check a policy as the built-in ones are checked: audit, same run twice, save and restore, no look ahead."""
     from tradewind.cli import show_catalogue
     from tradewind.cli.options import scenario_from
     from tradewind.registry import policies

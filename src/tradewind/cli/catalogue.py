@@ -16,7 +16,7 @@ def policies(
     name: Annotated[str, typer.Argument(help="Show only this one, with its parameters and an example.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Lists the policies, or shows one: what it decides, what it can run, its parameters."""
+    """List the policies, or show one: what it decides, what it can run, its parameters."""
     from tradewind import registry
     from tradewind.cli import show_catalogue
 
@@ -31,7 +31,7 @@ def workloads(
     name: Annotated[str, typer.Argument(help="Show only this one, with its parameters and an example.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Lists the workloads that `generate` can make, or shows one with its parameters."""
+    """List the workloads that `generate` can make, or show one with its parameters."""
     from tradewind import registry
     from tradewind.cli import show_catalogue
 

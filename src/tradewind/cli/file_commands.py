@@ -30,7 +30,7 @@ def audit(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Checks a run file again from scratch; exit code 1 on a violation."""
+    """Check a run file from scratch; exit code 1 on a violation."""
     from tradewind import api
     from tradewind.cli import show
 
@@ -47,7 +47,7 @@ def report_command(
     scenario: ItsScenario = "",
     seed: Seed = 0,
 ) -> None:
-    """Makes the report of run files that are there already, without running anything again."""
+    """Write the report of existing run files; nothing is run again."""
     from tradewind.model.hash import scenario_hash
     from tradewind.report import page as report
 
@@ -55,7 +55,9 @@ def report_command(
     found = [run_with_scenario(path, scenario, seed) for path in run_files]
     for path, (whole, one) in zip(run_files, found, strict=True):
         if scenario_hash(whole) != one.scenario_hash:
-            raise InputError(f"it is no run of {scenario}; name the scenario that was run", where=str(path))
+            raise InputError(
+                f"it is not a run of {scenario}; name the scenario that was run", where=str(path)
+            )
     report.write(output, [whole for whole, _ in found], [one for _, one in found])
     print(output)
 
@@ -67,7 +69,7 @@ def replay(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Rebuilds the final state from the journal in a run file and compares the books."""
+    """Rebuild the final state from the journal of a run file and compare the metrics."""
     from tradewind import api
     from tradewind.cli import show
 
@@ -83,13 +85,13 @@ def explain(
     run_file: RunFile,
     job: Annotated[str, typer.Option("--job", help="Id of a job.")],
     slot: Annotated[
-        int, typer.Option("--slot", min=-1, help="Number of a slot; -1: the menu that the job was offered.")
+        int, typer.Option("--slot", min=-1, help="Slot number; -1 shows the offers or charges of a market.")
     ] = -1,
     scenario: ItsScenario = "",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Says why a job is where it is in a slot (sites, next best, tiers), or in a market what it was offered or charged."""
+    """Explain a job's placement in a slot (sites, next best, tiers), or its offers and charges in a market."""
     from tradewind import api
     from tradewind.cli import show
 
@@ -101,15 +103,15 @@ def explain(
 def ranks(
     run_file: RunFile,
     slot: Annotated[int, typer.Option("--slot", min=0, help="Number of a slot.")],
-    job: Annotated[str, typer.Option("--job", help="Id of a job; default: all that run.")] = "",
+    job: Annotated[str, typer.Option("--job", help="Id of a job; default: all running jobs.")] = "",
     form: Annotated[
-        str, typer.Option("--form", help="table, or for one job hostfile or rankfile.")
+        str, typer.Option("--form", help="table; or hostfile or rankfile, for one job.")
     ] = "table",
     scenario: ItsScenario = "",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Lists the rings of a slot as hosts in rank order, with time and narrowest link, or as a launcher reads them."""
+    """List the rings of a slot in rank order, with time and bottleneck link, or as host or rank files."""
     from tradewind.cli import show
     from tradewind.systems.gadget.ranks import ranks_in
 
@@ -119,7 +121,7 @@ def ranks(
 
 @commands.command()
 def schema(which: Annotated[str, typer.Argument(help="scenario or run")]) -> None:
-    """Prints the JSON Schema of a file format."""
+    """Print the JSON Schema of a file format."""
     from tradewind.files.schemas import schema as make
 
     print(json.dumps(make(which), indent=2))

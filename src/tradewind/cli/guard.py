@@ -1,4 +1,4 @@
-"""Every mistake becomes a line on stderr and an exit code: 2 for a user's, 1 for ours or an audit's, never a traceback."""
+"""Errors become one line on stderr and an exit code: 2 for wrong input, 1 for a failure or violation. No tracebacks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tradewind.model.errors import InputError, Refused, TradewindError
 
 
 def guarded(call: Callable[[], Any]) -> int:
-    """Runs a command; every mistake becomes a line on stderr and an exit code."""
+    """Run a command and return its exit code; print errors as one line on stderr."""
     try:
         call()
     except InputError as error:

@@ -18,17 +18,20 @@ commands = typer.Typer()
 def reproduce(
     system: Annotated[str, typer.Argument(help="A system with a study, or all.")],
     figure: Annotated[
-        str, typer.Option("--figure", help="Only this one, for example 5, fig-5 or table-4.")
+        str, typer.Option("--figure", help="One figure only, for example 5, fig-5 or table-4.")
     ] = "",
     quick: Annotated[bool, typer.Option("--quick", help="Smaller instances and fewer seeds.")] = False,
-    seeds: Annotated[int, typer.Option("--seeds", min=0, max=1000, help="0: 3 when quick, else 10.")] = 0,
+    seeds: Annotated[
+        int,
+        typer.Option("--seeds", min=0, max=1000, help="Number of seeds; default: 3 with --quick, else 10."),
+    ] = 0,
     jobs: Annotated[int, typer.Option("--jobs", min=1, max=64, help="Processes.")] = 1,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder of CSV, pictures and index.html.")
     ] = Path("out/reproduce"),
     as_json: Json = False,
 ) -> None:
-    """Computes the figures of the papers: the claim beside our numbers, and whether it holds."""
+    """Compute the figures of the papers: the claim, our numbers, and whether the claim holds."""
     from tradewind.cli import show
     from tradewind.lab.reproduce import reproduce as compute
     from tradewind.lab.study import Effort
@@ -52,7 +55,7 @@ def tour(
         Path | None, typer.Option("--pictures", help="Also write the pictures of the docs into this folder.")
     ] = None,
 ) -> None:
-    """Runs one small scenario per system: ours, the papers' algorithms and the baselines, side by side."""
+    """Run one small scenario per system: our policies, the papers' algorithms and the baselines."""
     from tradewind.lab.tour import tour as run_tour
 
     run_tour(output, pictures)
@@ -64,7 +67,7 @@ def gallery(
     work: Annotated[Path, typer.Option("--work", help="Folder of the reproduction.")] = Path("out/reproduce"),
     jobs: Annotated[int, typer.Option("--jobs", min=1, max=64, help="Processes.")] = 2,
 ) -> None:
-    """Writes the gallery of the docs from a quick reproduction of all papers."""
+    """Write the gallery of the docs from a quick reproduction of all papers."""
     from tradewind.lab.gallery import PICKED
     from tradewind.lab.gallery import gallery as write
     from tradewind.registry import studies

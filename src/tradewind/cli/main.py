@@ -47,49 +47,73 @@ def live(
     policy: Annotated[str, typer.Option("--policy", help="Name of a policy; see `tradewind policies`.")],
     slot_seconds: Annotated[
         float,
-        typer.Option("--slot-seconds", min=0, help="Seconds that a slot takes; 0: as the scenario says."),
+        typer.Option("--slot-seconds", min=0, help="Wall-clock seconds per slot; 0: as in the scenario."),
     ] = 0.0,
-    speed: Annotated[float, typer.Option("--speed", min=1e-6, help="How many times faster than that.")] = 1.0,
+    speed: Annotated[
+        float, typer.Option("--speed", min=1e-6, help="Factor by which slots pass faster than that.")
+    ] = 1.0,
     seed: Seed = 0,
     settings: Set = None,
     state: Annotated[
         Path | None,
-        typer.Option("--state", help="Directory of journal, logs and checkpoints; given again, it goes on."),
+        typer.Option(
+            "--state",
+            help="Directory of journal, logs and checkpoints; an unfinished run in it is continued.",
+        ),
     ] = None,
     output: Out = None,
     report: Annotated[
         Path | None, typer.Option("--report", help="Where to write the report (.html).")
     ] = None,
     places: Annotated[
-        Path | None, typer.Option("--places", help="Site -> network namespace, address, interface.")
+        Path | None,
+        typer.Option("--places", help="File with the network of each site: namespace, address, interface."),
     ] = None,
     testbed: Annotated[
-        str, typer.Option("--testbed", help="Sites with the names of this testbed's run in it (as root).")
+        str, typer.Option("--testbed", help="Run sites in the namespaces of this testbed (root).")
     ] = "",
     first_uid: Annotated[
-        int, typer.Option("--first-uid", min=0, help="Job i runs as user number FIRST_UID + i (as root).")
+        int, typer.Option("--first-uid", min=0, help="Run job i as user FIRST_UID + i (root).")
     ] = 0,
     limit: Annotated[
         list[str] | None,
-        typer.Option("--limit", metavar="NAME=VALUE", help="memory_bytes=2GB, open_files, …"),
+        typer.Option(
+            "--limit",
+            metavar="NAME=VALUE",
+            help="Limit per rank: memory_bytes=2GB, open_files, … (docs/jobs.md).",
+        ),
     ] = None,
-    grace: Annotated[float, typer.Option("--grace", min=0, help="Seconds from SIGTERM to SIGKILL.")] = 10.0,
-    retries: Annotated[int, typer.Option("--retries", min=0, help="Failures in a row without progress.")] = 3,
-    stall: Annotated[float, typer.Option("--stall", min=0, help="Silent for so many seconds: hung.")] = 300.0,
+    grace: Annotated[
+        float, typer.Option("--grace", min=0, help="Seconds between SIGTERM and SIGKILL.")
+    ] = 10.0,
+    retries: Annotated[
+        int,
+        typer.Option(
+            "--retries", min=0, help="Consecutive failures without progress before a job is given up."
+        ),
+    ] = 3,
+    stall: Annotated[
+        float,
+        typer.Option(
+            "--stall",
+            min=0,
+            help="Restart a job that has reported and is then silent for this many seconds; 0: never.",
+        ),
+    ] = 300.0,
     as_json: Json = False,
 ) -> None:
-    """Runs the scenario's commands as processes, as a policy decides, by the wall clock."""
-    from tradewind.cli import live as door
+    """Runs the commands of a scenario's jobs as processes, in real time, as a policy decides."""
+    from tradewind.cli import live as live_command
 
-    options = door.Options(
+    rank_options = live_command.RankOptions(
         limits=pairs(limit), places=places, testbed=testbed, first_uid=first_uid, grace_s=grace, retries=retries,
         stall_s=stall,
     )  # fmt: skip
-    asked = door.Asked(
+    run_options = live_command.LiveOptions(
         policy=policy, params=pairs(settings), seed=seed, slot_seconds=slot_seconds, speed=speed, state=state,
         output=output, report=report, as_json=as_json,
     )  # fmt: skip
-    if door.command(scenario_from(scenario, seed), asked, options):
+    if live_command.command(scenario_from(scenario, seed), run_options, rank_options):
         raise typer.Exit(1)
 
 
@@ -131,11 +155,11 @@ def plan_wan(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Chooses the parameter server's site and a route per worker site in a WAN, with a certified bound."""
+    """Choose a parameter server's site in a WAN and a route per worker site, with a certified bound."""
     from tradewind.cli.plan_wan import run as plan
-    from tradewind.systems.apsp.plan import Request
+    from tradewind.systems.apsp.plan.request import PlanRequest
 
-    request = Request(
+    request = PlanRequest(
         topology=topology, model=model, workers=workers, data=data, usd_per_gb=usd_per_gb, transport=transport,
         rule=rule, min_mbps=min_mbps, shared=shared, seed=seed,
     )  # fmt: skip
@@ -144,7 +168,7 @@ def plan_wan(
 
 @app.command(name="version")
 def version_command() -> None:
-    """Prints the version."""
+    """Print the version."""
     print(__version__)
 
 

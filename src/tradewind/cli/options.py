@@ -1,9 +1,13 @@
-"""What the commands share: options of the same name, and how scenarios, runs and parameters are read from them."""
+"""Options that several commands share, and how scenarios, runs and parameters are read from them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from functools import wraps
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, get_type_hints
 
 import typer
 
@@ -14,30 +18,60 @@ if TYPE_CHECKING:
     from tradewind.model.scenario import Scenario
 
 Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter; may be repeated.")
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a parameter; may be repeated.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on stdout.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**53, help="Seed of every random stream.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**53, help="Seed of all random numbers.")]
 Seeds = Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="Number of seeds.")]
 Bounded = Annotated[bool, typer.Option("--bound", help="Also compute the offline bound of the scenario.")]
 ScenarioArg = Annotated[
-    str, typer.Argument(metavar="SCENARIO", help="A scenario file, or the name of a workload.")
+    str, typer.Argument(metavar="SCENARIO", help="A scenario file, a workload, or FILE.py:NAME.")
 ]
 RunFile = Annotated[Path, typer.Argument(metavar="RUN", help="A run file.")]
 ItsScenario = Annotated[
     str,
     typer.Option(
-        "--scenario", help="Its scenario file or workload; default: the file beside RUN with its hash."
+        "--scenario", help="Its scenario file or workload; default: the file next to RUN with the same hash."
     ),
 ]
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the result.")]
 
 
 PAGES = (".html", ".htm")
+Options = TypeVar("Options")
+
+
+def options_of(kind: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
+    """Turn the fields of a dataclass into the options of a command, which then takes one argument.
+
+    Fields are annotated as typer's parameters are.
+    """
+
+    def wrap(function: Callable[[Options], None]) -> Callable[..., None]:
+        @wraps(function)
+        def command(**given: Any) -> None:
+            function(kind(**given))
+
+        hints = get_type_hints(kind, include_extras=True)
+        parameters = [
+            Parameter(
+                field.name,
+                Parameter.POSITIONAL_OR_KEYWORD,
+                default=Parameter.empty if field.default is MISSING else field.default,
+                annotation=hints[field.name],
+            )
+            for field in fields(cast(Any, kind))
+        ]
+        command.__dict__.pop("__wrapped__", None)
+        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined] # read by typer
+        command.__annotations__ = hints
+        return command
+
+    return wrap
 
 
 def must_be_page(output: Path) -> None:
-    """Refuses a name of a report that is no HTML file's."""
+    """Refuse a report whose name does not end in .html."""
     if output.suffix not in PAGES:
         raise InputError(f"-o {output}: the report is an HTML file; end its name in .html")
 

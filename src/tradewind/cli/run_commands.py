@@ -27,12 +27,12 @@ commands = typer.Typer()
 
 @commands.command()
 def generate(
-    workload: Annotated[str, typer.Argument(help="Name of a workload; see `tradewind workloads`.")],
+    workload: Annotated[str, typer.Argument(help="A workload (see `tradewind workloads`), or FILE.py:NAME.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Scenario file to write (.json or .yaml).")],
     seed: Seed = 0,
     settings: Set = None,
 ) -> None:
-    """Makes a scenario file."""
+    """Generate a scenario file."""
     from tradewind.files.scenario_file import dump
     from tradewind.registry import workloads as catalogue
 
@@ -47,14 +47,16 @@ def generate(
 @commands.command()
 def run(
     scenario: ScenarioArg,
-    policy: Annotated[str, typer.Option("--policy", help="Name of a policy; see `tradewind policies`.")],
+    policy: Annotated[
+        str, typer.Option("--policy", help="A policy (see `tradewind policies`), or FILE.py:NAME.")
+    ],
     seed: Seed = 0,
     settings: Set = None,
     bound: Bounded = False,
     output: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Runs a policy on a scenario in the simulated world, audited; -o writes a run file, or a report (.html)."""
+    """Simulate a policy on a scenario, audited; -o writes a run file, or a report (.html)."""
     from tradewind import api
     from tradewind.cli import show
     from tradewind.registry import policies as catalogue
@@ -78,14 +80,16 @@ def run(
 @commands.command()
 def compare(
     scenario: ScenarioArg,
-    policies: Annotated[str, typer.Option("--policies", help="Names, separated by commas.")],
+    policies: Annotated[
+        str, typer.Option("--policies", help="Policies or FILE.py:NAME, separated by commas.")
+    ],
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="How many seeds (0, 1, …).")] = 1,
     settings: Set = None,
     bound: Bounded = False,
     output: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Runs several policies side by side; a workload's name makes a new scenario for every seed."""
+    """Compare policies on the same scenarios; a workload makes a new scenario for every seed."""
     from tradewind import api
     from tradewind.cli import show
     from tradewind.registry import policies as catalogue
@@ -101,7 +105,7 @@ def compare(
     given = pairs(settings)
     made = is_workload(scenario)
     if given and not made:
-        raise InputError("--set goes with a workload's name here; a scenario file has its parameters in it")
+        raise InputError("--set changes the parameters of a workload; a scenario file is used as it is")
     data = [scenario_from(scenario, seed, given) for seed in range(seeds if made else 1)]
     scenarios = data if made else data * seeds
     with bar("comparing", len(specs) * seeds, unit="runs") as tell:

@@ -1,4 +1,4 @@
-"""What the commands print: a table for people, or one JSON object for machines."""
+"""What the commands print about runs: tables, or one JSON object."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _table(title: str, *columns: str) -> RichTable:
 
 
 def number(value: float) -> str:
-    """A number for people."""
+    """A number with as many digits as a reader needs."""
     if not math.isfinite(value):
         return "–"
     if value == int(value) and abs(value) < 1e9:
@@ -64,7 +64,7 @@ def number(value: float) -> str:
 
 
 def as_object(run: Run, scenario: Scenario | None = None) -> dict[str, Any]:
-    """The documented --json object of a run (docs/formats.md); with its scenario where it was to have a bound."""
+    """The --json object of a run (docs/formats.md); scenario: given if a bound was asked for."""
     bound, timings, served = run.bound, run.timings, bounds.served_of(run)
     return {
         "policy": run.policy,
@@ -91,7 +91,7 @@ def as_object(run: Run, scenario: Scenario | None = None) -> dict[str, Any]:
 
 
 def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None, bounded: bool = False) -> None:
-    """One run; bounded: it was to be held against its bound."""
+    """Print one run; bounded: with its bound, or why there is none."""
     if as_json:
         print_json(as_object(result, scenario if bounded else None))
         return
@@ -102,16 +102,16 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None, b
     if result.bound is not None:
         b = result.bound
         table.add_row(f"bound ({b.kind})", number(b.value))
-        table.add_row("ratio to the bound", f"{b.ratio:.4f}")
+        table.add_row("ratio to bound", f"{b.ratio:.4f}")
     if served := bounds.served_of(result):
         table.add_row("bound of what was served (certified)", number(served.value))
-        table.add_row("ratio to the bound of what was served", f"{served.ratio:.4f}")
+        table.add_row("ratio to bound of what was served", f"{served.ratio:.4f}")
     for name, value in result.metrics.items():
         if name != objective and value:
             table.add_row(name, number(value))
     console.print(table)
-    if bounded and (said := bounds.note(scenario, result)):
-        console.print(said, markup=False, highlight=False)
+    if bounded and (note := bounds.note(scenario, result)):
+        console.print(note, markup=False, highlight=False)
     _costs_by_tenant(console, result)
     _turned_away(console, result, scenario)
     _remarks(console, result, scenario)
@@ -127,7 +127,7 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None, b
 
 
 def _found(result: Run) -> str:
-    """Only a live run can be here with violations: a simulated one ends with the first."""
+    """Result of the audit; only live runs can have violations, because a simulation ends with the first."""
     return f"{len(result.violations)} violations" if result.violations else "ok"
 
 
@@ -142,24 +142,22 @@ def _costs_by_tenant(console: Console, result: Run) -> None:
 
 
 def _turned_away(console: Console, result: Run, scenario: Scenario) -> None:
-    """Whom the policy refused and why, the first few."""
+    """Print the first few refusals with their reasons."""
     verdicts = result.tables["verdicts"]
-    told = [(j, why) for j, why in zip(verdicts["job"], verdicts["reason"], strict=True) if why]
-    for job, why in told[:MOST_REASONS]:
-        console.print(
-            f"turned away: {scenario.jobs[cast(int, job)].id}: {why}", markup=False, highlight=False
-        )
-    if len(told) > MOST_REASONS:
-        console.print(f"… and {len(told) - MOST_REASONS} more (table verdicts of the run file)")
+    refused = [(j, why) for j, why in zip(verdicts["job"], verdicts["reason"], strict=True) if why]
+    for job, why in refused[:MOST_REASONS]:
+        console.print(f"refused: {scenario.jobs[cast(int, job)].id}: {why}", markup=False, highlight=False)
+    if len(refused) > MOST_REASONS:
+        console.print(f"… and {len(refused) - MOST_REASONS} more (table verdicts of the run file)")
 
 
 def _remarks(console: Console, result: Run, scenario: Scenario) -> None:
-    """What the system itself has to say about a run, the first few sentences."""
-    said = remarks(scenario, result)
-    for sentence in said[:MOST_REASONS]:
+    """Print the first few remarks of the system about a run."""
+    sentences = remarks(scenario, result)
+    for sentence in sentences[:MOST_REASONS]:
         console.print(sentence, markup=False, highlight=False)
-    if len(said) > MOST_REASONS:
-        console.print(f"… and {len(said) - MOST_REASONS} more")
+    if len(sentences) > MOST_REASONS:
+        console.print(f"… and {len(sentences) - MOST_REASONS} more")
 
 
 def audit(found: Sequence[Violation], *, as_json: bool) -> None:
@@ -213,10 +211,10 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None
 
 
 def _ratios(g: Group) -> str:
-    """Ratio to the bound over the seeds that served every job; marked *, to the bound of what the others served."""
+    """Ratio to bound over the seeds that served every job; marked *: to the bound of what the others served."""
     part = estimate([served.ratio for run in g.runs if (served := bounds.served_of(run))])
-    told = [_interval(g.ratio)] if g.ratio.n or not part.n else []
-    return ", ".join(told + ([f"{_interval(part)} *"] if part.n else []))
+    shown = [_interval(g.ratio)] if g.ratio.n or not part.n else []
+    return ", ".join(shown + ([f"{_interval(part)} *"] if part.n else []))
 
 
 def _summary(g: Group) -> dict[str, Any]:
