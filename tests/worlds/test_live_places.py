@@ -21,7 +21,7 @@ from tradewind.model.tariff import Tariff
 from tradewind.worlds.processes.launch import ExecutionOptions, SiteNetwork
 from tradewind.worlds.processes.world import ProcessWorld
 from tradewind.worlds.testbed import network as testbed
-from tradewind.worlds.testbed.wan import Line, Wan
+from tradewind.worlds.testbed.wan import Wan, WanLink
 
 REASON = testbed.unavailable()
 TALK = """
@@ -46,7 +46,7 @@ print(sorted(name for _, name in socket.if_nameindex()), os.environ["TRADEWIND_I
 @pytest.mark.skipif(bool(REASON), reason=f"no network namespaces here: {REASON}")
 def test_ranks_of_a_site_live_in_its_namespace_and_reach_the_others_over_the_testbed(tmp_path: Path) -> None:
     name = f"test-{uuid.uuid4().hex[:12]}"
-    bed = testbed.up(Wan(name="pair", sites=("a", "b"), lines=(Line(0, 1, 10**7, 10**7),)), name)
+    bed = testbed.up(Wan(name="pair", sites=("a", "b"), links=(WanLink(0, 1, 10**7, 10**7),)), name)
     try:
         where = setup([node("a"), node("b")], slot_us=S, horizon_us=60 * S)
         command = ("python", "-c", TALK)
@@ -71,7 +71,7 @@ def test_a_namespace_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     run = run_live(given, tmp_path / "s", options=options)
     assert states(run) == ["unfinished"]
     assert "not-there" in log(tmp_path / "s")
-    with pytest.raises(InputError, match="no testbed called 'nowhere' is up"):
+    with pytest.raises(InputError, match="no testbed 'nowhere' is up"):
         cli.testbed_networks("nowhere")
 
 

@@ -28,7 +28,7 @@ from tradewind.worlds.processes.handles import marked_processes
 from tradewind.worlds.processes.launch import ExecutionOptions, SiteNetwork
 from tradewind.worlds.processes.world import ProcessWorld
 from tradewind.worlds.testbed import network as testbed
-from tradewind.worlds.testbed.wan import GOODPUT, Line, Wan
+from tradewind.worlds.testbed.wan import GOODPUT, Wan, WanLink
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="PyTorch is not installed: make install EXTRAS=train"
@@ -137,7 +137,7 @@ def networks(request: pytest.FixtureRequest) -> Iterator[dict[str, SiteNetwork]]
         pytest.skip(f"no testbed here: {why}")
     name = f"test-{uuid.uuid4().hex[:12]}"
     try:
-        testbed.up(Wan(name="pair", sites=("a", "b"), lines=(Line(0, 1, BPS, BPS),)), name)
+        testbed.up(Wan(name="pair", sites=("a", "b"), links=(WanLink(0, 1, BPS, BPS),)), name)
         yield testbed_networks(name)
     finally:
         testbed.down(name)

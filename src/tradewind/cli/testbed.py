@@ -1,4 +1,4 @@
-"""`tradewind testbed`: a wide area network on this machine, and whether traffic on it behaves as the model says."""
+"""`tradewind testbed`: builds a wide area network on this machine and compares its traffic with the model."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 commands = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Builds a wide area network on this machine from network namespaces (root), and measures traffic on it.",
+    help="Build a wide area network on this machine from network namespaces (root), and measure traffic on it.",
 )
 
-Name = Annotated[str, typer.Option("--name", help="Several testbeds can be up under different names.")]
+Name = Annotated[str, typer.Option("--name", help="Name of the testbed; several can exist.")]
 Topology = Annotated[
     str, typer.Argument(help="mesh, b4, internet2, or a .graphml, .gml, .json or region-pair .csv file.")
 ]
-Scale = Annotated[float, typer.Option("--scale", help="Rates of the testbed per real rate.")]
+Scale = Annotated[float, typer.Option("--scale", help="Factor on the real rates.")]
 Sites = Annotated[
-    int, typer.Option("--sites", min=0, max=200, help="Keep so many sites; 0: all (a mesh: 4).")
+    int, typer.Option("--sites", min=0, max=200, help="Number of sites to keep; 0: all (mesh: 4).")
 ]
 Rule = Annotated[str, typer.Option("--rule", help="Bandwidth by distance: auto, power, linear, inverse, …")]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**53, help="Seed of drawn bandwidths.")]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable result on stdout.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**53, help="Seed of random bandwidths.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 SCALE = 0.01
 TOLERANCE = 0.1
@@ -48,7 +48,7 @@ def up(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Builds the network; what a crash left under the name is removed first."""
+    """Builds the network, after removing leftovers of a crash under the same name."""
     from tradewind.lab.testbed.networks import network
     from tradewind.worlds.testbed import network as testbed
 
@@ -58,26 +58,26 @@ def up(
 
 @commands.command()
 def down(name: Name = "main", as_json: Json = False) -> None:
-    """Removes the network and everything that runs in it, also after a crash."""
+    """Removes the network and ends everything that runs in it, also after a crash."""
     from tradewind.worlds.testbed import network as testbed
 
-    gone = testbed.down(name)
+    removed = testbed.down(name)
     if as_json:
-        print(json.dumps({"name": name, "removed": gone}))
+        print(json.dumps({"name": name, "removed": removed}))
         return
     print(
-        f"testbed {name}: removed {len(gone)} namespaces"
-        if gone
-        else f"testbed {name}: there was nothing to remove"
+        f"testbed {name}: removed {len(removed)} namespaces"
+        if removed
+        else f"testbed {name}: nothing to remove"
     )
 
 
 @commands.command()
 def status(
-    name: Annotated[str, typer.Option("--name", help="Only this one, with its sites and links.")] = "",
+    name: Annotated[str, typer.Option("--name", help="Show this testbed with its sites and links.")] = "",
     as_json: Json = False,
 ) -> None:
-    """Lists the testbeds of this machine, or shows one."""
+    """Lists all testbeds of this machine, or shows one."""
     from tradewind.worlds.testbed import network as testbed
 
     if name:
@@ -91,14 +91,16 @@ def status(
         print(json.dumps(found, indent=2))
         return
     if not found:
-        print("no testbed is up; `tradewind testbed up b4` makes one")
+        print("no testbeds; create one with `tradewind testbed up b4`")
     for row in found:
-        hint = "" if row["state"] == "up" else f"; `tradewind testbed down --name {row['name']}` cleans up"
+        hint = (
+            "" if row["state"] == "up" else f"; clean up with `tradewind testbed down --name {row['name']}`"
+        )
         print(f"{row['name']}: {row['state']}, {row['processes']} processes inside{hint}")
 
 
 def _status(name: str, as_json: bool) -> None:
-    """Sites with namespace and address, links with rates and what was sent."""
+    """Print sites with namespace and address, links with rate and bytes sent."""
     from tradewind.worlds.testbed import network as testbed
 
     bed = testbed.find(name)
@@ -119,49 +121,52 @@ def _status(name: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"name": name, "network": wan.name, "sites": places, "links": links}, indent=2))
         return
-    print(f"testbed {name}: {wan.name}, {len(wan.sites)} sites, {len(wan.lines)} links")
+    print(f"testbed {name}: {wan.name}, {len(wan.sites)} sites, {len(wan.links)} links")
     _print(_table([("site", "left"), ("namespace", "left"), ("address", "left")], [
         [str(p["site"]), str(p["namespace"]), str(p["address"])] for p in places
     ]))  # fmt: skip
     _print(_table([("from", "left"), ("to", "left"), ("Mbit/s", "right"), ("sent MB", "right")], [
         [str(x["from"]), str(x["to"]), f"{x['mbps']:.1f}", f"{x['sent_mb']:.1f}"] for x in links
     ]))  # fmt: skip
-    print(f"run something at a site: ip netns exec {bed.namespace(0)} COMMAND")
+    print(f"run a command at a site: ip netns exec {bed.namespace(0)} COMMAND")
 
 
 @commands.command()
-def verify(
+def verify(  # one parameter per option: typer builds the command line from this signature
     topology: Topology = "mesh",
     sites: Sites = 0,
     scale: Scale = SCALE,
     rule: Rule = "auto",
     seed: Seed = 0,
     model: Annotated[
-        str, typer.Option("--model", help="Bytes per exchange, such as '2 MB'; default: about a second's.")
+        str,
+        typer.Option(
+            "--model", help="Model size, such as '2 MB'; default: so that a round takes about a second."
+        ),
     ] = "",
-    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Rounds timed per exchange.")] = 3,
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Timed rounds per exchange.")] = 3,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder of verify.csv, .svg and .png.")
+        Path, typer.Option("-o", "--output", help="Folder for verify.csv, .svg and .png.")
     ] = Path("out/testbed"),
     as_json: Json = False,
 ) -> None:
-    """Times real server and ring traffic on a testbed of its own and compares with the model; exit code 1 if they differ."""
+    """Times real traffic on a temporary testbed and compares it with the model; exit code 1 if they differ."""
     from tradewind.lab.testbed import check as testbed_check
     from tradewind.lab.testbed.networks import exchanges, network
     from tradewind.report.progress import bar
-    from tradewind.systems.apsp.plan import model_bytes
+    from tradewind.systems.apsp.workload.sizes import model_bytes
     from tradewind.worlds.testbed import network as testbed
 
     wan = network(topology, scale=scale, sites=sites, rule=rule, seed=seed)
     name = f"verify-{os.getpid()}"
     try:
         bed = testbed.up(wan, name)
-        with bar(f"measuring on {wan.name}", len(exchanges(wan)), unit="exchanges") as tell:
+        with bar(f"measuring on {wan.name}", len(exchanges(wan)), unit="exchanges") as progress:
             found = testbed_check.check(
                 bed,
                 model_bytes=model_bytes(model) if model else 0,
                 rounds=rounds,
-                tell=None if tell is None else lambda done: tell(0, done),
+                tell=None if progress is None else lambda done: progress(0, done),
             )
     finally:
         if os.geteuid() == 0:
@@ -192,8 +197,12 @@ def _show(found: Check, files: list[str], as_json: bool) -> None:
     rows = testbed_check.rows(found)
     best: dict[str, dict[str, Any]] = {}
     for kind in ("server", "ring"):
-        said, seen, same = found.best(kind)
-        best[kind] = {"predicted": said.exchange.label, "measured": seen.exchange.label, "same": same}
+        predicted, measured, same = found.best(kind)
+        best[kind] = {
+            "predicted": predicted.exchange.label,
+            "measured": measured.exchange.label,
+            "same": same,
+        }
     if as_json:
         data = {
             "network": found.network, "carrier": found.carrier, "model_bytes": found.model_bytes, "rows": rows, "best": best,
@@ -213,10 +222,10 @@ def _show(found: Check, files: list[str], as_json: bool) -> None:
     ]))  # fmt: skip
     for kind, words in (("server", "best server site"), ("ring", "best ring")):
         pair = best[kind]
-        agree = "the same" if pair["predicted"] == pair["measured"] else str(pair["measured"])
+        outcome = "the same" if pair["predicted"] == pair["measured"] else str(pair["measured"])
         if pair["predicted"] != pair["measured"]:
-            agree += " (predicted equally good)" if pair["same"] else " (NOT the same)"
-        print(f"{words}: predicted {pair['predicted']}; measured {agree}")
+            outcome += " (predicted to be as fast)" if pair["same"] else " (NOT the same)"
+        print(f"{words}: predicted {pair['predicted']}; measured {outcome}")
     print(f"largest difference: {100 * found.worst:.1f}%")
     for path in files:
         print(f"wrote {path}")

@@ -1,4 +1,4 @@
-"""Figures that are measured, not simulated: real training on PyTorch, and real traffic on a shaped network."""
+"""Measured figures: training with PyTorch, and traffic on a testbed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tradewind.lab.study import Chart, PaperFigure, Study
 
 STUDY = Study(
     system="live",
-    title="For real: training and traffic on this machine",
+    title="Measured: training and traffic on this machine",
     figures=(
         PaperFigure(
             name="workers",
-            title="Changing the number of workers, for real (Eris, Figure 6)",
-            claim="Eris, Figure 6: changing the workers between slots does not affect training; accuracy stays good.",
+            title="Changing the number of workers, measured (Eris, Figure 6)",
+            claim="Eris, Figure 6: changing workers between slots does not affect training; accuracy stays good.",
             rows=live_workers.rows,
             judge=live_workers.judge,
             chart=Chart(x="iteration", y="accuracy", series="schedule"),
@@ -31,14 +31,15 @@ STUDY = Study(
                 kind="bar",
                 low="low",
                 high="high",
-                y_label="seconds of a round, measured",
+                y_label="measured seconds per round",
             ),
         ),
     ),
     remarks=(
         "Figure `workers` trains with PyTorch (make install EXTRAS=train) and gives the same numbers each time. Figure "
-        "`b4` needs root for network namespaces; its seconds are measured, so they differ a little from run to run.",
-        "Rates of B4 are a hundredth of the real ones; a round moves half a megabyte per site each way. Packets go on "
-        "one by one (cut-through), so policies plan with that transport; the paper's store-and-forward counts every hop.",
+        "`b4` needs root for network namespaces; its times are measured and differ slightly from run to run.",
+        "The rates of B4 are a hundredth of the real ones; a round moves half a megabyte per site in each direction. "
+        "Packets are forwarded one by one (cut-through), so policies plan with that transport; with the paper's "
+        "store-and-forward every hop counts.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Which server site is best when traffic is real: B4 scaled down on a testbed, sites chosen by policies, and a ring."""
+"""Which server site is best with real traffic: policies and a ring on B4, scaled down, on a testbed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,21 @@ from tradewind.systems.apsp.kernels.alternatives import ring
 from tradewind.systems.apsp.workload.generator import APSP as WORKLOAD
 from tradewind.worlds.simulate import simulate
 from tradewind.worlds.testbed import network as testbed
-from tradewind.worlds.testbed.traffic import Exchange, Measured, carrier, measure, routed, traffic
+from tradewind.worlds.testbed.traffic import (
+    Exchange,
+    Measured,
+    carrier,
+    measure,
+    routed_exchange,
+    traffic_server,
+)
 from tradewind.worlds.testbed.wan import Path, Wan
 
 SCALE = 0.01
 MODEL_BYTES = 500_000
 POLICIES = ("apsp", "apsp-paper", "most-connected", "random-ps")
-DRAWN = ("apsp-paper", "most-connected", "random-ps")
-"""Those whose choice depends on the seed."""
+SEEDED = ("apsp-paper", "most-connected", "random-ps")
+"""Policies whose choice depends on the seed."""
 RING = "ring"
 RING_MOVES = 600
 SETTINGS: dict[str, str | int] = {
@@ -41,7 +48,7 @@ def _column(tables: Mapping[str, Mapping[str, Sequence[object]]], table: str, na
 
 
 def _chosen(wan: Wan, policy: str, seed: int) -> Exchange:
-    """Server site and paths as a policy decides them in a simulated, audited run on the full-size network."""
+    """Server site and paths that a policy chooses in a simulated run on the full-size network."""
     scenario = WORKLOAD.generate(resolve_params("apsp", WORKLOAD.params, SETTINGS), 0)
     tables = simulate(scenario, policies.find(policy), {}, seed=seed).tables
     column = partial(_column, tables)
@@ -53,14 +60,14 @@ def _chosen(wan: Wan, policy: str, seed: int) -> Exchange:
     for source, path in zip(column("routes", "src"), column("routes", "path"), strict=True):
         at = [source]
         for k in links[path]:
-            line = wan.lines[k]
+            line = wan.links[k]
             at.append(line.b if line.a == at[-1] else line.a)
         up.append(tuple(at))
-    return routed(server, up, wan.sites[server])
+    return routed_exchange(server, up, wan.sites[server])
 
 
 def _ring(wan: Wan) -> Exchange:
-    """A good ring with its paths."""
+    """A good ring, found by local search, with its paths."""
     net = as_net(wan)
     graph, members = net.problem.graph, np.arange(len(wan.sites))
     found = ring(graph, net.problem.capacity, members, net.problem.weight, np.zeros(graph.arcs), RING_MOVES)
@@ -69,21 +76,21 @@ def _ring(wan: Wan) -> Exchange:
 
 
 def rows(effort: Effort) -> list[Row]:
-    """Measured and predicted seconds of a round per policy and draw; each plan is measured once."""
+    """Measured and predicted seconds of a round per policy and seed; each distinct plan is measured once."""
     if reason := testbed.unavailable():
-        raise InputError(f"this figure needs a testbed: {reason}")
+        raise InputError(f"this figure needs a testbed, which cannot be created here: {reason}")
     wan = network("b4", scale=SCALE)
     draws = effort.pick(2, min(max(effort.seeds, 6), 12))
-    plans = [(p, s, _chosen(wan, p, s)) for p in POLICIES for s in range(draws if p in DRAWN else 1)]
+    plans = [(p, s, _chosen(wan, p, s)) for p in POLICIES for s in range(draws if p in SEEDED else 1)]
     plans.append((RING, 0, _ring(wan)))
     how, name = carrier(), f"study-{os.getpid()}"
-    seen: dict[Exchange, Measured] = {}
+    results: dict[Exchange, Measured] = {}
     try:
         bed = testbed.up(wan, name)
-        with traffic(how) as fork_server:
+        with traffic_server(how) as fork_server:
             for _, _, plan in plans:
-                if plan not in seen:
-                    seen[plan] = measure(
+                if plan not in results:
+                    results[plan] = measure(
                         bed, fork_server, how, plan, model_bytes=MODEL_BYTES, rounds=effort.pick(1, 3)
                     )
     finally:
@@ -93,15 +100,15 @@ def rows(effort: Effort) -> list[Row]:
             "policy": policy,
             "draw": seed,
             "server": plan.label,
-            "predicted_s": seen[plan].predicted_s,
-            "measured_s": seen[plan].seconds,
+            "predicted_s": results[plan].predicted_s,
+            "measured_s": results[plan].seconds,
         }
         for policy, seed, plan in plans
     ]
 
 
 def summary(found: Sequence[Row]) -> list[Row]:
-    """Mean over the draws of each policy, least and most."""
+    """Mean, minimum and maximum over the seeds of each policy."""
     table: list[Row] = []
     for policy in (*POLICIES, RING):
         mine = [r for r in found if r["policy"] == policy]
@@ -124,19 +131,20 @@ def summary(found: Sequence[Row]) -> list[Row]:
 
 
 def figure_rows(effort: Effort) -> list[Row]:
+    """Rows of the figure: one per policy, and the ring."""
     return summary(rows(effort))
 
 
 def judge(table: Sequence[Row]) -> Finding:
-    """Is the order measured the one predicted?"""
+    """State measured and predicted times; there is no claim to test."""
     seconds = {str(r["policy"]): float(r["measured_s"]) for r in table}
     predicted = {str(r["policy"]): float(r["predicted_s"]) for r in table}
-    said = ", ".join(f"{p} {seconds[p]:.2f} s ({predicted[p]:.2f})" for p in seconds)
+    times = ", ".join(f"{p} {seconds[p]:.2f} s ({predicted[p]:.2f})" for p in seconds)
     worst = max(float(r["worst_percent"]) for r in table)
     best = all(seconds["apsp"] <= seconds[p] * 1.05 for p in POLICIES)
     reason = (
-        f"a round of {MODEL_BYTES / 1e6:g} MB, measured (predicted): {said}. No plan is further than {worst:.1f}% from its "
-        f"prediction. apsp is {'at least as fast as every other choice, within 5%' if best else 'NOT the fastest'}; "
-        f"a ring takes {seconds[RING] / seconds['apsp']:.2f} of its time."
+        f"a round of {MODEL_BYTES / 1e6:g} MB, measured (predicted): {times}. No plan deviates more than {worst:.1f}% "
+        f"from its prediction. apsp is {'the fastest server, within 5%' if best else 'NOT the fastest server'}; "
+        f"a ring takes {seconds[RING] / seconds['apsp']:.2f} times as long as apsp."
     )
     return Finding(word="not tested", reason=reason)

@@ -1,4 +1,4 @@
-"""Does changing the number of workers hurt what is learned? Real training, PyTorch on this machine (Eris, Figure 6)."""
+"""Does changing the number of workers affect training? Measured with PyTorch on this machine (Eris, Figure 6)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ BATCH, SAMPLES = 64, 1024
 FIXED = "2 workers all the time"
 CHANGING = "1 to 4 workers, changed every slot"
 WORKERS = (1, 3, 2, 4, 1, 4, 3, 2)
-"""Workers per slot of the job that changes; its server moves as well."""
+"""Workers per slot of the changing schedule; its server moves as well."""
 SITES = ("a", "b", "c", "d")
-PATIENCE_S = 600.0
+TIMEOUT_S = 600.0
 CLOSE = 0.01
-"""Accuracies that differ by less are equal: 512 held-out samples settle no more."""
+"""Smaller differences in accuracy count as equal: 512 held-out samples cannot resolve them."""
 
 
 def rows(effort: Effort) -> list[Row]:
     """Loss and accuracy over iterations, per job and schedule, with the number of workers at the time."""
     if importlib.util.find_spec("torch") is None:
-        raise InputError("this figure trains with PyTorch, which is not installed: make install EXTRAS=train")
+        raise InputError("this figure needs PyTorch, which is not installed; run: make install EXTRAS=train")
     slot = effort.pick(10, 40)
     found: list[Row] = []
     with ForkServer(["tradewind.train.server"]) as fork_server:
@@ -49,7 +49,7 @@ def rows(effort: Effort) -> list[Row]:
 def _trained(
     fork_server: ForkServer, folder: Path, job: str, workers: Sequence[int], slot: int
 ) -> list[dict[str, float]]:
-    """One job, started anew in every slot from its checkpoint; a line per measured accuracy."""
+    """Train one job, restarted from its checkpoint in every slot; return a line per measured accuracy."""
     arguments = (
         *JOBS[job],
         "--batch",
@@ -74,15 +74,15 @@ def _trained(
             fork_server.start(
                 "tradewind.train.__main__:rank",
                 [*arguments, "--mode", "ps"],
-                environment={"PATH": os.environ.get("PATH", ""), **told},
+                environment={"PATH": os.environ.get("PATH", ""), **environment},
                 log=log,
             )
-            for told in environments(local, free_port())
+            for environment in environments(local, free_port())
         ]
-        codes = fork_server.wait_all(pids, PATIENCE_S)
+        codes = fork_server.wait_all(pids, TIMEOUT_S)
         if any(codes):
-            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise TradewindError(f"training with {count} workers failed: {said[-1] if said else codes}")
+            output = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            raise TradewindError(f"training with {count} workers failed: {output[-1] if output else codes}")
         report = report_file(local, 0)
         lines += [
             _picked(line) for line in map(json.loads, report.read_text().splitlines()) if "accuracy" in line
@@ -96,7 +96,7 @@ def _picked(line: dict[str, float]) -> dict[str, float]:
 
 
 def judge(found: Sequence[Row]) -> Finding:
-    """The same curve with fixed and with changing workers?"""
+    """Are the curves with fixed and with changing workers the same?"""
     parts, same = [], True
     for job in JOBS:
         fixed, changing = (
@@ -108,18 +108,18 @@ def judge(found: Sequence[Row]) -> Finding:
         same = same and apart <= CLOSE
         parts.append(
             f"{job}: accuracy {float(fixed[-1]['accuracy']):.3f} and {float(changing[-1]['accuracy']):.3f} after "
-            f"{float(fixed[-1]['iteration']):.0f} iterations, at most {apart:.3f} apart, losses at most {loss:.1g}"
+            f"{float(fixed[-1]['iteration']):.0f} iterations, at most {apart:.3f} apart; losses at most {loss:.1g} apart"
         )
-    said = (
+    reason = (
         "; ".join(parts)
-        + ". The global batch stays the same, so the sum of the workers' gradients does not depend on how "
-        "many share it (up to rounding); a trainer whose batch grows with its workers would have to change its rate."
+        + ". The global batch stays the same, so the sum of the workers' gradients does not depend on their number, up "
+        "to rounding. A trainer whose batch grows with its workers would have to adapt its learning rate."
     )
-    return Finding(word="reproduced" if same else "not reproduced", reason=said)
+    return Finding(word="reproduced" if same else "not reproduced", reason=reason)
 
 
 def paint(found: Sequence[Row], theme: Theme, width: float) -> Any:
-    """Loss and accuracy side by side; the changing job drawn over the fixed one."""
+    """Draw loss and accuracy side by side, the changing schedule over the fixed one."""
     figure = canvas(width, 340)
     figure.set_facecolor(theme.panel)
     for place, (what, title) in enumerate(

@@ -11,7 +11,7 @@ from tradewind.lab.study import Row
 from tradewind.lab.testbed.networks import exchanges
 from tradewind.report.figures.theme import Theme, axes_title, canvas, style_axes
 from tradewind.worlds.testbed.network import Testbed
-from tradewind.worlds.testbed.traffic import Measured, carrier, measure, size_for, traffic
+from tradewind.worlds.testbed.traffic import Measured, carrier, measure, model_size, traffic_server
 
 SECONDS = 0.8
 """A round of the middle one of all exchanges; the model's size follows from it unless it is given."""
@@ -49,9 +49,9 @@ def check(
 ) -> Check:
     """Measure a server at every site and several rings."""
     every, how = exchanges(bed.wan), carrier()
-    size = model_bytes or size_for(bed.wan, every, SECONDS)
+    size = model_bytes or model_size(bed.wan, every, SECONDS)
     found = []
-    with traffic(how) as fork_server:
+    with traffic_server(how) as fork_server:
         for exchange in every:
             found.append(measure(bed, fork_server, how, exchange, model_bytes=size, rounds=rounds))
             if tell is not None:

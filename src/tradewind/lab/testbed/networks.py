@@ -10,10 +10,10 @@ import numpy as np
 
 from tradewind.model.errors import InputError
 from tradewind.systems.apsp.kernels.network import Net, Wire, make_net
-from tradewind.systems.apsp.workload.generator import drawn_mbps
+from tradewind.systems.apsp.workload.bandwidth import drawn_mbps, resolve_rule
 from tradewind.systems.apsp.workload.topologies import SHIPPED, Topology, read_topology
-from tradewind.worlds.testbed.traffic import Exchange, around, gather_at
-from tradewind.worlds.testbed.wan import Line, Path, Wan, shortest
+from tradewind.worlds.testbed.traffic import Exchange, ring_exchange, server_exchange
+from tradewind.worlds.testbed.wan import Path, Wan, WanLink, shortest
 
 MESH = "mesh"
 MESH_SITES = 4
@@ -39,16 +39,16 @@ def network(topology: str, *, scale: float, sites: int = 0, rule: str = "auto", 
             f"name a topology: {', '.join((MESH, *SHIPPED))}, or a .graphml, .gml, .json or .csv file"
         )
     found = read_topology(topology)
-    stated = all(link.ab_mbps is not None for link in found.links)
-    chosen = rule if rule != "auto" else "file" if stated else "power-exact"
-    there, back = drawn_mbps(found, chosen, 500, seed)
+    there, back = drawn_mbps(found, resolve_rule(found, rule), 500, seed)
     keep = _nearest(found, sites) if sites else list(range(len(found.nodes)))
     number = {node: k for k, node in enumerate(keep)}
     return Wan(
         name=found.name,
         sites=tuple(found.nodes[node] for node in keep),
-        lines=tuple(
-            Line(number[link.a], number[link.b], round(int(ab) * MBPS * scale), round(int(ba) * MBPS * scale))
+        links=tuple(
+            WanLink(
+                number[link.a], number[link.b], round(int(ab) * MBPS * scale), round(int(ba) * MBPS * scale)
+            )
             for link, ab, ba in zip(found.links, there, back, strict=True)
             if link.a in number and link.b in number
         ),
@@ -65,8 +65,8 @@ def _mesh(sites: int, scale: float, seed: int) -> Wan:
     return Wan(
         name=MESH,
         sites=tuple(f"site-{k + 1}" for k in range(sites)),
-        lines=tuple(
-            Line(a, b, round(ab * MBPS * scale), round(ba * MBPS * scale))
+        links=tuple(
+            WanLink(a, b, round(ab * MBPS * scale), round(ba * MBPS * scale))
             for (a, b), (ab, ba) in zip(pairs, mbps, strict=True)
         ),
     )
@@ -95,7 +95,7 @@ def _nearest(topology: Topology, count: int) -> list[int]:
 def exchanges(wan: Wan, seed: int = 0) -> list[Exchange]:
     """A server at every site, and rings: all orders of up to 4 sites, else some drawn ones."""
     paths, n = shortest(wan), len(wan.sites)
-    found = [gather_at(wan, site, paths) for site in range(n)]
+    found = [server_exchange(wan, site, paths) for site in range(n)]
     if n <= 4:
         orders = [(0, *rest) for rest in permutations(range(1, n))]
     else:
@@ -104,12 +104,12 @@ def exchanges(wan: Wan, seed: int = 0) -> list[Exchange]:
             (0, *(1 + rng.permutation(n - 1)).tolist()) for _ in range(MOST_RINGS - 1)
         }
         orders = sorted(drawn)
-    return found + [around(wan, order, paths) for order in orders]
+    return found + [ring_exchange(wan, order, paths) for order in orders]
 
 
 def as_net(wan: Wan, transport: str = "cut-through") -> Net:
     """The network as placement methods see it: every site sends, packets are forwarded one by one."""
-    wires = [Wire(line.a, line.b, line.ab_bps, line.ba_bps, False) for line in wan.lines]
+    wires = [Wire(link.a, link.b, link.ab_bps, link.ba_bps, False) for link in wan.links]
     return make_net(len(wan.sites), wires, range(len(wan.sites)), transport)
 
 

@@ -1,1 +1,1 @@
-"""A wide area network on one machine, made of network namespaces."""
+"""A testbed: a wide area network on one machine, made of network namespaces."""

@@ -1,17 +1,16 @@
-"""A wide area network on one machine: a network namespace per site and links with a rate, apart from the machine's network.
+"""Builds and removes a testbed: a network namespace per site, and links with a rate, isolated from the machine's network.
 
-Every site is a namespace with one interface, `wan0`, plugged into a bridge in a namespace of its own (the hub): interfaces
-are created inside the namespaces and never appear on the machine. A site hands a packet only to a neighbour; where the
-destination is further away the neighbour forwards it, so the packet crosses the real links of its path one after another,
-and two paths over the same link share it. (Shaping each pair of sites by itself would be less work, but every pair would
-have its link alone and the question which server site is best would have another answer.)
+Each site is a namespace with one interface, `wan0`, attached to a bridge in a separate namespace (the hub). Interfaces
+are created inside the namespaces and never appear on the machine. A site sends packets only to its neighbours, which
+forward them: a packet crosses the links of its path one after another, and paths over the same link share it. (Shaping
+each pair of sites separately would be simpler, but then no link is shared and the best server site may differ.)
 
-Each direction of a link is an htb class at the sender with a short bfifo queue behind it. A u32 filter on the frame's
-destination, which is the neighbour the packet is handed to, finds the class: so whatever path is pinned, the right link
-is charged. Routes set cubic, because other defaults (BBR) distort short transfers on short queues.
+Each direction of a link is an htb class at the sender with a short bfifo queue. A u32 filter on the destination MAC
+address, which is that of the neighbour, selects the class, so the right link is used whatever path is pinned. Routes
+set cubic, because other defaults (BBR) distort short transfers on short queues.
 
-What exists is written to a state file before it is made, and all names carry the testbed's name: `down` finds everything
-again, also after a crash.
+A state file is written before anything is created, and all names contain the testbed's name: `down` finds everything
+even after a crash.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ from itertools import pairwise
 from pathlib import Path as File
 
 from tradewind.model.errors import InputError, TradewindError
-from tradewind.worlds.testbed.state import State, check_name, forget, kept, known, locked, write
+from tradewind.worlds.testbed.state import State, check_name, delete, load, locked, save, saved_names
 from tradewind.worlds.testbed.wan import FRAME_BYTES, MTU_BYTES, Path, Wan, next_hops
 
 INTERFACE = "wan0"
 NETNS = File("/run/netns")
 PREFIX = "tradewind"
 PIN = 1000
-"""Priority of the rules that pin paths; the main table is asked at 32766."""
+"""Priority of the rules that pin paths; the main table has 32766."""
 TABLE = 1000
-"""Routing table TABLE + k hands everything to neighbour k."""
+"""Routing table TABLE + k sends everything to neighbour k."""
 BURST_S = 0.001
-BURST_LEAST_BYTES = 3_200
-"""What a link that was idle sends at once: enough that a late timer costs nothing, little beside a model."""
+MIN_BURST_BYTES = 3_200
+"""Burst of an idle link: large enough to absorb a late timer, small compared with a model."""
 QUEUE_S = 0.03
-QUEUE_LEAST_BYTES = 64_000
+MIN_QUEUE_BYTES = 64_000
 SETTINGS = {
     "net/ipv4/ip_forward": "1",
     "net/ipv4/conf/all/send_redirects": "0",
@@ -53,38 +52,41 @@ SETTINGS = {
     "net/ipv4/tcp_slow_start_after_idle": "0",
     "net/ipv4/tcp_no_metrics_save": "1",
 }
-"""Forward for others without telling them of shorter ways; every transfer starts afresh, none from old measurements."""
-MOST_SITES = 200
-REST, PINNED = 0x1000, 0x2000
-"""htb classes of a site: 1 + k is the link to site k, REST + k its queue for all packets, PINNED + i a pinned path's."""
+"""Forward packets without redirects; do not reuse TCP metrics of earlier transfers."""
+MAX_SITES = 200
+DEFAULT, PINNED = 0x1000, 0x2000
+"""htb classes of a site: 1 + k: link to site k; DEFAULT + k: its default queue; PINNED + i: queue of pinned path i."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Testbed:
-    """A network that is up."""
+    """A running network."""
 
     name: str
     wan: Wan
 
     def namespace(self, site: int) -> str:
+        """Network namespace of a site."""
         return f"{PREFIX}.{self.name}.{site}"
 
     @property
     def hub(self) -> str:
+        """Network namespace of the bridge that joins all sites."""
         return f"{PREFIX}.{self.name}.hub"
 
     def address(self, site: int) -> str:
+        """IP address of a site."""
         return _address(site)
 
     def inside(self, site: int, command: Sequence[str]) -> list[str]:
-        """A command as it is run at a site."""
+        """The command line that runs a command at a site."""
         return ["ip", "netns", "exec", self.namespace(site), *command]
 
     def pin(self, paths: Sequence[Path]) -> None:
-        """Send packets from the first to the last site of each path along it; earlier pins are forgotten.
+        """Route packets between the ends of each path along it; replaces earlier pins.
 
-        On every link a pinned path has a queue of its own, and paths share the link evenly: what a plan means when it
-        reserves bandwidth for each path. (Through one queue TCP shares unevenly, and a round takes up to a tenth longer.)
+        On every link each pinned path has its own queue, so paths share the link evenly, as a plan that reserves
+        bandwidth per path assumes. (With one queue TCP shares unevenly, and a round takes up to a tenth longer.)
         """
         rates = self.wan.rates()
         for path in paths:
@@ -100,15 +102,15 @@ class Testbed:
                     _pin(self.namespace(site), here, {hop: rates[site, hop] for _, hop in here})
 
     def sent_bytes(self) -> dict[tuple[int, int], int]:
-        """Bytes on the wire by (from, to) since the testbed came up, frames included."""
+        """Bytes on the wire by (from, to) since the testbed was created, with frame headers."""
         found = {}
-        for line in self.wan.lines:
-            for a, b in ((line.a, line.b), (line.b, line.a)):
+        for link in self.wan.links:
+            for a, b in ((link.a, link.b), (link.b, link.a)):
                 found[a, b] = 0
         for site in range(len(self.wan.sites)):
             text = _run(["tc", "-n", self.namespace(site), "-s", "class", "show", "dev", INTERFACE])
             for minor, sent in re.findall(r"class htb 1:([0-9a-f]+) .*?Sent (\d+) bytes", text, re.S):
-                if int(minor, 16) < REST:
+                if int(minor, 16) < DEFAULT:
                     found[site, int(minor, 16) - 1] = int(sent)
         return found
 
@@ -122,12 +124,12 @@ def _mac(site: int) -> str:
 
 
 def unavailable() -> str:
-    """Why no testbed can be made here; empty if it can."""
+    """Reason why no testbed can be created here; empty if it can."""
     for tool in ("ip", "tc"):
         if shutil.which(tool) is None:
             return f"the command {tool!r} is missing: install iproute2"
     if os.geteuid() != 0:
-        return "network namespaces can only be made by root: run it with sudo"
+        return "only root can create network namespaces: run it with sudo"
     try:
         probe = subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False)
     except FileNotFoundError:
@@ -135,37 +137,37 @@ def unavailable() -> str:
     return (
         ""
         if probe.returncode == 0
-        else f"this kernel refuses network namespaces ({probe.stderr.decode().strip()})"
+        else f"the kernel does not allow network namespaces ({probe.stderr.decode().strip()})"
     )
 
 
 def up(wan: Wan, name: str) -> Testbed:
-    """Build the network; what a crashed attempt left behind is removed first."""
+    """Create the network, after removing leftovers of a crash."""
     check_name(name)
     if reason := unavailable():
         raise TradewindError(f"testbed: {reason}")
-    if not 2 <= len(wan.sites) <= MOST_SITES:
-        raise InputError(f"found {len(wan.sites)} sites; allowed are 2 to {MOST_SITES}", where=wan.name)
+    if not 2 <= len(wan.sites) <= MAX_SITES:
+        raise InputError(f"found {len(wan.sites)} sites; allowed are 2 to {MAX_SITES}", where=wan.name)
     bed = Testbed(name=name, wan=wan)
     with locked():
         if state_of(name) == "up":
             raise InputError(
-                f"a testbed called {name!r} is up. Take it down first (tradewind testbed down --name {name}), "
+                f"testbed {name!r} already exists. Remove it first (tradewind testbed down --name {name}), "
                 "or choose another --name."
             )
         _remove(name)
-        write(name, State(phase="building", wan=wan))
+        save(name, State(phase="building", wan=wan))
         try:
             _build(bed)
         except BaseException:
             _remove(name)
             raise
-        write(name, State(phase="up", wan=wan))
+        save(name, State(phase="up", wan=wan))
     return bed
 
 
 def down(name: str) -> list[str]:
-    """Remove the testbed with everything that runs in it; the names of what was removed."""
+    """Remove the testbed and end everything that runs in it; return the names of the removed namespaces."""
     check_name(name)
     if os.geteuid() != 0:
         raise TradewindError("testbed: only root can remove network namespaces: run it with sudo")
@@ -174,43 +176,43 @@ def down(name: str) -> list[str]:
 
 
 def find(name: str) -> Testbed:
-    """The testbed of that name, or an error."""
+    """The running testbed of that name; InputError if there is none."""
     check_name(name)
-    state = kept(name)
+    state = load(name)
     if state is None or state_of(name) != "up":
-        there = ", ".join(other for other in names() if state_of(other) == "up") or "none"
+        running = ", ".join(other for other in names() if state_of(other) == "up") or "none"
         raise InputError(
-            f"no testbed called {name!r} is up (up: {there}); `tradewind testbed up b4 --name {name}` makes one"
+            f"no testbed {name!r} is up (up: {running}); create one with `tradewind testbed up b4 --name {name}`"
         )
     return Testbed(name=name, wan=state.wan)
 
 
 def names() -> list[str]:
-    """All testbeds that left a state file or a namespace, whole or not."""
-    found = set(known())
+    """All testbeds with a state file or a namespace, complete or not."""
+    found = set(saved_names())
     if NETNS.is_dir():
         found |= {path.name.split(".")[1] for path in NETNS.glob(f"{PREFIX}.*.*")}
     return sorted(found)
 
 
 def state_of(name: str) -> str:
-    """up, absent, or broken: a crash in `up` or `down`, or a restart of the machine."""
-    state = kept(name)
+    """up, absent, or broken (after a crash in `up` or `down`, or a reboot)."""
+    state = load(name)
     if state is None:
-        return "broken" if _spaces(name) else "absent"
-    return "up" if state.phase == "up" and len(_spaces(name)) == len(state.wan.sites) + 1 else "broken"
+        return "broken" if _namespaces(name) else "absent"
+    return "up" if state.phase == "up" and len(_namespaces(name)) == len(state.wan.sites) + 1 else "broken"
 
 
 def processes(name: str) -> list[int]:
-    """Ids of what runs inside the testbed."""
+    """Ids of the processes that run inside the testbed."""
     found: list[int] = []
-    for space in _spaces(name):
+    for space in _namespaces(name):
         text = _run(["ip", "netns", "pids", space], check=False)
         found += [int(word) for word in text.split() if int(word) != os.getpid()]
     return sorted(set(found))
 
 
-# --- making and removing ---
+# --- creating and removing ---
 
 
 def _build(bed: Testbed) -> None:
@@ -232,12 +234,12 @@ def _build(bed: Testbed) -> None:
         space = bed.namespace(site)
         _run(["ip", "-n", space, "-batch", "-"], _addresses(site, near, hops))
         _run(["tc", "-n", space, "-batch", "-"], _classes(near))
-        wishes = "; ".join(f"echo {value} > /proc/sys/{key}" for key, value in SETTINGS.items())
-        _run(["ip", "netns", "exec", space, "sh", "-ec", wishes])
+        settings = "; ".join(f"echo {value} > /proc/sys/{key}" for key, value in SETTINGS.items())
+        _run(["ip", "netns", "exec", space, "sh", "-ec", settings])
 
 
 def _addresses(site: int, near: Mapping[int, int], hops: Mapping[tuple[int, int], int]) -> str:
-    """Address, neighbours, a route to every other site, and a table per neighbour for pinned paths."""
+    """ip commands: address, neighbours, a route to every other site, and a table per neighbour for pinned paths."""
     lines = [
         "link set lo up",
         f"addr add {_address(site)}/32 dev {INTERFACE}",
@@ -250,7 +252,6 @@ def _addresses(site: int, near: Mapping[int, int], hops: Mapping[tuple[int, int]
             f"route add default via {_address(other)} dev {INTERFACE} onlink congctl cubic table {TABLE + other}",
         ]
     lines += [
-        # a neighbour may be reached over another site where that is the rule; else its own link
         f"route add {_address(goal)} via {_address(hop)} dev {INTERFACE} onlink congctl cubic"
         for (at, goal), hop in sorted(hops.items())
         if at == site and goal not in near
@@ -259,27 +260,27 @@ def _addresses(site: int, near: Mapping[int, int], hops: Mapping[tuple[int, int]
 
 
 def _classes(near: Mapping[int, int]) -> str:
-    """An htb class with a short queue per neighbour, found by the neighbour's hardware address."""
+    """tc commands: per neighbour an htb class with a short queue, selected by the neighbour's MAC address."""
     lines = [f"qdisc add dev {INTERFACE} root handle 1: htb default 0"]
     for other, bps in sorted(near.items()):
         lines += [
             f"class add dev {INTERFACE} parent 1: classid 1:{other + 1:x} htb {_rate(bps, bps)}",
-            *_queue(other, REST + other, bps),
+            *_queue(other, DEFAULT + other, bps),
             f"filter add dev {INTERFACE} parent 1: protocol ip prio 2 u32 match u32 0x{_mac_tail(other)} 0xffffffff "
-            f"at -12 flowid 1:{REST + other:x}",
+            f"at -12 flowid 1:{DEFAULT + other:x}",
         ]
     return "\n".join(lines) + "\n"
 
 
-def _rate(sure_bps: int, most_bps: int) -> str:
-    burst = max(BURST_LEAST_BYTES, int(most_bps * BURST_S / 8))
+def _rate(guaranteed_bps: int, max_bps: int) -> str:
+    burst = max(MIN_BURST_BYTES, int(max_bps * BURST_S / 8))
     size = f"burst {burst} cburst {burst} quantum {MTU_BYTES + FRAME_BYTES}"
-    return f"rate {sure_bps}bit ceil {most_bps}bit {size}"
+    return f"rate {guaranteed_bps}bit ceil {max_bps}bit {size}"
 
 
 def _queue(towards: int, minor: int, bps: int) -> list[str]:
-    """A queue behind a link: next to nothing is its own, the rest it borrows from the link, in turn with the others."""
-    limit = max(QUEUE_LEAST_BYTES, int(bps * QUEUE_S / 8))
+    """A queue of a link. Its guaranteed rate is tiny; it borrows the rest from the link, evenly with other queues."""
+    limit = max(MIN_QUEUE_BYTES, int(bps * QUEUE_S / 8))
     return [
         f"class add dev {INTERFACE} parent 1:{towards + 1:x} classid 1:{minor:x} htb {_rate(bps // 1000, bps)}",
         f"qdisc add dev {INTERFACE} parent 1:{minor:x} bfifo limit {limit}",
@@ -287,7 +288,7 @@ def _queue(towards: int, minor: int, bps: int) -> list[str]:
 
 
 def _pin(space: str, here: Sequence[tuple[Path, int]], rates: Mapping[int, int]) -> None:
-    """Rules and queues of the paths that leave a site, each with the neighbour it leaves to."""
+    """Add rules and queues for the pinned paths through a site; `here`: each path and its next hop."""
     rules, queues = [], []
     for number, (path, towards) in enumerate(here):
         source, goal, minor = _address(path[0]), _address(path[-1]), PINNED + number
@@ -302,35 +303,37 @@ def _pin(space: str, here: Sequence[tuple[Path, int]], rates: Mapping[int, int])
 
 
 def _unpin(space: str) -> None:
-    """Remove what is pinned at a site, whatever it is."""
+    """Remove all pinned paths at a site."""
     rules = _run(["ip", "-n", space, "rule", "list", "pref", str(PIN)]).splitlines()
     if rules:
         _run(["ip", "-n", space, "-batch", "-"], f"rule del pref {PIN}\n" * len(rules))
     text = _run(["tc", "-n", space, "class", "show", "dev", INTERFACE])
     minors = [m for m in re.findall(r"class htb 1:([0-9a-f]+) ", text) if int(m, 16) >= PINNED]
     if minors:
-        gone = [f"filter del dev {INTERFACE} parent 1: prio 1"]
-        gone += [f"class del dev {INTERFACE} classid 1:{minor}" for minor in minors]
-        _run(["tc", "-n", space, "-force", "-batch", "-"], "\n".join(gone) + "\n", check=False)
+        removed = [f"filter del dev {INTERFACE} parent 1: prio 1"]
+        removed += [f"class del dev {INTERFACE} classid 1:{minor}" for minor in minors]
+        _run(["tc", "-n", space, "-force", "-batch", "-"], "\n".join(removed) + "\n", check=False)
 
 
 def _mac_tail(site: int) -> str:
-    """The last four bytes of the hardware address, 12 bytes before the IP header."""
+    """Last four bytes of the MAC address; they are 12 bytes before the IP header."""
     return _mac(site).replace(":", "")[4:]
 
 
 def _remove(name: str) -> list[str]:
-    """Ends what runs inside, deletes the namespaces (and with them all interfaces), forgets the state."""
+    """End processes inside, delete the namespaces (and so all interfaces) and the state file."""
     for how, patience_s in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 5.0)):
         _end(name, how, patience_s)
-    gone = _spaces(name)
-    for space in gone:
+    removed = _namespaces(name)
+    for space in removed:
         _run(["ip", "netns", "del", space], check=False)
-    left = _spaces(name)
+    left = _namespaces(name)
     if left:
-        raise TradewindError(f"testbed {name}: the kernel kept {', '.join(left)}; try `down` again")
-    forget(name)
-    return gone
+        raise TradewindError(
+            f"testbed {name}: could not delete {', '.join(left)}; run `tradewind testbed down --name {name}` again"
+        )
+    delete(name)
+    return removed
 
 
 def _end(name: str, how: signal.Signals, patience_s: float) -> None:
@@ -342,12 +345,12 @@ def _end(name: str, how: signal.Signals, patience_s: float) -> None:
         time.sleep(0.02)
 
 
-def _spaces(name: str) -> list[str]:
+def _namespaces(name: str) -> list[str]:
     return sorted(path.name for path in NETNS.glob(f"{PREFIX}.{name}.*")) if NETNS.is_dir() else []
 
 
 def _run(command: Sequence[str], text: str = "", *, check: bool = True) -> str:
-    """Output of a command; a failure says which and why."""
+    """Run a command and return its output."""
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if check and done.returncode != 0:
         raise TradewindError(

@@ -1,4 +1,4 @@
-"""One site of an exchange over plain sockets, for machines without PyTorch: the same bytes in the same pattern."""
+"""One site of an exchange over plain sockets, for machines without PyTorch; same traffic as train/traffic.py."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-PIECE = 1 << 16
+CHUNK_BYTES = 1 << 16
 
 
 def run(argument: dict[str, Any]) -> int:
-    """Entry of a child process; the first site writes the seconds of the rounds."""
+    """Entry point of a child process; the first site writes the times of the rounds."""
     socket.setdefaulttimeout(float(argument["timeout_s"]))
     rounds = int(argument["rounds"]) + 1
     seconds = _ring(argument, rounds) if argument["kind"] == "ring" else _server(argument, rounds)
@@ -23,7 +23,7 @@ def run(argument: dict[str, Any]) -> int:
 
 
 def _dial(address: str, port: int, timeout_s: float) -> socket.socket:
-    """Connect to a peer that may not listen yet."""
+    """Connect to a peer, waiting until it listens."""
     limit = time.monotonic() + timeout_s
     while True:
         try:
@@ -36,13 +36,13 @@ def _dial(address: str, port: int, timeout_s: float) -> socket.socket:
 
 def _read(peer: socket.socket, size: int) -> None:
     while size > 0:
-        got = len(peer.recv(min(PIECE, size)))
+        got = len(peer.recv(min(CHUNK_BYTES, size)))
         if not got:
             raise ConnectionError("a peer closed its connection")
         size -= got
 
 
-def _together(calls: list[threading.Thread]) -> None:
+def _run_all(calls: list[threading.Thread]) -> None:
     for call in calls:
         call.start()
     for call in calls:
@@ -50,7 +50,7 @@ def _together(calls: list[threading.Thread]) -> None:
 
 
 def _server(argument: dict[str, Any], rounds: int) -> list[float]:
-    """The server says go, receives from all at once, sends to all at once, and hears that all have arrived."""
+    """Each round: signal the start, receive from all, send to all, wait for all acknowledgements."""
     address, port, size = argument["addresses"][0], int(argument["port"]), int(argument["model_bytes"])
     if argument["number"]:
         with _dial(address, port, argument["timeout_s"]) as server:
@@ -61,14 +61,14 @@ def _server(argument: dict[str, Any], rounds: int) -> list[float]:
                 server.sendall(b"!")
         return []
     data, seconds = bytes(size), []
-    with socket.create_server((address, port)) as door:
-        peers = [door.accept()[0] for _ in argument["addresses"][1:]]
+    with socket.create_server((address, port)) as listener:
+        peers = [listener.accept()[0] for _ in argument["addresses"][1:]]
         for _ in range(rounds):
             began = time.perf_counter()
             for peer in peers:
                 peer.sendall(b"!")
-            _together([threading.Thread(target=_read, args=(peer, size)) for peer in peers])
-            _together([threading.Thread(target=_push, args=(peer, data)) for peer in peers])
+            _run_all([threading.Thread(target=_read, args=(peer, size)) for peer in peers])
+            _run_all([threading.Thread(target=_push, args=(peer, data)) for peer in peers])
             seconds.append(time.perf_counter() - began)
         for peer in peers:
             peer.close()
@@ -81,31 +81,31 @@ def _push(peer: socket.socket, data: bytes) -> None:
 
 
 def _ring(argument: dict[str, Any], rounds: int) -> list[float]:
-    """2 (n - 1) steps: a block goes to the next site while one comes from the previous; then a word round the ring."""
+    """Each round: 2 (n - 1) steps that send a block to the next site and receive one from the previous."""
     addresses, me, port = argument["addresses"], int(argument["number"]), int(argument["port"])
     n = len(addresses)
     block = bytes(-(-int(argument["model_bytes"]) // n))
     seconds = []
-    with socket.create_server((addresses[me], port)) as door:
+    with socket.create_server((addresses[me], port)) as listener:
         following = _dial(addresses[(me + 1) % n], port, argument["timeout_s"])
-        previous = door.accept()[0]
+        previous = listener.accept()[0]
         for _ in range(rounds):
-            _round(following, previous, me)
+            _barrier(following, previous, me)
             began = time.perf_counter()
             for _ in range(2 * (n - 1)):
                 pushing = threading.Thread(target=following.sendall, args=(block,))
                 pushing.start()
                 _read(previous, len(block))
                 pushing.join()
-            _round(following, previous, me)
+            _barrier(following, previous, me)
             seconds.append(time.perf_counter() - began)
         following.close()
         previous.close()
     return seconds
 
 
-def _round(following: socket.socket, previous: socket.socket, me: int) -> None:
-    """A word goes round twice: nobody goes on before everybody is here."""
+def _barrier(following: socket.socket, previous: socket.socket, me: int) -> None:
+    """Pass a byte round the ring twice, so that no site continues before all have arrived."""
     for _ in range(2):
         if me == 0:
             following.sendall(b"!")

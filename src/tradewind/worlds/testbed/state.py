@@ -1,4 +1,4 @@
-"""What is known about testbeds across commands and crashes: one small file each, written before anything is made."""
+"""State files of testbeds: one per testbed, written before anything is created."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from pathlib import Path as File
 from typing import Literal
 
 from tradewind.model.errors import InputError
-from tradewind.worlds.testbed.wan import Line, Wan
+from tradewind.worlds.testbed.wan import Wan, WanLink
 
 FOLDER = File("/run/tradewind")
-"""Gone after a restart of the machine, as the namespaces are."""
+"""Cleared by a reboot, like the namespaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """building: it may be there in part."""
+    """State of a testbed; `building`: it may exist in part."""
 
     phase: Literal["building", "up"]
     wan: Wan
 
 
 def check_name(name: str) -> None:
+    """Check that a name fits into names of namespaces."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,30}", name):
         raise InputError(
-            f"a testbed cannot be called {name!r}: use small letters, digits and dashes (at most 31)"
+            f"{name!r} is not a valid testbed name: use up to 31 lower-case letters, digits and dashes"
         )
 
 
 @contextmanager
 def locked() -> Iterator[None]:
-    """One command at a time makes or removes testbeds on this machine."""
+    """Lock: one command at a time creates or removes testbeds on this machine."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     handle = os.open(FOLDER, os.O_RDONLY)
     try:
@@ -46,42 +47,43 @@ def locked() -> Iterator[None]:
         os.close(handle)
 
 
-def known() -> list[str]:
-    """Names of all testbeds with a state."""
+def saved_names() -> list[str]:
+    """Names of all testbeds with a state file."""
     return sorted(path.stem for path in FOLDER.glob("*.json")) if FOLDER.is_dir() else []
 
 
-def kept(name: str) -> State | None:
-    """The state of a testbed; None where there is none or it cannot be read (then its namespaces tell)."""
+def load(name: str) -> State | None:
+    """State of a testbed; None if there is no readable state file."""
     try:
         data = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
         wan = Wan(
             name=data["network"],
             sites=tuple(data["sites"]),
-            lines=tuple(Line(*(int(v) for v in line)) for line in data["lines"]),
+            links=tuple(WanLink(*(int(v) for v in link)) for link in data["lines"]),
         )
         return State(phase="up" if data["phase"] == "up" else "building", wan=wan)
     except (OSError, ValueError, KeyError, TypeError, InputError):
         return None
 
 
-def write(name: str, state: State) -> None:
-    """All of it is on disk, or what was there before."""
+def save(name: str, state: State) -> None:
+    """Write a state file atomically."""
     wan = state.wan
     data = {
         "phase": state.phase,
         "network": wan.name,
         "sites": wan.sites,
-        "lines": wan.lines,
+        "lines": wan.links,
     }
-    beside = FOLDER / f".{name}.new"
-    with beside.open("w", encoding="utf-8") as file:
+    temporary = FOLDER / f".{name}.new"
+    with temporary.open("w", encoding="utf-8") as file:
         file.write(json.dumps(data))
         file.flush()
         os.fsync(file.fileno())
-    beside.replace(FOLDER / f"{name}.json")
+    temporary.replace(FOLDER / f"{name}.json")
 
 
-def forget(name: str) -> None:
+def delete(name: str) -> None:
+    """Delete a state file."""
     (FOLDER / f".{name}.new").unlink(missing_ok=True)
     (FOLDER / f"{name}.json").unlink(missing_ok=True)

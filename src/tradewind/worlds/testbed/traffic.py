@@ -1,7 +1,7 @@
-"""Real traffic on a testbed: rounds of a parameter server or a ring, timed, beside what the model predicts.
+"""Measures traffic on a testbed: times rounds of a parameter server or a ring, and compares them with the model.
 
-Where PyTorch is installed the bytes travel over gloo, by the very functions of the trainer; else over plain sockets in the
-same pattern. Nothing is computed in between: only communication is timed.
+If PyTorch is installed, the trainer's own functions send the bytes over gloo; otherwise plain sockets send them in the
+same pattern. No gradients are computed: only communication is timed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 from statistics import median
@@ -24,17 +23,18 @@ from tradewind.worlds.testbed.network import INTERFACE, Testbed
 from tradewind.worlds.testbed.wan import Path, Wan, loads, ring_hops, ring_s, server_s
 
 PORT = 29500
-PATIENCE = 6.0
-"""A measurement may take so many times its prediction, plus a start, before it counts as failed."""
+TIMEOUT_FACTOR = 6.0
+"""A measurement fails after START_S plus this many times its prediction."""
 START_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One way to exchange gradients between all sites.
+    """A way to exchange gradients between all sites.
 
-    sites: the server's first, then those that send to it; or the ring in order. paths: per sending site to the server and
-    back again (server), or per hop (ring).
+    sites  server: its site, then the sending sites; ring: the sites in ring order
+    paths  server: from each sending site to the server; ring: of each hop
+    back   server: from the server to each sending site
     """
 
     kind: Literal["server", "ring"]
@@ -44,19 +44,20 @@ class Exchange:
     back: tuple[Path, ...] = ()
 
     def predicted_s(self, wan: Wan, model_bytes: int) -> float:
+        """Seconds of a round by the model."""
         if self.kind == "ring":
             return ring_s(wan, self.paths, model_bytes)
         return server_s(wan, self.paths, self.back, model_bytes)
 
     @property
     def shared(self) -> int:
-        """Transfers on the busiest link."""
+        """Number of transfers on the most shared link."""
         return max((*loads(self.paths).values(), *loads(self.back).values()), default=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Seconds of each round after a warm-up round, and the prediction."""
+    """Measured seconds of each round (without the warm-up round), and the prediction."""
 
     exchange: Exchange
     predicted_s: float
@@ -64,6 +65,7 @@ class Measured:
 
     @property
     def seconds(self) -> float:
+        """Median of the rounds."""
         return median(self.rounds_s)
 
     @property
@@ -72,8 +74,8 @@ class Measured:
         return self.seconds / self.predicted_s - 1
 
 
-def gather_at(wan: Wan, server: int, paths: Mapping[tuple[int, int], Path]) -> Exchange:
-    """All sites around a server, on the paths that packets take by themselves."""
+def server_exchange(wan: Wan, server: int, paths: Mapping[tuple[int, int], Path]) -> Exchange:
+    """All sites with a server, on default paths."""
     others = [site for site in range(len(wan.sites)) if site != server]
     return Exchange(
         kind="server",
@@ -84,8 +86,8 @@ def gather_at(wan: Wan, server: int, paths: Mapping[tuple[int, int], Path]) -> E
     )
 
 
-def routed(server: int, up: Sequence[Path], label: str) -> Exchange:
-    """A server with a chosen path per site; what is pulled comes back the same way."""
+def routed_exchange(server: int, up: Sequence[Path], label: str) -> Exchange:
+    """A server with a chosen path per site, used in both directions."""
     return Exchange(
         kind="server",
         label=label,
@@ -95,8 +97,8 @@ def routed(server: int, up: Sequence[Path], label: str) -> Exchange:
     )
 
 
-def around(wan: Wan, order: Sequence[int], paths: Mapping[tuple[int, int], Path]) -> Exchange:
-    """A ring in this order, on the paths that packets take by themselves."""
+def ring_exchange(wan: Wan, order: Sequence[int], paths: Mapping[tuple[int, int], Path]) -> Exchange:
+    """A ring in this order, on default paths."""
     return Exchange(
         kind="ring",
         label=" > ".join(wan.sites[site] for site in order),
@@ -106,28 +108,26 @@ def around(wan: Wan, order: Sequence[int], paths: Mapping[tuple[int, int], Path]
 
 
 def carrier() -> Literal["gloo", "sockets"]:
-    """What carries the bytes here."""
+    """What sends the bytes on this machine."""
     return "gloo" if importlib.util.find_spec("torch") is not None else "sockets"
 
 
 MODULES = {"gloo": "tradewind.train.traffic", "sockets": "tradewind.worlds.testbed.sockets"}
-"""What a site runs; named, not imported: this file needs no PyTorch."""
+"""Modules that a site runs, by name: importing them here would require PyTorch."""
 
 
-@contextmanager
-def traffic(how: Literal["gloo", "sockets"]) -> Iterator[ForkServer]:
-    """The process from which sites are started."""
-    with ForkServer([MODULES[how]]) as fork_server:
-        yield fork_server
+def traffic_server(how: Literal["gloo", "sockets"]) -> ForkServer:
+    """A fork server that starts the processes of sites."""
+    return ForkServer([MODULES[how]])
 
 
 def measure(
     bed: Testbed, fork_server: ForkServer, how: str, exchange: Exchange, *, model_bytes: int, rounds: int
 ) -> Measured:
-    """Run an exchange `rounds` times (and once to warm up) with one process per site."""
+    """Time `rounds` rounds of an exchange, after one to warm up, with one process per site."""
     bed.pin([*exchange.paths, *exchange.back])
     predicted = exchange.predicted_s(bed.wan, model_bytes)
-    limit = START_S + PATIENCE * (rounds + 1) * predicted
+    limit = START_S + TIMEOUT_FACTOR * (rounds + 1) * predicted
     with tempfile.TemporaryDirectory(prefix="tradewind-traffic-") as folder:
         result, log = File(folder) / "seconds.json", File(folder) / "log"
         pids = []
@@ -154,16 +154,16 @@ def measure(
             )
         codes = fork_server.wait_all(pids, limit)
         if any(codes) or not result.exists():
-            said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             raise TradewindError(
-                f"testbed {bed.name}: the traffic of {exchange.kind} {exchange.label} failed: "
-                f"{said[-1] if said else f'exit codes {codes}'}"
+                f"testbed {bed.name}: traffic of {exchange.kind} {exchange.label} failed: "
+                f"{lines[-1] if lines else f'exit codes {codes}'}"
             )
         seconds = json.loads(result.read_text(encoding="utf-8"))
     return Measured(exchange=exchange, predicted_s=predicted, rounds_s=tuple(float(s) for s in seconds))
 
 
-def size_for(wan: Wan, exchanges: Sequence[Exchange], seconds: float) -> int:
-    """Bytes for which the middle one of the exchanges takes about so long, a multiple of 4 kB."""
+def model_size(wan: Wan, exchanges: Sequence[Exchange], seconds: float) -> int:
+    """Model size in bytes, a multiple of 4 KiB, for which the median exchange takes about `seconds`."""
     each = median(exchange.predicted_s(wan, 1_000_000) for exchange in exchanges) / 1_000_000
     return max(1, math.ceil(seconds / each / 4096)) * 4096

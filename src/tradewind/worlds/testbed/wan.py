@@ -1,7 +1,7 @@
-"""A wide area network as the testbed builds it, the way packets take in it, and how long transfers must take there.
+"""Model of a testbed network: sites, links, the paths of packets, and predicted transfer times.
 
-Packets are forwarded one by one, so a path is as fast as its slowest link however many hops it has (cut-through), and links
-that several transfers cross are shared. Latency is that of this machine, near 0.
+Packets are forwarded one by one, so a path is as fast as its slowest link, whatever its number of hops (cut-through).
+Transfers share the links that they have in common. Latency is that of one machine, near 0.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from tradewind.model.errors import InputError
 
 MTU_BYTES = 1500
 HEADER_BYTES = 20 + 20 + 12
-"""IPv4, TCP and its timestamps: what a packet carries beside data."""
+"""IPv4, TCP and TCP timestamps."""
 FRAME_BYTES = 14
-"""Ethernet: htb counts it, the MTU does not."""
+"""Ethernet header: counted by htb, but not by the MTU."""
 GOODPUT = (MTU_BYTES - HEADER_BYTES) / (MTU_BYTES + FRAME_BYTES)
-"""Data per bit on the wire: 0.956."""
+"""Share of data in the bits on the wire: 0.956."""
 
-LEAST_BPS = 100_000
-"""Below this a single packet takes more than a tenth of a second and TCP stalls."""
+MIN_BPS = 100_000
+"""Below this rate a packet takes more than a tenth of a second and TCP stalls."""
 
 Path = tuple[int, ...]
-"""Sites on the way, both ends included."""
+"""Sites along a path, both ends included."""
 
 
-class Line(NamedTuple):
-    """A link between two sites: bit/s from a to b and from b to a."""
+class WanLink(NamedTuple):
+    """A link between sites a and b, with bit/s in each direction."""
 
     a: int
     b: int
@@ -40,45 +40,49 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wan:
-    """Sites and links, each direction with a rate of its own; checked."""
+    """Sites and links of a network; every site must be reachable from all others."""
 
     name: str
     sites: tuple[str, ...]
-    lines: tuple[Line, ...]
+    links: tuple[WanLink, ...]
 
     def __post_init__(self) -> None:
         ends = set()
-        for line in self.lines:
-            if not (0 <= line.a < len(self.sites) and 0 <= line.b < len(self.sites)) or line.a == line.b:
-                raise InputError(f"a link joins site {line.a} to site {line.b}", where=self.name)
-            if min(line.ab_bps, line.ba_bps) < LEAST_BPS:
+        for link in self.links:
+            if not (0 <= link.a < len(self.sites) and 0 <= link.b < len(self.sites)) or link.a == link.b:
                 raise InputError(
-                    f"the link {self.sites[line.a]} - {self.sites[line.b]} has "
-                    f"{min(line.ab_bps, line.ba_bps)} bit/s; {LEAST_BPS} is the least. Choose a larger --scale.",
+                    f"a link joins site {link.a} to site {link.b}; it must join two of the {len(self.sites)} sites",
                     where=self.name,
                 )
-            ends.add(frozenset((line.a, line.b)))
-        if len(ends) < len(self.lines):
+            if min(link.ab_bps, link.ba_bps) < MIN_BPS:
+                raise InputError(
+                    f"the link {self.sites[link.a]} - {self.sites[link.b]} has "
+                    f"{min(link.ab_bps, link.ba_bps)} bit/s; the minimum is {MIN_BPS}. Use a larger --scale.",
+                    where=self.name,
+                )
+            ends.add(frozenset((link.a, link.b)))
+        if len(ends) < len(self.links):
             raise InputError("two links join the same sites; merge them", where=self.name)
         if len(next_hops(self)) < len(self.sites) * (len(self.sites) - 1):
-            raise InputError("some sites are cut off from the others", where=self.name)
+            raise InputError("some sites cannot reach each other; add links", where=self.name)
 
     def rates(self) -> dict[tuple[int, int], int]:
-        """bit/s by (from, to)."""
+        """Rates in bit/s by (from, to)."""
         found = {}
-        for line in self.lines:
-            found[line.a, line.b] = line.ab_bps
-            found[line.b, line.a] = line.ba_bps
+        for link in self.links:
+            found[link.a, link.b] = link.ab_bps
+            found[link.b, link.a] = link.ba_bps
         return found
 
     def index(self, site: str) -> int:
+        """Number of a site by its name."""
         if site not in self.sites:
-            raise InputError(f"no site is called {site!r}; there is {', '.join(self.sites)}", where=self.name)
+            raise InputError(f"no site {site!r}; the sites are {', '.join(self.sites)}", where=self.name)
         return self.sites.index(site)
 
 
 def next_hops(wan: Wan) -> dict[tuple[int, int], int]:
-    """(at, towards) -> neighbour: fewest hops; of several the widest first link, then the lowest number."""
+    """(site, destination) -> neighbour: fewest hops; on a tie the fastest first link, then the lowest number."""
     rates = wan.rates()
     near: list[list[int]] = [[] for _ in wan.sites]
     for a, b in rates:
@@ -101,7 +105,7 @@ def next_hops(wan: Wan) -> dict[tuple[int, int], int]:
 
 
 def shortest(wan: Wan) -> dict[tuple[int, int], Path]:
-    """The path of every ordered pair of sites that packets take unless a path is pinned."""
+    """Default path of every ordered pair of sites."""
     hops = next_hops(wan)
     found = {}
     for source, goal in hops:
@@ -113,7 +117,7 @@ def shortest(wan: Wan) -> dict[tuple[int, int], Path]:
 
 
 def loads(paths: Iterable[Path]) -> dict[tuple[int, int], int]:
-    """How many of the paths cross each direction of a link."""
+    """Number of paths over each direction of a link."""
     found: dict[tuple[int, int], int] = {}
     for path in paths:
         for hop in pairwise(path):
@@ -122,22 +126,22 @@ def loads(paths: Iterable[Path]) -> dict[tuple[int, int], int]:
 
 
 def slowest_s(wan: Wan, paths: Iterable[Path], size: float) -> float:
-    """Seconds until every path has carried `size` bytes of data at once: the link with most to do, frames counted."""
+    """Seconds until all paths have carried `size` bytes each, at the same time: the time of the busiest link."""
     rates = wan.rates()
     return max((8 * size * n / (GOODPUT * rates[hop]) for hop, n in loads(paths).items()), default=0.0)
 
 
 def server_s(wan: Wan, up: Sequence[Path], down: Sequence[Path], model_bytes: int) -> float:
-    """An iteration with a parameter server: all sites push D bytes, then all pull D: 2 D / (0.956 b) if both are alike."""
+    """Seconds of an iteration with a parameter server: all sites push the model, then all pull it."""
     return slowest_s(wan, up, model_bytes) + slowest_s(wan, down, model_bytes)
 
 
 def ring_s(wan: Wan, hops: Sequence[Path], model_bytes: int) -> float:
-    """A ring all-reduce over n sites: every hop carries 2 (n - 1) / n D bytes, all hops at once."""
+    """Seconds of a ring all-reduce over n sites: each hop carries 2 (n - 1) / n of the model, all at once."""
     n = len(hops)
     return slowest_s(wan, hops, 2 * (n - 1) / n * model_bytes) if n > 1 else 0.0
 
 
 def ring_hops(paths: Mapping[tuple[int, int], Path], order: Sequence[int]) -> list[Path]:
-    """The path of each hop of a ring in this order."""
+    """Path of each hop of a ring."""
     return [paths[a, b] for a, b in zip(order, [*order[1:], order[0]], strict=True)]
