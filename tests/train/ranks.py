@@ -54,9 +54,9 @@ class Ranks:
         ]
         self.pids = [
             fork_server.start(
-                "tradewind.train.__main__:rank", arguments, environment=told, log=folder / "log"
+                "tradewind.train.__main__:rank", arguments, environment=environment, log=folder / "log"
             )
-            for told in environments(self._local, free_port())
+            for environment in environments(self._local, free_port())
         ]
 
     def report(self, rank: int) -> list[dict[str, Any]]:

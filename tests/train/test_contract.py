@@ -32,21 +32,21 @@ def test_a_worker_of_a_ring_finds_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"RANK": "4"}, "RANK is 4"),
         ({"RANK": "x"}, "RANK is 'x'; it must be a whole number"),
-        ({"WORLD_SIZE": "0"}, "WORLD_SIZE is 0; the least is 1"),
+        ({"WORLD_SIZE": "0"}, "WORLD_SIZE is 0; the minimum is 1"),
         ({"TRADEWIND_ROLE": "ps"}, "TRADEWIND_ROLE is 'ps' for rank 2"),
         ({"TRADEWIND_SITES": "a,b"}, "TRADEWIND_SITES names 2 sites"),
         ({"TRADEWIND_DATA_SHARD": "3/3"}, "TRADEWIND_DATA_SHARD is '3/3'"),
         ({"TRADEWIND_DATA_SHARD": "one"}, "TRADEWIND_DATA_SHARD is 'one'"),
-        ({"TRADEWIND_STOP_AFTER_ITERATIONS": "0"}, "the least is 1"),
+        ({"TRADEWIND_STOP_AFTER_ITERATIONS": "0"}, "the minimum is 1"),
         ({"RANK": "0", "WORLD_SIZE": "1", "TRADEWIND_SITES": ""}, "at least one worker"),
     ],
 )
-def test_a_wrong_environment_is_explained(change: dict[str, str], said: str) -> None:
-    with pytest.raises(ContractError, match=said):
+def test_a_wrong_environment_is_explained(change: dict[str, str], message: str) -> None:
+    with pytest.raises(ContractError, match=message):
         read({**SERVER, **change}, "ps")
 
 

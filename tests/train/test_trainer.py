@@ -207,10 +207,10 @@ def test_a_checkpoint_of_another_job_is_refused(tmp_path: Path) -> None:
             iteration=1, model={}, optimizer={}, random=torch.get_rng_state(), about={"batch": 8}
         ),
     )
-    with pytest.raises(ContractError, match="batch: 8 there, 16 now"):
+    with pytest.raises(ContractError, match="batch: 8 in the checkpoint, 16 now"):
         checkpoint.load(tmp_path, {"batch": 16})
     (tmp_path / checkpoint.NAME).write_bytes(b"junk")
-    with pytest.raises(ContractError, match="no checkpoint of this trainer"):
+    with pytest.raises(ContractError, match="not a checkpoint of this trainer"):
         checkpoint.load(tmp_path, {"batch": 16})
 
 
@@ -238,7 +238,7 @@ def test_a_model_has_about_the_size_that_was_asked_for(kind: str, size: int) -> 
 
 
 def test_more_workers_than_samples_in_a_batch_are_refused() -> None:
-    with pytest.raises(ContractError, match="--batch is 2; with 3 workers"):
+    with pytest.raises(ContractError, match="--batch is 2, but there are 3 workers"):
         data.shard("shapes", 100, 2, (0, 3), 0)
 
 

@@ -54,7 +54,7 @@ def test_ranks_of_a_site_live_in_its_namespace_and_reach_the_others_over_the_tes
             [job(0, work=Fixed(runtime_us=S), command=command, workers_min=2, workers_max=2)], where=where
         )
         script = {0: decision(plan(0, run_at(0, (0, 1), (1, 1))))}
-        options = ExecutionOptions(grace_s=0.5, networks=cli.testbed_networks(name), retries=0)
+        options = ExecutionOptions(grace_s=0.5, networks=cli.networks_of_testbed(name), retries=0)
         run = run_live(given, tmp_path / "s", spec_of(Scripted(script, {})), options=options)
     finally:
         testbed.down(name)
@@ -72,7 +72,7 @@ def test_a_namespace_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     assert states(run) == ["unfinished"]
     assert "not-there" in log(tmp_path / "s")
     with pytest.raises(InputError, match="no testbed 'nowhere' is up"):
-        cli.testbed_networks("nowhere")
+        cli.networks_of_testbed("nowhere")
 
 
 def test_the_view_shows_jobs_sites_cost_iterations_and_alarms(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.builders import job, link, node, rows, scenario, setup
 from tests.worlds.live_runs import alarms, states
 from tests.worlds.live_scenarios import S
 from tradewind import api
-from tradewind.cli.live import testbed_networks
+from tradewind.cli.live import networks_of_testbed
 from tradewind.engine.live import LiveLoop
 from tradewind.model.job import Customer, Rounds, Stream
 from tradewind.model.result import Run
@@ -138,7 +138,7 @@ def networks(request: pytest.FixtureRequest) -> Iterator[dict[str, SiteNetwork]]
     name = f"test-{uuid.uuid4().hex[:12]}"
     try:
         testbed.up(Wan(name="pair", sites=("a", "b"), links=(WanLink(0, 1, BPS, BPS),)), name)
-        yield testbed_networks(name)
+        yield networks_of_testbed(name)
     finally:
         testbed.down(name)
 

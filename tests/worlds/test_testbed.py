@@ -273,12 +273,12 @@ def test_a_real_job_on_the_testbed_sends_one_gradient_per_site_in_the_time_predi
                 "tradewind.train.__main__:rank",
                 ["--mode", "ps", "--size", "400KB", "--batch", "8", "--samples", "64"],
                 environment={
-                    **told, "MASTER_ADDR": bed.address(0), "TRADEWIND_INTERFACE": testbed.INTERFACE
+                    **environment, "MASTER_ADDR": bed.address(0), "TRADEWIND_INTERFACE": testbed.INTERFACE
                 },
                 namespace=bed.namespace(site),
                 log=tmp_path / "log",
             )
-            for site, told in zip(sites, environments(job, 29500), strict=True)
+            for site, environment in zip(sites, environments(job, 29500), strict=True)
         ]  # fmt: skip
         codes = fork_server.wait_all(pids, 120)
     print((tmp_path / "log").read_text())

@@ -66,7 +66,10 @@ def read_networks(path: Path | None) -> dict[str, SiteNetwork]:
         return {}
     raw = documents.read(path)
     if not isinstance(raw, dict):
-        raise InputError(f"expected an object, site -> {{namespace, address, interface}}; found {type(raw).__name__}", where=str(path))
+        raise InputError(
+            f"expected an object, site -> {{namespace, address, interface}}; found {type(raw).__name__}",
+            where=str(path),
+        )
     found = {}
     for site, network in raw.items():
         if not isinstance(network, dict) or set(network) - {"namespace", "address", "interface"}:
@@ -78,7 +81,7 @@ def read_networks(path: Path | None) -> dict[str, SiteNetwork]:
     return found
 
 
-def testbed_networks(name: str) -> dict[str, SiteNetwork]:
+def networks_of_testbed(name: str) -> dict[str, SiteNetwork]:
     """Network of each site of a running testbed (`tradewind testbed up`); none without a name."""
     if not name:
         return {}
@@ -90,7 +93,7 @@ def testbed_networks(name: str) -> dict[str, SiteNetwork]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class RankOptions:
     """Command-line options on how ranks are run."""
 
     limits: Mapping[str, str]
@@ -108,7 +111,7 @@ class Options:
                 "--first-uid starts jobs as other users, which needs root: run as root or omit it"
             )
         return ExecutionOptions(
-            limits=limits(self.limits), networks=testbed_networks(self.testbed) | read_networks(self.places),
+            limits=limits(self.limits), networks=networks_of_testbed(self.testbed) | read_networks(self.places),
             first_uid=self.first_uid or None, grace_s=self.grace_s, retries=self.retries, stall_s=self.stall_s,
         )  # fmt: skip
 
@@ -217,7 +220,13 @@ class _Screen:
                 if last is None
                 else (str(last.iteration), f"{last.seconds:.3g}", f"{last.loss:.4g}")
             )
-            table.add_row(gang.job.id, _state(gang, index in loop.ledger.active), where, *figures, str(len(gang.attempts)))
+            table.add_row(
+                gang.job.id,
+                _state(gang, index in loop.ledger.active),
+                where,
+                *figures,
+                str(len(gang.attempts)),
+            )
         return table
 
     def _sites(self, loop: LiveLoop, world: ProcessWorld) -> Table:
@@ -240,7 +249,7 @@ class _Screen:
 
 # ---------------------------------------------------------------------- command
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class LiveOptions:
     """Command-line options on what is run and where results go."""
 
     policy: str
@@ -254,38 +263,38 @@ class Asked:
     as_json: bool
 
 
-def command(scenario: Scenario, asked: Asked, options: Options) -> bool:
+def command(scenario: Scenario, options: LiveOptions, rank_options: RankOptions) -> bool:
     """Run, save, report and print; return whether the audit found violations."""
     from tradewind import api
     from tradewind.cli import show
     from tradewind.registry import policies
     from tradewind.report import page as report
 
-    if asked.report is not None and asked.report.suffix not in (".html", ".htm"):
-        raise InputError(f"--report {asked.report}: reports are HTML files; use a name that ends in .html")
-    if asked.output is not None:
-        documents.check_suffix(asked.output)
-    state = asked.state or Path("out") / "live" / time.strftime("%Y%m%d-%H%M%S")
-    spec = policies.get(asked.policy)
+    if options.report is not None and options.report.suffix not in (".html", ".htm"):
+        raise InputError(f"--report {options.report}: reports are HTML files; use a name that ends in .html")
+    if options.output is not None:
+        documents.check_suffix(options.output)
+    state = options.state or Path("out") / "live" / time.strftime("%Y%m%d-%H%M%S")
+    spec = policies.get(options.policy)
     result = run(
         LiveRequest(
-            scenario=scenario, spec=spec, params=asked.params, seed=asked.seed,
-            state=state.resolve(), slot_seconds=asked.slot_seconds, speed=asked.speed, options=options.checked(),
+            scenario=scenario, spec=spec, params=options.params, seed=options.seed,
+            state=state.resolve(), slot_seconds=options.slot_seconds, speed=options.speed, options=rank_options.checked(),
         )
     )  # fmt: skip
     result = api.with_bills(scenario, result, spec)
-    if asked.output is not None:
-        api.save(result, asked.output)
-    if asked.report is not None:
-        report.write(asked.report, scenario, [result])
-    show.run(result, scenario, as_json=asked.as_json, saved=asked.output)
-    if not asked.as_json:
+    if options.output is not None:
+        api.save(result, options.output)
+    if options.report is not None:
+        report.write(options.report, scenario, [result])
+    show.run(result, scenario, as_json=options.as_json, saved=options.output)
+    if not options.as_json:
         _summary(scenario, result)
         print(f"logs, checkpoints, journal: {state}")
         if read_records(state / "journal")[-1]["kind"] != "closed":
             print(f"stopped before the end; to continue, repeat the command with --state {state}")
-        if asked.report is not None:
-            print(f"report: {asked.report}")
+        if options.report is not None:
+            print(f"report: {options.report}")
     return bool(result.violations)
 
 

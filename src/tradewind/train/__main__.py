@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from tradewind.train.contract import FAILED, MISUSED, PEER_LOST, ContractError, Rank, read
-from tradewind.train.options import Options, parse
+from tradewind.train.options import TrainOptions, parse
 
-MISSING = "tradewind.train needs PyTorch, which is not installed here: make install EXTRAS=train"
+MISSING = "PyTorch is not installed; run: make install EXTRAS=train"
 
 
 def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Trains as the arguments and the environment say; returns the exit code."""
+    """Train as arguments and environment say; return the exit code."""
     try:
         options = parse(arguments)
         rank = read(environment, options.mode)
@@ -23,13 +23,13 @@ def run(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
             raise ContractError(MISSING)
         return _train(options, rank)
     except ContractError as error:
-        return _say(rank_name(environment), str(error), MISUSED)
+        return _fail(rank_name(environment), str(error), MISUSED)
 
 
-def _train(options: Options, rank: Rank) -> int:
-    from tradewind.train.stopping import Stopping
+def _train(options: TrainOptions, rank: Rank) -> int:
+    from tradewind.train.stopping import StopSignal
 
-    stopping = Stopping()  # before PyTorch is loaded: that takes a second or two
+    stop = StopSignal()  # before PyTorch is loaded, which takes a second or two
     import torch
 
     torch.set_num_threads(1)
@@ -47,35 +47,36 @@ def _train(options: Options, rank: Rank) -> int:
             host=rank.rank == 0,
             timeout_s=options.timeout_s,
         )
-        code = work(options, rank, stopping)
-        exchange.part(store, rank.world, host=rank.rank == 0)
+        code = work(options, rank, stop)
+        exchange.leave(store, rank.world, host=rank.rank == 0)
         return code
     except RuntimeError as error:
-        return _say(name, f"lost the other ranks: {str(error).splitlines()[0]}", PEER_LOST)
+        return _fail(name, f"lost connection to other ranks: {str(error).splitlines()[0]}", PEER_LOST)
     except OSError as error:
-        return _say(name, f"{error.filename or ''}: {error.strerror or error}", FAILED)
+        return _fail(name, f"{error.filename or ''}: {error.strerror or error}", FAILED)
 
 
 def rank(arguments: Sequence[str]) -> int:
-    """A rank in a process that was forked for it (see worlds/forkserver.py)."""
+    """Entry point of a rank in a forked process (worlds/forkserver.py)."""
     return run(arguments, os.environ)
 
 
 def rank_name(environment: Mapping[str, str]) -> str:
+    """Name of this rank in messages."""
     return f"rank {environment.get('RANK', '0')}"
 
 
-def _say(who: str, what: str, code: int) -> int:
-    print(f"tradewind.train, {who}: {what}", file=sys.stderr, flush=True)
+def _fail(who: str, message: str, code: int) -> int:
+    print(f"tradewind.train, {who}: {message}", file=sys.stderr, flush=True)
     return code
 
 
-def leave(code: int) -> NoReturn:
-    """End at once: PyTorch's threads would wait for peers that may be gone."""
+def exit_now(code: int) -> NoReturn:
+    """Exit without cleanup: PyTorch's threads would wait for peers that may be gone."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
 
 
 if __name__ == "__main__":
-    leave(run(sys.argv[1:], os.environ))
+    exit_now(run(sys.argv[1:], os.environ))

@@ -1,4 +1,4 @@
-"""Checkpoints: one file per job, replaced as a whole, for any number of workers and any site of the server."""
+"""Checkpoints: one file per job, replaced atomically, independent of the number of workers and the server's site."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ NAME = "checkpoint.pt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """iteration: iterations done. model, optimizer: their state. random: rank 0's random state. about: what is trained."""
+    """State of a job.
+
+    iteration         iterations done
+    model, optimizer  their states
+    random            random state of rank 0
+    about             what is trained; a checkpoint fits only jobs with the same values
+    """
 
     iteration: int
     model: dict[str, Any]
@@ -26,17 +32,17 @@ class Checkpoint:
 
 
 def save(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write beside, flush to disk, rename: a reader or a crash finds the old one or the new one, never half."""
+    """Write a temporary file, flush it to disk, rename it: a crash leaves the old or the new checkpoint, never half."""
     folder.mkdir(parents=True, exist_ok=True)
-    beside = folder / f".{NAME}.{os.getpid()}.new"
+    temporary = folder / f".{NAME}.{os.getpid()}.new"
     try:
-        with beside.open("wb") as file:
+        with temporary.open("wb") as file:
             torch.save({name: getattr(checkpoint, name) for name in Checkpoint.__slots__}, file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, folder / NAME)
+        os.replace(temporary, folder / NAME)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -45,21 +51,23 @@ def save(folder: Path, checkpoint: Checkpoint) -> None:
 
 
 def load(folder: Path, about: dict[str, str | int]) -> Checkpoint | None:
-    """The job's checkpoint, None before the first; refused if it belongs to another model or data."""
+    """The job's checkpoint; None before the first. ContractError if it belongs to another model or data."""
     path = folder / NAME
     if not path.exists():
         return None
     try:
         found = Checkpoint(**torch.load(path, weights_only=True))
-    except Exception as problem:  # a foreign file can fail anywhere in torch.load
+    except Exception as problem:  # torch.load can raise anything on a foreign file
         raise ContractError(
-            f"{path} is no checkpoint of this trainer ({problem}); remove or rename it"
+            f"{path} is not a checkpoint of this trainer ({problem}); remove or rename it"
         ) from None
     if found.about != about:
         changed = [
-            f"{k}: {found.about.get(k)} there, {v} now" for k, v in about.items() if found.about.get(k) != v
+            f"{k}: {found.about.get(k)} in the checkpoint, {v} now"
+            for k, v in about.items()
+            if found.about.get(k) != v
         ]
         raise ContractError(
-            f"{path} is of another job ({'; '.join(changed)}). Use the same options as before, or another folder."
+            f"{path} belongs to another job ({'; '.join(changed)}). Use the same options as before, or another folder."
         )
     return found

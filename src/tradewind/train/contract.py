@@ -1,4 +1,4 @@
-"""What a rank is told by its environment; the same for every program that Tradewind starts."""
+"""The environment of a rank, as Tradewind sets it for every program that it starts (docs/jobs.md)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ FAILED = 1
 MISUSED = 2
 PEER_LOST = 69
 STOPPED = 75
-"""Exit codes: training is over; this rank is broken; wrong options; another rank is gone; stopped, resume me."""
+"""Exit codes: training is complete; this rank failed; wrong options; another rank is gone; stopped, can be resumed."""
 
 
 class ContractError(Exception):
-    """The environment or the options cannot be used."""
+    """The environment or the options are invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """This process among those of its job.
+    """This process among the ranks of its job.
 
-    sites: site of every rank, by rank. ring: ranks in ring order (ring jobs). shard: (i, n), the i-th of n workers, from 0.
+    sites  site of every rank
+    ring   ranks in ring order; empty with a parameter server
+    shard  (i, n): worker i of n, from 0
     """
 
     rank: int
@@ -40,11 +42,12 @@ class Rank:
 
     @property
     def site(self) -> str:
+        """Site of this rank."""
         return self.sites[self.rank]
 
 
 def read(environment: Mapping[str, str], mode: str) -> Rank:
-    """The rank that an environment describes; without one, a job of a single rank for trying things out."""
+    """The rank that an environment describes; by default a job with one rank."""
     world = _number(environment, "WORLD_SIZE", 1, 1)
     rank = _number(environment, "RANK", 0, 0)
     if rank >= world:
@@ -52,8 +55,8 @@ def read(environment: Mapping[str, str], mode: str) -> Rank:
     role = environment.get("TRADEWIND_ROLE", "ps" if mode == "ps" and rank == 0 else "worker")
     if (role == "ps") != (mode == "ps" and rank == 0):
         raise ContractError(
-            f"TRADEWIND_ROLE is {role!r} for rank {rank} in mode {mode}: with a parameter server rank 0 is 'ps' and all "
-            "others are 'worker'; in a ring all are 'worker'"
+            f"TRADEWIND_ROLE is {role!r} for rank {rank} in mode {mode}; with a parameter server it must be 'ps' for rank 0 "
+            "and 'worker' for all others, in a ring 'worker' for all"
         )
     workers = world - 1 if mode == "ps" else world
     if workers < 1:
@@ -77,7 +80,7 @@ def read(environment: Mapping[str, str], mode: str) -> Rank:
     )
 
 
-def _number(environment: Mapping[str, str], name: str, default: int, least: int) -> int:
+def _number(environment: Mapping[str, str], name: str, default: int, minimum: int) -> int:
     text = environment.get(name, "")
     if not text:
         return default
@@ -85,24 +88,24 @@ def _number(environment: Mapping[str, str], name: str, default: int, least: int)
         value = int(text)
     except ValueError:
         raise ContractError(f"{name} is {text!r}; it must be a whole number") from None
-    if value < least:
-        raise ContractError(f"{name} is {value}; the least is {least}")
+    if value < minimum:
+        raise ContractError(f"{name} is {value}; the minimum is {minimum}")
     return value
 
 
 def _sites(environment: Mapping[str, str], world: int) -> tuple[str, ...]:
-    """TRADEWIND_SITES, or one site for all."""
+    """Sites from TRADEWIND_SITES; by default one site for all ranks."""
     text = environment.get("TRADEWIND_SITES", "")
     sites = tuple(part.strip() for part in text.split(",")) if text else ("here",) * world
     if len(sites) != world:
         raise ContractError(
-            f"TRADEWIND_SITES names {len(sites)} sites; WORLD_SIZE is {world}: name one per rank"
+            f"TRADEWIND_SITES names {len(sites)} sites, but WORLD_SIZE is {world}; name one site per rank"
         )
     return sites
 
 
 def _ring(environment: Mapping[str, str], world: int) -> tuple[int, ...]:
-    """TRADEWIND_RING, "0@a,1@b,…", or the ranks in order."""
+    """Ring order from TRADEWIND_RING, "0@a,1@b,…"; by default the ranks in order."""
     text = environment.get("TRADEWIND_RING", "")
     try:
         ring = tuple(int(part.partition("@")[0]) for part in text.split(",")) if text else tuple(range(world))

@@ -1,8 +1,8 @@
-"""Data that every rank can make for itself, and which part of it each worker uses.
+"""Generated datasets, and the part of them that each worker uses.
 
-The samples are divided into as many blocks as a global batch has samples; every batch takes one sample from each block. A
-worker owns a stretch of blocks, so it reads its own samples only, and because ranks are numbered in the order of sites,
-each site holds one stretch of the data. The batch of an iteration is the same however many workers share it.
+The samples are divided into as many blocks as a global batch has samples; each batch takes one sample from every block.
+A worker owns a contiguous range of blocks, so it reads only its own samples, and since ranks are numbered by site, each
+site holds a contiguous part of the data. The batch of an iteration does not depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tradewind.train.contract import ContractError
 SIDE = 12
 CLASSES = 10
 HELD_OUT = 512
-"""Samples for accuracy, never trained on."""
+"""Number of samples for measuring accuracy; they are never trained on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """A worker's samples: inputs (blocks, block, 1, SIDE, SIDE), labels (blocks, block); batch: samples of all workers."""
+    """A worker's samples: inputs (blocks, block, 1, SIDE, SIDE), labels (blocks, block); batch: global batch size."""
 
     inputs: Tensor
     labels: Tensor
@@ -39,12 +39,12 @@ class Shard:
 
 
 def _stream(seed: int, use: int, number: int = 0) -> torch.Generator:
-    """A random stream of its own for every use of a seed."""
+    """An independent random stream for each use of a seed."""
     return torch.Generator().manual_seed(((seed * 64 + use) * 1_000_003 + number) % (1 << 62))
 
 
 def _synthetic(count: int, seed: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Ten clouds of points that overlap."""
+    """Ten overlapping clusters of points."""
     centres = torch.randn(CLASSES, SIDE * SIDE, generator=_stream(seed, 1))
     labels = torch.randint(CLASSES, (count,), generator=rng)
     points = 0.22 * centres[labels] + torch.randn(count, SIDE * SIDE, generator=rng)
@@ -52,7 +52,7 @@ def _synthetic(count: int, seed: int, rng: torch.Generator) -> tuple[Tensor, Ten
 
 
 def _shapes(count: int, seed: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Ten strokes and figures drawn somewhere in a noisy picture."""
+    """Ten kinds of strokes and shapes at random positions in a noisy picture."""
     del seed
     labels = torch.randint(CLASSES, (count,), generator=rng)
     shift = torch.randint(-2, 3, (count, 2), generator=rng)
@@ -78,14 +78,14 @@ MAKERS = {"synthetic": _synthetic, "shapes": _shapes}
 
 
 def shard(kind: str, samples: int, batch: int, part: tuple[int, int], seed: int) -> Shard:
-    """The share (i, n) of the data, in whole blocks."""
+    """Part i of n of the data, in whole blocks."""
     number, workers = part
     if batch < workers:
         raise ContractError(
-            f"--batch is {batch}; with {workers} workers each needs at least one sample of it"
+            f"--batch is {batch}, but there are {workers} workers; each needs at least one sample of a batch"
         )
     if samples < batch:
-        raise ContractError(f"--samples is {samples}; a batch alone has {batch}")
+        raise ContractError(f"--samples is {samples}; it must be at least --batch, which is {batch}")
     block = samples // batch
     first, last = number * batch // workers, (number + 1) * batch // workers
     inputs, labels = MAKERS[kind](block * batch, seed, _stream(seed, 0))

@@ -1,4 +1,4 @@
-"""A job of several ranks on this machine: what each is told. For studies and tests; `tradewind live` does more."""
+"""Environments of the ranks of a job on this machine, for studies and tests; `tradewind live` does more."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalJob:
-    """Sites by rank (rank 0 is the server in mode ps); folder: checkpoint and reports; stop_after: iterations in all."""
+    """A job.
+
+    sites       site of every rank (rank 0 is the server in mode ps)
+    folder      directory of checkpoint and reports
+    stop_after  total number of iterations
+    """
 
     mode: str
     sites: Sequence[str]
@@ -20,7 +25,7 @@ class LocalJob:
 
 
 def report_file(job: LocalJob, rank: int) -> Path:
-    """One file per rank and size of the job."""
+    """Report file of a rank; one per rank and number of ranks."""
     return job.folder / f"report-{len(job.sites)}-{rank}.jsonl"
 
 
@@ -50,7 +55,7 @@ def environments(job: LocalJob, port: int) -> list[dict[str, str]]:
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody uses at the moment."""
+    """A free port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,6 +1,6 @@
 """Models of a chosen size: a perceptron and a convolutional network on small pictures.
 
-Neither has batch normalisation or dropout: what one sample contributes must not depend on which others a worker holds.
+Neither has batch normalisation or dropout: the contribution of a sample must not depend on a worker's other samples.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import nn
 from tradewind.train.contract import ContractError
 from tradewind.train.data import CLASSES, SIDE
 
-MOST_BYTES = 2_000_000_000
+MAX_BYTES = 2_000_000_000
 
 
 def _mlp(width: int) -> nn.Module:
@@ -46,14 +46,14 @@ MODELS: dict[str, Callable[[int], nn.Module]] = {"mlp": _mlp, "cnn": _cnn}
 
 
 def size_of(model: nn.Module) -> int:
-    """Bytes of its parameters."""
+    """Size of the parameters in bytes."""
     return sum(p.numel() * p.element_size() for p in model.parameters())
 
 
 def build(kind: str, size: int, seed: int) -> nn.Module:
-    """The model of that kind whose size in bytes is nearest; its parameters follow from the seed."""
-    if not 0 < size <= MOST_BYTES:
-        raise ContractError(f"--size is {size} bytes; allowed is 1 to {MOST_BYTES}")
+    """The model of a kind with the size nearest to `size` bytes; the seed determines its parameters."""
+    if not 0 < size <= MAX_BYTES:
+        raise ContractError(f"--size is {size} bytes; it must be 1 to {MAX_BYTES}")
     make = MODELS[kind]
     with torch.device("meta"):
         low, high = 1, 2

@@ -1,4 +1,4 @@
-"""Options of `python -m tradewind.train`: what is trained. Where and with whom comes from the environment."""
+"""Options of `python -m tradewind.train`: what is trained. The environment says where and with which ranks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ from dataclasses import dataclass
 
 from tradewind.train.contract import ContractError
 
+TOO_LARGE = 1e6
+"""Rates and sleep times must be below this."""
 UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1_000_000, "gb": 1_000_000_000}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """size in bytes; iterations in all, over restarts; pause: seconds slept per sample, standing in for computation."""
+class TrainOptions:
+    """What is trained.
+
+    size        bytes of the model
+    iterations  in total, over restarts
+    pause       seconds to sleep per sample, in place of computation
+    """
 
     model: str
     size: int
@@ -31,11 +38,11 @@ class Options:
     timeout_s: float
 
 
-def parse(arguments: Sequence[str]) -> Options:
-    """Wrong options end with exit code 2 and a sentence, as argparse does it."""
+def parse(arguments: Sequence[str]) -> TrainOptions:
+    """Parse the command line; on an invalid option argparse exits with code 2."""
     parser = argparse.ArgumentParser(
         prog="python -m tradewind.train",
-        description="One rank of a training job; RANK, WORLD_SIZE and the TRADEWIND_ names in the environment say which "
+        description="One rank of a training job. RANK, WORLD_SIZE and TRADEWIND_ variables in the environment say which "
         "(docs/jobs.md).",
     )
     add = parser.add_argument
@@ -45,31 +52,31 @@ def parse(arguments: Sequence[str]) -> Options:
         "--mode",
         choices=("ps", "ring", "ddp"),
         default="ps",
-        help="parameter server (rank 0), ring all-reduce, or the same ring below DistributedDataParallel",
+        help="parameter server (rank 0), ring all-reduce, or the same ring in DistributedDataParallel",
     )
     add("--data", choices=("synthetic", "shapes"), default="synthetic")
-    add("--samples", type=_positive, default=8192, help="samples of the data set, over all workers")
+    add("--samples", type=_positive, default=8192, help="samples in the dataset, over all workers")
     add("--batch", type=_positive, default=64, help="samples per iteration, over all workers")
-    add("--iterations", type=_positive, default=200, help="iterations in all; also over restarts")
+    add("--iterations", type=_positive, default=200, help="total iterations, over restarts")
     add("--checkpoint-every", type=_positive, default=50, metavar="K", help="iterations between checkpoints")
     add(
         "--evaluate-every",
         type=_whole,
         default=0,
         metavar="K",
-        help="iterations between accuracies; 0: never",
+        help="iterations between measurements of accuracy; 0: never",
     )
     add("--rate", type=float, default=0.05, help="learning rate")
     add("--momentum", type=float, default=0.9)
-    add("--sample-ms", type=float, default=0.0, help="sleep per sample, to stand in for computation")
-    add("--timeout-s", type=float, default=30.0, help="how long to wait for a silent peer")
+    add("--sample-ms", type=float, default=0.0, help="sleep per sample, in place of computation")
+    add("--timeout-s", type=float, default=30.0, help="time limit for a silent peer")
     found = parser.parse_args(arguments)
-    for name, value, least in (("--rate", found.rate, 0.0), ("--sample-ms", found.sample_ms, 0.0)):
-        if not least <= value < 1e6:
-            raise ContractError(f"{name} is {value}; allowed is {least:g} or more")
+    for name, value in (("--rate", found.rate), ("--sample-ms", found.sample_ms)):
+        if not 0.0 <= value < TOO_LARGE:
+            raise ContractError(f"{name} is {value}; it must be 0 or more, and below {TOO_LARGE:.0f}")
     if not found.timeout_s > 0:
         raise ContractError(f"--timeout-s is {found.timeout_s}; it must be positive")
-    return Options(
+    return TrainOptions(
         model=found.model, size=found.size, mode=found.mode, data=found.data, samples=found.samples, batch=found.batch,
         iterations=found.iterations, checkpoint_every=found.checkpoint_every, evaluate_every=found.evaluate_every,
         rate=found.rate, momentum=found.momentum, pause=found.sample_ms / 1000, timeout_s=found.timeout_s,
@@ -79,7 +86,7 @@ def parse(arguments: Sequence[str]) -> Options:
 def _bytes(text: str) -> int:
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Z]*)\s*", text)
     if match is None or match[2].lower() not in UNITS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; write for example 400KB or 4MB")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write for example 400KB or 4MB")
     return round(float(match[1]) * UNITS[match[2].lower()])
 
 

@@ -1,4 +1,4 @@
-"""What a rank tells about itself: a JSON line per iteration, appended to its own file."""
+"""Progress reports of a rank: one JSON line per iteration, appended to its file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import IO
 
 
-class Report:
-    """Lines {"iteration", "seconds", "bytes_sent", "loss", "workers", "at"}, and "accuracy" where it was measured."""
+class ReportWriter:
+    """Writes {"iteration", "seconds", "bytes_sent", "loss", "workers", "at"}, and "accuracy" if it was measured."""
 
     def __init__(self, path: Path | None, workers: int) -> None:
         self._workers = workers
@@ -18,7 +18,7 @@ class Report:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("a", encoding="utf-8", buffering=1)
 
-    def tell(
+    def write(
         self, iteration: int, seconds: float, bytes_sent: int, loss: float, accuracy: float | None = None
     ) -> None:
         if self._file is None:

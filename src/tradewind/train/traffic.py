@@ -1,4 +1,4 @@
-"""One site of an exchange over gloo, with the trainer's own functions."""
+"""One site of an exchange over gloo, with the trainer's own functions (see worlds/testbed/traffic.py)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from tradewind.train.exchange import Ring, Site, add_from, join, part, receive, ring_numbers, send
+from tradewind.train.exchange import Ring, Site, add_from, join, leave, receive, ring_numbers, send
 
 torch.set_num_threads(1)
 
 
 def run(argument: dict[str, Any]) -> int:
-    """Entry of a child process; the first site writes the seconds of the rounds."""
+    """Entry point of a child process; the first site writes the times of the rounds."""
     count, me = len(argument["addresses"]), int(argument["number"])
     ring = argument["kind"] == "ring"
     number = ring_numbers(range(count))[me] if ring else me
@@ -36,7 +36,7 @@ def run(argument: dict[str, Any]) -> int:
         seconds = _serve(count, values, rounds) if me == 0 else _work(values, rounds)
     if me == 0:
         Path(argument["result"]).write_text(json.dumps(seconds[1:]), encoding="utf-8")
-    part(store, count, host=me == 0)
+    leave(store, count, host=me == 0)
     return 0
 
 
@@ -54,24 +54,24 @@ def _ring(number: int, count: int, values: torch.Tensor, rounds: int) -> list[fl
 
 
 def _serve(count: int, values: torch.Tensor, rounds: int) -> list[float]:
-    """From the word to go until the last site has all parameters."""
-    workers, word = list(range(1, count)), torch.zeros(1)
+    """Time each round from the start signal until the last site has all parameters."""
+    workers, signal = list(range(1, count)), torch.zeros(1)
     seconds = []
     for _ in range(rounds):
         began = time.perf_counter()
-        send(word, workers)
+        send(signal, workers)
         add_from(workers, values)
         send(values, workers)
-        add_from(workers, word)
+        add_from(workers, signal)
         seconds.append(time.perf_counter() - began)
     return seconds
 
 
 def _work(values: torch.Tensor, rounds: int) -> list[float]:
-    word = torch.zeros(1)
+    signal = torch.zeros(1)
     for _ in range(rounds):
-        receive(word, 0)
+        receive(signal, 0)
         send(values, [0])
         receive(values, 0)
-        send(word, [0])
+        send(signal, [0])
     return []

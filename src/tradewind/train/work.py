@@ -1,4 +1,4 @@
-"""What all ranks of a job have in common: the model on one flat vector, its optimizer, gradients of a share of a batch."""
+"""Common to all ranks of a job: the model as one flat vector, its optimizer, and the loss of a part of a batch."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from torch.nn.functional import cross_entropy
 from tradewind.train import checkpoint, data, models
 from tradewind.train.checkpoint import Checkpoint
 from tradewind.train.contract import Rank
-from tradewind.train.options import Options
+from tradewind.train.options import TrainOptions
 
 EXTRAS = 2
-"""Numbers that travel behind the gradient or the parameters: the loss, and one of the next three words."""
-GO_ON, STOP, FINISH = 0.0, 1.0, 2.0
+"""Numbers appended to the gradient or the parameters: the loss, and a status code."""
+CONTINUE, STOP, FINISH = 0.0, 1.0, 2.0
+"""Status codes."""
 
 
 class Flat:
-    """All parameters as one vector: what is sent is sent without copying. values (P + EXTRAS,), gradient alike."""
+    """All parameters as one vector, so that they are sent without copying. values, gradient: (P + EXTRAS,)."""
 
     def __init__(self, model: nn.Module) -> None:
         parameters = list(model.parameters())
@@ -38,44 +39,48 @@ class Flat:
 class Momentum:
     """Gradient descent with momentum: v = m v + g, p = p - r v.
 
-    torch.optim.SGD does the same, but it loads PyTorch's compiler, and every rank would take two more seconds to start.
+    torch.optim.SGD does the same, but loads PyTorch's compiler, which adds two seconds to the start of every rank.
     """
 
     def __init__(self, model: nn.Module, rate: float, momentum: float) -> None:
         self._parameters = list(model.parameters())
-        self._speed = [torch.zeros_like(p) for p in self._parameters]
+        self._velocity = [torch.zeros_like(p) for p in self._parameters]
         self._rate, self._momentum = rate, momentum
 
     def step(self) -> None:
+        """Update the parameters with their gradients."""
         with torch.no_grad():
-            for p, v in zip(self._parameters, self._speed, strict=True):
+            for p, v in zip(self._parameters, self._velocity, strict=True):
                 v.mul_(self._momentum)
                 if p.grad is not None:
                     v.add_(p.grad)
                 p.sub_(v, alpha=self._rate)
 
     def clear(self) -> None:
-        """Forget the gradients."""
+        """Clear the gradients."""
         for p in self._parameters:
             p.grad = None
 
     def state(self) -> dict[str, Tensor]:
-        return {str(k): v for k, v in enumerate(self._speed)}
+        """State for a checkpoint."""
+        return {str(k): v for k, v in enumerate(self._velocity)}
 
     def resume(self, state: dict[str, Tensor]) -> None:
-        for k, v in enumerate(self._speed):
+        """Restore the state of a checkpoint."""
+        for k, v in enumerate(self._velocity):
             v.copy_(state[str(k)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trainee:
-    """Model and optimizer of one rank; about: what makes two checkpoints interchangeable."""
+class Training:
+    """Model and optimizer of one rank. `about`: values in which interchangeable checkpoints agree."""
 
     model: nn.Module
     optimizer: Momentum
     about: dict[str, str | int]
 
     def snapshot(self, iteration: int) -> Checkpoint:
+        """Checkpoint after so many iterations."""
         return Checkpoint(
             iteration=iteration,
             model=self.model.state_dict(),
@@ -85,7 +90,7 @@ class Trainee:
         )
 
     def resume(self, found: Checkpoint | None) -> int:
-        """Take over a checkpoint; the number of iterations done."""
+        """Restore a checkpoint, if any; return the number of iterations done."""
         if found is None:
             return 0
         self.model.load_state_dict(found.model)
@@ -94,8 +99,8 @@ class Trainee:
         return found.iteration
 
 
-def trainee(options: Options, rank: Rank) -> Trainee:
-    """The same at every rank: parameters follow from the seed."""
+def new_training(options: TrainOptions, rank: Rank) -> Training:
+    """Initial state, the same at every rank: the seed determines the parameters."""
     model = models.build(options.model, options.size, rank.seed)
     optimizer = Momentum(model, options.rate, options.momentum)
     about: dict[str, str | int] = {
@@ -106,37 +111,41 @@ def trainee(options: Options, rank: Rank) -> Trainee:
         "batch": options.batch,
         "seed": rank.seed,
     }
-    return Trainee(model=model, optimizer=optimizer, about=about)
+    return Training(model=model, optimizer=optimizer, about=about)
 
 
-def found_checkpoint(rank: Rank, mine: Trainee) -> Checkpoint | None:
-    return checkpoint.load(rank.folder, mine.about)
+def load_checkpoint(rank: Rank, training: Training) -> Checkpoint | None:
+    """The job's checkpoint, if any."""
+    return checkpoint.load(rank.folder, training.about)
 
 
-def shard(options: Options, rank: Rank) -> data.Shard:
+def shard(options: TrainOptions, rank: Rank) -> data.Shard:
+    """The data of this rank."""
     return data.shard(options.data, options.samples, options.batch, rank.shard, rank.seed)
 
 
-def last_iteration(options: Options, rank: Rank) -> int:
+def last_iteration(options: TrainOptions, rank: Rank) -> int:
+    """Total number of iterations; the environment takes precedence over the options."""
     return rank.stop_after if rank.stop_after is not None else options.iterations
 
 
-def loss_of_share(model: nn.Module, mine: data.Shard, iteration: int, pause: float) -> Tensor:
-    """This worker's part of the mean loss over the whole batch: parts of all workers add up to it, and so do gradients."""
-    inputs, labels = mine.take(iteration)
+def partial_loss(model: nn.Module, part: data.Shard, iteration: int, pause: float) -> Tensor:
+    """This worker's part of the mean loss over the global batch; losses and gradients of all workers add up."""
+    inputs, labels = part.take(iteration)
     if pause:
         time.sleep(pause * len(labels))
-    return cross_entropy(model(inputs), labels, reduction="sum") / mine.batch
+    return cross_entropy(model(inputs), labels, reduction="sum") / part.batch
 
 
-class Judge:
-    """Accuracy on held-out samples, every K iterations."""
+class Evaluator:
+    """Measures accuracy on held-out samples every K iterations."""
 
-    def __init__(self, options: Options, seed: int) -> None:
+    def __init__(self, options: TrainOptions, seed: int) -> None:
         self._every = options.evaluate_every
         self._samples = data.held_out(options.data, seed) if self._every else None
 
     def accuracy(self, model: nn.Module, iteration: int) -> float | None:
+        """Accuracy; None if this iteration is not evaluated."""
         if self._samples is None or iteration % self._every:
             return None
         inputs, labels = self._samples
