@@ -209,7 +209,7 @@ def _with(path: str, value: Any) -> dict[str, Any]:
         ("nodes", [], ("resources is missing",)),
         ("nodes", None, ("nodes is null", "list")),
         ("resources", ["gpu"], ("nodes[us-east].capacity refers to an unknown resource, 'vcpu'", "Known: gpu")),
-        ("volumes", {"job": ["job-7"], "slot": [0], "node": ["eu-west"], "bytes": [1]}, ("no stream job",)),
+        ("volumes", {"job": ["job-7"], "slot": [0], "node": ["eu-west"], "bytes": [1]}, ("not a stream job",)),
         ("volumes", {"job": [0], "slot": [1.5], "node": [0], "bytes": [1]}, ("volumes.slot[0] is 1.5",)),
         ("volumes", {"job": [0], "slot": [], "node": [], "bytes": []}, ("volumes.slot", "same number")),
         ("jobs", {"id": ["a"], "worker.gpu": []}, ("jobs.worker.gpu has 0 entries", "same number")),

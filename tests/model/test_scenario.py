@@ -16,7 +16,7 @@ from tradewind.model.hash import scenario_hash
 from tradewind.model.job import Customer, Dataset, Fixed, Rounds, Stream
 from tradewind.model.node import Node
 from tradewind.model.params import resolve_params
-from tradewind.model.setup import transport_weight
+from tradewind.model.setup import transport_fraction
 from tradewind.model.spec import Param, Spec
 from tradewind.model.tariff import Tariff
 from tradewind.model.units import LARGEST, UNLIMITED
@@ -89,21 +89,21 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
     (r"jobs\[j0\]: workers_min is 3", one(workers_min=3, workers_max=2)),
     (r"jobs\[j0\]: workers_min is 0", one(workers_min=0)),
     (r"ring has no parameter servers", one(servers=1)),
-    (r"jobs\[j0\].worker asks for nothing", one(worker=())),
+    (r"jobs\[j0\].worker is empty", one(worker=())),
     (r"jobs\[j0\].worker names resource 4", one(worker=((4, 1),))),
     (r"jobs\[j0\].worker.gpu is 0", one(worker=((0, 0),))),
     (r"jobs\[j0\].worker.gpu is -1", one(worker=((0, -1000),))),
-    (r"indices must rise", one(worker=((0, 1), (0, 1)))),
+    (r"indices must increase", one(worker=((0, 1), (0, 1)))),
     (r"jobs\[j0\].caps names resource 9", one(caps=((9, 1),))),
     (r"jobs\[j0\].nodes names node 8", one(nodes=frozenset((8,)))),
-    (r"jobs\[j0\].nodes allows no node", one(nodes=frozenset())),
+    (r"jobs\[j0\].nodes is empty", one(nodes=frozenset())),
     (r"jobs\[j0\].data_nodes names node -1", one(data_nodes=frozenset((-1,)))),
     (r"jobs\[j0\].model_bytes is -1", one(model_bytes=-1)),
     (r"jobs\[j0\].restart_us is -1", one(restart_us=-1)),
     (r"jobs\[j0\].deploy_usd is nan", one(deploy_usd=math.nan)),
     (r"budget_usd is nan", lambda: scenario([job(0)], customers=[Customer(budget_usd=math.nan)])),
     (r"budget_usd is -1", lambda: scenario([job(0)], customers=[Customer(budget_usd=-1.0)])),
-    (r"nobody knows the runtime", one(work=Fixed())),
+    (r"has no runtime", one(work=Fixed())),
     (r"runtime_us is 0", one(work=Fixed(runtime_us=0))),
     (r"time until it leaves", one(work=Stream(bytes_per_worker_slot=1))),
     (r"bytes_per_worker_slot is 0", lambda: scenario([job(0, work=Stream(bytes_per_worker_slot=0))], customers=STAYS)),
@@ -113,8 +113,8 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
     (r"epochs is -1", one(work=Dataset(chunks=((0, 1),), **(DATA | {"epochs": -1})))),
     (r"count is 0", one(work=rounds(count=0))),
     (r"rate is nan", one(work=rounds(rate=math.nan))),
-    (r"takes no time at all", one(work=rounds(compute_us=0))),
-    (r"takes no time at all", one(work=rounds(compute_us=0, comm="ring"), ring_bps=1)),
+    (r"takes no time", one(work=rounds(compute_us=0))),
+    (r"takes no time", one(work=rounds(compute_us=0, comm="ring"), ring_bps=1)),
     (r"worker_bps and server_bps", one(work=rounds(comm="colocated"), model_bytes=1)),
     (r"ring_bps is 0", one(work=rounds(comm="ring"), workers_max=2)),
     (r"pinned is empty", one(work=rounds(comm="flows"), model_bytes=1)),
@@ -129,7 +129,7 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
     (r"prices change at the start of a slot", change("price", value=5, at=SLOT + 1)),
     (r"changes are listed by time", lambda: scenario([job(0)], changes=UP_AND_DOWN)),
     (r"changes\[0\].at_us is -1", change("node_down", at=-1)),
-    (r"volumes names jobs\[j0\], which is no stream", lambda: scenario([job(0)], volumes=[(0, 0, 0, 1)])),
+    (r"volumes names jobs\[j0\], which is not a stream", lambda: scenario([job(0)], volumes=[(0, 0, 0, 1)])),
 ]  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def test_volumes_out_of_range_are_refused(row: tuple[int, int, int, int]) -> Non
 
 def test_a_volume_that_is_named_twice_is_refused() -> None:
     streams = [job(0, work=Stream(bytes_per_worker_slot=1))]
-    with pytest.raises(ScenarioError, match="twice; add the bytes up"):
+    with pytest.raises(ScenarioError, match="twice; merge the rows"):
         scenario(streams, customers=[Customer(runtime_us=1)], volumes=[(0, 3, 0, 1), (0, 3, 0, 2)])
 
 
@@ -184,7 +184,8 @@ def test_a_name_that_nothing_has_suggests_the_nearest() -> None:
     ("transport", "weight"), [("store-and-forward", 4), ("cut-through", 1), ("chunks:6", 1.5)]
 )
 def test_transport_weighs_four_hops(transport: str, weight: float) -> None:
-    assert transport_weight(transport, 4) == weight
+    numerator, denominator = transport_fraction(transport, 4)
+    assert numerator / denominator == weight
 
 
 def test_equal_scenarios_have_equal_hashes_and_every_fact_counts() -> None:
@@ -200,7 +201,7 @@ def test_equal_scenarios_have_equal_hashes_and_every_fact_counts() -> None:
     assert len({scenario_hash(each) for each in [base, *others]}) == 6
 
 
-KNOBS = {
+PARAMS = {
     "n": Param(default=3, doc=""),
     "x": Param(default=0.5, doc=""),
     "on": Param(default=False, doc=""),
@@ -209,10 +210,10 @@ KNOBS = {
 
 
 def test_parameters_are_read_as_the_type_of_their_default() -> None:
-    assert resolve_params("p", KNOBS, {"n": "7", "x": "1e3", "on": "true", "how": "b"}) == {
+    assert resolve_params("p", PARAMS, {"n": "7", "x": "1e3", "on": "true", "how": "b"}) == {
         "n": 7, "x": 1000.0, "on": True, "how": "b",
     }  # fmt: skip
-    assert resolve_params("p", KNOBS, {"n": 4.0})["n"] == 4
+    assert resolve_params("p", PARAMS, {"n": 4.0})["n"] == 4
 
 
 @pytest.mark.parametrize(
@@ -224,7 +225,7 @@ def test_parameters_are_read_as_the_type_of_their_default() -> None:
 )  # fmt: skip
 def test_a_bad_parameter_names_itself(name: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"p.{name}"):
-        resolve_params("p", KNOBS, {name: value})
+        resolve_params("p", PARAMS, {name: value})
 
 
 def policy(**more: Any) -> Spec:

@@ -87,7 +87,7 @@ def test_tiers_that_go_up_are_refused_with_where_found_allowed_and_what_to_do() 
     ("starts", "usd", "part"),
     [
         ((0.0,), (), "prices"),
-        ((0.0, 1.0), (1.0,), "each tier needs one of both"),
+        ((0.0, 1.0), (1.0,), "each tier needs both"),
         ((1.0,), (1.0,), "must start at 0"),
         ((0.0, 5.0, 5.0), (3.0, 2.0, 1.0), "must start after"),
         ((0.0, 5.0, 4.0), (3.0, 2.0, 1.0), "must start after"),

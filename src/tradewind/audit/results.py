@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import fsum
 
 from tradewind.audit.record import Record
-from tradewind.model.job import NOBODY, Rounds
+from tradewind.model.job import NO_PRIVATE_DATA, Rounds
 from tradewind.model.setup import Setup
 from tradewind.model.units import UNLIMITED
 
@@ -56,7 +56,7 @@ def results(setup: Setup, records: Sequence[Record], costs: dict[str, float]) ->
     ran = [r.steps_run for r in records if r.steps_run]
     first = min((r.job.arrive_us for r in records), default=0)
     last = max((r.finish_us for r in over), default=first)
-    values = [value_usd(setup, r) for r in records if r.customer is not NOBODY or r.job.utility is not None]
+    values = [value_usd(setup, r) for r in records if r.customer is not NO_PRIVATE_DATA or r.job.utility is not None]
     paid = fsum(r.paid for r in records if r.paid is not None)
     span = sum(r.comm_span_us for r in records)
     return {

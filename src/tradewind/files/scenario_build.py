@@ -25,7 +25,7 @@ from tradewind.files.schemas_scenario import (
     VolumesFile,
 )
 from tradewind.model.errors import ScenarioError
-from tradewind.model.job import NOBODY, Customer, Dataset, Demand, Fixed, Job, Rounds, Stream, Work
+from tradewind.model.job import NO_PRIVATE_DATA, Customer, Dataset, Demand, Fixed, Job, Rounds, Stream, Work
 from tradewind.model.network import Link
 from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario, Volumes
@@ -227,7 +227,7 @@ class JobBuilder:
         """The private part of a job."""
         private: PrivateFile | None = file.private
         if private is None:
-            return NOBODY
+            return NO_PRIVATE_DATA
         return Customer(
             budget_usd=private.budget_usd,
             valuation=_utility(private.valuation, name, "private.valuation"),

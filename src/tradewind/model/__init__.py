@@ -1,1 +1,1 @@
-"""Nouns: frozen data and validation."""
+"""The data model: frozen types and their validation."""

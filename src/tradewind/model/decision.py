@@ -1,6 +1,6 @@
-"""What policies answer: plans made of steps, offers that carry their plan, and decisions, which are deltas.
+"""What policies return: plans made of steps, offers with their plan, and decisions, which are deltas.
 
-These are named tuples, not dataclasses: a crowded trace makes hundreds of thousands of them.
+These are named tuples, not dataclasses: a busy trace creates hundreds of thousands of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Duplex = Literal["forward", "push-pull"]
 
 
 class Flow(NamedTuple):
-    """Data of a slot: bytes that lie at src and are processed at dst (src == dst: local, nothing moves)."""
+    """Data processed in a step: bytes stored at src and processed at dst (src == dst: local, nothing moves)."""
 
     src: int
     dst: int
@@ -23,8 +23,8 @@ class Route(NamedTuple):
     """Reserved bandwidth along a path.
 
     path    link numbers from src to dst
-    duplex  forward: reserved in the direction of travel; push-pull: the way there and back, in turn, so both
-            directions of each link are reserved, a shared link once
+    duplex  forward: reserved from src to dst; push-pull: used in both directions in turn, so both directions of
+            each link are reserved, a shared link once
     """
 
     src: int
@@ -35,14 +35,14 @@ class Route(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a job has from from_us until before until_us.
+    """What a job has during [from_us, until_us).
 
     nodes    in ring order, which is rank order; each node once
     workers  per node
     servers  per node; empty means none
     flows    data processed (stream and dataset jobs; then the step lies within one slot)
     routes   reserved bandwidth
-    usd      what the policy says this step costs (0: says nothing)
+    usd      cost of the step as the policy states it (0: not stated)
     """
 
     from_us: int
@@ -56,16 +56,16 @@ class Step(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Replaces the future of a job from now on; no steps = stop."""
+    """Replaces the future of a job from now on; no steps: the job stops."""
 
     job: int
     steps: tuple[Step, ...]
 
 
 class Offer(NamedTuple):
-    """A price and what it buys.
+    """A price and the plan it buys.
 
-    unit_usd  (resource, USD per unit) that add up to the payment over the job's demand; empty = a lump sum
+    unit_usd  (resource, USD per unit) that add up to the payment over the job's demand; empty: a lump sum
     """
 
     payment_usd: float
@@ -75,12 +75,12 @@ class Offer(NamedTuple):
 
 
 class Posted(NamedTuple):
-    """The price list of a market, as it is before a bidder buys: any payment can be added up from it (Eris (6)).
+    """The price list of a market before a bidder buys; every payment follows from it (Eris (6)).
 
-    A unit of a resource costs max(floor, gamma^(share in use) - 1) USD per slot at every node, bandwidth so per GB.
+    A unit of a resource costs max(floor, gamma^(share in use) - 1) USD per slot at every node; bandwidth likewise, per GB.
 
-    floor_usd  per resource in the setup's order, the last per GB moved
-    data_usd   USD per GB of the job's whole data set, however it is carried; -1: only chunks that change site pay
+    floor_usd  per resource in the setup's order; the last one per GB moved
+    data_usd   USD per GB of the job's whole data set; -1: only chunks that change site are charged
     """
 
     gamma: float
@@ -91,7 +91,7 @@ class Posted(NamedTuple):
 class Quote(NamedTuple):
     """Answer to an arriving job: offers to choose from, or why there are none ("capacity", "unsupported", "price").
 
-    posted  the price list that payments were added up from; None: there is none
+    posted  the price list from which the payments follow; None: there is none
     """
 
     job: int
@@ -102,7 +102,7 @@ class Quote(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """What a job pays in the end, where nothing was agreed when it came; why: one line for people."""
+    """What a job pays after the run, where no price was agreed on arrival; why: one line for people."""
 
     job: int
     usd: float
@@ -110,14 +110,14 @@ class Charge(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """A job that a policy turns away for good."""
+    """A job that a policy refuses for good."""
 
     job: int
     reason: str
 
 
 class Certificate(NamedTuple):
-    """A bound that comes with a decision, and what is needed to check it again."""
+    """A bound that comes with a decision, and the data needed to check it."""
 
     name: str
     value: float
@@ -126,9 +126,9 @@ class Certificate(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """An atomic delta: jobs that it does not name go on as they are.
+    """An atomic delta: jobs that it does not name continue unchanged.
 
-    wake_us  call `decide` again at this time at the latest; replaces the timer set before (None: leaves it)
+    wake_us  call `decide` again at this time at the latest; replaces the earlier timer (None: keeps it)
     why      one line for people
     """
 
@@ -140,4 +140,4 @@ class Decision(NamedTuple):
 
 
 NOTHING = Decision()
-"""Everything goes on as it is."""
+"""Changes nothing."""

@@ -1,13 +1,13 @@
 """The exception tree.
 
 TradewindError
-├── InputError        a user's mistake: a file, a name, a number (exit code 2)
-│   ├── ScenarioError   something is wrong inside a scenario
-│   ├── RunFileError    something is wrong inside a run file
-│   ├── LookupFailed    a name that nothing has
-│   └── Unsupported     policy and scenario do not fit each other
-├── Refused           a decision broke the law; nothing of it was applied (exit code 1)
-└── PolicyError       a policy failed or answered something that is no decision (exit code 1)
+├── InputError        invalid input: a file, a name, a number (exit code 2)
+│   ├── ScenarioError   an invalid scenario
+│   ├── RunFileError    an invalid run file
+│   ├── LookupFailed    an unknown name
+│   └── Unsupported     the policy does not support the scenario
+├── Refused           a decision broke a rule of the audit and was not applied (exit code 1)
+└── PolicyError       a policy raised or returned something invalid (exit code 1)
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class TradewindError(Exception):
-    """Root of everything that Tradewind raises on purpose."""
+    """Base class of all errors that Tradewind raises on purpose."""
 
 
 class InputError(TradewindError):
-    """What a user gave cannot be used: says where, what was found, what is allowed, what to do."""
+    """Invalid input. The message says where, what was found, what is allowed and what to do."""
 
     def __init__(self, message: str, *, where: str = "") -> None:
         super().__init__(f"{where}: {message}" if where else message)
@@ -33,15 +33,15 @@ class InputError(TradewindError):
 
 
 class ScenarioError(InputError):
-    """A scenario breaks a rule of the model."""
+    """A scenario is invalid."""
 
 
 class RunFileError(InputError):
-    """A run file is damaged, of another version, or belongs to another scenario."""
+    """A run file is damaged, has another version, or belongs to another scenario."""
 
 
 class LookupFailed(InputError):
-    """Nothing has this name; the message suggests the nearest ones."""
+    """An unknown name; the message suggests the closest one or lists all."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
@@ -51,11 +51,11 @@ class LookupFailed(InputError):
 
 
 class Unsupported(InputError):
-    """A policy cannot run this scenario; the message names what does not fit."""
+    """A policy cannot run this scenario; the message says why."""
 
 
 class Refused(TradewindError):
-    """The audit found violations; the decision was not applied."""
+    """The audit found violations, so the decision was not applied."""
 
     def __init__(self, violations: tuple[Violation, ...]) -> None:
         self.violations = violations
@@ -63,4 +63,4 @@ class Refused(TradewindError):
 
 
 class PolicyError(TradewindError):
-    """A policy raised, or returned something that is no decision."""
+    """A policy raised, or returned something that is not a decision."""

@@ -1,4 +1,4 @@
-"""The hash of a scenario: of what it means, not of how it was written down."""
+"""The hash of a scenario: of its content, whatever the file format."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _READY: Final = {int, str, NoneType}
 def scenario_hash(scenario: Scenario) -> str:
     """sha256 (64 hex digits) over setup, jobs, customers, changes and volumes; name and origin do not count.
 
-    Equal scenarios have equal hashes whatever file format they came from. Columns that hold nothing but a
-    field's default are left out, so that a field added later keeps old hashes.
+    Equal scenarios have equal hashes. Columns that hold only a field's default are left out, so that adding a field
+    does not change old hashes.
     """
     known: str | None = scenario.__dict__.get("_hash")
     if known is not None:
@@ -37,7 +37,7 @@ def scenario_hash(scenario: Scenario) -> str:
     volumes = scenario.volumes
     for column in (volumes.job, volumes.slot, volumes.node, volumes.bytes):
         digest.update(column.astype("<i8").tobytes())
-    object.__setattr__(scenario, "_hash", digest.hexdigest())  # a scenario is frozen: its hash never changes
+    object.__setattr__(scenario, "_hash", digest.hexdigest())  # a scenario is frozen, so its hash is constant
     return digest.hexdigest()
 
 
@@ -64,7 +64,7 @@ def _parts(scenario: Scenario) -> Iterable[Any]:
     yield [int(setup.slot_us), int(setup.horizon_us), setup.transport, setup.objective]
     yield None if limit is None else int(limit)
     yield [[key, _real(setup.forecast[key])] for key in sorted(setup.forecast)]
-    if setup.spend_caps:  # left out where there are none, so that older scenarios keep their hash
+    if setup.spend_caps:  # left out if empty, so that older scenarios keep their hash
         yield ["caps", *([name, _plain(setup.spend_caps[name])] for name in sorted(setup.spend_caps))]
     yield len(scenario.jobs)
     yield from _columns(scenario.jobs, Job, skip=("index",))
@@ -98,7 +98,7 @@ def _tariff(tariff: Tariff) -> list[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A field's value as JSON; numbers that are equal give equal text."""
+    """A field's value as JSON data; equal numbers give equal text."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""Jobs: the public part that a policy may see, and the customer behind it, whom only the world knows."""
+"""Jobs: the public part that policies see, and the customer's private part, which only the world knows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ Architecture = Literal["ps", "ring"]
 Hold = Literal["until", "through"]
 Comm = Literal["none", "colocated", "flows", "ring"]
 RoundUnit = Literal["round", "worker-slot"]
-TOLD = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
-"""Names that a rank finds in its environment, with everything that begins with TRADEWIND_."""
+RESERVED_ENV = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+"""Environment variables that every rank gets, besides those that begin with TRADEWIND_."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fixed:
-    """Runs for a given time on all its workers (traces). runtime_us is None where only the world knows it."""
+    """Runs for a given time on all its workers (traces). runtime_us is None if it is private."""
 
     runtime_us: int | None = None
 
@@ -36,8 +36,9 @@ class Fixed:
 class Stream:
     """New data arrives every slot at some sites and must be processed within the slot (mlBroker).
 
-    bytes_per_worker_slot  P: what one worker trains in a slot. Volumes arrive as events; the job stays until it
-    leaves, which only the world knows.
+    bytes_per_worker_slot  P: what one worker processes in a slot
+
+    Volumes arrive as events. How long the job stays is private (Customer.runtime_us).
     """
 
     bytes_per_worker_slot: int
@@ -49,7 +50,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
-    """Chunks at sites, each trained for all epochs once (Eris).
+    """Chunks of data at sites; each is processed once, for all epochs (Eris).
 
     chunks       (node, number of chunks) pairs: D
     chunk_bytes  size of a chunk: theta
@@ -72,19 +73,19 @@ class Dataset:
 class Rounds:
     """A number of rounds (DPS, APSP) or worker-slots (GADGET), each with compute and communication time.
 
-    count        rounds or worker-slots to do; for worker-slots also the cap on what may be done
+    count        rounds or worker-slots to do; no more worker-slots than that may be planned
     unit         round: a round takes the same time whatever the number of workers;
                  worker-slot: n workers do n per slot
-    compute_us   computation of a round
+    compute_us   computation time of a round
     comm         none       no communication
-                 colocated  free if all is on one node, else 2 * model_bytes / min(worker_bps, server_bps / workers)
+                 colocated  0 on one node, else 2 * model_bytes / min(worker_bps, server_bps / workers)
                             (DPS, equation (1))
                  flows      2 * (w(hops) * bytes of its site / bps + latency) of the slowest route (APSP)
-                 ring       (n-1)/n * model_bytes * (2 / ring_bps + 1 / reduce_bps), where more than one node is used;
-                            without the first term on one node (GADGET, equation (1))
+                 ring       (n-1)/n * model_bytes * (2 / ring_bps + 1 / reduce_bps); on one node without the first
+                            term (GADGET, equation (1))
     rate         utility progress per round or worker-slot (GADGET's zeta)
     whole_slots  the runtime is rounded up to whole slots (DPS)
-    pinned       (node, workers) pairs where the workers must run: APSP's worker sites; empty = free
+    pinned       (node, workers) pairs where the workers must run (APSP's worker sites); empty: anywhere
     """
 
     count: int
@@ -107,25 +108,25 @@ KIND: dict[type, str] = {Fixed: "fixed", Stream: "stream", Dataset: "dataset", R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a policy may know of a job, from its arrival on.
+    """The public part of a job, known from its arrival on.
 
     worker, server       demand of one worker and of one parameter server
-    workers_min/max      workers in any step with workers lie between them
+    workers_min/max      limits on the workers of any step with workers
     servers              parameter servers in any step with workers (0 for a ring)
-    utility              the bid: what the customer says the job is worth (None: no bid)
-    bid_from_us          from when the bid counts its delay, if before the arrival: a bid for the past (None: the arrival)
+    utility              the bid: the value of the job as the customer states it (None: no bid)
+    bid_from_us          start of the bid's delay if it lies before the arrival, a bid for the past (None: the arrival)
     nodes                where workers and servers may run (None: anywhere with capacity)
     data_nodes           where data may be processed (None: anywhere)
     model_bytes          size of the parameters
-    site_bytes           (node, bytes) pairs: worker sites that exchange another amount than model_bytes in a round
+    site_bytes           (node, bytes) pairs: worker sites that exchange these bytes in a round instead of model_bytes
     traffic_bytes_per_worker_slot  exchanged between a worker and a server elsewhere, per slot
-    worker_bps, server_bps         bandwidth that a worker and a server bring (DPS: h_k, H_m)
+    worker_bps, server_bps         bandwidth of a worker and of a server (DPS: h_k, H_m)
     ring_bps             reserved on every hop of the ring (GADGET: b_i)
-    reduce_bps           speed of summing gradients (GADGET: G); 0 = instant
-    deploy_usd           due at a node where the job was absent the instant before
-    restart_us           work lost when workers or servers move
-    hold                 until: resources are free at the instant of completion; through: one microsecond later
-    caps                 (resource, milli-unit-slots) the job may use in all (GADGET (3), (11))
+    reduce_bps           speed of summing gradients (GADGET: G); 0: instant
+    deploy_usd           cost of starting at a node where the job was not running just before
+    restart_us           time without progress after workers or servers move
+    hold                 until: resources are released at completion; through: one microsecond later
+    caps                 (resource, milli-unit-slots) that the job may use in total (GADGET (3), (11))
     command              program of a live job and its arguments, started once per rank (docs/jobs.md)
     env                  (name, value) pairs added to the environment of its ranks
     seed                 of the program's random streams
@@ -165,30 +166,35 @@ class Job:
         if not 1 <= self.workers_min <= self.workers_max:
             raise ScenarioError(
                 f"jobs[{self.id}]: workers_min is {self.workers_min} and workers_max {self.workers_max}; "
-                "needed is 1 <= workers_min <= workers_max"
+                "1 <= workers_min <= workers_max is required"
             )
         if self.architecture == "ring" and self.servers:
             raise ScenarioError(
-                f"jobs[{self.id}]: a ring has no parameter servers, found {self.servers}; use 0"
+                f"jobs[{self.id}].servers is {self.servers}; a ring has no parameter servers, use 0"
             )
         if self.command or self.env or self.seed:
             self._check_program()
 
     def bytes_of(self, node: int) -> int:
-        """What a worker site sends to the server, and gets back, in a round."""
+        """Bytes that a worker site sends to the server, and receives, in a round."""
         return dict(self.site_bytes).get(node, self.model_bytes) if self.site_bytes else self.model_bytes
 
     def _check_program(self) -> None:
         where = f"jobs[{self.id}]"
         if not self.command or not self.command[0]:
-            raise ScenarioError(f"{where} has env or seed, but no command; add a command or drop them")
+            raise ScenarioError(f"{where} has env or seed, but no command; add a command or remove them")
         if any("\0" in word for word in (*self.command, *(word for pair in self.env for word in pair))):
-            raise ScenarioError(f"{where}.command and env cannot hold the character NUL; remove it")
+            raise ScenarioError(f"{where}.command or env contains the character NUL; remove it")
         for name, _ in self.env:
-            if not name.isidentifier() or not name.isascii() or name in TOLD or name.startswith("TRADEWIND_"):
+            if (
+                not name.isidentifier()
+                or not name.isascii()
+                or name in RESERVED_ENV
+                or name.startswith("TRADEWIND_")
+            ):
                 raise ScenarioError(
-                    f"{where}.env[{name}]: a name is made of letters, digits and _, and none of {', '.join(TOLD)} "
-                    "or TRADEWIND_*, which every rank is told by itself. Choose another name."
+                    f"{where}.env[{name}] is not allowed: a name consists of letters, digits and _, and "
+                    f"{', '.join(RESERVED_ENV)} and TRADEWIND_* are set for every rank. Choose another name."
                 )
 
     @property
@@ -198,27 +204,27 @@ class Job:
 
     @property
     def unservable_reason(self) -> str:
-        """Why nobody could serve this bid, whatever there is to sell; empty where somebody might."""
+        """Reason why no resources could serve this bid, or ""."""
         if self.bid_from_us is not None:
             before = (self.arrive_us - self.bid_from_us) / US_PER_S
-            return f"bids for the past: it counts its delay from {before:g} s before it came"
+            return f"bids for the past: its delay counts from {before:g} s before its arrival"
         if isinstance(self.work, Dataset):
             if self.work.epochs == 0:
-                return "trains for 0 epochs; at least 1 is needed"
+                return "trains for 0 epochs; at least 1 is required"
             if self.work.total == 0:
                 return "has no data"
             if any(chunks == 0 for _, chunks in self.work.chunks):
-                return "names a site of its data where it has none"
+                return "names a data site where it has none"
         return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Customer:
-    """The private part, on the world's side only.
+    """The private part of a job, known to the world only.
 
-    budget_usd  accepts any offer that costs at most this (None: no budget)
-    valuation   the true utility; accepts the offer with the largest valuation(delay) - payment, if positive
-    runtime_us  true runtime of a fixed job whose public runtime is unknown; how long a stream stays
+    budget_usd  the customer accepts offers that cost at most this (None: no budget)
+    valuation   the true utility; the customer takes the offer with the largest valuation(delay) - payment, if positive
+    runtime_us  runtime of a fixed job that has no public one; how long a stream stays
     """
 
     budget_usd: float | None = None
@@ -226,4 +232,5 @@ class Customer:
     runtime_us: int | None = None
 
 
-NOBODY = Customer()
+NO_PRIVATE_DATA = Customer()
+"""The customer of a job without private data."""

@@ -1,4 +1,4 @@
-"""Links between nodes, and the questions that need the whole graph."""
+"""Links between nodes, and reachability over them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Link:
     """A link between nodes a and b.
 
     ab_bps, ba_bps  bit/s from a to b and from b to a
-    shared          True: both directions together have ab_bps (ba_bps is ignored and must equal it)
+    shared          True: both directions share ab_bps (ba_bps must equal it)
     latency_us      microseconds one way
     usd_per_gb      price of traffic over it, on top of egress tariffs
     """
@@ -30,13 +30,13 @@ class Link:
     def __post_init__(self) -> None:
         where = f"links[{self.a}-{self.b}]"
         if self.a == self.b:
-            raise ScenarioError(f"{where} joins a node to itself; drop it")
+            raise ScenarioError(f"{where} joins a node to itself; remove it")
         for name in ("ab_bps", "ba_bps", "latency_us"):
-            if not 0 <= getattr(self, name) < math.inf:  # so that NaN is refused too
+            if not 0 <= getattr(self, name) < math.inf:  # written so that NaN fails too
                 raise ScenarioError(f"{where}.{name} is {getattr(self, name)}; it must be 0 or more")
         if self.shared and self.ab_bps != self.ba_bps:
             raise ScenarioError(
-                f"{where} is shared but has {self.ab_bps} and {self.ba_bps} bit/s; give one bandwidth for both directions"
+                f"{where} is shared but has {self.ab_bps} and {self.ba_bps} bit/s; give both the same bandwidth"
             )
         if not math.isfinite(self.usd_per_gb) or self.usd_per_gb < 0:
             raise ScenarioError(

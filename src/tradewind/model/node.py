@@ -1,4 +1,4 @@
-"""Nodes: sites, racks, servers and switches, with what they can hold."""
+"""Nodes: sites, racks, servers and switches, with their capacities."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NODE_KINDS: tuple[NodeKind, ...] = ("site", "rack", "server", "switch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A place. What its children use counts against its own capacity too.
+    """A site, rack, server or switch. What its children use counts against its own capacity too.
 
-    parent          index of the site or rack that holds it, -1 for none
+    parent          index of the site or rack that contains it, -1 for none
     capacity_milli  milli-units per resource (order of Setup.resources); UNLIMITED where not given
     """
 
@@ -33,8 +33,8 @@ class Node:
                 f"nodes[{self.name}].kind is {self.kind!r}; allowed are {', '.join(NODE_KINDS)}"
             )
         for amount in self.capacity_milli:
-            if not 0 <= amount <= UNLIMITED:  # so that NaN is refused too
+            if not 0 <= amount <= UNLIMITED:  # written so that NaN fails too
                 raise ScenarioError(
                     f"nodes[{self.name}].capacity is {amount / 1000:g}; it must be 0 or more. "
-                    "Leave the resource out where it is unlimited."
+                    "Leave the resource out if it is unlimited."
                 )

@@ -1,4 +1,4 @@
-"""Parameters of policies and workloads: text or values from a user, checked against what the owner declares."""
+"""Parameters of policies and workloads: text or values from a user, checked against their declarations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tradewind.model.spec import Param
 
 
 def resolve_params(owner: str, params: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters of `owner`: what is given, checked, and defaults for the rest."""
+    """All parameters of `owner`: given values, checked, and defaults for the rest."""
     for name in given:
         if name not in params:
             raise LookupFailed(f"parameter of {owner}", name, params)
@@ -36,11 +36,11 @@ def _read(where: str, param: Param, value: Any) -> Any:
             read = kind(value) if isinstance(value, str | int | float | kind) else value
     except (ValueError, TypeError, KeyError, OverflowError):
         nouns = {bool: "true or false", int: "a whole number", float: "a number"}
-        raise InputError(f"found {value!r}; allowed is {nouns.get(kind, 'text')}", where=where) from None
+        raise InputError(f"found {value!r}; it must be {nouns.get(kind, 'text')}", where=where) from None
     if param.choices and read not in param.choices:
         raise InputError(f"found {value!r}; allowed are {', '.join(param.choices)}", where=where)
     if (param.least is not None and read < param.least) or (param.most is not None and read > param.most):
-        raise InputError(f"found {value}; allowed is {param.range}", where=where)
+        raise InputError(f"found {value}; it must be {param.range}", where=where)
     return read
 
 

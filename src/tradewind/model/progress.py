@@ -1,4 +1,4 @@
-"""How fast a job's work gets done in the simulated world."""
+"""How fast jobs progress: the performance model of the simulated world."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ def _ceil_div(a: int, b: int) -> int:
 
 
 def _round_div(a: int, b: int) -> int:
-    """a / b to the nearest whole number, halves to the even one: exact, where floats would depend on their size."""
+    """a / b rounded to the nearest integer, halves to even; exact for integers of any size."""
     whole, rest = divmod(a, b)
     return whole + (2 * rest > b or (2 * rest == b and whole % 2 == 1))
 
 
 def route_us(setup: Setup, job: Job, route: Route) -> int:
-    """Push and pull of a site's data over one route: 2 * (w(hops) * 8 D / bps + latency), in microseconds."""
+    """Microseconds to push and pull a site's parameters over a route: 2 * (w(hops) * 8 D / bps + latency)."""
     hops = len(route.path)
     latency = sum(setup.links[link].latency_us for link in route.path)
     weight, whole = transport_fraction(setup.transport, hops)
@@ -37,7 +37,7 @@ def comm_us(setup: Setup, job: Job, step: Step) -> int:
         case "colocated":
             if len(step.nodes) == 1 or bits == 0 or workers == 0:
                 return 0
-            # b = min(h_k, H_m / d_k): kept as a fraction so that the rounding is exact
+            # bandwidth is min(worker_bps, server_bps / workers), kept as a fraction so that rounding is exact
             return _ceil_div(2 * bits * US_PER_S * workers, min(job.worker_bps * workers, job.server_bps))
         case "flows":
             return max((route_us(setup, job, route) for route in step.routes if route.path), default=0)
@@ -50,7 +50,7 @@ def comm_us(setup: Setup, job: Job, step: Step) -> int:
 
 
 def rate(setup: Setup, job: Job, step: Step) -> tuple[int, int]:
-    """Work done per microsecond as a fraction (numerator, denominator); (0, 1) where time alone does nothing."""
+    """Work per microsecond as (numerator, denominator); (0, 1) for data, whose progress does not depend on time alone."""
     work = job.work
     match work:
         case Fixed():

@@ -1,4 +1,4 @@
-"""What a run leaves behind."""
+"""The result of a run: metrics, tables, violations, bound."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tradewind.model.setup import Objective
 
 
 class Violation(NamedTuple):
-    """A broken rule: which, by whom, where, when, by how much."""
+    """A broken rule: which one, the job, node and slot concerned, and the excess."""
 
     rule: str
     job: str = ""
@@ -32,7 +32,7 @@ class Violation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """The offline bound of the whole horizon: belongs to scenario and objective, not to a policy.
+    """The offline bound of a scenario's objective over the whole horizon; it does not depend on a policy.
 
     ratio  objective / bound: >= 1 for min, <= 1 for max
     kind   certified, or in-expectation
@@ -46,7 +46,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
-    """Seconds by the wall clock; kept out of the run file, which is the same byte for byte each time."""
+    """Wall-clock seconds; kept out of the run file, which is reproducible byte for byte."""
 
     total: float
     decide_p50: float

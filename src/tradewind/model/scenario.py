@@ -1,4 +1,4 @@
-"""Scenario: all problem data, with the future in it. No policy may import this module."""
+"""Scenario: all problem data, including the future. Policies may not import this module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tradewind.model.errors import ScenarioError
-from tradewind.model.job import NOBODY, Customer, Dataset, Demand, Fixed, Job, Rounds, Stream
+from tradewind.model.job import NO_PRIVATE_DATA, Customer, Dataset, Demand, Fixed, Job, Rounds, Stream
 from tradewind.model.setup import Setup
 from tradewind.model.tenant import EVERY_TENANT
 from tradewind.model.units import LARGEST, UNLIMITED
@@ -58,7 +58,7 @@ class Volumes:
 class Scenario:
     """Setup, jobs in order of arrival, their customers, changes in order of time, volumes.
 
-    origin  what made it (workload, parameters, seed), for people; not part of the hash's meaning
+    origin  how it was made (workload, parameters, seed), for people; not part of the hash
     """
 
     name: str
@@ -71,10 +71,10 @@ class Scenario:
 
     def __post_init__(self) -> None:
         if not self.customers:
-            object.__setattr__(self, "customers", (NOBODY,) * len(self.jobs))
+            object.__setattr__(self, "customers", (NO_PRIVATE_DATA,) * len(self.jobs))
         if len(self.customers) != len(self.jobs):
             raise ScenarioError(
-                f"there are {len(self.jobs)} jobs and {len(self.customers)} customers; one each is needed"
+                f"there are {len(self.jobs)} jobs and {len(self.customers)} customers; each job needs one customer"
             )
         _check_order(self)
         for job, customer in zip(self.jobs, self.customers, strict=True):
@@ -85,20 +85,20 @@ class Scenario:
 
 
 def _check_caps(scenario: Scenario) -> None:
-    """Caps protect tenants that exist, and jobs whose spend is decided slot by slot."""
+    """Caps name existing tenants, and only tenants whose jobs are all streams, planned slot by slot."""
     caps = scenario.setup.spend_caps
     tenants = {job.tenant for job in scenario.jobs}
     for tenant in caps:
         if tenant != EVERY_TENANT and tenant not in tenants:
             known = ", ".join(sorted(repr(each) for each in tenants)[:8]) or "none"
             raise ScenarioError(
-                f"spend_caps[{tenant}] is for a tenant that no job has; there is {known}. Correct the name or drop it."
+                f"spend_caps[{tenant}] names a tenant without jobs; tenants are {known}. Correct the name or remove the cap."
             )
     for job in scenario.jobs if caps else ():
         if scenario.setup.cap_of(job.tenant) is not None and not isinstance(job.work, Stream):
             raise ScenarioError(
-                f"jobs[{job.id}] is of kind {job.kind} and its tenant {job.tenant!r} has a spend cap; caps are kept for "
-                "stream jobs only, which are planned slot by slot. Drop the cap or the job."
+                f"jobs[{job.id}] is of kind {job.kind} and its tenant {job.tenant!r} has a spend cap; caps apply to "
+                "stream jobs only, which are planned slot by slot. Remove the cap or the job."
             )
 
 
@@ -110,7 +110,7 @@ def _check_order(scenario: Scenario) -> None:
     before = 0
     for i, job in enumerate(scenario.jobs):
         if job.index != i:
-            raise ScenarioError(f"jobs[{job.id}].index is {job.index}; it must be its place, {i}")
+            raise ScenarioError(f"jobs[{job.id}].index is {job.index}; it must be its position, {i}")
         if not before <= job.arrive_us < scenario.setup.horizon_us:
             raise ScenarioError(
                 f"jobs[{job.id}].arrive_us is {job.arrive_us}; jobs are listed by arrival "
@@ -122,7 +122,7 @@ def _check_order(scenario: Scenario) -> None:
             -LARGEST <= job.bid_from_us < job.arrive_us and job.utility is not None
         ):
             raise ScenarioError(
-                f"jobs[{job.id}].bid_from_us is {job.bid_from_us}; it is for bids (utility) whose delay counts from "
+                f"jobs[{job.id}].bid_from_us is {job.bid_from_us}; it is for bids (utility) whose delay starts "
                 f"before the arrival, {job.arrive_us}. Leave it out."
             )
 
@@ -132,7 +132,7 @@ def _check_demand(setup: Setup, job: Job, name: str, demand: Demand) -> None:
     for resource, milli in demand:
         if resource <= before:
             raise ScenarioError(
-                f"jobs[{job.id}].{name} names resource {resource} after {before}; indices must rise. Sort them."
+                f"jobs[{job.id}].{name} names resource {resource} after {before}; indices must increase. Sort them."
             )
         before = resource
         if not 0 <= resource < len(setup.resources):
@@ -142,7 +142,7 @@ def _check_demand(setup: Setup, job: Job, name: str, demand: Demand) -> None:
         if not 0 < milli <= LARGEST:
             raise ScenarioError(
                 f"jobs[{job.id}].{name}.{setup.resources[resource]} is {milli / 1000:g}; "
-                "it must be positive. Leave a resource out that is not needed."
+                "it must be positive. Leave out resources that are not needed."
             )
 
 
@@ -156,12 +156,12 @@ def _check_job(setup: Setup, job: Job, customer: Customer) -> None:
     if job.caps:
         _check_demand(setup, job, "caps", job.caps)
     if not job.worker:
-        raise ScenarioError(f"{where}.worker asks for nothing; a worker needs at least one resource")
+        raise ScenarioError(f"{where}.worker is empty; a worker needs at least one resource")
     for name, places in (("nodes", job.nodes), ("data_nodes", job.data_nodes)):
         if places is not None:
             if not places:
                 raise ScenarioError(
-                    f"{where}.{name} allows no node at all; leave it out to allow all, or name one"
+                    f"{where}.{name} is empty and allows no node; leave it out to allow all nodes, or name some"
                 )
             for node in places:
                 _check_node(setup, f"{where}.{name}", node)
@@ -184,11 +184,13 @@ def _check_job(setup: Setup, job: Job, customer: Customer) -> None:
         name = setup.nodes[node].name
         if node not in sites:
             raise ScenarioError(
-                f"{where}.site_bytes names {name!r}, where no worker is pinned; pin one or drop it"
+                f"{where}.site_bytes names {name!r}, where no worker is pinned; pin one there or remove the entry"
             )
         _positive(f"{where}.site_bytes[{name}]", bytes=size)
     if job.site_bytes and not job.model_bytes and len(job.site_bytes) < len(sites):
-        raise ScenarioError(f"{where}.model_bytes is 0; name every worker site in site_bytes, or give it")
+        raise ScenarioError(
+            f"{where}.model_bytes is 0; give model_bytes, or name every worker site in site_bytes"
+        )
     _check_work(setup, job, customer)
 
 
@@ -200,7 +202,7 @@ def _check_node(setup: Setup, where: str, node: int) -> None:
 def _check_once(where: str, pairs: tuple[tuple[int, int], ...]) -> None:
     nodes = [node for node, _ in pairs]
     if len(set(nodes)) != len(nodes):
-        raise ScenarioError(f"{where} names a node twice; add its numbers up")
+        raise ScenarioError(f"{where} names a node twice; merge the entries")
 
 
 def _positive(where: str, **values: int) -> None:
@@ -210,7 +212,7 @@ def _positive(where: str, **values: int) -> None:
 
 
 def _counts(where: str, **values: int) -> None:
-    """Numbers of which 0 makes no sense either: such a bid is read and refused on arrival (Job.unservable_reason)."""
+    """Counts may be 0 in a file: such a bid is refused when it arrives (Job.unservable_reason)."""
     for name, value in values.items():
         if not 0 <= value <= LARGEST:
             raise ScenarioError(f"{where}.{name} is {value}; it must lie between 0 and {LARGEST}")
@@ -223,7 +225,7 @@ def _check_work(setup: Setup, job: Job, customer: Customer) -> None:
             runtime = work.runtime_us if work.runtime_us is not None else customer.runtime_us
             if runtime is None:
                 raise ScenarioError(
-                    f"{where}: nobody knows the runtime; give work.runtime_us (public) or private.runtime_us"
+                    f"{where} has no runtime; give work.runtime_us (public) or private.runtime_us"
                 )
             _positive(where, runtime_us=runtime)
         case Stream():
@@ -254,7 +256,7 @@ def _check_rounds(setup: Setup, job: Job, work: Rounds) -> None:
         raise ScenarioError(f"{where}.rate is {work.rate}; it must be positive and finite")
     if work.unit == "round" and work.compute_us == 0 and (work.comm == "none" or job.model_bytes == 0):
         raise ScenarioError(
-            f"{where}: a round takes no time at all; give compute_us, or communication with model_bytes"
+            f"{where}: a round takes no time; give compute_us, or communication with model_bytes"
         )
     if work.comm == "colocated" and job.model_bytes and not (job.worker_bps and job.server_bps):
         raise ScenarioError(f"{where}: comm 'colocated' needs worker_bps and server_bps of the job")
@@ -268,9 +270,7 @@ def _check_rounds(setup: Setup, job: Job, work: Rounds) -> None:
         _positive(f"{where}.pinned[{setup.nodes[node].name}]", workers=workers)
     if work.comm == "flows":
         if not work.pinned:
-            raise ScenarioError(
-                f"{where}.pinned is empty; comm 'flows' needs the sites where the workers are"
-            )
+            raise ScenarioError(f"{where}.pinned is empty; comm 'flows' needs the sites of the workers")
         seen = setup.reachable_from(work.pinned[0][0])
         for node, _ in work.pinned:
             if node not in seen:
@@ -281,13 +281,13 @@ def _check_rounds(setup: Setup, job: Job, work: Rounds) -> None:
     pinned = sum(workers for _, workers in work.pinned)
     if work.pinned and not job.workers_min <= pinned <= job.workers_max:
         raise ScenarioError(
-            f"{where}.pinned places {pinned} workers; workers_min..workers_max allow {job.workers_min} to "
-            f"{job.workers_max}. Change either."
+            f"{where}.pinned places {pinned} workers; workers_min and workers_max allow {job.workers_min} to "
+            f"{job.workers_max}. Change one of them."
         )
     if job.site_bytes and work.comm != "flows":
         raise ScenarioError(f"jobs[{job.id}].site_bytes is for comm 'flows' only; found {work.comm!r}")
     if work.comm == "flows" and not job.servers:
-        raise ScenarioError(f"jobs[{job.id}].servers is 0; comm 'flows' gathers at a parameter server, use 1")
+        raise ScenarioError(f"jobs[{job.id}].servers is 0; comm 'flows' needs a parameter server, use 1")
 
 
 def _check_changes(scenario: Scenario) -> None:
@@ -317,14 +317,14 @@ def _check_changes(scenario: Scenario) -> None:
             raise ScenarioError(f"{where}.value is {change.value}; it must lie between 0 and {LARGEST}")
         if change.kind == "capacity" and change.a not in setup.host_set and not _is_limited(setup, change.a):
             raise ScenarioError(
-                f"{where}: nodes[{setup.nodes[change.a].name}] holds other nodes and has no capacity of its own that "
-                "could change; give it one in nodes, as large as you like"
+                f"{where}: nodes[{setup.nodes[change.a].name}] contains other nodes and has no capacity of its own to "
+                "change; give it a capacity in nodes"
             )
         if change.value and change.kind.endswith(("_down", "_up")):
             raise ScenarioError(f"{where}.value is {change.value}; {change.kind} has no value, use 0")
         if change.kind in ("price", "egress") and change.at_us % setup.slot_us:
             raise ScenarioError(
-                f"{where}: prices change at the start of a slot (a multiple of {setup.slot_us} us) only"
+                f"{where}.at_us is {change.at_us}; prices change at the start of a slot, a multiple of {setup.slot_us} us"
             )
 
 
@@ -354,10 +354,10 @@ def _check_volumes(scenario: Scenario) -> None:
     if len(same):
         row = int(same[0])
         raise ScenarioError(
-            f"volumes has job {volumes.job[row]}, slot {volumes.slot[row]}, node {volumes.node[row]} twice; add the bytes up"
+            f"volumes has job {volumes.job[row]}, slot {volumes.slot[row]}, node {volumes.node[row]} twice; merge the rows"
         )
     for j in np.unique(volumes.job):
         if not isinstance(scenario.jobs[j].work, Stream):
             raise ScenarioError(
-                f"volumes names jobs[{scenario.jobs[j].id}], which is no stream job; drop those rows"
+                f"volumes names jobs[{scenario.jobs[j].id}], which is not a stream job; remove those rows"
             )

@@ -1,4 +1,4 @@
-"""Setup: the part of a scenario that everybody knows beforehand."""
+"""Setup: the part of a scenario that is public before the run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tradewind.model.units import LARGEST, UNLIMITED
 Objective = Literal["cost_usd", "profit_usd", "welfare_usd", "utility", "epoch_s", "jct_mean_s", "makespan_s"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 DEEPEST = 64
-"""Levels that sites, racks and servers may have."""
+"""Largest depth of the tree of nodes."""
 SENSE: dict[Objective, Literal["min", "max"]] = {
     "cost_usd": "min",
     "profit_usd": "max",
@@ -41,12 +41,6 @@ def transport_fraction(transport: str, hops: int) -> tuple[int, int]:
     return pieces + hops - 1, pieces
 
 
-def transport_weight(transport: str, hops: int) -> float:
-    """w(h) as a number."""
-    numerator, denominator = transport_fraction(transport, hops)
-    return numerator / denominator
-
-
 def _check_transport(transport: str) -> None:
     name, _, k = transport.partition(":")
     fine = transport in ("store-and-forward", "cut-through") or (
@@ -64,12 +58,12 @@ class Setup:
 
     rent       (node, resource) -> Tariff in USD per unit-hour
     egress     (source site, destination site) -> Tariff in USD per GB, by the GB of a slot
-    transfer_bytes_per_slot  what all jobs together may move between nodes in a slot (Eris's B); None = unlimited
+    transfer_bytes_per_slot  what all jobs together may move between nodes in a slot (Eris's B); None: unlimited
     slot_us    length of a slot; also the interval of checkpoints
     horizon_us end of the run; arrivals lie before it
-    transport  weight of long paths (see transport_weight)
+    transport  weight of long paths (see transport_fraction)
     forecast   public expectations that a policy may use (DPS's n_k, horizon, …)
-    spend_caps tenant, or * for every other -> what it may spend at most
+    spend_caps tenant, or * for every other tenant -> spend cap
     """
 
     resources: tuple[str, ...]
@@ -106,7 +100,9 @@ class Setup:
         for name, second in (("rent", len(self.resources)), ("egress", len(self.nodes))):
             for a, b in getattr(self, name):
                 if not (0 <= a < len(self.nodes) and 0 <= b < second):
-                    raise ScenarioError(f"{name}[{a}, {b}] prices something that the scenario does not have")
+                    raise ScenarioError(
+                        f"{name}[{a}, {b}] names a node or resource that the scenario does not have"
+                    )
         for a, b in self.egress:
             if self.nodes[a].parent >= 0 or self.nodes[b].parent >= 0:
                 raise ScenarioError(
@@ -116,7 +112,7 @@ class Setup:
         limit = self.transfer_bytes_per_slot
         if limit is not None and not 0 <= limit <= UNLIMITED:
             raise ScenarioError(
-                f"transfer_bytes_per_slot is {limit}; it must be 0 or more. Leave it out where it is unlimited."
+                f"transfer_bytes_per_slot is {limit}; it must be 0 or more. Leave it out if it is unlimited."
             )
         for key, value in self.forecast.items():
             if not math.isfinite(value):
@@ -141,14 +137,14 @@ class Setup:
                     f"there are {len(self.resources)} resources"
                 )
             if not -1 <= node.parent < count or node.parent == i:
-                raise ScenarioError(f"nodes[{node.name}].parent is no other node of this scenario")
+                raise ScenarioError(f"nodes[{node.name}].parent is not another node of this scenario")
         for i, node in enumerate(self.nodes):
             steps, at = 0, i
             while at >= 0:
                 at, steps = self.nodes[at].parent, steps + 1
                 if steps > DEEPEST:
                     raise ScenarioError(
-                        f"nodes[{node.name}] has more than {DEEPEST} ancestors or is its own; parents must form a tree"
+                        f"nodes[{node.name}] has more than {DEEPEST} ancestors, or itself as one; parents must form a tree"
                     )
 
     @cached_property
@@ -163,7 +159,7 @@ class Setup:
 
     @cached_property
     def hosts(self) -> tuple[int, ...]:
-        """Nodes that can run workers: all that are no switch and no parent of another."""
+        """Nodes that can run workers: all except switches and parents of other nodes."""
         parents = {node.parent for node in self.nodes}
         return tuple(i for i, n in enumerate(self.nodes) if n.kind != "switch" and i not in parents)
 
@@ -196,40 +192,31 @@ class Setup:
         return tuple(result)
 
     @cached_property
-    def link_between(self) -> Mapping[tuple[int, int], int]:
-        """(from, to) -> link number (the first of parallel links)."""
-        found: dict[tuple[int, int], int] = {}
-        for number, link in enumerate(self.links):
-            found.setdefault((link.a, link.b), number)
-            found.setdefault((link.b, link.a), number)
-        return found
-
-    @cached_property
     def _reached(self) -> dict[int, frozenset[int]]:
         return {}
 
     def reachable_from(self, start: int) -> frozenset[int]:
-        """Nodes that can be reached from `start` over links with bandwidth in that direction; each start once."""
+        """Nodes that can be reached from `start` over links with bandwidth in that direction; computed once per start."""
         if start not in self._reached:
             self._reached[start] = frozenset(reachable(len(self.nodes), self.links, start))
         return self._reached[start]
 
     def node(self, name: str) -> int:
-        """Index of a node by name, or an error that suggests the nearest."""
+        """Index of a node by name; an unknown name raises LookupFailed with a suggestion."""
         try:
             return self.node_index[name]
         except KeyError:
             raise LookupFailed("node", name, self.node_index) from None
 
     def resource(self, name: str) -> int:
-        """Index of a resource by name, or an error that suggests the nearest."""
+        """Index of a resource by name; an unknown name raises LookupFailed with a suggestion."""
         try:
             return self.resource_index[name]
         except KeyError:
             raise LookupFailed("resource", name, self.resource_index) from None
 
     def cap_of(self, tenant: str) -> SpendCap | None:
-        """The spend cap of a tenant: its own line, else the one of *, else none."""
+        """Spend cap of a tenant: its own, else that of *, else None."""
         return self.spend_caps.get(tenant, self.spend_caps.get(EVERY_TENANT))
 
     @property

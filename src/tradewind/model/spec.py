@@ -1,4 +1,4 @@
-"""Spec: one line of the catalogue. What a policy is called, needs and supports."""
+"""Spec: the declaration of a policy: its name, parameters, what it needs and what it supports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVERY_SLOT: frozenset[Trigger] = frozenset(("slot", "timer"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Param:
-    """A knob: its default (whose type is the type of the knob), what it does, and what it may be."""
+    """A parameter: its default (which also gives its type), a description and its allowed values."""
 
     default: Any
     doc: str
@@ -29,7 +29,7 @@ class Param:
 
     @property
     def range(self) -> str:
-        """The numbers allowed, in words; empty where every number is."""
+        """The allowed numbers in words, or "" if all are."""
         if self.least is None:
             return "" if self.most is None else f"{self.most:.15g} or less"
         return f"{self.least:.15g} or more" if self.most is None else f"{self.least:.15g} to {self.most:.15g}"
@@ -40,16 +40,16 @@ Factory = Callable[[Setup, Mapping[str, Any], np.random.Generator], Policy]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """Name, factory and what the policy can do; `run` refuses a mismatch before it starts.
+    """Name, factory and capabilities of a policy; `run` rejects a scenario that does not fit before it starts.
 
     works          fixed, stream, dataset, rounds, or more exactly rounds/colocated, rounds/flows, rounds/ring, …
     architectures  ps, ring
-    objectives     what it tries to make good (it may be run and measured under others listed here)
+    objectives     objectives under which it may be run
     needs          runtime: public runtimes · tree: nodes and links form a tree · concave tariff · links · bid: a utility
-    pricer         quotes on arrival
+    pricer         quotes a price when a job arrives
     binding        an accepted plan never changes
-    charges        asks for payments when the run is over
-    keeps_caps     keeps what tenants may spend at most (Setup.spend_caps)
+    charges        charges jobs after the run
+    keeps_caps     respects spend caps of tenants (Setup.spend_caps)
     hindsight      "module:function" (scenario, given parameters) -> all parameters, for a baseline that knows the future
     system         the system it belongs to, which adds explanations, bills and rivals
     """
@@ -72,5 +72,5 @@ class Spec:
 
     @property
     def online(self) -> bool:
-        """Whether it decides without knowing the future."""
+        """Whether it decides without knowledge of the future."""
         return not self.hindsight

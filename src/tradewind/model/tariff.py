@@ -1,4 +1,4 @@
-"""Tariff: what a site charges for a resource, or a pair of sites for data, by the amount of one slot."""
+"""Tariff: price of a resource at a site, or of data between two sites, by the amount used in a slot."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Rule = Literal["graduated", "retroactive"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tariff:
-    """Price by volume, any number of tiers.
+    """Price by volume, with any number of tiers.
 
     graduated    each unit at its own tier's price: F(h) = sum of overlap(tier, h) * price. Continuous, monotone,
                  and concave because a later tier never costs more.
-    retroactive  all units at the reached tier's price: F(h) = h * price(tier of h). It jumps down at a tier's
-                 start, so it is neither continuous nor concave nor monotone; algorithms that need a concave
-                 tariff refuse it (`is_concave`).
+    retroactive  all units at the reached tier's price: F(h) = h * price(tier of h). It drops at the
+                 start of a tier, so it is neither continuous nor concave nor monotone; policies that need a
+                 concave tariff reject it (`is_concave`).
 
     starts  units (or GB) at which a tier begins; the first is 0
     usd     USD per unit-hour (or per GB) within the tier
@@ -35,7 +35,7 @@ class Tariff:
         starts, usd = self.starts, self.usd
         if len(starts) != len(usd) or not usd:
             raise ScenarioError(
-                f"{len(starts)} tier starts and {len(usd)} prices; each tier needs one of both. Add the missing ones."
+                f"{len(starts)} tier starts and {len(usd)} prices; each tier needs both. Add the missing ones."
             )
         if starts[0] != 0:
             raise ScenarioError(f"the first tier starts at {starts[0]}; it must start at 0")

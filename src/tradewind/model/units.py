@@ -1,4 +1,4 @@
-"""The unit system: books are integers, so sums never drift and equality is exact.
+"""The unit system: amounts are integers, so sums never drift and equality is exact.
 
 | quantity  | unit                     | name ends in  |
 |-----------|--------------------------|---------------|
@@ -27,7 +27,7 @@ UNLIMITED: Final = 2**62
 OPEN: Final = 2**62
 """End of a step that lasts until the job finishes or a new plan replaces it."""
 LARGEST: Final = 2**53
-"""No quantity in a file may be larger: beyond it a JSON number is no longer exact."""
+"""Largest quantity allowed in a file; larger JSON numbers are not exact."""
 
 _TIME = {"us": 1, "ms": 1000, "s": US_PER_S, "min": 60 * US_PER_S, "h": US_PER_HOUR, "d": 24 * US_PER_HOUR}
 _DATA = {
@@ -47,7 +47,7 @@ _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z
 def _parse(text: str, table: dict[str, int], what: str) -> int:
     match = _QUANTITY.fullmatch(text)
     if match is None or match.group(2) not in table:
-        raise ValueError(f"{text!r} is no {what}; write a number and one of {', '.join(table)}")
+        raise ValueError(f"{text!r} is not a {what}; write a number and one of {', '.join(table)}")
     value = float(match.group(1)) * table[match.group(2)]
     if not math.isfinite(value) or value > LARGEST:
         raise ValueError(f"{text!r} is too large; at most {LARGEST} in the smallest unit")
@@ -70,7 +70,7 @@ def parse_bps(text: str) -> int:
 
 
 def to_milli(units: float) -> int:
-    """Resource amount in natural units -> milli-units; at most three decimals are exact."""
+    """Resource amount in units -> milli-units; raises ValueError beyond three decimals."""
     milli = round(units * MILLI)
     if not math.isclose(milli, units * MILLI, rel_tol=1e-12, abs_tol=1e-6):
         raise ValueError(f"{units!r} has more than three decimals; resources are counted in thousandths")

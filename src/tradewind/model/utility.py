@@ -1,4 +1,4 @@
-"""Utility: what a job is worth, as a function of one number."""
+"""Utility: the value of a job as a function of delay, progress or payment."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def _logistic(z: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utility:
-    """USD (or utility units) gained at x; x is what `of` says.
+    """Value in USD (or utility units) at x, where `of` says what x is.
 
-    of         delay_slots: slots from arrival to completion, counted from 0; progress: rounds or worker-slots done
-               (times the work's rate); payment: USD paid
+    of         delay_slots: slots from arrival to completion, from 0; progress: rounds or worker-slots done, times the
+               work's rate; payment: USD paid
     shape      sigmoid    height * logistic(steepness * (x - middle)); falls where steepness < 0
                log1p      height * ln(1 + x / scale)
                sqrt       height * sqrt(x / scale)
                linear     height + slope * x
                quadratic  height + slope * x + curvature * x^2
                gang       height if x >= need, else 0
-               piecewise  straight lines through (x1, y1), (x2, y2), …; constant outside
+               piecewise  linear between (x1, y1), (x2, y2), …; constant outside
                budget     height if x <= limit, else 0
-    from_zero  subtract the value at x = 0, so that nothing done is worth nothing
+    from_zero  subtract the value at x = 0, so that no progress has value 0
     """
 
     of: Of

@@ -1,4 +1,4 @@
-"""What a policy may know: events, and a window on the present. Never the future, never a budget."""
+"""What a policy sees: events and the current state. Never the future, never private data."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 
 EventKind = Literal[
-    "arrived",  # a job came
+    "arrived",  # a job arrived
     "finished",  # its work is done
-    "left",  # a stream job went away
-    "released",  # hold="through": its resources came free
+    "left",  # a stream job left
+    "released",  # hold="through": its resources were released
     "voided",  # its plan was cancelled: a node or link failed or shrank; value = work kept
     "changed",  # capacity, bandwidth, price, failure; value = row of the scenario's changes
     "data",  # a stream job's volumes of this slot are known; value = slot
     "slot",  # a slot begins; value = slot
-    "timer",  # the policy's own wake_us
+    "timer",  # the policy's wake_us is reached
     "accepted",  # the customer took an offer; value = number of the offer
-    "declined",  # the customer refused the price
-    "refused",  # the policy turned the job away; value = work done
-    "ended",  # the run is over and the job was still there; value = work done
+    "declined",  # the customer took no offer
+    "refused",  # the policy refused the job; value = work done
+    "ended",  # the run is over and the job is unfinished; value = work done
 ]
 
 
 class Change(NamedTuple):
-    """A change of the surroundings, public from its instant on.
+    """A change of the environment, public from its instant on.
 
     kind   capacity (node, resource, milli-units) · bandwidth (link, direction, bit/s) · price (node, resource,
            thousandths of the tariff) · egress (source, destination, thousandths) · node_down · node_up · link_down · link_up
-    a, b   the indices named in brackets; direction 0 = a to b, 1 = b to a, 2 = both; 0 where not needed
+    a, b   the indices in brackets; direction 0 = a to b, 1 = b to a, 2 = both; 0 if not used
     """
 
     at_us: int
@@ -44,10 +44,10 @@ class Change(NamedTuple):
 class Event(NamedTuple):
     """Something that happened.
 
-    job    -1 where no job is concerned
+    job    the job concerned, or -1
     value  as listed in EventKind
     fact   what is known from now on: the Job that arrived, the Change, the (node, bytes) volumes of a slot.
-           Nobody but the world holds facts of the future, so no policy can reach them.
+           Only the world holds future facts, so a policy cannot reach them.
     """
 
     at_us: int
@@ -58,11 +58,11 @@ class Event(NamedTuple):
 
 
 class View(Protocol):
-    """A window on the present; all look-ups are O(1) or as long as what they return."""
+    """The current state; every look-up is O(1) or linear in what it returns."""
 
     @property
     def setup(self) -> Setup:
-        """What was known beforehand."""
+        """What is known before the run."""
 
     @property
     def now_us(self) -> int: ...
@@ -73,11 +73,11 @@ class View(Protocol):
 
     @property
     def events(self) -> Sequence[Event]:
-        """What happened since this policy was last called."""
+        """Events since this policy was last called."""
 
     @property
     def active(self) -> Mapping[int, Job]:
-        """Jobs that arrived and neither finished, left nor were turned away, in order of arrival."""
+        """Jobs that arrived and have not finished, left or been refused, in order of arrival."""
 
     def job(self, job: int) -> Job:
         """The public part of a job that has arrived."""
@@ -114,37 +114,37 @@ class View(Protocol):
 
 
 class Policy(Protocol):
-    """Own state lives in the policy; facts come only from the view and its new events."""
+    """A scheduler. It keeps its own state and learns only from the view and its events."""
 
     def decide(self, view: View) -> Decision:
-        """A delta: only the jobs that change."""
+        """Decide on the jobs that change; all others continue."""
 
     def save(self) -> bytes:
-        """The whole state, so that a restored policy continues identically."""
+        """The whole state; a restored policy continues identically."""
 
     def restore(self, state: bytes) -> None: ...
 
 
 class Pricer(Policy, Protocol):
-    """Only for markets: called on arrival; each offer carries the plan that would be carried out."""
+    """A policy of a market: quotes each arriving job. Every offer contains the plan that it sells."""
 
     def quote(self, view: View, job: Job) -> Quote: ...
 
 
 class Charger(Policy, Protocol):
-    """Only for markets that settle afterwards: called once, when the run is over."""
+    """A policy of a market that charges after the run."""
 
     def charges(self, view: View) -> tuple[Charge, ...]: ...
 
 
 class World(Protocol):
-    """Where decisions come true."""
+    """Carries out decisions and reports events."""
 
     def wait(self) -> Sequence[Event]:
-        """Everything that happens at the next instant; empty at the end."""
+        """Events of the next instant; empty at the end of the run."""
 
     def ask(self, quote: Quote) -> int:
-        """Which offer the customer takes; -1 for none."""
+        """Number of the offer that the customer takes, -1 for none."""
 
     def apply(self, number: int, decision: Decision) -> Sequence[Event]:
-        """Carries a decision out, once per number."""
+        """Carry out a decision, once per number."""

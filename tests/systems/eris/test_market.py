@@ -194,7 +194,7 @@ def test_a_bid_that_is_worth_nothing_is_refused_for_its_price_not_for_want_of_ro
         ("bid_from_us is", {"bid_from_us": 10**9 * 20}),
         ("chunk_epochs_per_worker_slot is 0", {"work": {"chunk_epochs_per_worker_slot_milli": 0}}),
         ("arrive_us is -5", {"arrive_us": -5}),
-        ("asks for nothing", {"worker": ()}),
+        ("worker is empty", {"worker": ()}),
     ],
 )
 def test_a_bid_that_makes_no_sense_is_named_before_the_market_opens(

@@ -154,7 +154,7 @@ def test_caps_travel_through_files_and_change_the_hash_only_where_there_are_some
 @pytest.mark.parametrize(
     ("caps", "message"),
     [
-        ({"nobody": {"slot_usd": 5}}, "no job has.*'tenant-0', 'tenant-1'"),
+        ({"nobody": {"slot_usd": 5}}, "without jobs.*'tenant-0', 'tenant-1'"),
         ({"tenant-0": {"slot_usd": -1}}, "slot_usd"),
         ({"tenant-0": {}}, "limits nothing; give slot_usd"),
         ({"tenant-0": {"slot_usd": "lots"}}, "slot_usd"),
