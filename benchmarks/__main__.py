@@ -1,12 +1,12 @@
-"""`make bench [ONLY=name]`: one table of all figures against their targets; says plainly what falls short.
+"""`make bench [ONLY=name]`: one table of all benchmark figures and their targets.
 
-Every `bench_*.py` has `rows() -> list[dict]` with the keys name, measured, unit, target, better ("lower" or "higher") and,
-where there is one, spread (of its own repeats), goal and note. Targets are the project's own. `budgets.toml` holds for
-every figure its target and what was measured last; `known` there says why a figure may fall short for now. Nothing is ever
-skipped silently: a benchmark that crashes, a figure that cannot run here and one that has disappeared are rows, too.
+Every `bench_*.py` has `rows() -> list[dict]` with the keys name, measured, unit, target, better ("lower" or "higher") and
+optionally spread (of its own repeats), goal and note. Targets are the project's own. `budgets.toml` holds the target and the
+last measurement of every figure; `known` gives the reason why a figure may miss its target for now. Nothing is skipped
+silently: crashed benchmarks, figures that cannot run here and figures that disappeared get a row, too.
 
-A benchmark that takes less than `--again` CPU seconds runs three times: shown are the median and the range.
-Exit code 1: something falls short of its target and is not known to, has disappeared, or crashed.
+A benchmark that takes less than `--again` CPU seconds runs three times; the table shows median and range.
+Exit code 1: a figure misses its target without a known reason, has disappeared, or crashed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STYLES = {"SHORT": "red", "CRASHED": "red", "MISSING": "red", "known short": "ye
 
 @dataclass(slots=True)
 class Outcome:
-    """All rows of the benchmarks that ran, each with its verdict, and those that crashed."""
+    """All rows with their verdicts, crashed benchmarks included."""
 
     rows: list[tuple[str, Row, str]] = field(default_factory=list)
 
@@ -50,7 +50,7 @@ class Outcome:
 
 
 def verdict(row: Row, budget: Row) -> str:
-    """ok, SHORT, known short, not run, or – where there is no target."""
+    """ok, SHORT, known short, not run, or – if there is no target."""
     measured, target = row.get("measured"), row.get("target", budget.get("target"))
     if measured is None:
         return "not run"
@@ -63,7 +63,7 @@ def verdict(row: Row, budget: Row) -> str:
 
 
 def repeated(several: Sequence[list[Row]]) -> list[Row]:
-    """The rows of several runs of a benchmark as one: the median, and the range where a row gives no spread itself."""
+    """Merge the rows of several runs of a benchmark: the median, and the range if a row has no spread of its own."""
     found = []
     for row in several[0]:
         values = [
@@ -83,7 +83,7 @@ def repeated(several: Sequence[list[Row]]) -> list[Row]:
 
 
 def measure(name: str, again_s: float) -> list[Row]:
-    """Runs a benchmark, several times where it is cheap."""
+    """Run a benchmark; repeat it if it is cheap."""
     module = importlib.import_module(f"benchmarks.{name}")
     begin = time.process_time()
     several = [module.rows()]
@@ -93,7 +93,7 @@ def measure(name: str, again_s: float) -> list[Row]:
 
 
 def run(names: Sequence[str], budgets: Budgets, again_s: float) -> Outcome:
-    """All benchmarks with these names."""
+    """Run the benchmarks with these names."""
     outcome = Outcome()
     for name in names:
         short = name.removeprefix("bench_")
@@ -108,15 +108,15 @@ def run(names: Sequence[str], budgets: Budgets, again_s: float) -> Outcome:
             continue
         for row in rows:
             outcome.rows.append((short, row, verdict(row, known.get(row["name"], {}))))
-        there = {row["name"] for row in rows}
-        for gone in (figure for figure in known if figure not in there):
-            note = "in budgets.toml, but the benchmark has no such figure"
+        measured = {row["name"] for row in rows}
+        for gone in (figure for figure in known if figure not in measured):
+            note = "is in budgets.toml, but the benchmark has no such figure"
             outcome.rows.append((short, {"name": gone, "measured": None, "note": note}, "MISSING"))
     return outcome
 
 
 def number(value: Any) -> str:
-    """A figure for people."""
+    """A number with a readable number of digits."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
@@ -131,15 +131,15 @@ def _table(outcome: Outcome, budgets: Budgets) -> Table:
         sign = "≤" if row.get("better", budget.get("better", "lower")) == "lower" else "≥"
         limit = "–" if target is None else f"{sign} {number(target)}"
         notes = [n for n in (budget.get("known") if word == "known short" else "", row.get("note")) if n]
-        said = f"{word}: {'; '.join(notes)}" if notes else word
+        text = f"{word}: {'; '.join(notes)}" if notes else word
         numbers = (number(row.get("measured")), number(row.get("spread")), limit, number(row.get("goal")))
         last = number(budget.get("measured"))
-        table.add_row(name, row["name"], *numbers, last, row.get("unit", ""), said, style=STYLES.get(word))
+        table.add_row(name, row["name"], *numbers, last, row.get("unit", ""), text, style=STYLES.get(word))
     return table
 
 
 def read(path: Path = FILE) -> Budgets:
-    """The budgets; none where there is no file."""
+    """The budgets; empty if there is no file."""
     if not path.exists():
         return {}
     found: Budgets = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -147,14 +147,14 @@ def read(path: Path = FILE) -> Budgets:
 
 
 def updated(budgets: Budgets, outcome: Outcome) -> Budgets:
-    """The budgets with what was just measured; figures that have disappeared go, crashed benchmarks stay as they were."""
+    """The budgets with the new measurements; figures that disappeared are removed, crashed benchmarks keep theirs."""
     crashed = {name for name, _, word in outcome.rows if word == "CRASHED"}
     found = {name: dict(rows) for name, rows in budgets.items()}
     for name in {n for n, _, _ in outcome.rows} - crashed:
         before, found[name] = budgets.get(name, {}), {}
         for _, row, word in (r for r in outcome.rows if r[0] == name and r[2] != "MISSING"):
             old = before.get(row["name"], {})
-            if word == "not run":  # what another machine measured stays
+            if word == "not run":  # keep what another machine measured
                 found[name][row["name"]] = old or {"known": row.get("note", "cannot run here")}
                 continue
             entry = {**old, **{k: v for k, v in row.items() if k in FIELDS and v is not None}}
@@ -165,9 +165,9 @@ def updated(budgets: Budgets, outcome: Outcome) -> Budgets:
 
 
 def write(budgets: Budgets, path: Path = FILE) -> None:
-    """Writes the budgets as TOML, benchmarks by name, figures in their own order."""
+    """Write the budgets as TOML: benchmarks by name, figures in their own order."""
     lines = [
-        "# Targets, and what was measured last (`python -m benchmarks --update`); known: why it may fall short."
+        "# Targets and last measurements (`python -m benchmarks --update`); known: why a figure may miss its target."
     ]
     for name in sorted(budgets):
         for figure, row in budgets[name].items():
@@ -183,25 +183,25 @@ def _toml(value: Any) -> str:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Runs the benchmarks and prints the table."""
+    """Run the benchmarks and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.split("\n\n")[0])
     parser.add_argument("only", nargs="*", help="names of benchmarks, for example: files cluster")
-    parser.add_argument("--update", action="store_true", help="write what was measured to budgets.toml")
+    parser.add_argument("--update", action="store_true", help="write the measurements to budgets.toml")
     parser.add_argument(
-        "--again", type=float, default=15.0, metavar="S", help="repeat what takes less CPU time"
+        "--again", type=float, default=15.0, metavar="S", help="repeat benchmarks that take less CPU time"
     )
-    asked = parser.parse_args(given)
+    options = parser.parse_args(given)
     every = sorted(m.name for m in pkgutil.iter_modules([str(Path(benchmarks.__file__).parent)]))
-    names = [n for n in every if n.startswith("bench_") and (not asked.only or n[6:] in asked.only)]
-    if unknown := sorted(set(asked.only) - {n[6:] for n in names}):
-        there = ", ".join(n[6:] for n in every if n.startswith("bench_"))
-        print(f"No benchmark is called {', '.join(unknown)}. There is: {there}.", file=sys.stderr)
+    names = [n for n in every if n.startswith("bench_") and (not options.only or n[6:] in options.only)]
+    if unknown := sorted(set(options.only) - {n[6:] for n in names}):
+        known = ", ".join(n[6:] for n in every if n.startswith("bench_"))
+        print(f"Unknown benchmark: {', '.join(unknown)}. Known: {known}.", file=sys.stderr)
         return 2
     budgets = read()
-    outcome = run(names, budgets, asked.again)
+    outcome = run(names, budgets, options.again)
     console = Console()
     (console if console.is_terminal else Console(width=190)).print(_table(outcome, budgets))
-    if asked.update:
+    if options.update:
         write(updated(budgets, outcome))
         print(f"wrote {FILE.name}")
     words = ("ok", "SHORT", "known short", "not run", "MISSING", "CRASHED")

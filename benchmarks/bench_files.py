@@ -1,4 +1,4 @@
-"""How long the file doors take: a large scenario as JSON, CSV and Parquet, and a large run."""
+"""Time to read and write files: a large scenario as JSON, CSV and Parquet, and a large run."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _row(name: str, seconds: float, target: float) -> dict[str, object]:
 
 
 def rows() -> list[dict[str, object]]:
-    """Seconds by the wall clock; 10 s are asked for the load, 3 s hoped for."""
+    """CPU seconds; the target for loading is 10 s."""
     result = []
     size = f"{SITES:,} sites, {JOBS:,} jobs"
     with tempfile.TemporaryDirectory() as name:

@@ -1,4 +1,4 @@
-"""The table of benchmarks: what falls short, crashes or disappears is shown and changes the exit code."""
+"""The table of benchmarks: missed targets, crashes and disappeared figures are shown and change the exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def good(**more: Any) -> Row:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    """Installs benchmarks that return these rows (or raise), and runs the table over them."""
+    """Install benchmarks that return these rows (or raise) and run the table on them."""
     budgets = tmp_path / "budgets.toml"
     monkeypatch.setattr(bench, "FILE", budgets)
     monkeypatch.setattr(bench, "read", lambda: _read(budgets))
@@ -102,4 +102,4 @@ def test_cheap_benchmarks_run_three_times_and_give_median_and_range(made: Any) -
 
 def test_an_unknown_name_is_refused(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert made("two", one=[good()]) == 2
-    assert "There is: one" in capsys.readouterr().err
+    assert "Known: one" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The key of a kept result changes with the code that it depends on, and with nothing else."""
+"""The key of a saved result changes with the code that it depends on, and only with that."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_change_touches_the_results_that_use_it(
     assert {name for name in before if before[name] != after[name]} == changed
 
 
-def test_values_that_a_function_carries_count(package: Path) -> None:
+def test_values_bound_to_a_function_count(package: Path) -> None:
     _forget()
     study: Any = importlib.import_module("madepkg.study")
     assert code_key(study.maker(1)) == code_key(study.maker(1))
@@ -109,7 +109,7 @@ def test_values_that_a_function_carries_count(package: Path) -> None:
     assert code_key(study.first, 3) != code_key(study.first, 4)
 
 
-def test_figures_of_real_studies_reach_their_policies_and_not_those_of_others() -> None:
+def test_figures_of_real_studies_reach_their_own_policies_only() -> None:
     roots = {f.name: module._roots(f.rows)[0] for f in studies.find("gadget").figures}
     found = {m for m, _ in reach(roots["fig-4"])}
     assert {
@@ -122,3 +122,8 @@ def test_figures_of_real_studies_reach_their_policies_and_not_those_of_others() 
         m for m in others if ".kernels" not in m
     ]  # bounds of other objectives are within reach, policies are not
     assert not any("mlbroker" in m or "eris" in m or ".dps" in m for m in others)
+
+
+def test_the_function_that_finds_bounds_exists() -> None:
+    package, name = module.BOUND
+    assert callable(getattr(importlib.import_module(package), name))

@@ -1,4 +1,4 @@
-"""The measured study: that a plan carried out is the plan that was simulated, and what the judges say of made-up rows."""
+"""The measured study: the measured plan is the simulated one, and judges on made-up rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def curves(shift: float) -> list[Row]:
     ]
 
 
-def test_curves_that_part_are_not_reproduced() -> None:
+def test_curves_that_differ_are_not_reproduced() -> None:
     assert live_workers.judge(curves(0.001)).word == "reproduced"
     assert live_workers.judge(curves(0.05)).word == "not reproduced"
 

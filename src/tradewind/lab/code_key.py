@@ -1,9 +1,9 @@
-"""What a result depends on: a digest of the code that a function can reach, name by name, and of nothing else.
+"""Cache key of a result: a digest of exactly the code that a function can reach.
 
-A kept result is used again only while the generator, the policy, the bound and the study behind it are what they were.
-The reach of a function is found without running it: from its source, every name that it uses is followed through the
-imports of its module, top-level name by top-level name. Entries of the catalogues (policies, workloads, bounds) are looked
-up by text, so a text in a study that is the name of an entry counts as a use of it. Docstrings and comments do not count.
+A saved result is reused only while the workload, policy, bound and study behind it are unchanged. Reachable code is found
+statically: every top-level name that a function uses is followed through the imports of its module. Policies, workloads and
+bounds are looked up by name at run time, so a string in a study that equals such a name counts as a use of it. Docstrings
+and comments do not count.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from tradewind.model.setup import OBJECTIVES
 from tradewind.registry import policies, systems, workloads
 
 Place = tuple[str, str]
-"""(module, top-level name in it); "*" stands for all names."""
-HOME = "tradewind"
-_OURS = {HOME}
-"""Packages whose code counts: Tradewind, and those that studies outside of it are written in."""
+"""(module, top-level name in it); "*" means all names."""
+PACKAGE = "tradewind"
+_PACKAGES = {PACKAGE}
+"""Packages whose code counts: Tradewind, and those of external studies."""
 REGISTRY = "tradewind.registry"
-CATALOGUES = {(REGISTRY, "policies"): policies.entries, (REGISTRY, "workloads"): workloads.entries}
+REGISTRIES = {(REGISTRY, "policies"): policies.entries, (REGISTRY, "workloads"): workloads.entries}
 BOUND: Place = ("tradewind.engine.bounds", "_system_for")
-"""Finds a bound by the objective, whatever the workload is called."""
-_REF = re.compile(rf"({HOME}(?:\.\w+)+):(\w+)")
-"""A `module:attribute` that is loaded when it is needed."""
+"""The function that finds a bound by objective."""
+_REF = re.compile(rf"({PACKAGE}(?:\.\w+)+):(\w+)")
+"""A lazily loaded `module:attribute`."""
 READS_DATA = "resources"
-"""A name by which modules open the data files of their package."""
+"""The name through which modules read the data files of their package."""
 
 
 @dataclass(slots=True)
 class _Module:
-    """Top-level names with the statements that make them, and where imported names come from."""
+    """Top-level names of a module with the statements that define them, and the sources of imported names."""
 
-    made: dict[str, list[ast.stmt]] = field(default_factory=dict)
+    defined: dict[str, list[ast.stmt]] = field(default_factory=dict)
     imported: dict[str, Place] = field(default_factory=dict)
     folder: Path = Path()
 
 
 def code_key(call: Callable[..., Any], *more: object) -> str:
-    """Digest (32 hex digits) of the code behind a call, of the values bound to it, and of `more`."""
+    """Digest (32 hex digits) of the code behind a callable, the values bound to it, and `more`."""
     roots, values = _roots(call)
-    _OURS.update(module.partition(".")[0] for module, _ in roots)
+    _PACKAGES.update(module.partition(".")[0] for module, _ in roots)
     digest = hashlib.sha256(repr((values, more)).encode())
     named = [text for text in (*values, *more) if isinstance(text, str)]
     for place in sorted(reach([*roots, *_entries(named)])):
@@ -59,25 +59,25 @@ def code_key(call: Callable[..., Any], *more: object) -> str:
 
 
 def _roots(call: Any) -> tuple[list[Place], list[object]]:
-    """Where a function is written, and the values it carries: arguments of a partial, variables of a closure."""
+    """Where a function is defined, and its bound values: arguments of a partial, variables of a closure."""
     if isinstance(call, partial):
         roots, values = _roots(call.func)
-        return _carried((*call.args, *(v for _, v in sorted(call.keywords.items()))), roots, values)
+        return _with_values((*call.args, *(v for _, v in sorted(call.keywords.items()))), roots, values)
     if not inspect.isfunction(call):
         raise TypeError(f"{call!r} is neither a function nor a partial of one; its code cannot be found")
     top = call.__qualname__.split(".")[0]
     roots = [(call.__module__, "*" if top == "<lambda>" else top)]
-    return _carried([cell.cell_contents for cell in call.__closure__ or ()], roots, [])
+    return _with_values([cell.cell_contents for cell in call.__closure__ or ()], roots, [])
 
 
-def _carried(
+def _with_values(
     given: Iterable[Any], roots: list[Place], values: list[object]
 ) -> tuple[list[Place], list[object]]:
-    """Adds what functions among the given values reach, and the other values themselves."""
+    """Add the roots of functions among the given values, and the other values themselves."""
     for value in given:
         code = isinstance(value, partial) or inspect.isfunction(value)
-        more, carried = _roots(value) if code else ([], [value])
-        roots, values = [*roots, *more], [*values, *carried]
+        more, bound = _roots(value) if code else ([], [value])
+        roots, values = [*roots, *more], [*values, *bound]
     return roots, values
 
 
@@ -94,8 +94,8 @@ def reach(roots: Iterable[Place]) -> set[Place]:
 
 @cache
 def _module(name: str) -> _Module | None:
-    """A module of ours, read; None for anybody else's, or where there is no such module."""
-    if name.partition(".")[0] not in _OURS:
+    """A parsed module; None if it does not exist or belongs to another package."""
+    if name.partition(".")[0] not in _PACKAGES:
         return None
     try:
         spec = find_spec(name)
@@ -113,13 +113,13 @@ def _module(name: str) -> _Module | None:
             for alias in node.names:
                 found.imported[alias.asname or alias.name.partition(".")[0]] = (alias.name, "*")
     for statement in tree.body:
-        for made in _made_by(statement):
-            found.made.setdefault(made, []).append(statement)
+        for defined in _defined_by(statement):
+            found.defined.setdefault(defined, []).append(statement)
     return found
 
 
-def _made_by(statement: ast.stmt) -> Iterator[str]:
-    """Names that a top-level statement gives a value to; those inside comprehensions are its own affair."""
+def _defined_by(statement: ast.stmt) -> Iterator[str]:
+    """Names that a top-level statement defines, without those inside comprehensions."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
         yield statement.name
         return
@@ -132,23 +132,23 @@ def _made_by(statement: ast.stmt) -> Iterator[str]:
         )
     for part in ("body", "orelse", "handlers", "finalbody"):
         for inner in getattr(statement, part, ()):
-            yield from _made_by(inner)
+            yield from _defined_by(inner)
 
 
 @cache
 def _uses(place: Place) -> tuple[Place, ...]:
-    """Places that the statements of a place name."""
+    """Places that the statements of a place refer to."""
     module, name = place
     here = _module(module)
     assert here is not None
     if name == "*":
-        return (*((module, made) for made in here.made), *here.imported.values())
-    if name not in here.made:
+        return (*((module, defined) for defined in here.defined), *here.imported.values())
+    if name not in here.defined:
         return (_resolve(here.imported[name]) if name in here.imported else (f"{module}.{name}", "*"),)
     found: list[Place] = []
     if place == BOUND:
         found += [_place(ref) for key, ref in _bounds().items() if key in OBJECTIVES]
-    for statement in here.made[name]:
+    for statement in here.defined[name]:
         found += _named(here, module, statement)
         texts = [
             n.value for n in ast.walk(statement) if isinstance(n, ast.Constant) and isinstance(n.value, str)
@@ -160,13 +160,13 @@ def _uses(place: Place) -> tuple[Place, ...]:
 
 
 def _is_study(module: str) -> bool:
-    """Whether texts in a module may name policies and workloads."""
+    """Whether strings in a module may be names of policies and workloads."""
     parts = module.split(".")
-    return parts[0] != HOME or parts[1:2] == ["lab"] or (parts[1:2] == ["systems"] and "study" in parts)
+    return parts[0] != PACKAGE or parts[1:2] == ["lab"] or (parts[1:2] == ["systems"] and "study" in parts)
 
 
 def _bounds() -> dict[str, str]:
-    """Workload or objective -> where its bound is computed."""
+    """Workload or objective -> reference to its bound."""
     return {key: system.bound for system in systems().values() for key in system.bound_for}
 
 
@@ -176,23 +176,23 @@ def _named(here: _Module, module: str, statement: ast.stmt) -> Iterator[Place]:
     for node in ast.walk(statement):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             source = here.imported.get(node.value.id)
-            if source in CATALOGUES and node.attr in ("names", "entries"):  # may use all of it
+            if source in REGISTRIES and node.attr in ("names", "entries"):  # may use any entry
                 assert source is not None
-                yield from (_place(ref) for ref in CATALOGUES[source].values())
+                yield from (_place(ref) for ref in REGISTRIES[source].values())
             package = _as_module(source) if source else None
             if package:
                 whole.add(id(node.value))
                 yield (package, node.attr)
     for node in ast.walk(statement):
         if isinstance(node, ast.Name) and id(node) not in whole:
-            if node.id in here.made:
+            if node.id in here.defined:
                 yield (module, node.id)
             elif node.id in here.imported:
                 yield _resolve(here.imported[node.id])
 
 
 def _as_module(source: Place) -> str | None:
-    """The module that an imported name stands for, if it is one of ours."""
+    """The module that an imported name refers to, if its code counts."""
     module, name = source
     candidate = module if name == "*" else f"{module}.{name}"
     return candidate if _module(candidate) is not None else None
@@ -209,18 +209,18 @@ def _place(entry: str) -> Place:
 
 
 def _entries(texts: Iterable[str]) -> list[Place]:
-    """Catalogue entries that go by one of these names."""
+    """Registry entries with one of these names."""
     tables = [policies.entries, workloads.entries, _bounds()]
     return [_place(table[text]) for text in texts for table in tables if text in table]
 
 
 @cache
 def _text(place: Place) -> str:
-    """The statements of a place without docstrings, and the data files beside a module that reads any."""
+    """The statements of a place without docstrings, and the data files of a module that reads any."""
     module, name = place
     here = _module(module)
     assert here is not None
-    statements = here.made.get(name, [])
+    statements = here.defined.get(name, [])
     text = "".join(ast.dump(_plain(statement)) for statement in statements)
     if any(isinstance(n, ast.Name) and n.id == READS_DATA for s in statements for n in ast.walk(s)):
         for path in sorted((here.folder / "data").glob("*")):

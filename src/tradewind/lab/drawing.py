@@ -1,4 +1,4 @@
-"""Drawing the rows of a study: lines or bars with intervals, ours thick, bounds dashed; for wide and narrow pages."""
+"""Draws the rows of a study: lines or bars with intervals, our policies thick, bounds dashed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Look:
 
 
 def looks(chart: Chart, rows: Sequence[Row], theme: Theme) -> list[Look]:
-    """One look per series; a series called a bound is a dashed line in the colour of text."""
+    """One look per series; a series named bound is a dashed line in the colour of text."""
     labels = list(dict.fromkeys(str(row[chart.series]) for row in rows)) if chart.series else [""]
     found, number = [], 0
     for label in labels:
@@ -48,7 +48,7 @@ def looks(chart: Chart, rows: Sequence[Row], theme: Theme) -> list[Look]:
 
 @dataclass(slots=True)
 class _Frame:
-    """A chart that is being drawn: axes, the marks of its x axis, whether they are categories."""
+    """A chart being drawn: axes, values of the x axis, whether they are categories."""
 
     axes: Any
     chart: Chart
@@ -68,7 +68,7 @@ class _Frame:
 
 
 def draw(chart: Chart, rows: Sequence[Row], theme: Theme, width: float = 760, *, legend: bool = True) -> Any:
-    """The chart of a figure, `width` CSS pixels wide; call within figures_theme.style."""
+    """The chart of a figure, `width` CSS pixels wide; call within `theme.style`."""
     places = list(dict.fromkeys(row[chart.x] for row in rows))
     named = chart.kind == "bar" or any(isinstance(p, str) for p in places)
     look = looks(chart, rows, theme)
@@ -147,7 +147,7 @@ def _finish(frame: _Frame, names: Sequence[str], crowded: bool) -> None:
 
 
 def _cut(axes: Any, values: Sequence[float]) -> None:
-    """Whiskers much longer than the values lie apart are cut at the edge, so that the values can be told apart."""
+    """Limit the y axis, so that very long whiskers do not hide differences between values."""
     finite = [v for v in values if math.isfinite(v)]
     if not finite:
         return
@@ -161,7 +161,7 @@ HEAT_LABEL = 10.2
 
 
 def heat_table(cells: Sequence[tuple[str, str, float]], theme: Theme, width: float) -> Any:
-    """A heat map of (row, column, share): the stronger, the nearer to 1; nothing where the share is not a number."""
+    """A heat map of (row, column, share): the stronger the colour, the nearer to 1; nan is shown as a dot."""
     rows = list(dict.fromkeys(r for r, _, _ in cells))
     columns = list(dict.fromkeys(c for _, c, _ in cells))
     turn = 48 if width > 500 else 90

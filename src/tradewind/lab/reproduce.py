@@ -1,8 +1,8 @@
-"""`tradewind reproduce`: every figure of the papers with its claim beside our numbers, as CSV, pictures and one page.
+"""`tradewind reproduce`: computes the figures of the papers and compares them with the claims: CSV, pictures, one page.
 
-Figures, and the parts of those that have parts, are computed in processes of their own and kept as soon as they are
-there, under a key of the code that made them (`code_key`): an interruption loses what was under way and nothing else,
-and a change of a policy, a workload or a study computes again only what it can have changed.
+Figures, or their parts, are computed in separate processes and saved at once under a key of the code behind them
+(`code_key`). An interruption loses only what was running, and a change of a policy, workload or study recomputes only the
+results that it may affect.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from tradewind.lab.code_key import code_key
 from tradewind.lab.reproduce_page import Result
 from tradewind.lab.reproduce_times import expected, total, words
 from tradewind.lab.study import Effort, Finding, PaperFigure, Part, Row, Study
-from tradewind.lab.task_pool import Task, work_off
+from tradewind.lab.task_pool import PoolTask, run_tasks
 from tradewind.model.errors import LookupFailed, TradewindError
 from tradewind.registry import studies
 from tradewind.report.progress import bar
 
 KEPT = "kept"
-"""Folder of the results that are used again."""
+"""Folder of saved results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One thing to compute: a whole figure, or a part of one."""
+    """A unit of computation: a whole figure or a part of one."""
 
     system: str
     figure: str
@@ -50,7 +50,7 @@ class Piece:
 def reproduce(
     systems: Sequence[str], out: Path, *, figure: str = "", effort: Effort, jobs: int = 1
 ) -> list[Result]:
-    """Computes the figures (what is kept from before is read back) and writes everything to `out`."""
+    """Compute the figures, reusing saved results, and write everything to `out`."""
     wanted = _wanted(systems, figure)
     pieces = {(s, f.name): _pieces(s, f, effort) for s, f in wanted}
     rows, failed = _computed([p for several in pieces.values() for p in several], out, effort, jobs)
@@ -65,7 +65,7 @@ def reproduce(
 
 
 def _wanted(systems: Sequence[str], figure: str) -> list[tuple[str, PaperFigure]]:
-    """Figures by name ("fig-5" also means fig-5-b4 and fig-5-internet2), or by a "Figure 4" in their title."""
+    """Figures by name ("fig-5" also matches fig-5-b4 and fig-5-internet2), or by a "Figure 4" in the title."""
     every = [(s, f) for s in systems for f in studies.find(s).figures]
     if not figure:
         return every
@@ -95,7 +95,7 @@ def _pieces(system: str, paper: PaperFigure, effort: Effort) -> list[Piece]:
 
 
 def _compute(where: str, figure: str, part: str, effort: Effort) -> list[Row]:
-    """Runs in a process of its own; `where` is the "module:attribute" of the study."""
+    """Rows of a figure or part; runs in a separate process. `where` is the "module:attribute" of the study."""
     module, _, attribute = where.partition(":")
     study: Study = getattr(import_module(module), attribute)
     paper = next(f for f in study.figures if f.name == figure)
@@ -106,23 +106,23 @@ def _compute(where: str, figure: str, part: str, effort: Effort) -> list[Row]:
 def _computed(
     pieces: Sequence[Piece], out: Path, effort: Effort, jobs: int
 ) -> tuple[dict[Piece, list[Row]], dict[Piece, str]]:
-    """Rows by piece, and the reasons of those that failed."""
+    """Rows by piece, and error messages of the pieces that failed."""
     (out / KEPT).mkdir(parents=True, exist_ok=True)
-    rows = {p: kept for p in pieces if (kept := _read_back(out, p)) is not None}
+    rows = {p: saved for p in pieces if (saved := _load(out, p)) is not None}
     todo = {_name(p): p for p in pieces if p not in rows}
     failed: dict[Piece, str] = {}
     tasks = [_task(p, pieces, effort) for p in todo.values()]
-    _say(tasks, len(pieces), jobs, effort)
-    with bar("reproducing", len(pieces), unit="figures and parts") as tell:
-        for done in work_off(tasks, jobs):
+    _announce(tasks, len(pieces), jobs, effort)
+    with bar("reproducing", len(pieces), unit="figures and parts") as update:
+        for done in run_tasks(tasks, jobs):
             piece = todo[done.task.name]
             if done.error:
                 failed[piece] = done.error
             else:
                 rows[piece] = done.value
-                _keep(out, piece, effort, done.value, done.cpu_s)
-            if tell is not None:
-                tell(0, len(rows) + len(failed))
+                _save(out, piece, effort, done.value, done.cpu_s)
+            if update is not None:
+                update(0, len(rows) + len(failed))
     return rows, failed
 
 
@@ -130,9 +130,9 @@ def _name(piece: Piece) -> str:
     return "/".join(filter(None, (piece.system, piece.figure, piece.part)))
 
 
-def _task(piece: Piece, pieces: Sequence[Piece], effort: Effort) -> Task:
+def _task(piece: Piece, pieces: Sequence[Piece], effort: Effort) -> PoolTask:
     siblings = sum((p.system, p.figure) == (piece.system, piece.figure) for p in pieces)
-    return Task(
+    return PoolTask(
         name=_name(piece),
         group=piece.system,
         call=_compute,
@@ -141,34 +141,34 @@ def _task(piece: Piece, pieces: Sequence[Piece], effort: Effort) -> Task:
     )
 
 
-def _say(tasks: Sequence[Task], pieces: int, jobs: int, effort: Effort) -> None:
-    """On stderr: what is left to do, and how long it takes."""
+def _announce(tasks: Sequence[PoolTask], pieces: int, jobs: int, effort: Effort) -> None:
+    """Print to stderr what is left to compute and how long it will take."""
     if not tasks:
         return
     figures = {(t.group, str(t.args[1])) for t in tasks}
     seconds = sum(t.expected_s for t in tasks)
     _, known = total(figures, effort)
     how = "measured" if known > 0.99 else "estimated" if known < 0.01 else "partly measured, partly estimated"
-    kept = f", {pieces - len(tasks)} kept from before" if pieces > len(tasks) else ""
+    saved = f" ({pieces - len(tasks)} already computed)" if pieces > len(tasks) else ""
     print(
-        f"{len(tasks)} figures and parts to compute{kept}: about {words(seconds)} of CPU time ({how}), "
+        f"{len(tasks)} figures or parts to compute{saved}: about {words(seconds)} of CPU time ({how}), "
         f"{words(seconds / min(jobs, len(tasks)))} with {jobs} process{'es' if jobs > 1 else ''}",
         file=sys.stderr,
     )
 
 
-def _read_back(out: Path, piece: Piece) -> list[Row] | None:
-    """Rows of an earlier, perhaps interrupted, reproduction by the same code."""
+def _load(out: Path, piece: Piece) -> list[Row] | None:
+    """Rows saved by the same code earlier, or None."""
     try:
-        kept = json.loads((out / KEPT / piece.file).read_text(encoding="utf-8"))
-        rows: list[Row] = kept["rows"]
-        return rows if kept["key"] == piece.key else None
+        saved = json.loads((out / KEPT / piece.file).read_text(encoding="utf-8"))
+        rows: list[Row] = saved["rows"]
+        return rows if saved["key"] == piece.key else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-def _keep(out: Path, piece: Piece, effort: Effort, rows: list[Row], cpu_s: float) -> None:
-    """Keeps a piece as soon as it is there; what an earlier version of the code made for it goes."""
+def _save(out: Path, piece: Piece, effort: Effort, rows: list[Row], cpu_s: float) -> None:
+    """Save the rows of a piece and delete those of earlier versions of the code."""
     text = {
         "key": piece.key, "system": piece.system, "figure": piece.figure, "part": piece.part,
         "quick": effort.quick, "seeds": effort.seeds, "cpu_s": cpu_s, "rows": rows,
@@ -182,8 +182,8 @@ def _keep(out: Path, piece: Piece, effort: Effort, rows: list[Row], cpu_s: float
 
 def _same_effort(path: Path, effort: Effort) -> bool:
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        return (kept["quick"], kept["seeds"]) == (effort.quick, effort.seeds)
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        return (saved["quick"], saved["seeds"]) == (effort.quick, effort.seeds)
     except (OSError, ValueError, TypeError, KeyError):
         return True
 
@@ -191,14 +191,14 @@ def _same_effort(path: Path, effort: Effort) -> bool:
 def _judged(
     system: str, paper: PaperFigure, effort: Effort, rows: list[list[Row]], errors: Sequence[str]
 ) -> Result:
-    """A figure with its verdict; one that failed says so in its place."""
+    """A figure with its verdict, or with the reason why it failed."""
     found: list[Row] = []
     if not errors:
         try:
             found = paper.pieces.join(effort, rows) if paper.pieces else rows[0]
             return Result(system=system, figure=paper, rows=found, finding=paper.judge(found))
         except (TradewindError, ArithmeticError, LookupError, ValueError) as error:
-            errors = [f"the judge failed with {type(error).__name__}: {error}"]
+            errors = [f"judging the rows failed with {type(error).__name__}: {error}"]
     reason = f"failed: {'; '.join(errors)}"
     return Result(
         system=system,

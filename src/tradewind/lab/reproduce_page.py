@@ -1,4 +1,4 @@
-"""The page of `tradewind reproduce`: per figure the claim, the verdict with its reason, the chart, the numbers."""
+"""The page of `tradewind reproduce`: claim, verdict with its reason, chart and numbers of every figure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tradewind.report.html import Cell, Chart, folded, full, section, stylesheet
 from tradewind.version import __version__
 
 MOST_ROWS = 60
-"""Rows of a figure's data that the page shows; the CSV has them all."""
+"""Most rows of a figure's data on the page; the CSV has all."""
 OPEN_ROWS = 14
-"""A table of numbers with more rows than this is folded."""
+"""Most rows of a table of numbers that is not collapsed."""
 MOST_COLUMNS = 9
 WIDE, NARROW = 920.0, 360.0
 WORDS = ("reproduced", "partly reproduced", "not reproduced", "not tested")
@@ -28,7 +28,7 @@ _CSS = {colour: f"var({name})" for name, colour in variables(THEMED).items()}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A figure with our rows and the verdict."""
+    """A figure with our rows and the verdict on its claim."""
 
     system: str
     figure: PaperFigure
@@ -38,7 +38,7 @@ class Result:
 
 
 def write(out: Path, systems: Sequence[str], results: Sequence[Result], effort: Effort) -> None:
-    """Writes index.html and the pictures of all figures; the same results give the same bytes."""
+    """Write index.html and the pictures of all figures; equal results give equal bytes."""
     parts = [_overview(results)]
     for system in systems:
         study = studies.find(system)
@@ -47,12 +47,10 @@ def write(out: Path, systems: Sequence[str], results: Sequence[Result], effort: 
         parts.append(section(study.title, notes, *[_part(out, r) for r in mine]))
     kind = "quick" if effort.quick else "full"
     page = template("report.html").substitute(
-        title="The papers, reproduced",
+        title="Reproduction of the papers",
         kind=f"{kind} reproduction",
         version=escape(__version__),
-        facts=escape(
-            f"Figures and tables: {len(results)}. Intervals are 95% over seeds, where a figure has seeds."
-        ),
+        facts=escape(f"{len(results)} figures and tables. Intervals are 95% intervals over seeds."),
         css=stylesheet(),
         body="".join(parts),
         footer=_footer(systems, effort),
@@ -62,27 +60,27 @@ def write(out: Path, systems: Sequence[str], results: Sequence[Result], effort: 
 
 def _footer(systems: Sequence[str], effort: Effort) -> str:
     every = [(s, f.name) for s in systems for f in studies.find(s).figures]
-    said = []
+    times = []
     for kind, quick in (("quick", True), ("full", False)):
         seconds, known = total(every, Effort(quick=quick, seeds=effort.seeds))
-        how = "measured" if known > 0.99 else f"{known:.0%} of it measured, the rest estimated"
-        said.append(f"the {kind} version takes about {words(seconds)} of CPU time ({how})")
+        how = "measured" if known > 0.99 else f"{known:.0%} measured, the rest estimated"
+        times.append(f"the {kind} version takes about {words(seconds)} of CPU time ({how})")
     name = "all" if len(systems) > 1 else " ".join(systems)
     return (
         f"<code>tradewind reproduce {escape(name)}{' --quick' if effort.quick else ''}</code> with "
-        f"{effort.seeds} seeds; {escape(', '.join(said))}."
+        f"{effort.seeds} seeds; {escape(', '.join(times))}."
     )
 
 
 def _overview(results: Sequence[Result]) -> str:
-    """How many figures reproduce, and a table of all with links to them."""
+    """Number of figures per verdict, and a table of all figures with links."""
     counts = [(word, sum(r.finding.word == word for r in results)) for word in WORDS]
     tally = "".join(f"<li>{_badge(word)} {n}</li>" for word, n in counts if n)
     rows = []
     for r in results:
         link = f'<a href="#{_anchor(r)}">{escape(r.figure.title)}</a>'
         rows.append(("", [f"{link} <small>{escape(r.system)}</small>", _mark(r), escape(r.finding.reason)]))
-    cover = table(["figure", "verdict", "why"], rows, "Verdicts", "panel prose")
+    cover = table(["figure", "verdict", "reason"], rows, "Verdicts", "panel prose")
     return section("Verdicts", f'<ul class="tally">{tally}</ul>', cover)
 
 
@@ -102,14 +100,14 @@ def _mark(r: Result) -> str:
 
 
 def _part(out: Path, r: Result) -> str:
-    """One figure: claim, verdict, picture, numbers; also writes the picture's files."""
+    """HTML of one figure: claim, verdict, chart, numbers; also writes the picture files."""
     paper = r.figure
-    words_of = (
-        f'<dl class="claim"><dt>The paper</dt><dd>{escape(paper.claim)}</dd>'
+    verdict = (
+        f'<dl class="claim"><dt>Claim</dt><dd>{escape(paper.claim)}</dd>'
         f"<dt>{_mark(r)}</dt><dd>{escape(r.finding.reason)}</dd></dl>"
     )
     head = f'<h3 class="figure" id="{_anchor(r)}">{escape(paper.title)}</h3>'
-    return f"{head}{words_of}{_chart(out, r) if r.rows else ''}{_numbers(r) if r.rows else ''}"
+    return f"{head}{verdict}{_chart(out, r) if r.rows else ''}{_numbers(r) if r.rows else ''}"
 
 
 def _drawing(r: Result, theme: Theme, width: float, *, legend: bool) -> object:
@@ -142,13 +140,13 @@ def _chart(out: Path, r: Result) -> str:
 
 def _interval_note(paper: PaperFigure) -> str:
     low = "" if paper.paint else paper.chart.low
-    return {"low": "Whiskers: 95% interval of the mean; long ones are cut at the edge.", "": ""}.get(
+    return {"low": "Whiskers: 95% interval of the mean; long ones are cut off.", "": ""}.get(
         low, f"Whiskers: {low} to {paper.chart.high}."
     )
 
 
 def _numbers(r: Result) -> str:
-    """The values with their intervals, x by series; then every column of the data."""
+    """Values with intervals, x by series; then all columns of the data."""
     heads = list(r.rows[0])
     most = len(r.rows) if r.figure.paint else MOST_ROWS
     cells = [("", [escape(_text(row[h])) for h in heads]) for row in r.rows[:most]]
@@ -165,7 +163,7 @@ def _numbers(r: Result) -> str:
 
 
 def _pivot(r: Result) -> tuple[int, str] | None:
-    """(rows, table) with a row per x and a column per series; None where that does not fit."""
+    """(number of rows, table) with a row per x and a column per series; None if that is not possible."""
     chart, rows = r.figure.chart, r.rows
     if r.figure.paint:
         return None

@@ -1,7 +1,7 @@
-"""How long figures take: CPU seconds of earlier runs, by figure, in `lab/times.json`.
+"""Expected duration of figures: CPU seconds of earlier runs, by figure, in `lab/times.json`.
 
-`python -m tradewind.lab.reproduce_times DIR` takes over what the runs kept in DIR measured. A figure that was never run in
-full is estimated from its quick run by the ratio of the figures of its system that were run both ways.
+`python -m tradewind.lab.reproduce_times DIR` adds the times of the results saved in DIR. A full run that was never measured
+is estimated from the quick one by the ratio of full to quick of the other figures of its system.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Times = dict[str, dict[str, float]]
 FILE = "times.json"
 UNKNOWN_S = 20.0
 USUAL_RATIO = 15.0
-"""Full over quick where nothing of a system was run both ways."""
+"""Full / quick if no figure of a system was measured both ways."""
 
 
 @cache
@@ -33,7 +33,7 @@ def measured() -> Times:
 
 
 def expected(system: str, figure: str, effort: Effort, times: Times | None = None) -> tuple[float, bool]:
-    """(CPU seconds, whether they were measured) of a figure."""
+    """(CPU seconds of a figure, whether they were measured)."""
     known = measured() if times is None else times
     name, kind = f"{system}/{figure}", "quick" if effort.quick else "full"
     if name in known[kind]:
@@ -49,7 +49,7 @@ def _ratio(system: str, known: Times) -> float:
 
 
 def total(figures: Iterable[tuple[str, str]], effort: Effort) -> tuple[float, float]:
-    """(CPU seconds of all, the share of them that was measured)."""
+    """(total CPU seconds, the share of them that was measured)."""
     found = [expected(system, figure, effort) for system, figure in figures]
     seconds = sum(s for s, _ in found)
     return seconds, sum(s for s, known in found if known) / seconds if seconds else 1.0
@@ -63,7 +63,7 @@ def words(seconds: float) -> str:
 
 
 def collect(folder: Path, known: Times) -> Times:
-    """The table with the times of the kept results in a folder of `tradewind reproduce`; parts of a figure are added up."""
+    """The table updated with the results saved by `tradewind reproduce`; parts of a figure are summed."""
     found: dict[str, dict[str, float]] = {"quick": {}, "full": {}}
     for path in sorted((folder / "kept").glob("*.json")):
         kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -77,9 +77,13 @@ def collect(folder: Path, known: Times) -> Times:
 
 
 def main() -> None:
-    """Reads the argument and writes the table."""
+    """Update the table from the folder given on the command line."""
     parser = argparse.ArgumentParser(prog="python -m tradewind.lab.reproduce_times", description=__doc__)
-    parser.add_argument("folder", type=Path, help="the -o DIR of a run with one version of the code")
+    parser.add_argument(
+        "folder",
+        type=Path,
+        help="output folder (-o DIR) of `tradewind reproduce`",
+    )
     times = collect(parser.parse_args().folder, measured())
     path = Path(str(resources.files("tradewind.lab").joinpath(FILE)))
     path.write_text(json.dumps(times, indent=1) + "\n", encoding="utf-8")

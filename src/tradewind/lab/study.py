@@ -1,4 +1,4 @@
-"""What a study is: figures with the paper's claim, our rows, and a verdict."""
+"""Studies: figures of a paper with its claims, our rows, and a verdict."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tradewind.report.figures.theme import Theme
 from tradewind.report.summary import estimate
 
 Row = Mapping[str, str | float]
-"""One line of a figure's data; all rows of a figure have the same keys."""
+"""One row of a figure's data; all rows of a figure have the same keys."""
 Word = Literal["reproduced", "partly reproduced", "not reproduced", "not tested"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much to compute: quick keeps a whole study within a minute or two; seeds are those of the evaluation."""
+    """How much to compute: `quick` keeps a whole study within a minute or two; `seeds` is the number of evaluation seeds."""
 
     quick: bool
     seeds: int
@@ -29,7 +29,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Whether our rows reproduce the claim, and why or why not, with the numbers."""
+    """Whether our rows reproduce the claim, and the reason with numbers."""
 
     word: Word
     reason: str
@@ -37,7 +37,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """How to draw rows: y over x, one line or group of bars per value of `series`; low and high are interval columns."""
+    """How to draw rows: y over x, one line or group of bars per value of `series`; low and high name interval columns."""
 
     x: str
     y: str
@@ -53,7 +53,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A piece of a figure that is computed, kept and resumed by itself: a module-level function, or a partial of one."""
+    """A part of a figure that is computed and saved separately; `rows` is a module-level function or a partial of one."""
 
     name: str
     rows: Callable[[Effort], list[Row]]
@@ -61,7 +61,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pieces:
-    """A figure in parts: which there are, and how their rows become the figure's (in the order of the parts)."""
+    """The parts of a figure, and how to join their rows (in the order of the parts)."""
 
     parts: Callable[[Effort], Sequence[Part]]
     join: Callable[[Effort, Sequence[Sequence[Row]]], list[Row]]
@@ -72,11 +72,11 @@ class PaperFigure:
     """A figure or table of a paper.
 
     name    "fig-5", "table-4": also the stem of its files
-    claim   what the paper says, in our words, with its numbers
-    rows    makes our data; the same effort gives the same rows
-    judge   compares them with the claim
-    pieces  where given, `rows` is made of these, and an interruption loses one part at most
-    paint   where given, draws the rows (instead of the chart): (rows, theme, width in CSS pixels) -> figure
+    claim   what the paper reports, in our words, with its numbers
+    rows    computes our data; equal effort gives equal rows
+    judge   compares the rows with the claim
+    pieces  if given, `rows` is computed in these parts, and an interruption loses at most one
+    paint   if given, draws the rows instead of `chart`: (rows, theme, width in CSS pixels) -> figure
     """
 
     name: str
@@ -91,7 +91,7 @@ class PaperFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """All figures of one paper, and remarks that hold for all of them (which relaxation a ratio uses, …)."""
+    """All figures of one paper, and remarks that apply to all of them."""
 
     system: str
     title: str
@@ -100,7 +100,7 @@ class Study:
 
 
 def spread(rows: Iterable[Row], by: Sequence[str], value: str) -> list[Row]:
-    """Mean and 95% interval of `value` over the rows that agree in `by`: columns value, low, high, n."""
+    """Mean and 95% interval of `value`, grouped by the columns `by`: columns value, low, high, n."""
     groups: dict[tuple[str | float, ...], list[float]] = {}
     for row in rows:
         groups.setdefault(tuple(row[b] for b in by), []).append(float(row[value]))

@@ -15,7 +15,7 @@ from rich.table import Table
 from tradewind import api
 from tradewind.files import atomic
 from tradewind.lab.drawing import our_policies
-from tradewind.lab.task_pool import Task, work_off
+from tradewind.lab.task_pool import PoolTask, run_tasks
 from tradewind.model.errors import TradewindError
 from tradewind.model.setup import SENSE
 from tradewind.report import page as report
@@ -110,12 +110,12 @@ def tour(
     begin = perf_counter()
     out.mkdir(parents=True, exist_ok=True)
     tasks = [
-        Task(name=demo.name, group=demo.name, call=run_demo, args=(demo, out), expected_s=demo.expected_s)
+        PoolTask(name=demo.name, group=demo.name, call=run_demo, args=(demo, out), expected_s=demo.expected_s)
         for demo in demos
     ]
     found: dict[str, DemoResult] = {}
     with bar("tour", len(tasks), unit="systems") as update:
-        for done in work_off(tasks, jobs):
+        for done in run_tasks(tasks, jobs):
             if done.error:
                 raise TradewindError(f"the demo of {done.task.name} failed: {done.error}")
             found[done.task.name] = done.value
