@@ -26,7 +26,7 @@ MODELS: tuple[type[BaseModel], ...] = (
     run.RunFile, run.ObjectiveFile, run.AuditFile, run.ViolationFile, run.BoundFile, run.TableFile, run.TimingsFile,
 )  # fmt: skip
 _NAMES = {model.__name__: model for model in MODELS}
-_BLOCK = re.compile(r"(<!-- fields ([A-Za-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- fields ([A-Za-z]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SHORT = {"integer": "integer", "number": "number", "string": "text", "boolean": "true/false", "null": "null"}
 
 
@@ -102,12 +102,7 @@ def block(name: str) -> str:
 
 def renew(page: str) -> str:
     """The page with every block between `<!-- fields NAME -->` and `<!-- end -->` regenerated."""
-    return _BLOCK.sub(lambda found: f"{found[1]}{block(found[2])}{found[3]}", page)
-
-
-def blocks(page: str) -> list[str]:
-    """Names of the blocks of a page."""
-    return [found[1] for found in _BLOCK.findall(page)]
+    return BLOCK.sub(lambda found: f"{found[1]}{block(found[2])}{found[3]}", page)
 
 
 if __name__ == "__main__":

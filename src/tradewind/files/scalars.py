@@ -219,7 +219,6 @@ Tenant = Annotated[
 ]
 Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
 Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
-Plain = Annotated[Any, PlainValidator(plain), WithJsonSchema({})]
 PlainObject = Annotated[dict[str, Any], PlainValidator(_mapping), WithJsonSchema({"type": "object"})]
 Measure = Annotated[
     float,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tradewind.model.setup import SENSE
 from tradewind.report import quantities
 from tradewind.report.figures import bars, curves, gantt, market, places
 from tradewind.report.figures.data import Series
@@ -138,7 +139,7 @@ def _objective(series: Sequence[Series]) -> ChartSpec | None:
         return None
     metric = groups[0].objective
     name = quantities.name(metric)
-    caption = f"The {quantities.better(metric)} is best."
+    caption = f"{'Lower' if SENSE[metric] == 'min' else 'Higher'} is better."
     if _seeds(series) > 1:
         caption += f" Mean over {_seeds(series)} seeds with its 95% interval."
     listed = ", ".join(f"{g.label} {quantities.measure(metric, g.value.mean)}" for g in groups)
@@ -290,7 +291,7 @@ def _map(s: Series) -> ChartSpec:
 
 def _map_caption(g: places.Graph, kind: str) -> str:
     shade = ", its colour the utilisation" if (g.share > 0).any() else ""
-    parts = [f"The size of a disc shows the {kind} usage of the node{shade}."]
+    parts = [f"The size of a disc shows the {quantities.resource(kind)} usage of the node{shade}."]
     if 0 < int((g.serves > 0.005).sum()) < len(g.names):
         parts.append("Orange circles: parameter servers.")
     if g.link_bps.max(initial=0.0) > 0:
@@ -310,7 +311,7 @@ def _heat(s: Series) -> ChartSpec | None:
     h = places.heat(s.data)
     if h is None:
         return None
-    caption = f"Share of the {h.kind} capacity in use over time: the stronger the colour, the higher."
+    caption = f"Share of the {quantities.resource(h.kind)} capacity in use over time: the stronger the colour, the higher."
     if h.full < 1:
         caption += f" Full colour means {quantities.percent(h.full)}."
     if h.per_row > 1:
@@ -319,7 +320,7 @@ def _heat(s: Series) -> ChartSpec | None:
     return ChartSpec(
         name=f"heat{s.number}",
         heading=f"{h.hosts} under {s.group.label}",
-        label=f"Heat map of the {h.kind} capacity in use by server and time under {s.group.label}",
+        label=f"Heat map of the {quantities.resource(h.kind)} capacity in use by server and time under {s.group.label}",
         draw=lambda width: places.draw_heat(h, THEMED, HEAT, width),
         caption=caption,
     )

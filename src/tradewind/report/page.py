@@ -223,13 +223,13 @@ def _remarks(g: Group) -> str:
         value = quantities.measure(g.objective, g.bound.mean)
         notes.append(f"Offline bound ({bound.kind}): {value}")
     if served := [each for run in g.runs if (each := bounds.served_of(run))]:
-        value, ratio = (
+        least, ratio = (
             estimate([getattr(each, name) for each in served]).mean for name in ("value", "ratio")
         )
         rejected, jobs = (sum(getattr(each, name) for each in served) for name in ("turned_away", "jobs"))
         notes.append(
             f"{rejected} of {jobs} jobs were rejected or not finished. Bound of the served jobs: "
-            f"{quantities.measure(g.objective, value)}, ratio {ratio:.3f}. {bounds.FEWER}"
+            f"{quantities.measure(g.objective, least)}, ratio {ratio:.3f}. {bounds.FEWER}"
         )
     if certificates := sum(len(r.certificates) for r in g.runs):
         notes.append(f"The run files hold {_count(certificates, 'certificate')}")

@@ -24,6 +24,7 @@ NAMES: dict[str, str] = {
 }
 COSTS = ("cost_rent_usd", "cost_transfer_usd", "cost_traffic_usd", "cost_deploy_usd")
 LONG = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds"}
+ACRONYMS = {"gpu": "GPU", "cpu": "CPU", "vcpu": "vCPU", "tpu": "TPU"}
 DASH = "–"
 
 
@@ -41,6 +42,11 @@ def name(metric: str) -> str:
     for ending in ("_usd", "_s", "_bytes"):
         metric = metric.removesuffix(ending)
     return metric.replace("_", " ")
+
+
+def resource(name: str) -> str:
+    """A resource name for sentences: `gpu` -> GPU, others unchanged."""
+    return ACRONYMS.get(name, name)
 
 
 def better(objective: Objective) -> str:

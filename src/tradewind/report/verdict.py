@@ -10,7 +10,7 @@ import numpy as np
 from tradewind.engine.intervals import texts
 from tradewind.model.setup import SENSE
 from tradewind.report.figures.data import Series
-from tradewind.report.quantities import COSTS, better, duration, measure, name, number, percent
+from tradewind.report.quantities import COSTS, better, duration, measure, name, number, percent, resource
 from tradewind.report.summary import Group, paired
 
 TIE = 1e-9
@@ -83,7 +83,7 @@ def _significance(best: Group, second: Group) -> str:
     if gap.n < 2:
         return "This is a single seed, so the difference may be chance; use --seeds to run more."
     if gap.half <= TIE * abs(best.value.mean):
-        return f"All {gap.n} seeds give exactly this difference."
+        return f"{'Both' if gap.n == 2 else f'All {gap.n}'} seeds give exactly this difference."
     text = f"Over {gap.n} seeds the difference from {second.label} is {measure(metric, abs(gap.mean))} "
     text += f"± {measure(metric, gap.half, gap.mean)} (95% interval of the paired differences)"
     significant = abs(gap.mean) > gap.half
@@ -132,7 +132,7 @@ def _alone(s: Series) -> list[str]:
 
 
 def _kind(s: Series) -> str:
-    return s.data.base.kinds.names[s.data.main_kind]
+    return resource(s.data.base.kinds.names[s.data.main_kind])
 
 
 def _waiting(best: Series, rival: Series) -> str:

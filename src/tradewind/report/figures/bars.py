@@ -10,7 +10,7 @@ import numpy as np
 
 from tradewind.report import quantities
 from tradewind.report.figures.theme import Theme, canvas, style_axes, ticks
-from tradewind.report.summary import Group
+from tradewind.report.summary import Estimate, Group
 
 ROW = 30
 """Height of a bar with its gap, CSS pixels."""
@@ -42,13 +42,17 @@ def _thickness(groups: Sequence[Group]) -> float:
     return min(0.6, 26 * len(groups) / (height_of(groups) - 46))
 
 
+def _figure(groups: Sequence[Group], width: float, margin: float) -> tuple[Any, Any]:
+    """A figure with axes for one bar per group; `margin` is the room for numbers at the right, CSS pixels."""
+    height, left = height_of(groups), room_for(groups)
+    figure = canvas(width, height)
+    axes = figure.add_axes((left / width, 40 / height, 1 - (left + margin) / width, 1 - 46 / height))
+    return figure, axes
+
+
 def objective(groups: Sequence[Group], theme: Theme, width: float) -> Any:
     """Horizontal bars of the objective in the given order, with 95% intervals and the bound as a line."""
-    height = height_of(groups)
-    figure = canvas(width, height)
-    axes = figure.add_axes(
-        (room_for(groups) / width, 40 / height, 1 - (room_for(groups) + 84) / width, 1 - 46 / height)
-    )
+    figure, axes = _figure(groups, width, 84)
     draw_objective(axes, groups, theme)
     return figure
 
@@ -56,34 +60,19 @@ def objective(groups: Sequence[Group], theme: Theme, width: float) -> Any:
 def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | None:
     """Draw the bars on the given axes; return the x position of the bound, if there is one."""
     metric = groups[0].objective
-    values = [g.value for g in groups]
     bounds = [g.bound.mean for g in groups if g.bound.n]
-    finite = [abs(v.mean) for v in values if math.isfinite(v.mean)] + [abs(b) for b in bounds]
+    finite = [abs(g.value.mean) for g in groups if math.isfinite(g.value.mean)] + [abs(b) for b in bounds]
     scale = quantities.axis(metric, max(finite, default=1.0))
-    for row, (g, v) in enumerate(zip(groups, values, strict=True)):
-        if not math.isfinite(v.mean):
-            axes.text(0, row, " no value", va="center", color=theme.muted, fontsize=10)
-            continue
-        axes.barh(
-            row, v.mean / scale.size, height=_thickness(groups), color=theme.policy(g.number), linewidth=0
+    bars = []
+    for g in groups:
+        value = g.value
+        scaled = Estimate(mean=value.mean / scale.size, half=value.half / scale.size, n=value.n)
+        bars.append(
+            (scaled, quantities.measure(metric, value.mean) if math.isfinite(value.mean) else "no value")
         )
-        half = v.half / scale.size if math.isfinite(v.half) else 0.0
-        if half > 0:
-            axes.plot(
-                [v.mean / scale.size - half, v.mean / scale.size + half], [row, row],
-                color=theme.ink, linewidth=1.4, marker="|", markersize=8, solid_capstyle="butt",
-            )  # fmt: skip
-        end = max(0.0, v.mean / scale.size + half)
-        axes.annotate(
-            quantities.measure(metric, v.mean), (end, row), xytext=(6, 0), textcoords="offset points",
-            va="center", color=theme.ink, fontsize=10.5, annotation_clip=False,
-        )  # fmt: skip
+    _bars(axes, groups, bars, theme)
     bound = float(np.mean(bounds)) / scale.size if bounds else None
-    if bound is not None:
-        axes.axvline(bound, color=theme.ink, linewidth=1.1, linestyle=(0, (4, 3)))
-    style_axes(axes, theme, grid="x")
-    axes.axvline(0, color=theme.muted, linewidth=0.8)
-    _names(axes, groups, theme)
+    _finish(axes, groups, bound, theme)
     axes.xaxis.set_major_locator(ticks(5))
     axes.set_xlabel(scale.unit)
     return bound
@@ -91,38 +80,18 @@ def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | 
 
 def ratio(groups: Sequence[Group], theme: Theme, width: float) -> Any:
     """Horizontal bars of objective / bound, per scenario, with 95% intervals; the bound is the line at 1."""
-    height = height_of(groups)
-    figure = canvas(width, height)
-    axes = figure.add_axes(
-        (room_for(groups) / width, 40 / height, 1 - (room_for(groups) + 52) / width, 1 - 46 / height)
-    )
+    figure, axes = _figure(groups, width, 52)
     draw_ratio(axes, groups, theme)
     return figure
 
 
 def draw_ratio(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
     """Draw the bars on the given axes; a policy without a bound (it did not serve all jobs) gets a note instead."""
-    for row, g in enumerate(groups):
-        found = g.ratio
-        if not found.n or not math.isfinite(found.mean):
-            axes.text(0, row, " no bound: not all jobs served", va="center", color=theme.muted, fontsize=10)
-            continue
-        colour = theme.policy(g.number)
-        axes.barh(row, found.mean, height=_thickness(groups), color=colour, linewidth=0)
-        half = found.half if math.isfinite(found.half) else 0.0
-        if half > 0:
-            axes.plot(
-                [found.mean - half, found.mean + half], [row, row], color=theme.ink, linewidth=1.4, marker="|",
-                markersize=8, solid_capstyle="butt",
-            )  # fmt: skip
-        axes.annotate(
-            f"{found.mean:.3f}", (max(0.0, found.mean + half), row), xytext=(6, 0), textcoords="offset points",
-            va="center", color=theme.ink, fontsize=10.5, annotation_clip=False,
-        )  # fmt: skip
-    axes.axvline(1.0, color=theme.ink, linewidth=1.1, linestyle=(0, (4, 3)))
-    style_axes(axes, theme, grid="x")
-    axes.axvline(0, color=theme.muted, linewidth=0.8)
-    _names(axes, groups, theme)
+    ratios = [g.ratio for g in groups]
+    missing = "no bound: not all jobs served"
+    bars = [(found, f"{found.mean:.3f}" if math.isfinite(found.mean) else missing) for found in ratios]
+    _bars(axes, groups, bars, theme)
+    _finish(axes, groups, 1.0, theme)
     axes.xaxis.set_major_locator(ticks(4))
     axes.set_xlabel(f"{quantities.name(groups[0].objective)} / bound")
 
@@ -132,31 +101,52 @@ def has_ratio(groups: Sequence[Group]) -> bool:
     return any(g.ratio.n and math.isfinite(g.ratio.mean) for g in groups)
 
 
+def _bars(axes: Any, groups: Sequence[Group], bars: Sequence[tuple[Estimate, str]], theme: Theme) -> None:
+    """One bar per group with its interval and text; only the text if there is no value."""
+    for row, (g, (value, text)) in enumerate(zip(groups, bars, strict=True)):
+        if not math.isfinite(value.mean):
+            axes.text(0, row, f" {text}", va="center", color=theme.muted, fontsize=10)
+            continue
+        axes.barh(row, value.mean, height=_thickness(groups), color=theme.policy(g.number), linewidth=0)
+        half = value.half if math.isfinite(value.half) else 0.0
+        if half > 0:
+            axes.plot(
+                [value.mean - half, value.mean + half], [row, row], color=theme.ink, linewidth=1.4, marker="|",
+                markersize=8, solid_capstyle="butt",
+            )  # fmt: skip
+        _value(axes, max(0.0, value.mean + half), row, text, theme)
+
+
+def _value(axes: Any, x: float, row: int, text: str, theme: Theme) -> None:
+    """Write a number at the right end of a bar."""
+    axes.annotate(
+        text, (x, row), xytext=(6, 0), textcoords="offset points", va="center", color=theme.ink, fontsize=10.5,
+        annotation_clip=False,
+    )  # fmt: skip
+
+
+def _finish(axes: Any, groups: Sequence[Group], bound: float | None, theme: Theme) -> None:
+    """Draw the bound, grid and names of the groups."""
+    if bound is not None:
+        axes.axvline(bound, color=theme.ink, linewidth=1.1, linestyle=(0, (4, 3)))
+    style_axes(axes, theme, grid="x")
+    axes.axvline(0, color=theme.muted, linewidth=0.8)
+    _names(axes, groups, theme)
+
+
 def costs(groups: Sequence[Group], theme: Theme, width: float) -> Any:
     """Stacked bars of rent, data transfer, training traffic and deployment in USD, mean over seeds."""
-    height = height_of(groups)
-    figure = canvas(width, height)
-    axes = figure.add_axes(
-        (room_for(groups) / width, 40 / height, 1 - (room_for(groups) + 84) / width, 1 - 46 / height)
-    )
+    figure, axes = _figure(groups, width, 84)
     base = np.zeros(len(groups))
     for colour, cost in zip(theme.costs, quantities.COSTS, strict=True):
         amount = np.nan_to_num(np.array([g.metric(cost).mean for g in groups]))
         axes.barh(
-            range(len(groups)),
-            amount,
-            left=base,
-            height=_thickness(groups),
-            color=colour,
-            linewidth=1,
+            range(len(groups)), amount, left=base, height=_thickness(groups), color=colour, linewidth=1,
             edgecolor=theme.panel,
-        )
+        )  # fmt: skip
         base += amount
     for row, total in enumerate(base):
-        axes.annotate(
-            quantities.measure("cost_usd", float(total)), (total, row), xytext=(6, 0),
-            textcoords="offset points", va="center", color=theme.ink, fontsize=10.5, annotation_clip=False,
-        )  # fmt: skip
+        _value(axes, float(total), row, quantities.measure("cost_usd", float(total)), theme)
     style_axes(axes, theme, grid="x")
     _names(axes, groups, theme)
     axes.xaxis.set_major_locator(ticks(5))

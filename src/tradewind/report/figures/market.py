@@ -21,8 +21,8 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.units import MILLI
 from tradewind.registry import load, systems
 from tradewind.report import quantities
-from tradewind.report.figures.curves import POINTS, Series, single, span_us, time_axis
-from tradewind.report.figures.data import RunData, ScenarioData, bins
+from tradewind.report.figures.curves import POINTS, single, span_us, time_axis
+from tradewind.report.figures.data import RunData, ScenarioData, Series, bins
 from tradewind.report.figures.theme import Theme, axes_title, style_axes, ticks
 
 MOST_JOBS = 20_000
