@@ -21,10 +21,10 @@ from tradewind.registry import policies, workloads
 from tradewind.systems.eris.bound import pooled_bound
 from tradewind.systems.eris.kernels.oracle import flat_menu, menu
 from tradewind.systems.eris.kernels.paper import printed
-from tradewind.systems.eris.kernels.task import Market, Menu, Task
+from tradewind.systems.eris.kernels.task import Market, Menu, TrainingTask
 from tradewind.worlds.simulate import simulate
 
-Bid = tuple[Task, Market, Floats]
+Bid = tuple[TrainingTask, Market, Floats]
 Row = dict[str, Any]
 TARGETS = {
     "testbed": (100, 0.83, 0.95),
@@ -59,7 +59,7 @@ def _bid(sites: int, chunks: int, per_worker: int, scale: float, seed: int) -> B
     capacity = np.tile(np.array([24_000, 4_000, 32_000]), (sites, 1))
     free = (capacity * (1 - rng.uniform(0, 0.3, (150, sites, 3))) // 1000 * 1000).astype(np.int64)
     busy = rng.uniform(0, 0.3, 150)
-    task = Task(
+    task = TrainingTask(
         worker=np.array([2000, 1000, 4000]),
         server=np.array([2000, 0, 4000]),
         data=np.bincount(rng.integers(0, sites, chunks), minlength=sites),
@@ -77,15 +77,15 @@ def _bid(sites: int, chunks: int, per_worker: int, scale: float, seed: int) -> B
     return task, market, 6000 / (1 + np.exp(np.arange(150) / scale))
 
 
-def _flat(task: Task, market: Market, worth: Floats) -> Menu:
+def _flat(task: TrainingTask, market: Market, worth: Floats) -> Menu:
     return flat_menu(task, market, worth, FLAT_USD)
 
 
-def _plain(task: Task, market: Market, worth: Floats) -> dict[int, float]:
+def _plain(task: TrainingTask, market: Market, worth: Floats) -> dict[int, float]:
     return plain_payments(task, market, worth, FLAT_USD)
 
 
-def _ms(search: Callable[[Task, Market, Floats], object], bids: Sequence[Bid]) -> float:
+def _ms(search: Callable[[TrainingTask, Market, Floats], object], bids: Sequence[Bid]) -> float:
     """Median milliseconds of a bid; the first warms up."""
     search(*bids[0])
     spent = []

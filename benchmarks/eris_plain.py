@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tradewind.model.arrays import Floats
-from tradewind.systems.eris.kernels.task import Market, Task
+from tradewind.systems.eris.kernels.task import Market, TrainingTask
 
 
-def slot_curve(task: Task, market: Market, t: int, limit: int) -> Floats:
+def slot_curve(task: TrainingTask, market: Market, t: int, limit: int) -> Floats:
     """Cost (limit + 1,) in USD of 0..limit workers in slot t: for every site of the server the cheapest workers, sorted."""
     free, whole = market.free[t], task.chunk_bytes * int(task.data.sum())
     room = int(market.room[t])
@@ -38,7 +38,7 @@ def slot_curve(task: Task, market: Market, t: int, limit: int) -> Floats:
     return curve
 
 
-def plain_payments(task: Task, market: Market, worth: Floats, flat_usd: float) -> dict[int, float]:
+def plain_payments(task: TrainingTask, market: Market, worth: Floats, flat_usd: float) -> dict[int, float]:
     """Completion slot -> payment in USD of every offer of `flat_menu`, for a whole number of chunks per worker."""
     units, found, best = task.units, {}, 0.0
     value = np.full(units + 1, np.inf)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tradewind.model.arrays import Floats
-from tradewind.systems.eris.kernels.task import Market, Schedule, Task
+from tradewind.systems.eris.kernels.task import Market, Schedule, TrainingTask
 
 FRACTIONS = (1.9, 0.5, 1.5, 2.5, 0.75)
 
 
-def small(seed: int, *, fractional: bool = False) -> tuple[Task, Market, Floats]:
+def small(seed: int, *, fractional: bool = False) -> tuple[TrainingTask, Market, Floats]:
     """Up to 4 sites, 5 slots and 24 chunks; bandwidth from plenty to less than a chunk."""
     rng = np.random.default_rng(seed)
     sites, slots = int(rng.integers(1, 5)), int(rng.integers(2, 6))
@@ -25,7 +25,7 @@ def small(seed: int, *, fractional: bool = False) -> tuple[Task, Market, Floats]
     data = rng.integers(0, 7, sites)
     data[0] += data.sum() == 0
     worker = [rng.integers(1, 4), rng.integers(0, 2), rng.integers(2, 7)]
-    task = Task(
+    task = TrainingTask(
         worker=np.array(worker) * 1000,
         server=np.array([rng.integers(1, 4), 0, rng.integers(2, 7)]) * 1000,
         data=data,
@@ -38,7 +38,7 @@ def small(seed: int, *, fractional: bool = False) -> tuple[Task, Market, Floats]
     return task, market, 3000 * rng.uniform(1, 2) / (1 + np.exp(np.arange(slots) / 3))
 
 
-def faults(task: Task, market: Market, found: Schedule) -> list[str]:
+def faults(task: TrainingTask, market: Market, found: Schedule) -> list[str]:
     """What is wrong with a schedule, recomputed from the conventions alone."""
     wrong, usd, left = [], 0.0, task.data.copy()
     for s, t in enumerate(found.slots):

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.contract import contracts
 from tradewind import api
 from tradewind.engine.intervals import floats, ints
 from tradewind.engine.menu import Invoice
@@ -27,7 +26,8 @@ from tradewind.registry import policies
 from tradewind.systems.eris.kernels.turns import delays
 from tradewind.systems.eris.policy import critical as eris_critical
 from tradewind.systems.eris.policy.critical import STEP, read_bid
-from tradewind.systems.eris.study.lies import CHARGED, NARROW, SCARCE, market, payoffs, tell, tiny
+from tradewind.systems.eris.study.lies import CHARGED, NARROW, SCARCE, market, payoffs, tiny, try_lie
+from tradewind.testing import contract as contracts
 
 SPEC = replace(policies.find("eris-preemptive"), params={"payments": Param(default="critical", doc="")})
 PLACES: tuple[dict[str, float], ...] = ({}, NARROW, SCARCE)
@@ -94,7 +94,7 @@ def delay_of(scenario: Scenario, run: Run, number: int) -> int:
 
 @pytest.mark.parametrize("changes", PLACES)
 def test_no_lie_about_the_scale_of_a_bid_pays(changes: dict[str, float]) -> None:
-    told = [tell(seed, "scale", CHARGED, **changes) for seed in range(100)]
+    told = [try_lie(seed, "scale", CHARGED, **changes) for seed in range(100)]
     assert max(each.gain for each in told) <= 1e-6
     assert min(each.least_payoff for each in told) >= 0.0
     assert min(each.gain for each in told) < -1.0  # the lies do matter
@@ -183,7 +183,7 @@ def test_when_a_bid_is_given_up_does_not_depend_on_its_scale() -> None:
     given = replace(scenario, jobs=(replace(scenario.jobs[0], utility=worth), *scenario.jobs[1:]))
     policy, found = eris_critical.Critical(given.setup), set()
     for scale in np.exp(np.linspace(-2, 2, 200)):
-        bid = read_bid(policy.books, policy._whole, scaled(given, 0, float(scale)).jobs[0], 0)
+        bid = read_bid(policy.ledger, policy._whole, scaled(given, 0, float(scale)).jobs[0], 0)
         assert bid is not None
         found.add(bid.last)
     assert len(found) == 1
@@ -214,7 +214,7 @@ def test_a_bid_is_never_for_more_workers_than_its_data_has_work_for() -> None:
     wide = tuple(replace(node, capacity_milli=(UNLIMITED,) * 3) for node in scenario.setup.nodes)
     policy = eris_critical.Critical(replace(scenario.setup, nodes=wide))
     for job in scenario.jobs:
-        bid = read_bid(policy.books, np.full(4, np.inf), job, 0)
+        bid = read_bid(policy.ledger, np.full(4, np.inf), job, 0)
         assert bid is not None
         assert bid.size * 1.9 < bid.chunks + 2
 

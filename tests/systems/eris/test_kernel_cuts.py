@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
-from tradewind.systems.eris.kernels.bound import Effort, configuration_bound
+from tradewind.systems.eris.kernels.bound import BoundEffort, configuration_bound
 from tradewind.systems.eris.kernels.column import Pooled
 from tradewind.systems.eris.kernels.cuts import Cut, rounded, violated
 
 SLOTS = 10
 
 
-def crowd(rng: np.random.Generator, jobs: int) -> tuple[list[Pooled], Floats]:
+def bids(rng: np.random.Generator, jobs: int) -> tuple[list[Pooled], Floats]:
     """Jobs of one resource and bandwidth, with a server that takes some of it, and what there is of both."""
     capacity = np.tile((float(rng.integers(5, 12)), float(rng.uniform(1.0, 4.0))), (SLOTS, 1))
     found = []
@@ -63,7 +63,7 @@ def test_whole_schedules_keep_every_cut_and_the_mixture_that_it_was_made_for_bre
     tight, made = 0, 0
     for seed in range(30):
         rng = np.random.default_rng(seed)
-        jobs, capacity = crowd(rng, 6)
+        jobs, capacity = bids(rng, 6)
         shares = np.zeros((len(jobs), SLOTS))
         for i, job in enumerate(jobs):
             shares[i, job.start : job.start + 4] = rng.dirichlet(np.ones(4)) * rng.uniform(0.4, 1.0)
@@ -95,18 +95,18 @@ def test_two_jobs_of_which_one_fits_count_as_one() -> None:
         use=np.array([1.0, 0.0]), server=np.zeros(1), beside=10, widest=10, units=11, start=0, worth=worth
     )
     capacity = np.tile((10.0, 1.0), (3, 1))
-    loose = configuration_bound([job, job], capacity, Effort(rounds=60)).bound
+    loose = configuration_bound([job, job], capacity, BoundEffort(rounds=60)).bound
     assert abs(loose - 2000 / 11) < 0.1
-    assert abs(configuration_bound([job, job], capacity, Effort(rounds=60, cuts=8)).bound - 100.0) < 0.1
+    assert abs(configuration_bound([job, job], capacity, BoundEffort(rounds=60, cuts=8)).bound - 100.0) < 0.1
 
 
 def test_no_whole_schedules_are_worth_more_than_the_bound_with_cuts_and_it_is_tighter() -> None:
     gained = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        jobs, capacity = crowd(rng, 7)
-        loose = configuration_bound(jobs, capacity, Effort(rounds=60)).bound
-        tight = configuration_bound(jobs, capacity, Effort(rounds=60, cuts=8)).bound
+        jobs, capacity = bids(rng, 7)
+        loose = configuration_bound(jobs, capacity, BoundEffort(rounds=60)).bound
+        tight = configuration_bound(jobs, capacity, BoundEffort(rounds=60, cuts=8)).bound
         best = 0.0
         for _ in range(80):
             done = whole_schedules(rng, jobs, capacity)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ from tests.systems.eris.cases import faults, small
 from tradewind.systems.eris.kernels.milp import Bidder, solve
 from tradewind.systems.eris.kernels.minplus import minplus
 from tradewind.systems.eris.kernels.oracle import flat_menu, menu
-from tradewind.systems.eris.kernels.slot import cost_curve
-from tradewind.systems.eris.kernels.task import Market, Task
+from tradewind.systems.eris.kernels.slot import SlotSites, cost_curve
+from tradewind.systems.eris.kernels.task import Market, TrainingTask
 
 
 @pytest.mark.parametrize(
@@ -59,10 +59,10 @@ def test_a_later_offer_is_always_cheaper() -> None:
         assert costs == sorted(costs, reverse=True)
 
 
-def _idle(sites: int, slots: int, **changes: object) -> tuple[Task, Market]:
+def _idle(sites: int, slots: int, **changes: Any) -> tuple[TrainingTask, Market]:
     data = np.zeros(sites, dtype=np.int64)
     data[0] = 6
-    task = Task(
+    task = TrainingTask(
         worker=np.array([1000, 1000]), server=np.array([1000, 0]), data=data, rate=3000, need=1000,
         chunk_bytes=2_000_000, traffic_bytes=100_000_000,
     )  # fmt: skip
@@ -70,14 +70,14 @@ def _idle(sites: int, slots: int, **changes: object) -> tuple[Task, Market]:
         usd=np.full((slots, sites, 2), 1e-3), byte_usd=np.full(slots, 1e-9),
         free=np.full((slots, sites, 2), 4000), room=np.full(slots, 20_000_000_000),
     )  # fmt: skip
-    return replace(task, **changes), market  # type: ignore[arg-type]
+    return task._replace(**changes), market
 
 
 def test_of_slots_at_one_price_the_earlier_are_filled_first() -> None:
     for cents in range(1, 40):  # sums of such prices are rounded now up, now down
         task, market = _idle(4, 5, data=np.array([9, 9, 9, 10]), rate=1000)
         prices = np.full((5, 4, 2), cents * 1e-5)
-        market = replace(market, usd=prices, free=np.full((5, 4, 2), [8000, 2000]))
+        market = market._replace(usd=prices, free=np.full((5, 4, 2), [8000, 2000]))
         (offer,) = flat_menu(task, market, np.full(5, 1e6), 0.0).offers
         assert offer.workers.sum(axis=1).tolist() == [8, 8, 8, 8, 5], cents
 
@@ -111,7 +111,9 @@ def test_a_slots_curve_is_the_cheapest_split_over_all_sites_of_the_server() -> N
         traffic_usd = float(rng.choice([0.0, 0.3, 2.0]))
         remote = np.maximum(int(rng.integers(0, 25)) - int(rng.integers(0, 3)) * np.arange(limit + 1), -1)
         order = np.argsort(worker_usd, kind="mergesort")
-        cost, site = cost_curve(worker_usd, server_usd, most, with_server, order, traffic_usd, remote, limit)
+        cost, site = cost_curve(
+            SlotSites(worker_usd, server_usd, most, with_server, order, traffic_usd), remote, limit
+        )
         assert cost[0] == 0.0
         for n in range(1, limit + 1):
             ways = np.full(sites, np.inf)
@@ -131,8 +133,7 @@ def test_flat_payments_never_fall_when_bandwidth_or_room_is_taken_away(fractiona
     for seed in range(600):
         task, market, _ = small(seed, fractional=fractional)
         rng, worth = np.random.default_rng((seed, 1)), np.full(len(market.room), 1e9)
-        less = replace(
-            market,
+        less = market._replace(
             room=(market.room * rng.uniform(0, 1, len(market.room))).astype(np.int64),
             free=np.maximum(market.free - 1000 * rng.integers(0, 2, market.free.shape), 0),
         )
@@ -157,7 +158,7 @@ def test_27_chunks_on_27_sites_move_at_least_18_where_9_workers_train_them() -> 
 @pytest.mark.parametrize("moves", [0, 5, 17])
 def test_27_chunks_on_27_sites_are_trained_where_they_lie_if_fewer_than_18_can_be_moved(moves: int) -> None:
     task, market = _idle(27, 1, data=np.ones(27, dtype=np.int64), traffic_bytes=0)
-    market = replace(market, room=np.full(1, moves * task.chunk_bytes))
+    market = market._replace(room=np.full(1, moves * task.chunk_bytes))
     [offer] = menu(task, market, np.array([1e6])).offers
     assert not faults(task, market, offer)
     assert 27 - moves <= offer.workers.sum() <= 27
@@ -165,7 +166,7 @@ def test_27_chunks_on_27_sites_are_trained_where_they_lie_if_fewer_than_18_can_b
 
 def test_bandwidth_just_under_the_traffic_keeps_all_workers_beside_the_server() -> None:
     task, market = _idle(3, 4)
-    market = replace(market, room=np.full(4, 99_999_999))
+    market = market._replace(room=np.full(4, 99_999_999))
     for offer in menu(task, market, np.full(4, 1e6)).offers:
         assert not faults(task, market, offer)
         for server, workers in zip(offer.servers, offer.workers, strict=True):
@@ -178,7 +179,7 @@ def test_a_full_site_is_left_alone_and_a_full_network_offers_nothing() -> None:
     offer = menu(task, market, np.full(4, 1e6)).offers[0]
     assert offer.workers[:, 0].sum() == 0
     assert not faults(task, market, offer)
-    assert menu(task, replace(market, free=np.zeros_like(market.free)), np.full(4, 1e6)).offers == ()
+    assert menu(task, market._replace(free=np.zeros_like(market.free)), np.full(4, 1e6)).offers == ()
 
 
 def test_the_server_avoids_the_site_with_most_workers_where_its_cpu_is_dear() -> None:

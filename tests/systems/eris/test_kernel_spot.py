@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tradewind.systems.eris.kernels.spot import Score, pack, place, units_left
-from tradewind.systems.eris.kernels.task import Market, Task
+from tradewind.systems.eris.kernels.task import Market, TrainingTask
 
 
-def task(rate: int, data: list[int], most: int = 1 << 40) -> Task:
+def task(rate: int, data: list[int], most: int = 1 << 40) -> TrainingTask:
     one = np.array([1000])
-    return Task(
+    return TrainingTask(
         worker=one, server=np.zeros(1, np.int64), data=np.array(data), rate=rate, need=1000, chunk_bytes=2,
         traffic_bytes=100, most=most,
     )  # fmt: skip

@@ -10,19 +10,19 @@ import pytest
 from tests.systems.eris.cases import small
 from tradewind.model.arrays import Ints
 from tradewind.systems.eris.kernels.spot import unit
-from tradewind.systems.eris.kernels.task import Task
-from tradewind.systems.eris.kernels.turns import Crowd, is_alive, reserved, turn, workers_of
+from tradewind.systems.eris.kernels.task import TrainingTask
+from tradewind.systems.eris.kernels.turns import BidTable, is_alive, reserved, turn, workers_of
 
 
-def alone(task: Task, top: int = 1 << 30) -> Crowd:
-    """A crowd of one, in units that train at least a chunk."""
+def alone(task: TrainingTask, top: int = 1 << 30) -> BidTable:
+    """A bids of one, in units that train at least a chunk."""
     size = unit(task)
     one = {
         "size": size, "per_unit": size * task.rate // task.need, "chunks": int(task.data.sum()),
         "chunk_bytes": task.chunk_bytes, "rate": task.rate, "need": task.need, "traffic_bytes": task.traffic_bytes,
         "top": top, "first": 0, "last": 9, "level": 0,
     }  # fmt: skip
-    return Crowd(
+    return BidTable(
         worker=task.worker[None] * size,
         server=task.server[None],
         allowed=np.ones((1, len(task.data)), dtype=np.bool_),
@@ -31,19 +31,19 @@ def alone(task: Task, top: int = 1 << 30) -> Crowd:
     )
 
 
-def most_trained(crowd: Crowd, free: Ints, room: int, left: int) -> int:
+def most_trained(bids: BidTable, free: Ints, room: int, left: int) -> int:
     """By trying every number of units at every site with the server at every site."""
-    best, each, size = 0, int(crowd.per_unit[0]), int(crowd.size[0])
-    wide = min(int(crowd.top[0]), -(-left // each))
+    best, each, size = 0, int(bids.per_unit[0]), int(bids.size[0])
+    wide = min(int(bids.top[0]), -(-left // each))
     for units in product(range(wide + 1), repeat=len(free)):
         if sum(units) > wide:
             continue
         for server in range(len(free)):
-            need = np.array(units)[:, None] * crowd.worker[0]
-            need[server] += crowd.server[0]
-            spare = room - (sum(units) - units[server]) * size * int(crowd.traffic_bytes[0])
+            need = np.array(units)[:, None] * bids.worker[0]
+            need[server] += bids.server[0]
+            spare = room - (sum(units) - units[server]) * size * int(bids.traffic_bytes[0])
             if (need <= free).all() and spare >= 0:
-                best = max(best, min(left, each * sum(units), spare // int(crowd.chunk_bytes[0])))
+                best = max(best, min(left, each * sum(units), spare // int(bids.chunk_bytes[0])))
     return best
 
 
@@ -52,19 +52,19 @@ def test_a_turn_trains_as_much_as_can_be_and_keeps_within_what_is_free(fractiona
     served = 0
     for seed in range(250):
         task, market, _ = small(seed, fractional=fractional)
-        crowd, left = alone(task, top=4), int(task.data.sum())
+        bids, left = alone(task, top=4), int(task.data.sum())
         free, room, chunks = market.free[0], int(market.room[0]), np.zeros(len(task.data), dtype=np.int64)
-        server, trained = turn(crowd, 0, left, free, room, chunks)
-        assert trained == chunks.sum() == most_trained(crowd, free, room, left)
+        server, trained = turn(bids, 0, left, free, room, chunks)
+        assert trained == chunks.sum() == most_trained(bids, free, room, left)
         if server < 0:
             continue
         served += 1
-        workers = workers_of(crowd, 0, chunks)
+        workers = workers_of(bids, 0, chunks)
         need = workers[:, None] * task.worker
         need[server] += task.server
         assert (need <= free).all()
         assert (task.rate * workers >= task.need * chunks).all()
-        assert reserved(crowd, 0, server, chunks) <= room
+        assert reserved(bids, 0, server, chunks) <= room
     assert served > 50
 
 
@@ -73,12 +73,12 @@ def test_more_room_never_trains_less() -> None:
     more = 0
     for seed in range(400):
         task, market, _ = small(seed, fractional=bool(seed % 2))
-        crowd, left = alone(task), int(task.data.sum())
+        bids, left = alone(task), int(task.data.sum())
         out = np.zeros(len(task.data), dtype=np.int64)
         free, room = market.free[0], int(market.room[0])
-        before = turn(crowd, 0, left, free, room, out)[1]
+        before = turn(bids, 0, left, free, room, out)[1]
         wider = free + rng.integers(0, 3, free.shape) * 1000
-        after = turn(crowd, 0, left, wider, room + int(rng.integers(0, 200_000_000)), out)[1]
+        after = turn(bids, 0, left, wider, room + int(rng.integers(0, 200_000_000)), out)[1]
         assert after >= before
         more += after > before
     assert more > 20
@@ -86,9 +86,9 @@ def test_more_room_never_trains_less() -> None:
 
 def test_a_job_is_given_up_when_not_even_the_whole_network_could_complete_it_in_time() -> None:
     task, _, _ = small(1)
-    crowd = alone(task)._replace(chunks=np.array([10]), last=np.array([5]))
-    assert is_alive(crowd, 0, 3, 10)  # three slots alone: 3, 4 and 5
-    assert not is_alive(crowd, 0, 4, 10)
-    assert is_alive(crowd, 0, 5, 4)
-    assert not is_alive(crowd, 0, 6, 1)
-    assert not is_alive(crowd, 0, 3, 0)
+    bids = alone(task)._replace(chunks=np.array([10]), last=np.array([5]))
+    assert is_alive(bids, 0, 3, 10)  # three slots alone: 3, 4 and 5
+    assert not is_alive(bids, 0, 4, 10)
+    assert is_alive(bids, 0, 5, 4)
+    assert not is_alive(bids, 0, 6, 1)
+    assert not is_alive(bids, 0, 3, 0)

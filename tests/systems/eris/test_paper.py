@@ -11,9 +11,9 @@ from tradewind.engine.intervals import taken_offers
 from tradewind.model.utility import Utility
 from tradewind.registry import policies
 from tradewind.systems.eris.bound import FEW, bound, exact, pooled_bound
-from tradewind.systems.eris.kernels.bound import Effort
-from tradewind.systems.eris.policy.posted import unfit
-from tradewind.systems.eris.study.lies import KINDS, NARROW, SOLD, market, payoffs, tell, tiny
+from tradewind.systems.eris.kernels.bound import BoundEffort
+from tradewind.systems.eris.policy.posted import unsupported_reason
+from tradewind.systems.eris.study.lies import KINDS, NARROW, SOLD, market, payoffs, tiny, try_lie
 from tradewind.worlds.simulate import simulate
 
 FLOOR = {"floor": "0,6,0,10"}
@@ -22,7 +22,7 @@ MARKETS = ("eris", "fcfs")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lie_never_pays_and_an_honest_buyer_never_loses(kind: str) -> None:
-    told = [tell(seed, kind) for seed in range(100)]
+    told = [try_lie(seed, kind) for seed in range(100)]
     assert max(each.gain for each in told) <= 1e-6
     assert min(each.least_payoff for each in told) >= 0.0
     assert min(each.gain for each in told) < -1.0  # the lies do matter
@@ -30,7 +30,7 @@ def test_a_lie_never_pays_and_an_honest_buyer_never_loses(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lie_does_not_pay_where_a_slot_cannot_carry_all_data_of_a_job(kind: str) -> None:
-    told = [tell(seed, kind, SOLD, **NARROW) for seed in range(40)]
+    told = [try_lie(seed, kind, SOLD, **NARROW) for seed in range(40)]
     assert max(each.gain for each in told) <= 1e-6
     assert min(each.least_payoff for each in told) >= 0.0
     assert min(each.gain for each in told) < -1.0
@@ -38,7 +38,7 @@ def test_a_lie_does_not_pay_where_a_slot_cannot_carry_all_data_of_a_job(kind: st
 
 def test_the_late_arrivals_that_once_gained_gain_nothing() -> None:
     # Seeds on which choosing moves near-exactly let a late bidder find a cheaper way.
-    assert max(tell(seed, "late").gain for seed in (1024, 1120, 1286, 1350)) <= 1e-6
+    assert max(try_lie(seed, "late").gain for seed in (1024, 1120, 1286, 1350)) <= 1e-6
 
 
 def test_nobody_pays_more_than_completion_is_worth() -> None:
@@ -86,7 +86,7 @@ def test_whether_a_bid_rises_does_not_depend_on_its_scale(scale: float) -> None:
     for name, points in shapes.items():
         said = tuple(x * (scale if n % 2 else 1.0) for n, x in enumerate(points))
         bid = Utility(of="delay_slots", shape="piecewise", args=said)
-        why[name] = unfit(scenario.setup, replace(scenario.jobs[0], utility=bid))
+        why[name] = unsupported_reason(scenario.setup, replace(scenario.jobs[0], utility=bid))
     assert why == {"rises": "bids a utility that rises with the delay", "stays": ""}
 
 
@@ -117,7 +117,7 @@ def test_bound_is_close_to_the_optimum_of_random_tiny_markets_and_never_below() 
         best = exact(scenario)
         assert best.optimal
         tight.append(best.value / pooled_bound(scenario).bound)
-        loose.append(best.value / pooled_bound(scenario, Effort(rounds=60)).bound)
+        loose.append(best.value / pooled_bound(scenario, BoundEffort(rounds=60)).bound)
     assert max(tight) <= 1 + 1e-9
     assert np.mean(tight) >= 0.99
     assert np.mean(loose) < 0.98  # what the cuts are for
@@ -129,7 +129,7 @@ def test_fewer_rounds_leave_a_weaker_bound_that_is_as_true() -> None:
         scenario = tiny(seed, sites=2, jobs=12, gpu=1.0)
         whole = pooled_bound(scenario)
         assert whole.bound >= whole.master * (1 - 1e-9)  # the LP's own value, from the other side
-        for effort in (Effort(rounds=1), FEW):
+        for effort in (BoundEffort(rounds=1), FEW):
             few = pooled_bound(scenario, effort).bound
             assert few >= whole.bound
             weaker += few > whole.bound * 1.001

@@ -13,18 +13,18 @@ from tradewind.model.job import Dataset
 from tradewind.registry import policies, workloads
 from tradewind.systems.eris.kernels.oracle import menu
 from tradewind.systems.eris.kernels.paper import carried_out, printed, repair
-from tradewind.systems.eris.kernels.task import Market, Task
+from tradewind.systems.eris.kernels.task import Market, TrainingTask
 from tradewind.systems.eris.paper import DEARER, MOST_CHUNKS, UNREAL, posted
-from tradewind.systems.eris.shared.market import Books, Prices
+from tradewind.systems.eris.shared.market import CapacityLedger, PostedPrices
 from tradewind.systems.eris.study.lies import payoffs, tiny
 from tradewind.worlds.simulate import simulate
 
 WORTH: Floats = 1000.0 * np.float64(0.5) ** np.arange(4)
 
 
-def task(data: list[int], per_worker: float = 1.0, **more: Any) -> Task:
+def task(data: list[int], per_worker: float = 1.0, **more: Any) -> TrainingTask:
     """One GPU and one CPU per worker, one CPU per server, 1 MB chunks, 10 MB of parameters per worker and slot."""
-    base = Task(
+    base = TrainingTask(
         worker=np.array([1000, 1000]),
         server=np.array([1000, 0]),
         data=np.array(data, dtype=np.int64),
@@ -33,7 +33,7 @@ def task(data: list[int], per_worker: float = 1.0, **more: Any) -> Task:
         chunk_bytes=1_000_000,
         traffic_bytes=10_000_000,
     )
-    return replace(base, **more)
+    return base._replace(**more)
 
 
 def market(free: list[list[int]], room: int = 10**9, usd: Floats | None = None) -> Market:
@@ -173,9 +173,9 @@ def test_most_jobs_that_the_printed_auction_accepts_never_finish() -> None:
 
 def test_bandwidth_priced_per_mb_is_a_thousand_times_dearer() -> None:
     scenario = tiny(1)
-    books = Books(scenario.setup)
-    prices = Prices(gamma=1000.0, floor=np.zeros(4))
-    per_gb, per_mb = (posted(books, scenario.jobs[0], 0, prices, unit) for unit in ("gb", "mb"))
+    ledger = CapacityLedger(scenario.setup)
+    prices = PostedPrices(gamma=1000.0, floor=np.zeros(4))
+    per_gb, per_mb = (posted(ledger, scenario.jobs[0], 0, prices, unit) for unit in ("gb", "mb"))
     assert per_mb.byte_usd == pytest.approx(1000 * per_gb.byte_usd)
     assert (per_mb.usd == per_gb.usd).all()
     run = simulate(scenario, policies.find("eris-paper"), {"transfer_unit": "mb"})

@@ -165,8 +165,8 @@ def test_steps_say_what_they_cost_and_nobody_pays_for_an_idle_network(name: str)
     alone = simulate(market([bid(0, {0: 4})]), policies.find(name))
     assert paid_usd(alone) < 0.01
     assert alone.metrics["payments_usd"] == 0.0
-    crowd = simulate(market([bid(i, {0: 2}) for i in range(4)], gpus=(4,)), policies.find(name))
-    assert paid_usd(crowd) > 1.0
+    bids = simulate(market([bid(i, {0: 2}) for i in range(4)], gpus=(4,)), policies.find(name))
+    assert paid_usd(bids) > 1.0
 
 
 @pytest.mark.parametrize("name", RIVALS)

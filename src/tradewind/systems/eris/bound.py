@@ -8,7 +8,7 @@ from tradewind.model.arrays import Floats
 from tradewind.model.job import Dataset, Job
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
-from tradewind.systems.eris.kernels.bound import Effort, PooledBound, configuration_bound
+from tradewind.systems.eris.kernels.bound import BoundEffort, PooledBound, configuration_bound
 from tradewind.systems.eris.kernels.column import Pooled
 from tradewind.systems.eris.kernels.milp import Bidder, Proof, solve
 from tradewind.systems.eris.kernels.pool import (
@@ -18,9 +18,9 @@ from tradewind.systems.eris.kernels.pool import (
     pooled_capacity,
     worth_by_slot,
 )
-from tradewind.systems.eris.kernels.task import Market, Task
+from tradewind.systems.eris.kernels.task import Market, TrainingTask
 
-WHOLE, FEW, LARGE = Effort(rounds=60, cuts=8), Effort(rounds=6), 2000
+WHOLE, FEW, LARGE = BoundEffort(rounds=60, cuts=8), BoundEffort(rounds=6), 2000
 """Beyond LARGE jobs only a FEW rounds of column generation and no cuts, which leaves a weaker bound that is as true."""
 
 
@@ -56,7 +56,7 @@ def covered(scenario: Scenario) -> bool:
     return True
 
 
-def pooled_bound(scenario: Scenario, effort: Effort = WHOLE) -> PooledBound:
+def pooled_bound(scenario: Scenario, effort: BoundEffort = WHOLE) -> PooledBound:
     """The configuration LP over pooled sites."""
     jobs, slots = pooled_jobs(scenario, scenario.setup.transfer_bytes_per_slot), scenario.setup.slots
     most = FEW if len(jobs) > LARGE else effort
@@ -102,7 +102,7 @@ def exact(scenario: Scenario, nodes: int = 200_000) -> Proof:
         data = np.zeros(len(hosts), dtype=np.int64)
         for node, chunks in work.chunks:
             data[hosts[node]] = chunks
-        task = Task(
+        task = TrainingTask(
             worker=demand_vector(job.worker, free.shape[1]).astype(np.int64),
             server=demand_vector(job.server, free.shape[1]).astype(np.int64),
             data=data,

@@ -23,8 +23,8 @@ from tradewind.model.spec import Param
 from tradewind.model.view import View
 from tradewind.systems.eris.kernels.paper import carried_out, printed, repair
 from tradewind.systems.eris.kernels.task import Market, Menu
-from tradewind.systems.eris.policy.posted import ERIS, Seller, floor_of, unfit
-from tradewind.systems.eris.shared.market import Books, Prices, plan_of, task_of, worth_of
+from tradewind.systems.eris.policy.posted import ERIS, Seller, floor_of, unsupported_reason
+from tradewind.systems.eris.shared.market import CapacityLedger, PostedPrices, plan_of, task_of, worth_of
 
 UNREAL = "what Algorithms 2 and 3 chose cannot be carried out"
 DEARER = "what Algorithms 2 and 3 chose is dearer than they counted, and than it is worth"
@@ -41,10 +41,10 @@ def too_large(job: Job) -> str:
     return f"has {job.work.total} chunks; the printed program takes {MOST_CHUNKS}" if over else ""
 
 
-def posted(books: Books, job: Job, first: int, prices: Prices, unit: str) -> Market:
-    """Prices (6) from slot `first` on, bandwidth per GB (our convention) or per MB (as printed)."""
-    market = books.market(job, first, prices)
-    return replace(market, byte_usd=market.byte_usd * 1000) if unit == "mb" else market
+def posted(ledger: CapacityLedger, job: Job, first: int, prices: PostedPrices, unit: str) -> Market:
+    """PostedPrices (6) from slot `first` on, bandwidth per GB (our convention) or per MB (as printed)."""
+    market = ledger.market(job, first, prices)
+    return market._replace(byte_usd=market.byte_usd * 1000) if unit == "mb" else market
 
 
 class PaperSeller(Seller):
@@ -65,9 +65,9 @@ class PaperSeller(Seller):
             return answer
         return Quote(job.index, refused="capacity" if self._why == UNREAL else "price", why=self._why)
 
-    def _menu(self, view: View, job: Job, first: int, prices: Prices) -> Menu:
-        market = posted(self.books, job, first, prices, self._unit)
-        task, worth = task_of(self.books, job), worth_of(view.setup, job, first)
+    def _menu(self, view: View, job: Job, first: int, prices: PostedPrices) -> Menu:
+        market = posted(self.ledger, job, first, prices, self._unit)
+        task, worth = task_of(self.ledger, job), worth_of(view.setup, job, first)
         found = printed(task, market, worth)
         real = repair(task, market, found)
         gain = float(worth[real.slots[-1]]) - real.usd if real is not None else 0.0
@@ -79,43 +79,43 @@ class PaperSeller(Seller):
 
 
 class Printed:
-    """Algorithm 1 without repair: books on arrival whatever of the printed schedule is lawful."""
+    """Algorithm 1 without repair: ledger on arrival whatever of the printed schedule is lawful."""
 
     def __init__(self, setup: Setup, gamma: float, unit: str) -> None:
-        self.books, self._unit = Books(setup), unit
-        self.prices = Prices(gamma=gamma, floor=np.zeros(len(setup.resources) + 1))
+        self.ledger, self._unit = CapacityLedger(setup), unit
+        self.prices = PostedPrices(gamma=gamma, floor=np.zeros(len(setup.resources) + 1))
         self._judged: set[int] = set()
 
     def decide(self, view: View) -> Decision:
-        self.books.hear(view)
-        self.books.seen()
+        self.ledger.observe(view)
+        self.ledger.clear_window()
         first, plans, verdicts = -(-view.now_us // view.setup.slot_us), [], []
         for index, job in view.active.items():
             if index in self._judged:
                 continue
             self._judged.add(index)
             late = "the horizon is over" if first >= view.setup.slots else ""
-            if why := unfit(view.setup, job) or too_large(job) or late:
+            if why := unsupported_reason(view.setup, job) or too_large(job) or late:
                 verdicts.append(Verdict(index, why))
                 continue
-            market = posted(self.books, job, first, self.prices, self._unit)
-            task = task_of(self.books, job)
+            market = posted(self.ledger, job, first, self.prices, self._unit)
+            task = task_of(self.ledger, job)
             found = printed(task, market, worth_of(view.setup, job, first))
             if found.payoff <= 0:
                 verdicts.append(Verdict(index, "no completion time is worth what it costs"))
                 continue
-            plan = plan_of(self.books, job, carried_out(task, market, found)[0], first)
+            plan = plan_of(self.ledger, job, carried_out(task, market, found)[0], first)
             if plan.steps:
-                self.books.book(job, plan)
+                self.ledger.book(job, plan)
                 plans.append(plan)
         return Decision(tuple(plans), tuple(verdicts)) if plans or verdicts else NOTHING
 
     def save(self) -> bytes:
-        return json.dumps({"books": self.books.save(), "judged": sorted(self._judged)}).encode()
+        return json.dumps({"ledger": self.ledger.save(), "judged": sorted(self._judged)}).encode()
 
     def restore(self, state: bytes) -> None:
         data = json.loads(state)
-        self.books.restore(data["books"])
+        self.ledger.restore(data["ledger"])
         self._judged = set(data["judged"])
 
 

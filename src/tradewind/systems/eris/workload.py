@@ -30,9 +30,9 @@ import numpy as np
 
 from tradewind.model.errors import InputError
 from tradewind.model.job import Dataset, Job
+from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.node import Node
 from tradewind.model.spec import Param
 from tradewind.model.units import MILLI, US_PER_S
 from tradewind.model.utility import Utility

@@ -38,7 +38,7 @@ class PooledBound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class BoundEffort:
     """rounds of pricing until the gap is closed (a share of the bound), before the first cuts and after each of `cuts`."""
 
     rounds: int
@@ -46,7 +46,7 @@ class Effort:
     gap: float = 2e-4
 
 
-def configuration_bound(jobs: Sequence[Pooled], capacity: Floats, effort: Effort) -> PooledBound:
+def configuration_bound(jobs: Sequence[Pooled], capacity: Floats, effort: BoundEffort) -> PooledBound:
     """The bound for pooled capacity (T, K + 1), units per slot and GB."""
     search = _Search(jobs, capacity)
     done = search.descend(effort.rounds, effort.gap)
@@ -97,16 +97,7 @@ class _Search:
         limit, charge = self._master.charges(price[1], len(self._capacity))
         total += limit
         for i, job in enumerate(self._jobs):
-            gain, last, workers = best_column(
-                price[0],
-                job.use,
-                job.server,
-                job.beside,
-                job.widest,
-                job.units,
-                job.start,
-                job.worth - charge[i],
-            )
+            gain, last, workers = best_column(price[0], job, job.worth - charge[i])
             total += gain
             if last >= 0:
                 self._master.add(i, job, last, workers)

@@ -6,92 +6,103 @@ Sites before and after the server's site are merged from a prefix and a suffix t
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
+from tradewind.systems.eris.kernels.slot import NOT_AT_ALL, SlotSites
+from tradewind.systems.eris.kernels.task import TrainingTask
+
+
+class _Remote(NamedTuple):
+    """Least cost in USD of 0..limit chunks away from the server, and the workers of that minimum."""
+
+    usd: Floats
+    workers: Ints
+
+
+class _Tables(NamedTuple):
+    """Prefix and suffix tables (R + 1, limit + 1): row r covers the sites before r, or from r on."""
+
+    before: _Remote
+    after: _Remote
 
 
 @kernel
 def workers_for(chunks: int, rate: int, need: int) -> int:
-    """Workers that train so many chunks in a slot: ceil(chunks * need / rate)."""
+    """Workers that train this many chunks in a slot: ceil(chunks * need / rate)."""
     return -((-chunks * need) // rate)
 
 
 @kernel
-def _add_site(
-    before: Floats, away: Ints, usd: float, most: int, rate: int, need: int, out: Floats, out_away: Ints
-) -> None:
-    """Min-plus of a table (D + 1,) with one site whose workers cost `usd` each; away counts workers of the minimum."""
-    limit = len(before) - 1
+def _add_site(known: _Remote, usd: float, most: int, task: TrainingTask, out: _Remote) -> None:
+    """Min-plus of a row (limit + 1,) with one site whose workers cost `usd` each."""
+    known_usd, known_workers = known
+    least, workers = out
+    rate, need, limit = task.rate, task.need, len(least) - 1
     top = min(limit, most * rate // need)
     for d in range(limit + 1):
-        out[d], out_away[d] = before[d], away[d]
+        least[d], workers[d] = known_usd[d], known_workers[d]
         for x in range(1, min(top, d) + 1):
             g = workers_for(x, rate, need)
-            total = before[d - x] + g * usd
-            count = away[d - x] + g
-            if total < out[d] or (total == out[d] and count < out_away[d]):
-                out[d], out_away[d] = total, count
+            total = known_usd[d - x] + g * usd
+            count = known_workers[d - x] + g
+            if total < least[d] or (total == least[d] and count < workers[d]):
+                least[d], workers[d] = total, count
 
 
 @kernel
-def _tables(
-    worker_usd: Floats, most: Ints, traffic_usd: float, rate: int, need: int, limit: int
-) -> tuple[Floats, Ints, Floats, Ints]:
-    """Prefix and suffix tables (R + 1, limit + 1) of remote chunks: cost in USD and number of workers."""
-    sites = len(worker_usd)
-    pre, suf = np.full((sites + 1, limit + 1), np.inf), np.full((sites + 1, limit + 1), np.inf)
-    pre_n, suf_n = np.zeros((sites + 1, limit + 1), np.int64), np.zeros((sites + 1, limit + 1), np.int64)
-    pre[0, 0], suf[sites, 0] = 0.0, 0.0
-    for r in range(sites):
-        _add_site(
-            pre[r], pre_n[r], worker_usd[r] + traffic_usd, most[r], rate, need, pre[r + 1], pre_n[r + 1]
-        )
-        q = sites - 1 - r
-        _add_site(
-            suf[q + 1], suf_n[q + 1], worker_usd[q] + traffic_usd, most[q], rate, need, suf[q], suf_n[q]
-        )
-    return pre, pre_n, suf, suf_n
+def _row(table: _Remote, r: int) -> _Remote:
+    return _Remote(table.usd[r], table.workers[r])
 
 
 @kernel
-def _others(pre: Floats, pre_n: Ints, suf: Floats, suf_n: Ints, p: int, remote: int) -> Floats:
-    """Cost (limit + 1,) of so many chunks away from p with at most `remote` workers."""
-    limit = pre.shape[1] - 1
-    found = np.full(limit + 1, np.inf)
-    for d in range(limit + 1):
+def _tables(sites: SlotSites, task: TrainingTask, limit: int) -> _Tables:
+    """The tables of up to `limit` remote chunks."""
+    count = len(sites.worker_usd)
+    shape = (count + 1, limit + 1)
+    before = _Remote(np.full(shape, np.inf), np.zeros(shape, np.int64))
+    after = _Remote(np.full(shape, np.inf), np.zeros(shape, np.int64))
+    before.usd[0, 0], after.usd[count, 0] = 0.0, 0.0
+    for r in range(count):
+        usd = sites.worker_usd[r] + sites.traffic_usd
+        _add_site(_row(before, r), usd, sites.most[r], task, _row(before, r + 1))
+        q = count - 1 - r
+        usd = sites.worker_usd[q] + sites.traffic_usd
+        _add_site(_row(after, q + 1), usd, sites.most[q], task, _row(after, q))
+    return _Tables(before, after)
+
+
+@kernel
+def _others(tables: _Tables, p: int, remote: int) -> Floats:
+    """Cost (limit + 1,) of 0..limit chunks away from p with at most `remote` workers."""
+    usd_before, workers_before = _row(tables.before, p)
+    usd_after, workers_after = _row(tables.after, p + 1)
+    found = np.full(len(usd_before), np.inf)
+    for d in range(len(found)):
         for x in range(d + 1):
-            total = pre[p, x] + suf[p + 1, d - x]
-            if total < found[d] and pre_n[p, x] + suf_n[p + 1, d - x] <= remote:
+            total = usd_before[x] + usd_after[d - x]
+            if total < found[d] and workers_before[x] + workers_after[d - x] <= remote:
                 found[d] = total
     return found
 
 
 @kernel
-def chunk_curve(
-    worker_usd: Floats,
-    server_usd: Floats,
-    most: Ints,
-    with_server: Ints,
-    traffic_usd: float,
-    remote: int,
-    rate: int,
-    need: int,
-    limit: int,
-) -> tuple[Floats, Ints]:
+def chunk_curve(sites: SlotSites, task: TrainingTask, remote: int, limit: int) -> tuple[Floats, Ints]:
     """Cost (limit + 1,) of training 0..limit chunks in the slot, and the server's site (limit + 1,)."""
-    cost, site = np.full(limit + 1, np.inf), np.full(limit + 1, -1)
+    cost, site = np.full(limit + 1, np.inf), np.full(limit + 1, NOT_AT_ALL)
     cost[0] = 0.0
-    pre, pre_n, suf, suf_n = _tables(worker_usd, most, traffic_usd, rate, need, limit)
-    for p in range(len(worker_usd)):
-        if with_server[p] < 0:
+    tables = _tables(sites, task, limit)
+    for p in range(len(sites.worker_usd)):
+        if sites.with_server[p] < 0:
             continue
-        others = _others(pre, pre_n, suf, suf_n, p, remote)
-        top = min(limit, with_server[p] * rate // need)
+        others, server_usd, own_usd = _others(tables, p, remote), sites.server_usd[p], sites.worker_usd[p]
+        top = min(limit, sites.with_server[p] * task.rate // task.need)
         for d in range(1, limit + 1):
             for x in range(min(top, d) + 1):
-                total = server_usd[p] + workers_for(x, rate, need) * worker_usd[p] + others[d - x]
+                total = server_usd + workers_for(x, task.rate, task.need) * own_usd + others[d - x]
                 if total < cost[d]:
                     cost[d], site[d] = total, p
     return cost, site
@@ -99,17 +110,17 @@ def chunk_curve(
 
 @kernel
 def _undo(
-    table: Floats, row: int, step: int, d: int, usd: Floats, most: Ints, rate: int, need: int, out: Ints
+    table: Floats, row: int, step: int, d: int, sites: SlotSites, task: TrainingTask, out: Ints
 ) -> None:
     """Walks a prefix (step -1) or suffix (step +1) table back from (row, d) and writes the chunks per site."""
-    sites = len(usd)
-    while d > 0 and 0 <= row <= sites:
+    while d > 0 and 0 <= row <= len(sites.worker_usd):
         r = row - 1 if step < 0 else row
         before = row + step
-        top = min(d, most[r] * rate // need)
+        top = min(d, sites.most[r] * task.rate // task.need)
         best, take = np.inf, 0
         for x in range(top + 1):
-            total = table[before, d - x] + workers_for(x, rate, need) * usd[r]
+            each = sites.worker_usd[r] + sites.traffic_usd
+            total = table[before, d - x] + workers_for(x, task.rate, task.need) * each
             if total < best:
                 best, take = total, x
         out[r] = take
@@ -119,35 +130,27 @@ def _undo(
 
 @kernel
 def deploy_chunks(
-    worker_usd: Floats,
-    most: Ints,
-    with_server: Ints,
-    traffic_usd: float,
-    remote: int,
-    server: int,
-    rate: int,
-    need: int,
-    count: int,
-    out: Ints,
+    sites: SlotSites, task: TrainingTask, remote: int, server: int, count: int, out: Ints
 ) -> None:
     """Writes the workers per site (R,) that the curve priced for `count` chunks with the server at `server`."""
     out[:] = 0
-    pre, pre_n, suf, suf_n = _tables(worker_usd, most, traffic_usd, rate, need, count)
-    others = _others(pre, pre_n, suf, suf_n, server, remote)
+    tables = _tables(sites, task, count)
+    before, after = tables
+    others = _others(tables, server, remote)
     best, own = np.inf, 0
-    for x in range(min(count, with_server[server] * rate // need) + 1):
-        total = workers_for(x, rate, need) * worker_usd[server] + others[count - x]
+    for x in range(min(count, sites.with_server[server] * task.rate // task.need) + 1):
+        total = workers_for(x, task.rate, task.need) * sites.worker_usd[server] + others[count - x]
         if total < best:
             best, own = total, x
     left, low = count - own, 0
     for x in range(left + 1):
-        total = pre[server, x] + suf[server + 1, left - x]
-        if total <= others[left] and pre_n[server, x] + suf_n[server + 1, left - x] <= remote:
+        total = before.usd[server, x] + after.usd[server + 1, left - x]
+        workers = before.workers[server, x] + after.workers[server + 1, left - x]
+        if total <= others[left] and workers <= remote:
             low = x
             break
-    usd = worker_usd + traffic_usd
-    _undo(pre, server, -1, low, usd, most, rate, need, out)
-    _undo(suf, server + 1, 1, left - low, usd, most, rate, need, out)
+    _undo(before.usd, server, -1, low, sites, task, out)
+    _undo(after.usd, server + 1, 1, left - low, sites, task, out)
     out[server] = own
     for r in range(len(out)):
-        out[r] = workers_for(out[r], rate, need)
+        out[r] = workers_for(out[r], task.rate, task.need)

@@ -38,7 +38,7 @@ class Cut:
     limit: float
 
 
-class _Crowd(NamedTuple):
+class _JobTable(NamedTuple):
     """Jobs as arrays: use (J,) of one resource by a worker, server (J,), the rest (J,) as in Pooled."""
 
     use: Floats
@@ -50,7 +50,7 @@ class _Crowd(NamedTuple):
 
 
 @kernel
-def need(jobs: _Crowd, i: int, first: int, last: int) -> float:
+def need(jobs: _JobTable, i: int, first: int, last: int) -> float:
     """Of the resource, what job i took from slot `first` on at least if it is complete in slot `last`."""
     left = jobs.units[i] - jobs.widest[i] * max(0, first - jobs.start[i])
     if left <= 0:
@@ -100,7 +100,9 @@ def _violation(
 
 
 @kernel
-def _window(jobs: _Crowd, shares: Floats, first: int, last: int, limit: float) -> tuple[float, float, Ints]:
+def _window(
+    jobs: _JobTable, shares: Floats, first: int, last: int, limit: float
+) -> tuple[float, float, Ints]:
     """The best cut of a window: violation over length (0: none), unit, and which jobs are turned (J,).
 
     shares (J, T): part of each job that is complete in each slot. A turned job is counted by what is missing of it.
@@ -148,8 +150,8 @@ def _window(jobs: _Crowd, shares: Floats, first: int, last: int, limit: float) -
     return best, unit, turned
 
 
-def _cut(jobs: _Crowd, first: int, last: int, limit: float, unit: float, turned: Ints) -> Cut:
-    """The cut with all its factors, also of schedules that nobody has thought of yet; jobs by place in the crowd."""
+def _cut(jobs: _JobTable, first: int, last: int, limit: float, unit: float, turned: Ints) -> Cut:
+    """The cut with all its factors, also of schedules that nobody has thought of yet; jobs by place in the bids."""
     here = [i for i in range(len(jobs.units)) if jobs.start[i] <= last]
     weight = np.array([need(jobs, i, first, last) for i in here])
     room = _room(limit, unit, turned[here], weight)
@@ -179,7 +181,7 @@ def violated(jobs: Sequence[Pooled], capacity: Floats, shares: Floats, kinds: Se
             here = np.flatnonzero((start < first + LONGEST) & (gone > first))
             if not len(here):
                 continue
-            near, theirs = _crowd([jobs[i] for i in here.tolist()], k, traffic), shares[here]
+            near, theirs = _table([jobs[i] for i in here.tolist()], k, traffic), shares[here]
             for last in range(first, min(len(capacity), first + LONGEST)):
                 limit = float(limits[last + 1] - limits[first])
                 much, unit, turned = _window(near, theirs, first, last, limit)
@@ -193,10 +195,10 @@ def violated(jobs: Sequence[Pooled], capacity: Floats, shares: Floats, kinds: Se
     return cuts
 
 
-def _crowd(jobs: Sequence[Pooled], kind: int, traffic: bool) -> _Crowd:
+def _table(jobs: Sequence[Pooled], kind: int, traffic: bool) -> _JobTable:
     """The jobs as they use one resource; only bandwidth spares the workers beside the server, and has no server's part."""
     none = np.zeros(len(jobs), np.int64)
-    return _Crowd(
+    return _JobTable(
         use=np.array([job.use[kind] for job in jobs]),
         server=np.zeros(len(jobs)) if traffic else np.array([job.server[kind] for job in jobs]),
         beside=np.array([job.beside for job in jobs]) if traffic else none,

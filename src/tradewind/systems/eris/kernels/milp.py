@@ -13,14 +13,14 @@ from dataclasses import dataclass
 
 from tradewind.model.arrays import Floats
 from tradewind.solvers.highs import INFINITY, Entry, Program, quiet_solver
-from tradewind.systems.eris.kernels.task import Market, Task
+from tradewind.systems.eris.kernels.task import Market, TrainingTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bidder:
     """A task, the slot it may begin in, and its utility (T,) of completing in each slot of the market."""
 
-    task: Task
+    task: TrainingTask
     start: int
     worth: Floats
 

@@ -1,32 +1,33 @@
-"""Eris as printed: Algorithms 2 and 3, with the holes they have, and what is left of a schedule once it must be real.
+"""Eris as printed: Algorithms 2 and 3 with their errors, and what remains of a schedule once it must be feasible.
 
-Known holes, all kept on purpose (`eris` corrects them):
+Known errors, all kept on purpose (`eris` corrects them):
 
 | where            | what                                                                                          |
 |------------------|-----------------------------------------------------------------------------------------------|
-| Algorithm 2      | the state is the number of chunks left, not where they lie: every slot finds all data again   |
-| (10), 2nd term   | the bandwidth that earlier pairs took is not taken off                                        |
-| (10), 3rd term   | a destination that was listed twice is taken off twice                                        |
-| line 2           | half of the ordered pairs are listed (here: from the site with the smaller number)             |
-| line 14          | data that leaves a site is not taken off its workers; workers are rounded up in total only    |
+| Algorithm 2      | the state is the number of chunks left, not their location: every slot finds all data again   |
+| (10), 2nd term   | the bandwidth that earlier pairs took is not subtracted                                       |
+| (10), 3rd term   | a destination that was listed twice is subtracted twice                                       |
+| line 2           | half of the ordered pairs are listed (here: from the site with the smaller number)            |
+| line 14          | data that leaves a site is not subtracted from its workers; workers are rounded up in total only |
 | line 16          | the server goes where most workers are, whether it fits there or not, whatever it costs       |
 
-Symbols as in auction_slot.py and auction_oracle.py; all sizes in chunks, bytes and milli-units.
+Symbols as in slot.py and search.py; all sizes in chunks, bytes and milli-units.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.eris.kernels.chunks import workers_for
-from tradewind.systems.eris.kernels.data import assign, flows
+from tradewind.systems.eris.kernels.data import assign, by_slot, moves
 from tradewind.systems.eris.kernels.minplus import minplus
 from tradewind.systems.eris.kernels.slot import site_terms
-from tradewind.systems.eris.kernels.task import Market, Schedule, Task
+from tradewind.systems.eris.kernels.task import Market, Schedule, TrainingTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,18 +63,59 @@ def _pairs(worker_usd: Floats, chunk_usd: float, rate: int, need: int) -> tuple[
     return a[order], b[order]
 
 
-@kernel
-def _moves(
-    a: Ints, b: Ints, data: Ints, fits: Ints, room: int, chunks: int, moves: Ints, into: Ints, out: Ints
-) -> int:
-    """Lines 3-11: fills moves (R, R), into (R,) and out (R,) by (10); chunks moved in all.
+class _Slot(NamedTuple):
+    """A slot as Algorithm 3 sees it: `SlotSites` without `with_server`, and
 
-    fits (R,): chunks that the workers a site has room for could train; room: chunks that bandwidth is left for
+    a, b       pairs (a[i], b[i]) of line 2
+    chunk_usd  USD to move a chunk
+    room       bytes
     """
+
+    worker_usd: Floats
+    server_usd: Floats
+    most: Ints
+    order: Ints
+    a: Ints
+    b: Ints
+    chunk_usd: float
+    traffic_usd: float
+    room: int
+
+
+class _Deployment(NamedTuple):
+    """What Algorithm 3 fills in: workers (R,), moves (R, R), chunks that enter and leave each site (R,)."""
+
+    workers: Ints
+    moves: Ints
+    into: Ints
+    out: Ints
+
+
+@kernel
+def _slot(task: TrainingTask, market: Market, t: int) -> _Slot:
+    """Slot t of the market."""
+    worker_usd, server_usd, most, _ = site_terms(
+        market.usd[t], market.free[t], task.worker, task.server, task.most
+    )
+    chunk_usd = task.chunk_bytes * market.byte_usd[t]
+    a, b = _pairs(worker_usd, chunk_usd, task.rate, task.need)
+    order = np.argsort(worker_usd, kind="mergesort")
+    traffic_usd = task.traffic_bytes * market.byte_usd[t]
+    return _Slot(worker_usd, server_usd, most, order, a, b, chunk_usd, traffic_usd, market.room[t])
+
+
+@kernel
+def _moves(slot: _Slot, task: TrainingTask, chunks: int, plan: _Deployment) -> int:
+    """Lines 3-11: fills moves, into and out by (10); chunks moved in all."""
+    _, moves, into, out = plan
+    data = task.data
     moves[:, :], into[:], out[:] = 0, 0, 0
+    fits = slot.most * task.rate // task.need
+    room = max(0, slot.room) // task.chunk_bytes
     excluded = np.zeros(len(data), np.bool_)
     listed = np.zeros(len(data), np.int64)
     taken_off, total = 0, 0
+    a, b = slot.a, slot.b
     for j in range(len(a)):
         r, q = a[j], b[j]
         if excluded[r] or excluded[q]:
@@ -96,62 +138,61 @@ def _moves(
 
 
 @kernel
-def _deploy(
-    worker_usd: Floats, server_usd: Floats, most: Ints, data: Ints, order: Ints, a: Ints, b: Ints, chunk_usd: float,
-    traffic_usd: float, chunk_bytes: int, traffic: int, room: int, rate: int, need: int, chunks: int,
-    workers: Ints, moves: Ints, into: Ints, out: Ints,
-) -> tuple[float, int]:  # fmt: skip
+def _deploy(slot: _Slot, task: TrainingTask, chunks: int, plan: _Deployment) -> tuple[float, int]:
     """Algorithm 3: cost in USD (inf: declared infeasible) and the server's site for `chunks` in a slot."""
-    moved = _moves(a, b, data, most * rate // need, max(0, room) // chunk_bytes, chunks, moves, into, out)
-    total, placed = workers_for(chunks, rate, need), 0
-    for r in order:
-        workers[r] = min(workers_for(data[r] + into[r], rate, need), min(most[r], total - placed))
+    moved, workers = _moves(slot, task, chunks, plan), plan.workers
+    total, placed = workers_for(chunks, task.rate, task.need), 0
+    for r in slot.order:
+        useful = workers_for(task.data[r] + plan.into[r], task.rate, task.need)
+        workers[r] = min(useful, min(slot.most[r], total - placed))
         placed += workers[r]
     server = int(np.argmax(workers))
     away = placed - workers[server]
-    if placed < total or room - chunk_bytes * moved - traffic * away < 0:
+    if placed < total or slot.room - task.chunk_bytes * moved - task.traffic_bytes * away < 0:
         return np.inf, server
-    cost = moved * chunk_usd + away * traffic_usd + server_usd[server]
+    cost = moved * slot.chunk_usd + away * slot.traffic_usd + slot.server_usd[server]
     for r in range(len(workers)):
-        cost += workers[r] * worker_usd[r]
+        cost += workers[r] * slot.worker_usd[r]
     return cost, server
 
 
 @kernel
-def _search(
-    usd: Floats, byte_usd: Floats, free: Ints, room: Ints, worker: Ints, server: Ints, data: Ints, rate: int,
-    need: int, chunk_bytes: int, traffic: int, widest: int, worth: Floats,
-) -> tuple[int, float, float, Ints, bool]:  # fmt: skip
-    """Algorithm 2: the completion slot that pays most (-1: none), its cost, its payoff, and chunks per slot (T,).
+def _curve(slot: _Slot, task: TrainingTask, plan: _Deployment) -> Floats:
+    """Cost (D + 1,) of 0..D chunks in a slot."""
+    units = int(task.data.sum())
+    curve = np.full(units + 1, np.inf)
+    curve[0] = 0.0  # no workers, no server: (2c) as printed wants one in every slot
+    reach = min(int(slot.most.sum()), task.most)
+    for chunks in range(1, units + 1):
+        if workers_for(chunks, task.rate, task.need) > reach:
+            break
+        curve[chunks], _ = _deploy(slot, task, chunks, plan)
+    return curve
+
+
+@kernel
+def _search(task: TrainingTask, market: Market, worth: Floats) -> tuple[int, float, float, Ints, bool]:
+    """Algorithm 2: the completion slot that pays most (-1: none), its cost, its payoff, chunks per slot (T,), and whether
+    any cost was finite.
 
     Completion times whose utility is not above the best payoff so far cannot pay more and are left out.
     """
-    horizon, sites, _ = usd.shape
-    units = int(data.sum())
+    horizon, sites, _ = market.usd.shape
+    units = int(task.data.sum())
     value, after = np.full(units + 1, np.inf), np.full(units + 1, np.inf)
     value[0] = 0.0
     choice = np.zeros((horizon, units + 1), np.int64)
-    workers, moves = np.zeros(sites, np.int64), np.zeros((sites, sites), np.int64)
-    into, out = np.zeros(sites, np.int64), np.zeros(sites, np.int64)
+    plan = _Deployment(
+        np.zeros(sites, np.int64),
+        np.zeros((sites, sites), np.int64),
+        np.zeros(sites, np.int64),
+        np.zeros(sites, np.int64),
+    )
     best, payoff, cost, possible = -1, 0.0, np.inf, False
     for t in range(horizon):
         if worth[t] <= payoff:
             break
-        worker_usd, server_usd, most, _ = site_terms(usd[t], free[t], worker, server, widest)
-        chunk_usd = chunk_bytes * byte_usd[t]
-        a, b = _pairs(worker_usd, chunk_usd, rate, need)
-        order = np.argsort(worker_usd, kind="mergesort")
-        curve = np.full(units + 1, np.inf)
-        curve[0] = 0.0  # no workers, no server: (2c) as printed wants one in every slot
-        reach = int(most.sum())
-        for chunks in range(1, units + 1):
-            if workers_for(chunks, rate, need) > min(reach, widest):
-                break
-            curve[chunks], _ = _deploy(
-                worker_usd, server_usd, most, data, order, a, b, chunk_usd, traffic * byte_usd[t], chunk_bytes,
-                traffic, room[t], rate, need, chunks, workers, moves, into, out,
-            )  # fmt: skip
-        minplus(value, curve, after, choice[t])
+        minplus(value, _curve(_slot(task, market, t), task, plan), after, choice[t])
         value[:] = after
         possible = possible or value[units] < np.inf
         if worth[t] - value[units] > payoff:
@@ -163,28 +204,17 @@ def _search(
     return best, cost, payoff, loads, possible
 
 
-def printed(task: Task, market: Market, worth: Floats) -> Printed:
+def printed(task: TrainingTask, market: Market, worth: Floats) -> Printed:
     """Algorithm 2 with Algorithm 3 in it: the schedule with the largest payoff (5) at the posted prices."""
-    best, usd, payoff, loads, possible = _search(
-        market.usd, market.byte_usd, market.free, market.room, task.worker, task.server, task.data, task.rate,
-        task.need, task.chunk_bytes, task.traffic_bytes, task.most, worth,
-    )  # fmt: skip
+    best, usd, payoff, loads, possible = _search(task, market, worth)
     slots = np.flatnonzero(loads) if best >= 0 else np.zeros(0, np.int64)
     sites = len(task.data)
     servers = np.zeros(len(slots), np.int64)
     workers, moves = np.zeros((len(slots), sites), np.int64), np.zeros((len(slots), sites, sites), np.int64)
     into, out = np.zeros(sites, np.int64), np.zeros(sites, np.int64)
-    for s, t in enumerate(slots):
-        worker_usd, server_usd, most, _ = site_terms(
-            market.usd[t], market.free[t], task.worker, task.server, task.most
-        )
-        chunk_usd = task.chunk_bytes * market.byte_usd[t]
-        a, b = _pairs(worker_usd, chunk_usd, task.rate, task.need)
-        _, servers[s] = _deploy(
-            worker_usd, server_usd, most, task.data, np.argsort(worker_usd, kind="mergesort"), a, b, chunk_usd,
-            task.traffic_bytes * market.byte_usd[t], task.chunk_bytes, task.traffic_bytes, market.room[t],
-            task.rate, task.need, loads[t], workers[s], moves[s], into, out,
-        )  # fmt: skip
+    for s, t in enumerate(slots.tolist()):
+        plan = _Deployment(workers[s], moves[s], into, out)
+        _, servers[s] = _deploy(_slot(task, market, t), task, loads[t], plan)
     return Printed(
         slots=slots,
         servers=servers,
@@ -196,13 +226,13 @@ def printed(task: Task, market: Market, worth: Floats) -> Printed:
     )
 
 
-def _fits_beside(task: Task, free: Ints, workers: Ints) -> Ints:
+def _fits_beside(task: TrainingTask, free: Ints, workers: Ints) -> Ints:
     """Sites whose room (R, K) holds the server beside these workers (R,)."""
     left = free - workers[:, None] * task.worker - task.server
     return np.flatnonzero((left >= 0).all(axis=1))
 
 
-def repair(task: Task, market: Market, found: Printed) -> Schedule | None:
+def repair(task: TrainingTask, market: Market, found: Printed) -> Schedule | None:
     """The printed workers with a server that fits and every chunk trained once, moved where need be; None: impossible.
 
     usd is what this costs, which may be more than the printed schedule claimed.
@@ -229,20 +259,19 @@ def repair(task: Task, market: Market, found: Printed) -> Schedule | None:
         usd += remote * task.traffic_bytes * float(market.byte_usd[t])
     cap = found.workers * task.rate // task.need
     chunk_usd = task.chunk_bytes * market.byte_usd[found.slots]
-    local, idle = np.zeros_like(cap), np.zeros_like(cap)
-    moved = np.zeros(len(servers), np.int64)
-    if not assign(cap, task.data, chunk_usd, space, local, idle, moved):
+    assigned = assign(cap, task.data, chunk_usd, space)
+    if not assigned.possible:
         return None
     return Schedule(
         slots=tuple(found.slots.tolist()),
         servers=tuple(servers.tolist()),
         workers=found.workers,
-        flows=flows(cap, task.data, local, idle),
-        usd=usd + float((moved * chunk_usd).sum()),
+        flows=by_slot(*moves(cap, task.data, assigned)),
+        usd=usd + float((assigned.moved * chunk_usd).sum()),
     )
 
 
-def carried_out(task: Task, market: Market, found: Printed) -> tuple[Schedule, int]:
+def carried_out(task: TrainingTask, market: Market, found: Printed) -> tuple[Schedule, int]:
     """The printed schedule as far as it can be carried out, and the chunks that nobody trains.
 
     A slot in which the server does not fit is left out; data is moved as printed as long as it is still there.

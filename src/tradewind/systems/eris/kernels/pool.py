@@ -12,7 +12,7 @@ from tradewind.model.job import Dataset, Demand, Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import GB, MILLI, UNLIMITED
 from tradewind.model.utility import Utility
-from tradewind.systems.eris.kernels.bound import Effort, configuration_bound
+from tradewind.systems.eris.kernels.bound import BoundEffort, configuration_bound
 from tradewind.systems.eris.kernels.column import Pooled
 
 PLENTY = 1e12
@@ -102,7 +102,7 @@ def scarcity_prices(setup: Setup, jobs: Sequence[Job], slots: int, busy: int, ro
             found.append(each)
     if not found:
         return np.zeros((busy, hosts.shape[1] + 1))
-    effort = Effort(rounds=rounds, gap=5e-3)
+    effort = BoundEffort(rounds=rounds, gap=5e-3)
     return configuration_bound(found, pooled_capacity(setup, slots), effort).price[:busy]
 
 

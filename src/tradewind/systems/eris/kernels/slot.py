@@ -1,17 +1,18 @@
 """One slot of one bidder: what n workers and their parameter server cost at posted prices (Eris, problem (8)).
 
-With an integer number of chunks per worker and slot, workers are interchangeable units. For every site p of the server
-its own workers (no traffic) are merged with workers elsewhere (traffic to p), cheapest first, as long as the slot's
-bandwidth lasts; the cost curve is the minimum over p. Where data lies plays no part here: `auction_data` adds it.
+With a whole number of chunks per worker and slot, workers are interchangeable. For every site p of the server, its own
+workers (no traffic) are merged with workers elsewhere (traffic to p), cheapest first, as long as the slot's bandwidth
+lasts; the cost curve is the minimum over p. The location of the data plays no part here: data.py adds it.
 
-| symbol  | shape  | unit | meaning                                                        |
-|---------|--------|------|----------------------------------------------------------------|
-| price   | (R, K) | USD per milli-unit | posted prices of the slot, beta                  |
-| free    | (R, K) | milli-units | what is left                                            |
-| most    | (R,)   | workers | that fit at a site; with_server (R,): beside the server, -1: the server does not fit |
+| symbol | shape  | unit               | meaning                        |
+|--------|--------|--------------------|--------------------------------|
+| price  | (R, K) | USD per milli-unit | posted prices of the slot, beta |
+| free   | (R, K) | milli-units        | free capacity                  |
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,14 +20,34 @@ from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 
 SAME = 1e-12
-"""Sums that differ by less than this share are equal but for rounding."""
+"""Relative difference up to which two sums count as equal."""
+NOT_AT_ALL = -1
+"""In `remote_limits`: so many workers cannot run. In `with_server`: the server does not fit. As a site: none."""
+
+
+class SlotSites(NamedTuple):
+    """The sites in one slot.
+
+    worker_usd, server_usd  (R,) USD of a worker and of the server at each site
+    most                    (R,) workers that fit
+    with_server             (R,) workers that fit beside the server; NOT_AT_ALL: the server does not fit
+    order                   (R,) sites by rising worker_usd
+    traffic_usd             USD for the parameters of a worker away from its server
+    """
+
+    worker_usd: Floats
+    server_usd: Floats
+    most: Ints
+    with_server: Ints
+    order: Ints
+    traffic_usd: float
 
 
 @kernel
 def site_terms(
     price: Floats, free: Ints, worker: Ints, server: Ints, limit: int
 ) -> tuple[Floats, Floats, Ints, Ints]:
-    """Prices of a worker and of a server (R,) in USD, and how many workers fit without and beside the server (R,)."""
+    """The first four fields of `SlotSites`: worker_usd, server_usd, most and with_server, at most `limit` workers."""
     sites, kinds = price.shape
     worker_usd, server_usd = np.zeros(sites), np.zeros(sites)
     most, with_server = np.full(sites, limit), np.full(sites, limit)
@@ -42,13 +63,13 @@ def site_terms(
                 most[r] = min(most[r], max(0, have) // worker[k])
                 with_server[r] = min(with_server[r], max(0, have - server[k]) // worker[k])
         if not fits:
-            with_server[r] = -1
+            with_server[r] = NOT_AT_ALL
     return worker_usd, server_usd, most, with_server
 
 
 @kernel
 def remote_limit(room: int, traffic: int, limit: int) -> int:
-    """Workers that may run away from their server: traffic bytes each, room bytes in all."""
+    """Workers that may run away from their server: `traffic` bytes each, `room` bytes in all."""
     if traffic <= 0:
         return limit
     return min(limit, max(0, room // traffic))
@@ -56,11 +77,11 @@ def remote_limit(room: int, traffic: int, limit: int) -> int:
 
 @kernel
 def remote_limits(room: int, traffic: int, each: int, whole: int, limit: int) -> Ints:
-    """Of n = 0..limit workers (limit + 1,) those that may run away from their server; -1: so many cannot run at all.
+    """How many of n = 0..limit workers may run away from their server (limit + 1,); NOT_AT_ALL: n cannot run.
 
-    room bytes carry traffic bytes for each of them, and `each` bytes of data for every worker, `whole` at most.
+    `room` bytes carry `traffic` bytes for each remote worker and `each` bytes of data per worker, at most `whole`.
     """
-    found = np.full(limit + 1, -1)
+    found = np.full(limit + 1, NOT_AT_ALL)
     for n in range(limit + 1):
         left = room - min(each * n, whole)
         if left < 0:
@@ -69,40 +90,50 @@ def remote_limits(room: int, traffic: int, each: int, whole: int, limit: int) ->
     return found
 
 
-@kernel
-def cost_curve(
-    worker_usd: Floats,
-    server_usd: Floats,
-    most: Ints,
-    with_server: Ints,
-    order: Ints,
-    traffic_usd: float,
-    remote: Ints,
-    limit: int,
-) -> tuple[Floats, Ints]:
-    """Cost (limit + 1,) of 0..limit workers in USD (inf: impossible) and the server's site (limit + 1,), -1 for none.
+class _Curve(NamedTuple):
+    """Least cost (limit + 1,) of n workers, the server's site, and the cost that another site must undercut."""
 
-    order (R,): sites by rising worker_usd. traffic_usd: USD for a worker away from the server; remote (limit + 1,): how
-    many of n may be away (falling with n; -1: n cannot run).
+    cost: Floats
+    site: Ints
+    bar: Floats
+
+
+class _Segment(NamedTuple):
+    """Costs plus + (total[n + shift] - minus) of n = low + 1..high workers with the server at one site."""
+
+    plus: float
+    shift: int
+    minus: float
+    low: int
+    high: int
+
+
+@kernel
+def cost_curve(sites: SlotSites, remote: Ints, limit: int) -> tuple[Floats, Ints]:
+    """Cost (limit + 1,) of 0..limit workers in USD (inf: impossible) and the server's site (limit + 1,) or NOT_AT_ALL.
+
+    remote (limit + 1,): how many of n workers may be away from the server, falling with n; see `remote_limits`.
     """
-    cost, site = np.full(limit + 1, np.inf), np.full(limit + 1, -1)
-    cost[0] = 0.0
-    bar = cost * (1 - SAME)
-    total, begin, cheaper = _ranked(worker_usd, most, order, traffic_usd, limit)
+    cost, site, bar = np.full(limit + 1, np.inf), np.full(limit + 1, NOT_AT_ALL), np.full(limit + 1, np.inf)
+    cost[0], bar[0] = 0.0, 0.0
+    curve = _Curve(cost, site, bar)
+    worker_usd, server_usd, _, with_server, order, _ = sites
+    total, begin, cheaper = _ranked(sites, limit)
     widest = _widest(remote, limit)
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     for p in range(len(order)):
-        if with_server[p] < 0:
+        room = with_server[p]
+        if room < 0:
             continue
-        # Elsewhere: the ranking without p's own workers, which lie from `first` to `after`.
-        own, room, first, after = worker_usd[p], with_server[p], begin[rank[p]], begin[rank[p] + 1]
+        # Elsewhere: the ranking without p's own workers, which are at `first` to `after`.
+        own, first, after = worker_usd[p], begin[rank[p]], begin[rank[p] + 1]
         elsewhere, before = begin[-1] - (after - first), cheaper[rank[p]]
         last = min(room + elsewhere, widest[min(room, len(widest) - 1)])
         # Up to `alone` workers are all elsewhere, from `full` on the server's site is full; in between it depends.
         alone = min(before, elsewhere, last, widest[0])
         full = min(last, before + room)
-        _improve(server_usd[p], total, 0, 0.0, 0, alone, p, cost, site, bar)
+        _improve(curve, total, p, _Segment(server_usd[p], 0, 0.0, 0, alone))
         for n in range(alone + 1, full + 1):
             k = min(max(before, n - room), n, elsewhere, remote[n])
             away = total[k] if k <= first else total[k + after - first] - (total[after] - total[first])
@@ -110,22 +141,20 @@ def cost_curve(
             if usd < bar[n]:
                 cost[n], site[n], bar[n] = usd, p, usd * (1 - SAME)
         mine, turn = server_usd[p] + room * own, max(full, min(last, first + room))
-        _improve(mine, total, -room, 0.0, full, turn, p, cost, site, bar)
-        _improve(
-            mine, total, after - first - room, total[after] - total[first], turn, last, p, cost, site, bar
-        )
+        _improve(curve, total, p, _Segment(mine, -room, 0.0, full, turn))
+        skipped = total[after] - total[first]
+        _improve(curve, total, p, _Segment(mine, after - first - room, skipped, turn, last))
     return cost, site
 
 
 @kernel
-def _improve(
-    plus: float, total: Floats, shift: int, minus: float, low: int, high: int, p: int, cost: Floats, site: Ints,
-    bar: Floats,
-) -> None:  # fmt: skip
-    """Server at p where plus + (total[n + shift] - minus) is less than bar[n], for low < n <= high.
+def _improve(curve: _Curve, total: Floats, p: int, segment: _Segment) -> None:
+    """Puts the server at p wherever a segment costs less than the bar.
 
-    Few sites improve anything, so that is looked for first, which compiles to vector instructions.
+    Few sites improve anything, so the first loop only tests for that; it compiles to vector instructions.
     """
+    plus, shift, minus, low, high = segment
+    cost, site, bar = curve
     if high <= low:
         return
     found, begin = 0, np.uint64(low + 1)  # unsigned: an index that cannot be negative needs no test
@@ -155,46 +184,35 @@ def _widest(remote: Ints, limit: int) -> Ints:
 
 
 @kernel
-def _ranked(
-    worker_usd: Floats, most: Ints, order: Ints, traffic_usd: float, limit: int
-) -> tuple[Floats, Ints, Ints]:
-    """Workers away from their server by rising price: what the first k cost in all, where each site's begin in the
-    ranking (R + 1,), and how many cost less there than one beside a server at the site (R,), both by rank.
-    No more of a site, and of all, than `limit` can make use of."""
-    sites, widest = len(order), 0
-    for r in range(sites):
+def _ranked(sites: SlotSites, limit: int) -> tuple[Floats, Ints, Ints]:
+    """Workers away from their server by rising price, no more of a site and in all than `limit` can use.
+
+    Returns the total cost of the first k, where each site's workers begin in the ranking (R + 1,), and how many workers
+    cost less there than one beside a server at the site (R,), both by rank.
+    """
+    worker_usd, _, most, _, order, traffic_usd = sites
+    count, widest = len(order), 0
+    for r in range(count):
         widest = max(widest, min(most[r], limit))
-    total, begin, cheaper = (
-        np.zeros(limit + widest + 1),
-        np.zeros(sites + 1, np.int64),
-        np.zeros(sites, np.int64),
-    )
-    count, less = 0, 0
-    for i in range(sites):
+    total, begin = np.zeros(limit + widest + 1), np.zeros(count + 1, np.int64)
+    cheaper = np.zeros(count, np.int64)
+    ranked, less = 0, 0
+    for i in range(count):
         own = worker_usd[order[i]]
         while worker_usd[order[less]] + traffic_usd < own:
             less += 1
         cheaper[i] = begin[less]
-        for _ in range(min(most[order[i]], limit, limit + widest - count)):
-            total[count + 1] = total[count] + (own + traffic_usd)
-            count += 1
-        begin[i + 1] = count
+        for _ in range(min(most[order[i]], limit, limit + widest - ranked)):
+            total[ranked + 1] = total[ranked] + (own + traffic_usd)
+            ranked += 1
+        begin[i + 1] = ranked
     return total, begin, cheaper
 
 
 @kernel
-def deploy(
-    worker_usd: Floats,
-    most: Ints,
-    with_server: Ints,
-    order: Ints,
-    traffic_usd: float,
-    remote: int,
-    server: int,
-    count: int,
-    out: Ints,
-) -> None:
+def deploy(sites: SlotSites, remote: int, server: int, count: int, out: Ints) -> None:
     """Writes the workers per site (R,) that the curve priced for `count` workers with the server at `server`."""
+    worker_usd, _, most, with_server, order, traffic_usd = sites
     out[:] = 0
     local, away, at = with_server[server], remote, 0
     for _ in range(count):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
-from tradewind.systems.eris.kernels.slot import cost_curve, deploy, remote_limit, site_terms
-from tradewind.systems.eris.kernels.task import Market, Schedule, Task
+from tradewind.systems.eris.kernels.slot import SlotSites, cost_curve, deploy, remote_limit, site_terms
+from tradewind.systems.eris.kernels.task import Market, Schedule, TrainingTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,17 +43,17 @@ class Spot:
         )
 
 
-def unit(task: Task) -> int:
+def unit(task: TrainingTask) -> int:
     """Workers that are deployed together, so that they train at least one chunk in a slot."""
     return -(-task.need // task.rate)
 
 
-def units_left(task: Task) -> int:
+def units_left(task: TrainingTask) -> int:
     """Units that would train all that is left in one slot, were the sites no obstacle."""
     return -(-int(task.data.sum()) * task.need // (task.rate * unit(task)))
 
 
-def place(task: Task, market: Market, want: int, exact: bool, score: Score) -> Spot | None:
+def place(task: TrainingTask, market: Market, want: int, exact: bool, score: Score) -> Spot | None:
     """At most `want` units (exact: that many or none) at the best-scored places of the market's first slot."""
     size, sites = unit(task), len(task.data)
     widest = min(want, task.most // size)
@@ -65,33 +65,30 @@ def place(task: Task, market: Market, want: int, exact: bool, score: Score) -> S
     room = int(market.room[0])
     chunks = size * task.rate // task.need
     reach = -(-(task.data + max(0, room) // task.chunk_bytes) // chunks)  # more units than data never help
-    most, beside = np.minimum(most, reach), np.minimum(beside, reach)
     by_data = np.argsort(-task.data, kind="mergesort")
-    worker_score, server_score = worker_usd * score.price, server_usd * score.price
-    order = by_data[np.argsort(worker_score[by_data], kind="mergesort")]
+    worker_score = worker_usd * score.price
     byte_score = float(market.byte_usd[0]) if score.byte_score is None else score.byte_score
     traffic = task.traffic_bytes * size
     remote = remote_limit(room, traffic, widest)
-    curve, where = cost_curve(
-        worker_score,
-        server_score,
-        most,
-        beside,
-        order,
-        traffic * byte_score,
-        np.full(widest + 1, remote),
-        widest,
+    here = SlotSites(
+        worker_usd=worker_score,
+        server_usd=server_usd * score.price,
+        most=np.minimum(most, reach),
+        with_server=np.minimum(beside, reach),
+        order=by_data[np.argsort(worker_score[by_data], kind="mergesort")],
+        traffic_usd=traffic * byte_score,
     )
+    curve, where = cost_curve(here, np.full(widest + 1, remote), widest)
     count = int(np.flatnonzero(np.isfinite(curve))[-1])
     if count < 1 or (exact and count < want):
         return None
     placed = np.zeros(sites, np.int64)
     server = int(where[count])
-    deploy(worker_score, most, beside, order, traffic * byte_score, remote, server, count, placed)
+    deploy(here, remote, server, count, placed)
     return at(task, market, server, placed * size)
 
 
-def pack(task: Task, market: Market) -> Spot | None:
+def pack(task: TrainingTask, market: Market) -> Spot | None:
     """As many workers as are of use in the market's first slot, close together: where a worker trains a fraction of a
     chunk, four at a site train more than one at each of four sites. First beside the server, then where most is trained
     per worker, at sites with most data first."""
@@ -110,7 +107,7 @@ def pack(task: Task, market: Market) -> Spot | None:
     return at(task, market, server, workers) if beside[server] >= 0 else None
 
 
-def at(task: Task, market: Market, server: int, workers: Ints) -> Spot | None:
+def at(task: TrainingTask, market: Market, server: int, workers: Ints) -> Spot | None:
     """These workers (R,) with the server there: what they train, without those who would be idle; None: no room."""
     need = workers[:, None] * task.worker
     need[server] += task.server

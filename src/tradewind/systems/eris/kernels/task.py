@@ -1,19 +1,28 @@
-"""The nouns of one bidder's problem (7): what is asked for, what is left at which prices, and what can be offered."""
+"""The data of one bidder's problem (7): the task, the capacity on sale at its prices, and what can be offered.
+
+`TrainingTask` and `Market` are named tuples, so compiled kernels take them as they are.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tradewind.model.arrays import Floats, Ints
 
+ANY_NUMBER = 1 << 40
+"""More workers than any network holds."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+
+class TrainingTask(NamedTuple):
     """What a bidder asks for.
 
-    worker, server (K,) milli-units of one worker and of the parameter server; data (R,) chunks per site;
-    rate, need: a worker trains rate / need chunks in a slot (P and E, both times 1000); chunk_bytes theta;
-    traffic_bytes lambda, per worker away from its server and slot; most: workers in a slot at most
+    worker, server  (K,) milli-units of one worker and of the parameter server
+    data            (R,) chunks per site
+    rate, need      a worker trains rate / need chunks in a slot (P and E, both times 1000)
+    chunk_bytes     theta
+    traffic_bytes   lambda, per slot and worker away from its server
+    most            maximum number of workers in a slot
     """
 
     worker: Ints
@@ -23,11 +32,11 @@ class Task:
     need: int
     chunk_bytes: int
     traffic_bytes: int
-    most: int = 1 << 40
+    most: int = ANY_NUMBER
 
     @property
     def per_worker(self) -> int:
-        """Chunks that a worker trains in a slot where that is a whole number, else 0."""
+        """Chunks that a worker trains in a slot if that is a whole number, else 0."""
         return self.rate // self.need if self.rate % self.need == 0 else 0
 
     @property
@@ -37,9 +46,8 @@ class Task:
         return -(-total // self.per_worker) if self.per_worker else total
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Market:
-    """What is left and what it costs, per slot from the first that the bidder may use.
+class Market(NamedTuple):
+    """Free capacity and its prices, per slot from the first that the bidder may use.
 
     usd (T, R, K) per milli-unit; byte_usd (T,); free (T, R, K) milli-units; room (T,) bytes
     """
@@ -52,9 +60,9 @@ class Market:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A realisable schedule: slots used, the server's site and workers (S, R) in each, flows (source, dest, chunks).
+    """A feasible schedule: slots used, the server's site and workers (S, R) in each, flows (source, dest, chunks).
 
-    usd: what it costs at the posted prices
+    usd: its cost at the posted prices
     """
 
     slots: tuple[int, ...]
@@ -66,9 +74,10 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Menu:
-    """Pareto schedules (each later one is cheaper); bound_usd (T,): no schedule until that slot costs less.
+    """Pareto-optimal schedules (each later one is cheaper).
 
-    payoff, bound: the best worth minus cost that was found, and what it can never exceed (at least 0 both)
+    bound_usd  (T,) lower bound on the cost of any schedule that completes by that slot
+    payoff     best worth minus cost found; bound: upper bound on it (both at least 0)
     """
 
     offers: tuple[Schedule, ...]

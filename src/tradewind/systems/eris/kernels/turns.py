@@ -19,7 +19,7 @@ from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 
 
-class Crowd(NamedTuple):
+class BidTable(NamedTuple):
     """Jobs in order of arrival; all (N,) but worker, server (N, K) and allowed (N, R).
 
     worker         milli-units of a unit, which is `size` workers that train `per_unit` whole chunks in a slot
@@ -52,12 +52,12 @@ class Crowd(NamedTuple):
 
 
 @kernel
-def is_alive(crowd: Crowd, j: int, slot: int, left: int) -> bool:
+def is_alive(bids: BidTable, j: int, slot: int, left: int) -> bool:
     """Whether a job is there and could still be complete in time if it had the network to itself."""
-    if left <= 0 or slot < crowd.first[j]:
+    if left <= 0 or slot < bids.first[j]:
         return False
-    alone = max(1, int(np.ceil(left * crowd.share[j] / crowd.chunks[j])))
-    return bool(slot + alone - 1 <= crowd.last[j])
+    alone = max(1, int(np.ceil(left * bids.share[j] / bids.chunks[j])))
+    return bool(slot + alone - 1 <= bids.last[j])
 
 
 @kernel
@@ -75,19 +75,19 @@ def _fit(free: Ints, worker: Ints, server: Ints, limit: int) -> tuple[int, int]:
 
 
 @kernel
-def turn(crowd: Crowd, j: int, left: int, free: Ints, room: int, out: Ints) -> tuple[int, int]:
+def turn(bids: BidTable, j: int, left: int, free: Ints, room: int, out: Ints) -> tuple[int, int]:
     """As many chunks of a job as can be trained in a slot: (server's site, chunks); (-1, 0) where none can.
 
     free (R, K), room in bytes. Writes chunks per site (R,). Of equally many, those with fewest units away from the server.
     """
-    sites, size, each = len(free), crowd.size[j], crowd.per_unit[j]
+    sites, size, each = len(free), bids.size[j], bids.per_unit[j]
     out[:] = 0
-    limit = min(crowd.top[j], -(-left // each))
+    limit = min(bids.top[j], -(-left // each))
     most, beside = np.zeros(sites, np.int64), np.full(sites, -1)
     for r in range(sites):
-        if crowd.allowed[j, r]:
-            most[r], beside[r] = _fit(free[r], crowd.worker[j], crowd.server[j], limit)
-    total, traffic = most.sum(), crowd.traffic_bytes[j] * size
+        if bids.allowed[j, r]:
+            most[r], beside[r] = _fit(free[r], bids.worker[j], bids.server[j], limit)
+    total, traffic = most.sum(), bids.traffic_bytes[j] * size
     best, away, server, tried = 0, 0, -1, -1
     for p in range(sites):
         if beside[p] < 0 or (tried >= 0 and beside[p] <= beside[tried] and most[p] >= most[tried]):
@@ -95,7 +95,7 @@ def turn(crowd: Crowd, j: int, left: int, free: Ints, room: int, out: Ints) -> t
         if tried < 0 or beside[p] > beside[tried]:
             tried = p
         for m in range(min(limit, total - most[p]) + 1):
-            carried = (room - traffic * m) // crowd.chunk_bytes[j]
+            carried = (room - traffic * m) // bids.chunk_bytes[j]
             n = min(left, each * min(limit, beside[p] + m), carried)
             if n > best or (n == best and n > 0 and m < away):
                 best, away, server = n, m, p
@@ -118,36 +118,36 @@ def _elsewhere(out: Ints, most: Ints, server: int, chunks: int, each: int) -> No
 
 
 @kernel
-def workers_of(crowd: Crowd, j: int, trained: Ints) -> Ints:
+def workers_of(bids: BidTable, j: int, trained: Ints) -> Ints:
     """Workers (R,) that train these chunks (R,)."""
-    found: Ints = -(-trained * crowd.need[j] // crowd.rate[j])
+    found: Ints = -(-trained * bids.need[j] // bids.rate[j])
     return found
 
 
 @kernel
-def reserved(crowd: Crowd, j: int, server: int, trained: Ints) -> int:
+def reserved(bids: BidTable, j: int, server: int, trained: Ints) -> int:
     """Bytes that a turn keeps for itself: parameters, and every chunk as if it came from elsewhere."""
-    workers = workers_of(crowd, j, trained)
+    workers = workers_of(bids, j, trained)
     away = workers.sum() - workers[server]
-    return int(away * crowd.traffic_bytes[j] + trained.sum() * crowd.chunk_bytes[j])
+    return int(away * bids.traffic_bytes[j] + trained.sum() * bids.chunk_bytes[j])
 
 
 @kernel
-def _take(crowd: Crowd, j: int, server: int, trained: Ints, free: Ints) -> None:
+def _take(bids: BidTable, j: int, server: int, trained: Ints, free: Ints) -> None:
     """Takes the workers and the server of a turn off what is free (R, K)."""
-    workers = workers_of(crowd, j, trained)
-    free[server] -= crowd.server[j]
+    workers = workers_of(bids, j, trained)
+    free[server] -= bids.server[j]
     for r in range(len(free)):
         if workers[r]:
-            free[r] -= workers[r] * (crowd.worker[j] // crowd.size[j])
+            free[r] -= workers[r] * (bids.worker[j] // bids.size[j])
 
 
 @kernel
-def _is_full(crowd: Crowd, j: int, widest: Ints, room: int) -> bool:
+def _is_full(bids: BidTable, j: int, widest: Ints, room: int) -> bool:
     """Whether a job finds nothing where no site has more free than this (K,), with this many bytes of room."""
-    full = room < crowd.chunk_bytes[j]
+    full = room < bids.chunk_bytes[j]
     for k in range(len(widest)):
-        full = full or crowd.worker[j, k] > widest[k] or crowd.server[j, k] > widest[k]
+        full = full or bids.worker[j, k] > widest[k] or bids.server[j, k] > widest[k]
     return bool(full)
 
 
@@ -159,18 +159,18 @@ def _widest(free: Ints, out: Ints) -> None:
 
 
 @kernel
-def delays(crowd: Crowd, i: int, order: Ints, left: Ints, levels: Ints, capacity: Ints, band: Ints) -> Ints:
+def delays(bids: BidTable, i: int, order: Ints, left: Ints, levels: Ints, capacity: Ints, band: Ints) -> Ints:
     """Slots (M,) in which job i would be complete at each of these falling levels; -1: never.
 
     order: its rivals as they are served; left (N,): chunks of each job when i came, which is used up;
     capacity (T, R, K), band (T,). The rivals live on without i: whoever is ahead of it is not touched by it anyway.
     """
-    done, own = np.full(len(levels), -1), np.full(len(levels), crowd.chunks[i])
+    done, own = np.full(len(levels), -1), np.full(len(levels), bids.chunks[i])
     trained, widest = np.zeros(capacity.shape[1], np.int64), np.zeros(capacity.shape[2], np.int64)
     undecided = len(levels)
     """The first level from which on all are complete or given up; whoever is behind all others does not matter."""
-    for slot in range(crowd.first[i], min(len(band), crowd.last[i] + 1)):
-        while undecided and not is_alive(crowd, i, slot, own[undecided - 1]):
+    for slot in range(bids.first[i], min(len(band), bids.last[i] + 1)):
+        while undecided and not is_alive(bids, i, slot, own[undecided - 1]):
             undecided -= 1
         if not undecided:
             break
@@ -179,20 +179,20 @@ def delays(crowd: Crowd, i: int, order: Ints, left: Ints, levels: Ints, capacity
         for place in range(len(order) + 1):
             j = order[place] if place < len(order) else -1
             while m < undecided and (
-                j < 0 or levels[m] > crowd.level[j] or (levels[m] == crowd.level[j] and i < j)
+                j < 0 or levels[m] > bids.level[j] or (levels[m] == bids.level[j] and i < j)
             ):
-                if is_alive(crowd, i, slot, own[m]) and not _is_full(crowd, i, widest, room):
-                    own[m] -= turn(crowd, i, own[m], free, room, trained)[1]
+                if is_alive(bids, i, slot, own[m]) and not _is_full(bids, i, widest, room):
+                    own[m] -= turn(bids, i, own[m], free, room, trained)[1]
                     if own[m] == 0:
                         done[m] = slot
                 m += 1
             if m == undecided:
                 break
-            if is_alive(crowd, j, slot, left[j]) and not _is_full(crowd, j, widest, room):
-                server, count = turn(crowd, j, left[j], free, room, trained)
+            if is_alive(bids, j, slot, left[j]) and not _is_full(bids, j, widest, room):
+                server, count = turn(bids, j, left[j], free, room, trained)
                 if server >= 0:
-                    _take(crowd, j, server, trained, free)
+                    _take(bids, j, server, trained, free)
                     _widest(free, widest)
-                    room -= reserved(crowd, j, server, trained)
+                    room -= reserved(bids, j, server, trained)
                     left[j] -= count
     return done

@@ -25,10 +25,10 @@ from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.view import View
 from tradewind.systems.eris.kernels.spot import Spot, train, unit
-from tradewind.systems.eris.kernels.task import Task
-from tradewind.systems.eris.kernels.turns import Crowd, delays, is_alive, reserved, turn, workers_of
-from tradewind.systems.eris.shared.edge import Edge, Rules, Turn
-from tradewind.systems.eris.shared.market import Books, task_of, worth_of
+from tradewind.systems.eris.kernels.task import TrainingTask
+from tradewind.systems.eris.kernels.turns import BidTable, delays, is_alive, reserved, turn, workers_of
+from tradewind.systems.eris.shared.edge import EdgeRules, EdgeScheduler, Turn
+from tradewind.systems.eris.shared.market import CapacityLedger, task_of, worth_of
 
 STEP = math.log(1.7)
 """Width of a level, of the logarithm of worth per share. Chosen with the next two on seeds from 101 on."""
@@ -39,7 +39,7 @@ WORTHLESS = 0.1
 
 
 class Bid(NamedTuple):
-    """What is known of a bid for good; fields as in Crowd, worth by slots of delay."""
+    """What is known of a bid for good; fields as in BidTable, worth by slots of delay."""
 
     worker: tuple[int, ...]
     server: tuple[int, ...]
@@ -72,20 +72,20 @@ class Bid(NamedTuple):
         return math.exp(level * STEP - self.density)
 
 
-def read_bid(books: Books, whole: Floats, job: Job, slot: int) -> Bid | None:
+def read_bid(ledger: CapacityLedger, whole: Floats, job: Job, slot: int) -> Bid | None:
     """A job that may run from a slot on as a bid; None where it fits nowhere or is worth nothing.
 
     whole (K + 1,): milli-units and bytes of a slot
     """
-    setup, task = books.setup, task_of(books, job)
+    setup, task = ledger.setup, task_of(ledger, job)
     arrived, worth = job.arrive_us // setup.slot_us, worth_of(setup, job, job.arrive_us // setup.slot_us)
-    sites = tuple(np.flatnonzero(books.may_use(job)).tolist())
-    size = _unit_size(books, task, sites)
+    sites = tuple(np.flatnonzero(ledger.may_use(job)).tolist())
+    size = _unit_size(ledger, task, sites)
     if not size:
         return None
     per_unit, chunks = size * task.rate // task.need, int(task.data.sum())
     use = np.append(task.worker, task.traffic_bytes) * (size * -(-chunks // per_unit))
-    have = whole + np.append(np.zeros(len(task.worker)), _beside(books, task, sites) * task.traffic_bytes)
+    have = whole + np.append(np.zeros(len(task.worker)), _beside(ledger, task, sites) * task.traffic_bytes)
     share = max(1e-9, float((use / np.maximum(have, 1.0)).max()))
     alone = math.ceil(share) - 1
     if alone >= len(worth) or worth[alone] <= 0:
@@ -112,12 +112,12 @@ def read_bid(books: Books, whole: Floats, job: Job, slot: int) -> Bid | None:
     )
 
 
-def _beside(books: Books, task: Task, sites: Sequence[int]) -> int:
+def _beside(ledger: CapacityLedger, task: TrainingTask, sites: Sequence[int]) -> int:
     """Workers that stand beside their server, whose parameters use no bandwidth."""
-    return int(_fit(books.full[list(sites)] - task.server, task).max(initial=0))
+    return int(_fit(ledger.full[list(sites)] - task.server, task).max(initial=0))
 
 
-def _fit(free: Ints, task: Task) -> Ints:
+def _fit(free: Ints, task: TrainingTask) -> Ints:
     """Workers (R,) that fit in what is free (R, K), no more than are of use."""
     needs, useful = task.worker > 0, -(-int(task.data.sum()) * task.need // task.rate)
     found: Ints = (np.maximum(free[:, needs], 0) // task.worker[needs]).min(
@@ -126,107 +126,107 @@ def _fit(free: Ints, task: Task) -> Ints:
     return np.where((free >= 0).all(axis=1), found, 0)
 
 
-def _unit_size(books: Books, task: Task, sites: Sequence[int]) -> int:
+def _unit_size(ledger: CapacityLedger, task: TrainingTask, sites: Sequence[int]) -> int:
     """Workers that stand together, so many that the empty network trains most; 0 where nobody can serve the job.
 
     One, where a worker trains whole chunks; else more than one waste less of their time, but fit less well.
     """
-    fit = _fit(books.full[list(sites)], task)
+    fit = _fit(ledger.full[list(sites)], task)
     sizes = range(unit(task), int(fit.max(initial=0)) + 1) if not task.per_worker else (1,)
     trained = {s: int((fit // s).sum()) * (s * task.rate // task.need) for s in sizes}
     best = max(trained, key=lambda s: (trained[s], -s), default=0)
     return best if best and trained[best] else 0
 
 
-def crowd_of(bids: Sequence[Bid], sites: int) -> Crowd:
+def bid_table(bids: Sequence[Bid], sites: int) -> BidTable:
     """Bids in order of arrival as arrays."""
     allowed = np.zeros((len(bids), sites), dtype=np.bool_)
     for row, bid in enumerate(bids):
         allowed[row, list(bid.sites)] = True
     columns = {
-        name: np.array([getattr(bid, name) for bid in bids]) for name in Crowd._fields if name != "allowed"
+        name: np.array([getattr(bid, name) for bid in bids]) for name in BidTable._fields if name != "allowed"
     }
-    return Crowd(allowed=allowed, **columns)
+    return BidTable(allowed=allowed, **columns)
 
 
-class Critical(Edge):
+class Critical(EdgeScheduler):
     """Serves jobs by the level of their bids; bills them when the run is over."""
 
     def __init__(self, setup: Setup) -> None:
-        super().__init__(setup, Rules(workers=0, gamma=1.0))
+        super().__init__(setup, EdgeRules(workers=0, gamma=1.0))
         self._bids: dict[int, Bid | None] = {}
         self._found: dict[int, dict[int, int]] = {}
         """Slot in which somebody came -> chunks left of those who were there."""
         self._finished: dict[int, int] = {}
         """Slot in which a job was complete."""
         self._present: dict[int, int] = {}
-        """Row in the crowd of this slot."""
-        self._crowd = crowd_of([], len(setup.hosts))
+        """Row in the bids of this slot."""
+        self._table = bid_table([], len(setup.hosts))
         self._room = 0
         band = setup.transfer_bytes_per_slot
         limit = float("inf") if band is None else float(band)
-        self._whole = np.append(self.books.full.sum(axis=0), limit)
+        self._whole = np.append(self.ledger.full.sum(axis=0), limit)
 
     def decide(self, view: View) -> Decision:
-        self._hear(view)
+        self._observe(view)
         return super().decide(view)
 
     def turns(self, view: View) -> Iterable[Turn]:
         came = [index for index in self.left if index not in self._bids]
         for index in came:
-            self._bids[index] = read_bid(self.books, self._whole, view.job(index), view.slot)
+            self._bids[index] = read_bid(self.ledger, self._whole, view.job(index), view.slot)
         left = {index: sum(chunks) for index, chunks in self.left.items()}
         if came:
             self._found[view.slot] = left
         known = {index: bid for index in sorted(left) if (bid := self._bids[index]) is not None}
-        self._crowd = crowd_of(list(known.values()), len(self.books.hosts))
+        self._table = bid_table(list(known.values()), len(self.ledger.hosts))
         self._present = {index: row for row, index in enumerate(known)}
-        self._room = int(self.books.band[view.slot])
-        alive = [i for i, row in self._present.items() if is_alive(self._crowd, row, view.slot, left[i])]
+        self._room = int(self.ledger.band[view.slot])
+        alive = [i for i, row in self._present.items() if is_alive(self._table, row, view.slot, left[i])]
         alive.sort(key=lambda i: (-known[i].level, i))
         return [Turn(index, False, False) for index in alive]
 
-    def spot(self, view: View, job: Job, task: Task, turn_: Turn) -> Spot | None:
+    def spot(self, view: View, job: Job, task: TrainingTask, turn_: Turn) -> Spot | None:
         """As many chunks as can be, with bandwidth kept for every one of them; those that lie there go first."""
-        row, chunks = self._present[job.index], np.zeros(len(self.books.hosts), dtype=np.int64)
-        free = self.books.capacity[view.slot] - self.books.used[view.slot]
-        server, trained = turn(self._crowd, row, int(task.data.sum()), free, self._room, chunks)
+        row, chunks = self._present[job.index], np.zeros(len(self.ledger.hosts), dtype=np.int64)
+        free = self.ledger.capacity[view.slot] - self.ledger.used[view.slot]
+        server, trained = turn(self._table, row, int(task.data.sum()), free, self._room, chunks)
         if server < 0:
             return None
-        self._room -= reserved(self._crowd, row, server, chunks)
+        self._room -= reserved(self._table, row, server, chunks)
         flows, _ = train(chunks, task.data, trained)
-        workers = workers_of(self._crowd, row, chunks)
+        workers = workers_of(self._table, row, chunks)
         return Spot(server=server, workers=workers, flows=flows, trained=trained, usd=0.0)
 
     # ------------------------------------------------------------------ payments
     def charges(self, view: View) -> tuple[Charge, ...]:
         """What everybody who was served owes, now that all rivals are known."""
-        self._hear(view)
+        self._observe(view)
         known = {index: bid for index in sorted(self._bids) if (bid := self._bids[index]) is not None}
-        crowd = crowd_of(list(known.values()), len(self.books.hosts))
+        bids = bid_table(list(known.values()), len(self.ledger.hosts))
         rows = {index: row for row, index in enumerate(known)}
-        order = np.argsort(-crowd.level, kind="stable")
+        order = np.argsort(-bids.level, kind="stable")
         found = []
         for index, bid in known.items():
             if index in self._finished:
-                row, left = rows[index], np.where(crowd.first > bid.first, crowd.chunks, 0)
+                row, left = rows[index], np.where(bids.first > bid.first, bids.chunks, 0)
                 for other, chunks in self._found[bid.first].items():
                     if other in rows:
                         left[rows[other]] = chunks
-                owed, why = self._owed(crowd, row, bid, order, left)
+                owed, why = self._owed(bids, row, bid, order, left)
                 found.append(Charge(index, min(owed, bid.worth_in(self._finished[index])), why))
         return tuple(found)
 
-    def _owed(self, crowd: Crowd, row: int, bid: Bid, order: Ints, left: Ints) -> tuple[float, str]:
+    def _owed(self, bids: BidTable, row: int, bid: Bid, order: Ints, left: Ints) -> tuple[float, str]:
         """Worth minus the area under it over all smaller scales of the bid (Myerson 1981), in USD, and in words.
 
         Which is what every fall of the worth costs at the scale where it happens.
         """
-        meets = (crowd.first <= bid.last) & (crowd.last >= bid.first) & (left > 0)
+        meets = (bids.first <= bid.last) & (bids.last >= bid.first) & (left > 0)
         rivals = order[meets[order] & (order != row)]
-        behind = crowd.level[rivals] - (rivals > row)
+        behind = bids.level[rivals] - (rivals > row)
         levels = sorted({bid.level, *behind[behind < bid.level].tolist()}, reverse=True)
-        done = delays(crowd, row, rivals, left, np.array(levels), self.books.capacity, self.books.band)
+        done = delays(bids, row, rivals, left, np.array(levels), self.ledger.capacity, self.ledger.band)
         owed, said = 0.0, []
         for level, (sooner, later) in zip(levels[1:], pairwise(done.tolist()), strict=True):
             if later != sooner:
@@ -240,7 +240,7 @@ class Critical(Edge):
             f"complete in slot {done[0]} with this bid, " + (", ".join(said) or "and with any smaller one"),
         )
 
-    def _hear(self, view: View) -> None:
+    def _observe(self, view: View) -> None:
         for event in view.events:
             if event.kind == "finished":
                 self._finished[event.job] = (event.at_us - 1) // view.setup.slot_us

@@ -26,8 +26,8 @@ from tradewind.systems.eris.kernels.oracle import flat_menu, menu
 from tradewind.systems.eris.kernels.task import Menu
 from tradewind.systems.eris.policy.floor import Floor, forecast_floor
 from tradewind.systems.eris.shared.market import (
-    Books,
-    Prices,
+    CapacityLedger,
+    PostedPrices,
     left_after,
     most_chunks,
     plan_of,
@@ -45,7 +45,7 @@ NARROW = (
 TRIGGERS: frozenset[Trigger] = frozenset({"arrival", "completion", "change", "slot"})
 
 
-def unfit(setup: Setup, job: Job) -> str:
+def unsupported_reason(setup: Setup, job: Job) -> str:
     """Why a bid cannot be dealt with; empty where it can."""
     if job.unservable_reason:
         return job.unservable_reason
@@ -76,27 +76,27 @@ class Seller:
     def __init__(self, setup: Setup, gamma: float, floor: Floor, *, flat: bool = True) -> None:
         if not 1.0 <= gamma <= 1e12:
             raise InputError(f"found {gamma}; allowed is 1 or more", where="eris.gamma")
-        self.books = Books(setup)
+        self.ledger = CapacityLedger(setup)
         self.gamma, self.floor, self.flat = gamma, floor, flat
         self._open: dict[int, tuple[Offer, ...]] = {}
         self._lost: dict[int, Plan] = {}
         """Plans that a failure cancelled, with what they had done."""
 
     def quote(self, view: View, job: Job) -> Quote:
-        self._hear(view)
-        if why := unfit(view.setup, job):
+        self._observe(view)
+        if why := unsupported_reason(view.setup, job):
             return Quote(job.index, refused="unsupported", why=f"{job.id} {why}")
         first = -(-view.now_us // view.setup.slot_us)
         if first >= view.setup.slots:
             return Quote(job.index, refused="capacity", why="the horizon is over")
-        prices = Prices(gamma=self.gamma, floor=self.floor.usd)
+        prices = PostedPrices(gamma=self.gamma, floor=self.floor.usd)
         found = self._menu(view, job, first, prices)
         self.floor.learn(view, job)
         offers = tuple(
             Offer(
                 payment_usd=offer.usd,
                 finish_us=(first + offer.slots[-1] + 1) * view.setup.slot_us,
-                plan=plan_of(self.books, job, offer, first),
+                plan=plan_of(self.ledger, job, offer, first),
             )
             for offer in found.offers
         )
@@ -106,14 +106,14 @@ class Seller:
             return Quote(job.index, refused=refused, why=why)
         return Quote(job.index, offers, posted=prices.posted(flat=self.flat))
 
-    def _menu(self, view: View, job: Job, first: int, prices: Prices) -> Menu:
+    def _menu(self, view: View, job: Job, first: int, prices: PostedPrices) -> Menu:
         """Offers at posted prices.
 
         Departure from the paper: data pays a flat charge for its bytes instead of a price for every move. Moves can be
         chosen near-exactly only, and then a later bidder may find a cheaper way; flat, every price is an exact minimum.
         """
-        market = self.books.market(job, first, prices)
-        task, worth = task_of(self.books, job), worth_of(view.setup, job, first)
+        market = self.ledger.market(job, first, prices)
+        task, worth = task_of(self.ledger, job), worth_of(view.setup, job, first)
         if not self.flat:
             return menu(task, market, worth)
         data = int(task.data.sum()) * task.chunk_bytes / GB
@@ -121,8 +121,8 @@ class Seller:
 
     def _reason(self, job: Job, first: int) -> tuple[str, str]:
         """Why there is no offer: the price, or that there is no way to complete the job, whatever it costs."""
-        market = self.books.market(job, first, Prices(gamma=1.0, floor=np.zeros_like(self.floor.usd)))
-        task, soonest = task_of(self.books, job), _soonest(len(market.room))
+        market = self.ledger.market(job, first, PostedPrices(gamma=1.0, floor=np.zeros_like(self.floor.usd)))
+        task, soonest = task_of(self.ledger, job), _soonest(len(market.room))
         if self.flat and flat_menu(task, market, soonest, 0.0).offers:
             return "price", WORTHLESS
         if not menu(task, market, soonest).offers:
@@ -131,8 +131,8 @@ class Seller:
 
     def decide(self, view: View) -> Decision:
         """Only failures need a decision: what was cancelled is planned again at the earliest possible time."""
-        self._hear(view)
-        self.books.seen()
+        self._observe(view)
+        self.ledger.clear_window()
         plans = []
         for index in sorted(self._lost):
             if index not in view.active:
@@ -146,27 +146,27 @@ class Seller:
         first = -(-view.now_us // view.setup.slot_us)
         if first >= view.setup.slots:
             return None
-        left = left_after(self.books, job, self._lost[job.index], view.now_us)
-        free = Prices(gamma=1.0, floor=np.zeros_like(self.floor.usd))
-        market = self.books.market(job, first, free)
-        found = menu(task_of(self.books, job, left), market, _soonest(len(market.room)))
+        left = left_after(self.ledger, job, self._lost[job.index], view.now_us)
+        free = PostedPrices(gamma=1.0, floor=np.zeros_like(self.floor.usd))
+        market = self.ledger.market(job, first, free)
+        found = menu(task_of(self.ledger, job, left), market, _soonest(len(market.room)))
         if not found.offers:
             return None
-        plan = plan_of(self.books, job, found.offers[0], first)
-        self.books.book(job, plan)
+        plan = plan_of(self.ledger, job, found.offers[0], first)
+        self.ledger.book(job, plan)
         return plan
 
-    def _hear(self, view: View) -> None:
-        for event in view.events[self.books.heard :]:
-            if event.kind == "voided" and event.job in self.books.plans:
-                self._lost[event.job] = self.books.plans[event.job].plan
+    def _observe(self, view: View) -> None:
+        for event in view.events[self.ledger.observed :]:
+            if event.kind == "voided" and event.job in self.ledger.plans:
+                self._lost[event.job] = self.ledger.plans[event.job].plan
             elif event.kind == "accepted" and event.job in self._open:
-                self.books.book(view.job(event.job), self._open[event.job][event.value].plan)
-        self.books.hear(view)
+                self.ledger.book(view.job(event.job), self._open[event.job][event.value].plan)
+        self.ledger.observe(view)
 
     def save(self) -> bytes:
         state = {
-            "books": self.books.save(),
+            "ledger": self.ledger.save(),
             "floor": self.floor.save(),
             "open": list(self._open.items()),
             "lost": list(self._lost.items()),
@@ -175,7 +175,7 @@ class Seller:
 
     def restore(self, state: bytes) -> None:
         data = json.loads(state)
-        self.books.restore(data["books"])
+        self.ledger.restore(data["ledger"])
         self.floor.restore(data["floor"])
         self._open, self._lost = {}, {}
         for index, plan in data["lost"]:

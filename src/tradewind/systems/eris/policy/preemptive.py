@@ -27,10 +27,10 @@ from tradewind.systems.eris.kernels.column import Pooled
 from tradewind.systems.eris.kernels.pool import host_capacity, pool, worth_by_slot
 from tradewind.systems.eris.kernels.rollout import Queue, best_order, futures, ranked, table
 from tradewind.systems.eris.kernels.spot import Score, Spot, pack, place, units_left
-from tradewind.systems.eris.kernels.task import Task
+from tradewind.systems.eris.kernels.task import TrainingTask
 from tradewind.systems.eris.policy.critical import Critical
 from tradewind.systems.eris.policy.posted import ERIS
-from tradewind.systems.eris.shared.edge import Edge, Rules, Turn
+from tradewind.systems.eris.shared.edge import EdgeRules, EdgeScheduler, Turn
 from tradewind.systems.eris.shared.market import task_of
 
 WORTHLESS = 0.01
@@ -43,11 +43,11 @@ WORK, FEWEST = 4000, 8
 """Jobs times futures of a trial at most, and futures below which trying says too little."""
 
 
-class Preemptive(Edge):
+class Preemptive(EdgeScheduler):
     """Serves jobs slot after slot, in the order that does best in futures drawn from the bids so far."""
 
     def __init__(self, setup: Setup, samples: int, seed: int) -> None:
-        super().__init__(setup, Rules(workers=0, gamma=1.0))
+        super().__init__(setup, EdgeRules(workers=0, gamma=1.0))
         self._samples, self._seed = samples, seed
         self._hosts = host_capacity(setup)
         self._seen: list[int] = []
@@ -95,14 +95,14 @@ class Preemptive(Edge):
             found = best_order(bids, queue, drawn, slots, self._whole(view))
         return [present[i] for i in found.tolist()]
 
-    def spot(self, view: View, job: Job, task: Task, turn: Turn) -> Spot | None:
+    def spot(self, view: View, job: Job, task: TrainingTask, turn: Turn) -> Spot | None:
         """The places that train most: with all bandwidth for parameters, or with some kept for moving chunks.
 
         Where a worker trains a fraction of a chunk, workers close together are tried as well.
         """
         market, width = self.market(view, job), units_left(task)
         moved = task.chunk_bytes * max(1, task.rate // task.need)
-        roomy = replace(task, traffic_bytes=task.traffic_bytes + moved)
+        roomy = task._replace(traffic_bytes=task.traffic_bytes + moved)
         found = [place(each, market, width, False, Score()) for each in (task, roomy)]
         if not task.per_worker:
             found += [pack(task, market), pack(roomy, market)]
@@ -111,12 +111,12 @@ class Preemptive(Edge):
     def _pool(self, job: Job) -> Pooled | None:
         """A bid over pooled sites, its worth by delay; None where it fits nowhere."""
         if job.index not in self._pooled:
-            setup = self.books.setup
+            setup = self.ledger.setup
             assert job.utility is not None
             worth = worth_by_slot(job.utility, 0, setup.slots)
             found = pool(job, self._hosts, worth, 0, setup.transfer_bytes_per_slot)
-            task = task_of(self.books, job)
-            self._pooled[job.index] = found and replace(found, units=_worker_slots(task, found.beside))
+            task = task_of(self.ledger, job)
+            self._pooled[job.index] = found and found._replace(units=_worker_slots(task, found.beside))
         return self._pooled[job.index]
 
     def _age(self, view: View, job: Job) -> int:
@@ -124,7 +124,7 @@ class Preemptive(Edge):
 
     def _whole(self, view: View) -> Floats:
         """What a slot has of every resource (K + 1,), the last in GB."""
-        sites, band = self.books.capacity[view.slot].sum(axis=0), self.books.band[view.slot]
+        sites, band = self.ledger.capacity[view.slot].sum(axis=0), self.ledger.band[view.slot]
         whole: Floats = np.maximum(np.append(sites / MILLI, band / GB), 1e-9)
         return whole
 
@@ -142,7 +142,7 @@ class Preemptive(Edge):
         self._seen, self._came = data["seen"], data["came"]
 
 
-def _worker_slots(task: Task, beside: int) -> int:
+def _worker_slots(task: TrainingTask, beside: int) -> int:
     """Worker-slots that a task needs where `beside` workers stand together, which train whole chunks only."""
     chunks, together = int(task.data.sum()), int(beside) * task.rate // task.need
     return -(-chunks * int(beside) // together) if together else -(-chunks * task.need // task.rate)

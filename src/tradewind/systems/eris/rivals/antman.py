@@ -15,13 +15,13 @@ from tradewind.model.errors import InputError
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
 from tradewind.model.view import View
-from tradewind.systems.eris.shared.edge import Edge, Rules, Turn, line
+from tradewind.systems.eris.shared.edge import EdgeRules, EdgeScheduler, Turn, line
 
 
-class AntMan(Edge):
+class AntMan(EdgeScheduler):
     """patience: slots that a guaranteed job waits before it becomes opportunistic."""
 
-    def __init__(self, setup: Setup, rules: Rules, patience: int) -> None:
+    def __init__(self, setup: Setup, rules: EdgeRules, patience: int) -> None:
         super().__init__(setup, rules)
         self._patience = patience
         self._late: set[int] = set()
@@ -50,7 +50,7 @@ class AntMan(Edge):
         self._late = set(late)
 
 
-def _antman(setup: Setup, rules: Rules, params: Mapping[str, Any]) -> AntMan:
+def _antman(setup: Setup, rules: EdgeRules, params: Mapping[str, Any]) -> AntMan:
     if params["patience"] < 0:
         raise InputError(f"found {params['patience']}; it must not be negative", where="antman.patience")
     return AntMan(setup, rules, params["patience"])

@@ -16,13 +16,13 @@ from tradewind.model.spec import Param
 from tradewind.model.units import MILLI
 from tradewind.model.view import View
 from tradewind.systems.eris.kernels.spot import Score
-from tradewind.systems.eris.shared.edge import Edge, Rules, Turn, line
+from tradewind.systems.eris.shared.edge import EdgeRules, EdgeScheduler, Turn, line
 
 
-class Liquid(Edge):
+class Liquid(EdgeScheduler):
     """weight: the paper's lambda, of the network against the price."""
 
-    def __init__(self, setup: Setup, rules: Rules, weight: float) -> None:
+    def __init__(self, setup: Setup, rules: EdgeRules, weight: float) -> None:
         super().__init__(setup, rules)
         self._weight = weight
 
@@ -33,11 +33,11 @@ class Liquid(Edge):
 
     def score(self, job: Job) -> Score:
         full = max(self.rules.gamma - 1.0, 1.0) * max(sum(milli for _, milli in job.worker) / MILLI, 1e-9)
-        band = max(float(self.books.band[0]), 1.0)
+        band = max(float(self.ledger.band[0]), 1.0)
         return Score(price=(1.0 - self._weight) / full, byte_score=self._weight / band)
 
 
-def _liquid(setup: Setup, rules: Rules, params: Mapping[str, Any]) -> Liquid:
+def _liquid(setup: Setup, rules: EdgeRules, params: Mapping[str, Any]) -> Liquid:
     if not 0.0 <= params["weight"] <= 1.0:
         raise InputError(f"found {params['weight']}; allowed is 0 to 1", where="liquid.weight")
     return Liquid(setup, rules, params["weight"])

@@ -12,14 +12,14 @@ import numpy as np
 
 from tradewind.model.view import View
 from tradewind.systems.eris.kernels.spot import units_left
-from tradewind.systems.eris.shared.edge import Edge, Turn, line
+from tradewind.systems.eris.shared.edge import EdgeScheduler, Turn, line
 
 
-class Tiresias(Edge):
+class Tiresias(EdgeScheduler):
     """Every slot anew by remaining work times the dominant share of a worker."""
 
     def turns(self, view: View) -> Iterable[Turn]:
-        pool = np.maximum(self.books.capacity[view.slot].sum(axis=0), 1)
+        pool = np.maximum(self.ledger.capacity[view.slot].sum(axis=0), 1)
         load = {}
         for index in self.left:
             task = self.task(view.job(index))

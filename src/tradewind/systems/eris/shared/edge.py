@@ -3,7 +3,7 @@ number of workers.
 
 A rival says in which turn jobs are served; here each turn gets its workers, server and data within what the slot has
 left, at the posted prices (6). A job runs in a slot only if what completing would be worth exceeds what it has paid
-and would still pay at the prices of this slot; it is dropped when no completion can pay any more. Prices are what the
+and would still pay at the prices of this slot; it is dropped when no completion can pay any more. PostedPrices are what the
 steps say they cost: the rivals make no offers, so nothing enters the payments book.
 """
 
@@ -24,13 +24,13 @@ from tradewind.model.setup import Setup
 from tradewind.model.spec import EVERY_SLOT, Param, Spec
 from tradewind.model.view import View
 from tradewind.systems.eris.kernels.spot import Score, Spot, at, place, unit, units_left
-from tradewind.systems.eris.kernels.task import Market, Task
-from tradewind.systems.eris.policy.posted import OBJECTIVES, WORKS, unfit
-from tradewind.systems.eris.shared.market import Books, Prices, plan_of, task_of
+from tradewind.systems.eris.kernels.task import Market, TrainingTask
+from tradewind.systems.eris.policy.posted import OBJECTIVES, WORKS, unsupported_reason
+from tradewind.systems.eris.shared.market import CapacityLedger, PostedPrices, plan_of, task_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class EdgeRules:
     """workers: of a job in a slot, 0: elastic, as many as are of use; gamma: base of the price functions (6)."""
 
     workers: int
@@ -53,17 +53,17 @@ class Turn(NamedTuple):
     stays: bool
 
 
-class Edge(ABC):
+class EdgeScheduler(ABC):
     """Serves turns slot after slot; a rival overrides `turns`, and `score` where it does not go by price."""
 
-    def __init__(self, setup: Setup, rules: Rules) -> None:
-        self.books, self.rules = Books(setup), rules
+    def __init__(self, setup: Setup, rules: EdgeRules) -> None:
+        self.ledger, self.rules = CapacityLedger(setup), rules
         self.left: dict[int, list[int]] = {}
         """Chunks left per site of every job present."""
         self.paid: dict[int, float] = {}
         self.held: dict[int, tuple[int, list[int]]] = {}
         """Server's site and workers per site of jobs that stay."""
-        self._odd: dict[int, str] = {}
+        self._unsupported: dict[int, str] = {}
         """Jobs that came and cannot be dealt with, and why."""
         self._widest: dict[int, int] = {}
 
@@ -78,15 +78,15 @@ class Edge(ABC):
 
     # ------------------------------------------------------------------ a slot
     def decide(self, view: View) -> Decision:
-        self.books.hear(view)
-        self.books.seen()
+        self.ledger.observe(view)
+        self.ledger.clear_window()
         self._count(view)
         if view.now_us % view.setup.slot_us or view.slot >= view.setup.slots:
             return NOTHING
-        verdicts = [Verdict(index, why) for index, why in self._odd.items()]
-        for index in self._odd:
+        verdicts = [Verdict(index, why) for index, why in self._unsupported.items()]
+        for index in self._unsupported:
             del self.left[index]
-        self._odd = {}
+        self._unsupported = {}
         plans: list[Plan] = []
         for turn in self.turns(view):
             job = view.job(turn.job)
@@ -100,11 +100,11 @@ class Edge(ABC):
                 verdicts.append(Verdict(turn.job, "no completion can pay any more"))
         return Decision(tuple(plans), tuple(verdicts)) if plans or verdicts else NOTHING
 
-    def task(self, job: Job) -> Task:
+    def task(self, job: Job) -> TrainingTask:
         """What is left of a job."""
-        return task_of(self.books, job, np.array(self.left[job.index], dtype=np.int64))
+        return task_of(self.ledger, job, np.array(self.left[job.index], dtype=np.int64))
 
-    def spot(self, view: View, job: Job, task: Task, turn: Turn) -> Spot | None:
+    def spot(self, view: View, job: Job, task: TrainingTask, turn: Turn) -> Spot | None:
         """Where the job runs in this slot; None where it does not fit or does not pay."""
         market = self.market(view, job)
         if job.index in self.held:
@@ -123,13 +123,13 @@ class Edge(ABC):
         return spot if self._worth(view, job, slots) > owed else None
 
     def market(self, view: View, job: Job) -> Market:
-        """Prices and room of this slot, after those who had their turn before."""
-        floor = np.zeros(self.books.capacity.shape[2] + 1)
-        return self.books.market(
-            job, view.slot, Prices(gamma=self.rules.gamma, floor=floor), until=view.slot + 1
+        """PostedPrices and room of this slot, after those who had their turn before."""
+        floor = np.zeros(self.ledger.capacity.shape[2] + 1)
+        return self.ledger.market(
+            job, view.slot, PostedPrices(gamma=self.rules.gamma, floor=floor), until=view.slot + 1
         )
 
-    def _width(self, task: Task) -> int:
+    def _width(self, task: TrainingTask) -> int:
         """Units of a job in a slot."""
         left = units_left(task)
         return left if self.rules.elastic else min(max(1, self.rules.workers // unit(task)), left)
@@ -137,9 +137,9 @@ class Edge(ABC):
     def _most(self, job: Job) -> int:
         """Units that the empty network holds at once: nobody waits for more."""
         if job.index not in self._widest:
-            empty = Books(self.books.setup)
+            empty = CapacityLedger(self.ledger.setup)
             market = empty.market(
-                job, 0, Prices(gamma=1.0, floor=np.zeros(empty.capacity.shape[2] + 1)), until=1
+                job, 0, PostedPrices(gamma=1.0, floor=np.zeros(empty.capacity.shape[2] + 1)), until=1
             )
             task = task_of(empty, job)
             spot = place(task, market, self._width(task), False, Score())
@@ -155,68 +155,68 @@ class Edge(ABC):
         return max(0.0, job.utility.value(last - job.arrive_us // slot_us))
 
     def _book(self, view: View, job: Job, spot: Spot, stays: bool) -> Plan:
-        plan = plan_of(self.books, job, spot.schedule(), view.slot)
+        plan = plan_of(self.ledger, job, spot.schedule(), view.slot)
         plan = Plan(plan.job, tuple(step._replace(usd=spot.usd) for step in plan.steps))
-        self.books.book(job, plan)
+        self.ledger.book(job, plan)
         if stays and not self.rules.elastic:
             self.held.setdefault(job.index, (spot.server, spot.workers.tolist()))
         return plan
 
     def _count(self, view: View) -> None:
-        """Takes off what was trained since the last slot; what a failure cancelled is no longer in the books."""
+        """Takes off what was trained since the last slot; what a failure cancelled is no longer in the ledger."""
         for index, job in view.active.items():
             if index not in self.left:
-                self.left[index] = task_of(self.books, job).data.tolist()
-                if why := unfit(view.setup, job):
-                    self._odd[index] = why
+                self.left[index] = task_of(self.ledger, job).data.tolist()
+                if why := unsupported_reason(view.setup, job):
+                    self._unsupported[index] = why
             left, work = self.left[index], job.work
             assert isinstance(work, Dataset)
-            booked = self.books.plans.get(index)
+            booked = self.ledger.plans.get(index)
             if booked is None or booked.plan.steps[-1].until_us > view.now_us:
                 continue
-            for step in self.books.plans.pop(index).plan.steps:
+            for step in self.ledger.plans.pop(index).plan.steps:
                 self.paid[index] = self.paid.get(index, 0.0) + step.usd
                 for flow in step.flows:
-                    left[self.books.row[flow.src]] -= flow.bytes // work.chunk_bytes
-        for known in (self.left, self.paid, self.held, self._widest, self._odd):
+                    left[self.ledger.row[flow.src]] -= flow.bytes // work.chunk_bytes
+        for known in (self.left, self.paid, self.held, self._widest, self._unsupported):
             for index in [i for i in known if i not in view.active]:
                 del known[index]
 
     # ------------------------------------------------------------------ state
     def save(self) -> bytes:
         state = {
-            "books": self.books.save(),
+            "ledger": self.ledger.save(),
             "left": list(self.left.items()),
             "paid": list(self.paid.items()),
             "held": list(self.held.items()),
-            "odd": list(self._odd.items()),
+            "odd": list(self._unsupported.items()),
         }
         return json.dumps(state).encode()
 
     def restore(self, state: bytes) -> None:
         data = json.loads(state)
-        self.books.restore(data["books"])
-        self.left, self.paid, self._odd = dict(data["left"]), dict(data["paid"]), dict(data["odd"])
+        self.ledger.restore(data["ledger"])
+        self.left, self.paid, self._unsupported = dict(data["left"]), dict(data["paid"]), dict(data["odd"])
         self.held = {index: (server, workers) for index, (server, workers) in data["held"]}
 
 
-def rules_of(name: str, params: Mapping[str, Any]) -> Rules:
+def edge_rules(name: str, params: Mapping[str, Any]) -> EdgeRules:
     """The shared knobs, checked; a rival without the knob `workers` is elastic."""
     if params.get("workers", 1) < 1:
         raise InputError(f"found {params['workers']}; at least 1", where=f"{name}.workers")
     if not 1.0 <= params["gamma"] <= 1e12:
         raise InputError(f"found {params['gamma']}; allowed is 1 or more", where=f"{name}.gamma")
-    return Rules(workers=params.get("workers", 0), gamma=params["gamma"])
+    return EdgeRules(workers=params.get("workers", 0), gamma=params["gamma"])
 
 
-Make = Callable[[Setup, Rules, Mapping[str, Any]], Edge]
+Make = Callable[[Setup, EdgeRules, Mapping[str, Any]], EdgeScheduler]
 
 
 def line(name: str, summary: str, make: Make, **more: Param) -> Spec:
     """The catalogue line of a rival, with the knobs that all have; NAME-elastic has no number of workers."""
 
-    def factory(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Edge:
-        return make(setup, rules_of(name, params), params)
+    def factory(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> EdgeScheduler:
+        return make(setup, edge_rules(name, params), params)
 
     shared = {"gamma": Param(default=1000.0, doc="base of the posted prices (6)")}
     if not name.endswith("-elastic"):

@@ -1,4 +1,4 @@
-"""What every seller of Eris's market shares: books over future slots, posted prices, bids read, schedules as plans."""
+"""What every seller of Eris's market shares: ledger over future slots, posted prices, bids read, schedules as plans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tradewind.model.job import Dataset, Demand, Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import GB, MILLI, UNLIMITED
 from tradewind.model.view import Event, View
-from tradewind.systems.eris.kernels.task import Market, Schedule, Task
+from tradewind.systems.eris.kernels.task import Market, Schedule, TrainingTask
 
 LARGE = 10**12
 """Stands for unlimited in the arrays."""
@@ -25,7 +25,7 @@ TIE_GB = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
+class PostedPrices:
     """Posted prices: max(floor, gamma^(share in use) - 1) per unit and slot, per GB for bandwidth (paper (6)).
 
     floor (K + 1,): USD per unit of each resource, the last per GB; the paper has none.
@@ -48,7 +48,7 @@ class Prices:
 
 
 class Booked(NamedTuple):
-    """A plan in the books, with what its workers and servers take."""
+    """A plan in the ledger, with what its workers and servers take."""
 
     worker: Demand
     server: Demand
@@ -56,7 +56,7 @@ class Booked(NamedTuple):
     plan: Plan
 
 
-class Books:
+class CapacityLedger:
     """Capacity and use over all slots: capacity, used (T, R, K) milli-units; band, moved (T,) bytes."""
 
     def __init__(self, setup: Setup) -> None:
@@ -71,26 +71,26 @@ class Books:
         self.band = np.full(setup.slots, LARGE * MILLI if band is None else band, dtype=np.int64)
         self.moved = np.zeros(setup.slots, dtype=np.int64)
         self.plans: dict[int, Booked] = {}
-        self.heard = 0
+        self.observed = 0
 
     # ------------------------------------------------------------------ events
-    def hear(self, view: View) -> list[int]:
+    def observe(self, view: View) -> list[int]:
         """Takes in what happened since the last call; jobs whose plan was cancelled."""
         voided = []
         events = view.events
-        for event in events[self.heard :]:
+        for event in events[self.observed :]:
             if event.kind in ("voided", "finished", "refused", "ended"):
                 self.release(event.job, view)
                 if event.kind == "voided":
                     voided.append(event.job)
             elif event.kind == "changed":
                 self._change(view, event)
-        self.heard = len(events)
+        self.observed = len(events)
         return voided
 
-    def seen(self) -> None:
+    def clear_window(self) -> None:
         """The window of events begins anew after `decide`."""
-        self.heard = 0
+        self.observed = 0
 
     def _change(self, view: View, event: Event) -> None:
         """Capacity from the current slot on, as it is now."""
@@ -132,7 +132,7 @@ class Books:
         return np.array([allowed is None or node in allowed for node in self.hosts])
 
     # ------------------------------------------------------------------ prices
-    def market(self, job: Job, first: int, prices: Prices, until: int | None = None) -> Market:
+    def market(self, job: Job, first: int, prices: PostedPrices, until: int | None = None) -> Market:
         """The posted prices and what is left, from slot `first` on (before `until`), where the job may run."""
         capacity, used = self.capacity[first:until], self.used[first:until]
         share = used / np.maximum(capacity, 1)
@@ -153,7 +153,7 @@ class Books:
             "used": self.used.tolist(),
             "moved": self.moved.tolist(),
             "plans": list(self.plans.items()),
-            "heard": self.heard,
+            "observed": self.observed,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -161,7 +161,7 @@ class Books:
         self.used = np.array(state["used"], dtype=np.int64)
         self.moved = np.array(state["moved"], dtype=np.int64)
         self.plans = {index: _booked(*row) for index, row in state["plans"]}
-        self.heard = state["heard"]
+        self.observed = state["observed"]
 
 
 def read_plan(row: list[Any]) -> Plan:
@@ -178,20 +178,20 @@ def _booked(worker: list[Any], server: list[Any], traffic: int, plan: list[Any])
     return Booked(demands[0], demands[1], traffic, read_plan(plan))
 
 
-def task_of(books: Books, job: Job, left: Ints | None = None) -> Task:
+def task_of(ledger: CapacityLedger, job: Job, left: Ints | None = None) -> TrainingTask:
     """A job as the oracle reads it; `left` (R,): chunks still to train."""
     work = job.work
     assert isinstance(work, Dataset)
-    kinds = books.capacity.shape[2]
-    data = np.zeros(len(books.hosts), dtype=np.int64)
+    kinds = ledger.capacity.shape[2]
+    data = np.zeros(len(ledger.hosts), dtype=np.int64)
     for node, chunks in work.chunks:
-        data[books.row[node]] = chunks
+        data[ledger.row[node]] = chunks
     worker, server = np.zeros(kinds, dtype=np.int64), np.zeros(kinds, dtype=np.int64)
     for k, milli in job.worker:
         worker[k] = milli
     for k, milli in job.server:
         server[k] = milli
-    return Task(
+    return TrainingTask(
         worker=worker,
         server=server,
         data=data if left is None else left,
@@ -226,9 +226,9 @@ def worth_of(setup: Setup, job: Job, first: int) -> Floats:
     return np.maximum(np.minimum.accumulate(np.array(values, dtype=np.float64)), 0.0)
 
 
-def plan_of(books: Books, job: Job, found: Schedule, first: int) -> Plan:
+def plan_of(ledger: CapacityLedger, job: Job, found: Schedule, first: int) -> Plan:
     """A schedule as a plan: one step per slot that is used."""
-    slot_us, steps = books.setup.slot_us, []
+    slot_us, steps = ledger.setup.slot_us, []
     work = job.work
     assert isinstance(work, Dataset)
     for s, at in enumerate(found.slots):
@@ -242,24 +242,24 @@ def plan_of(books: Books, job: Job, found: Schedule, first: int) -> Plan:
             Step(
                 begin,
                 begin + slot_us,
-                tuple(books.hosts[r] for r in sites),
+                tuple(ledger.hosts[r] for r in sites),
                 tuple(int(rows[r]) for r in sites),
                 tuple(int(r == server) for r in sites),
                 tuple(
-                    Flow(books.hosts[a], books.hosts[b], n * work.chunk_bytes) for a, b, n in found.flows[s]
+                    Flow(ledger.hosts[a], ledger.hosts[b], n * work.chunk_bytes) for a, b, n in found.flows[s]
                 ),
             )
         )
     return Plan(job.index, tuple(steps))
 
 
-def left_after(books: Books, job: Job, plan: Plan | None, now_us: int) -> Ints:
+def left_after(ledger: CapacityLedger, job: Job, plan: Plan | None, now_us: int) -> Ints:
     """Chunks (R,) that a plan has not trained by now."""
-    data = task_of(books, job).data.copy()
+    data = task_of(ledger, job).data.copy()
     work = job.work
     assert isinstance(work, Dataset)
     for step in plan.steps if plan is not None else ():
         if step.until_us <= now_us:
             for flow in step.flows:
-                data[books.row[flow.src]] -= flow.bytes // work.chunk_bytes
+                data[ledger.row[flow.src]] -= flow.bytes // work.chunk_bytes
     return data

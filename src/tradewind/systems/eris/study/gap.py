@@ -17,7 +17,7 @@ from tradewind.model.arrays import Floats
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies, workloads
 from tradewind.systems.eris.bound import WHOLE, pooled_bound, pooled_jobs
-from tradewind.systems.eris.kernels.bound import Effort, configuration_bound
+from tradewind.systems.eris.kernels.bound import BoundEffort, configuration_bound
 from tradewind.systems.eris.kernels.pool import pooled_capacity
 from tradewind.worlds.simulate import simulate
 
@@ -27,7 +27,7 @@ PLAYED: tuple[tuple[str, Mapping[str, Any]], ...] = (
     ("eris-preemptive", {"payments": "critical"}),
     ("eris", {}),
 )
-PLAIN = Effort(rounds=WHOLE.rounds)
+PLAIN = BoundEffort(rounds=WHOLE.rounds)
 
 
 def limits(scenario: Scenario) -> Floats:

@@ -55,7 +55,7 @@ TOLD = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class LieOutcome:
     """A lie: what it gained in USD, whether the liar was served otherwise, and the least payoff of an honest buyer."""
 
     gain: float
@@ -82,7 +82,7 @@ def payoffs(scenario: Scenario, run: Run) -> dict[str, float]:
     return found
 
 
-def tell(seed: int, kind: str, told: Mechanism = SOLD, **changes: object) -> Told:
+def try_lie(seed: int, kind: str, told: Mechanism = SOLD, **changes: object) -> LieOutcome:
     """One job of a market lies, all others stay as they are; its payoff counts at its true worth."""
     scenario = tiny(seed, **changes)
     rng = np.random.default_rng(seed)
@@ -92,7 +92,7 @@ def tell(seed: int, kind: str, told: Mechanism = SOLD, **changes: object) -> Tol
     other = _swap(scenario, lie, truth)
     after = payoffs(other, told.run(other)).get(job.id, 0.0)
     before = honest.get(job.id, 0.0)
-    return Told(
+    return LieOutcome(
         gain=after - before,
         mattered=abs(after - before) > 1e-6,
         least_payoff=min(honest.values(), default=0.0),
@@ -159,7 +159,7 @@ def main() -> None:
     """Prints one line per kind of lie, and one about the audit (which raises at the first rule that is broken)."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     for mechanism, kind, (where, changes) in TOLD:
-        told = [tell(seed, kind, mechanism, **changes) for seed in range(count)]
+        told = [try_lie(seed, kind, mechanism, **changes) for seed in range(count)]
         print(
             f"{mechanism.name}, {kind}{where}: {count} lies, {sum(t.mattered for t in told)} changed the liar's payoff, "
             f"largest gain {max(t.gain for t in told):.2g} USD, least payoff of an honest buyer "

@@ -18,14 +18,14 @@ from tradewind.registry import policies, workloads
 from tradewind.systems.eris.workload import BARE, HISTORY_SEED, SIZES, past_prices, settings
 from tradewind.worlds.simulate import simulate
 
-Prices = tuple[float, ...]
+FloorPrices = tuple[float, ...]
 DAYS = {"testbed": 300, "simulator": 1, "contended": 30, "crowded": 8}
 """Days that are replayed: about as many bids of each size, but for the simulator, where nothing is scarce."""
 STEPS = (2**0.25, 2**0.125)
 """Ratios by which a price is raised or lowered: the second once the first finds nothing better."""
 
 
-def climb(start: Prices, welfare: Callable[[Prices], float]) -> Prices:
+def climb(start: FloorPrices, welfare: Callable[[FloorPrices], float]) -> FloorPrices:
     """The best prices that single steps from `start` lead to; prices of 0 stay 0."""
     best, top = start, welfare(start)
     for step in STEPS:
@@ -40,13 +40,13 @@ def climb(start: Prices, welfare: Callable[[Prices], float]) -> Prices:
     return best
 
 
-def earned(days: list[Scenario], prices: Prices) -> float:
+def earned(days: list[Scenario], prices: FloorPrices) -> float:
     """Welfare in USD of `eris` over these days at these floor prices."""
     floor = {"floor": ",".join(str(price) for price in prices)}
     return fsum(simulate(day, policies.find("eris"), floor).metrics["welfare_usd"] for day in days)
 
 
-def reserve(size: str, count: int) -> Prices:
+def reserve(size: str, count: int) -> FloorPrices:
     """Floor prices of a size from `count` days, to two significant digits."""
     days = [workloads.generate("eris", {"size": size}, HISTORY_SEED + day) for day in range(count)]
     values = settings({**BARE, "size": size})

@@ -9,7 +9,7 @@ import numpy as np
 from tradewind.lab.study import Effort, Finding, Row, spread
 from tradewind.systems.eris.kernels.milp import Bidder, solve
 from tradewind.systems.eris.kernels.paper import carried_out, printed
-from tradewind.systems.eris.kernels.task import Market, Task
+from tradewind.systems.eris.kernels.task import Market, TrainingTask
 from tradewind.systems.eris.study.runs import mean
 
 KINDS = ("equal", "dearer", "breaks a rule", "finds nothing")
@@ -17,7 +17,7 @@ ENOUGH = np.array([1e5])
 """USD: worth more than any schedule costs, so that the payoff tells the cost."""
 
 
-def state(seed: int) -> tuple[Task, Market]:
+def state(seed: int) -> tuple[TrainingTask, Market]:
     """Two to four half-used sites at prices (6) with gamma 1000, up to 20 chunks, one to three chunks per worker."""
     rng = np.random.default_rng((8, seed))
     sites = int(rng.integers(2, 5))
@@ -26,7 +26,7 @@ def state(seed: int) -> tuple[Task, Market]:
     busy = rng.uniform(0, 0.9, 1)
     data = rng.integers(0, 6, sites)
     data[0] += data.sum() == 0
-    task = Task(
+    task = TrainingTask(
         worker=np.array([rng.integers(1, 4), 1, rng.integers(2, 7)]) * 1000,
         server=np.array([rng.integers(1, 4), 0, rng.integers(2, 7)]) * 1000,
         data=data,
@@ -44,7 +44,7 @@ def state(seed: int) -> tuple[Task, Market]:
     return task, market
 
 
-def judged(task: Task, market: Market) -> tuple[str, float] | None:
+def judged(task: TrainingTask, market: Market) -> tuple[str, float] | None:
     """What Algorithm 3 makes of a state, and its cost / least cost - 1; None where nobody can train all in one slot."""
     best = solve(market, [Bidder(task=task, start=0, worth=ENOUGH)])
     if not best.optimal or best.value <= 0:

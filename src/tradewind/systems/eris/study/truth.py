@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 
 from tradewind.lab.study import Effort, Finding, Row
-from tradewind.systems.eris.study.lies import CHARGED, KINDS, NARROW, SOLD, Mechanism, tell
+from tradewind.systems.eris.study.lies import CHARGED, KINDS, NARROW, SOLD, Mechanism, try_lie
 from tradewind.systems.eris.study.runs import PAPER, word
 
 GAIN = 1e-6
@@ -30,7 +30,7 @@ def lie_rows(effort: Effort) -> list[Row]:
     """Of each kind of lie, how many there were, changed what the liar had, and paid; the largest gain in USD."""
     rows: list[Row] = []
     for (mechanism, kind), (where, changes) in product(TOLD, (("", {}), (", narrow network", NARROW))):
-        told = [tell(seed, kind, mechanism, **changes) for seed in range(1, 1 + effort.pick(10, 200))]
+        told = [try_lie(seed, kind, mechanism, **changes) for seed in range(1, 1 + effort.pick(10, 200))]
         rows.append({
             "mechanism": TRUTHFUL if mechanism is CHARGED else mechanism.name, "lie": WORDS[kind] + where,
             "lies": len(told), "mattered": sum(t.mattered for t in told), "paid": sum(t.gain > GAIN for t in told),
@@ -54,7 +54,7 @@ def judge_lies(rows: Sequence[Row]) -> Finding:
     least = min(float(r["least payoff"]) for r in rows)
     return Finding(
         word=word(len(held), len(paper)),
-        reason=f"lies to eris-paper that paid: {'; '.join(told) or 'none'}. Prices do not depend on a bid, but which "
+        reason=f"lies to eris-paper that paid: {'; '.join(told) or 'none'}. PostedPrices do not depend on a bid, but which "
         "schedule is found does: it is not the cheapest, and where it cannot be made real the job is turned away. Of "
         f"{count} lies to eris and to {TRUTHFUL}, {paid} paid. Least payoff of an honest buyer: {least:.2f} USD",
     )
