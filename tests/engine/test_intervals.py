@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.report.made_runs import HOUR, Tables, cluster, job, market, run, scheduled, setup
+from tests.report.sample_runs import HOUR, Tables, cluster, job, market, run, scheduled, setup
 from tradewind.engine.intervals import Intervals, Pieces, effective, end_us, usage
 from tradewind.model.scenario import Scenario
 

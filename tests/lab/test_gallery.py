@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import made_study
+from tests.lab import sample_study
 from tradewind.lab import gallery
 from tradewind.registry import studies
 
@@ -22,9 +22,9 @@ def test_picked_figures_exist() -> None:
 def test_the_page_shows_pictures_and_the_verdict_of_every_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(studies.entries, "made", "tests.lab.made_study:STUDY")
+    monkeypatch.setitem(studies.entries, "made", "tests.lab.sample_study:STUDY")
     monkeypatch.setitem(gallery.PICKED, "made", ("fig-1",))
-    monkeypatch.setattr(made_study, "COUNTER", tmp_path / "count.txt")
+    monkeypatch.setattr(sample_study, "COUNTER", tmp_path / "count.txt")
     text = gallery.gallery(tmp_path / "work", tmp_path / "docs", ["made"], 1).read_text()
     assert "](pictures/made-fig-1.svg)" in text
     assert (tmp_path / "docs" / "pictures" / "made-fig-1.svg").read_text().startswith("<svg")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import made_study
+from tests.lab import sample_study
 from tradewind.lab.reproduce import reproduce
 from tradewind.lab.reproduce_times import Times, collect, expected
 from tradewind.lab.study import Effort
@@ -27,12 +27,12 @@ MADE = {"made": "STUDY", "pieces": "PIECES", "broken": "BROKEN"}
 @pytest.fixture(autouse=True)
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, attribute in MADE.items():
-        monkeypatch.setitem(studies.entries, name, f"tests.lab.made_study:{attribute}")
+        monkeypatch.setitem(studies.entries, name, f"tests.lab.sample_study:{attribute}")
     monkeypatch.chdir(tmp_path)
 
 
 def computed() -> int:
-    return len(made_study.COUNTER.read_text())
+    return len(sample_study.COUNTER.read_text())
 
 
 def test_every_figure_becomes_a_table_two_pictures_and_a_part_of_the_page(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def begin(folder: Path, jobs: int) -> subprocess.Popen[bytes]:
     code = (
         "from pathlib import Path; from tradewind.registry import studies; from tradewind.cli.guard import guarded;"
         "from tradewind.lab.reproduce import reproduce; from tradewind.lab.study import Effort;"
-        "studies.entries['pieces'] = 'tests.lab.made_study:PIECES';"
+        "studies.entries['pieces'] = 'tests.lab.sample_study:PIECES';"
         f"import sys; sys.exit(guarded(lambda: reproduce(['pieces'], Path('out'), "
         f"effort=Effort(quick=True, seeds=3), jobs={jobs})))"
     )
@@ -131,12 +131,12 @@ def alive(pid: int) -> bool:
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
 def test_after_an_interruption_it_goes_on_where_it_was(tmp_path: Path, how: int, code: int) -> None:
     running = begin(tmp_path, jobs=2)
-    until(lambda: kept(tmp_path) == 2 and len(made_study.PIDS.read_text().split()) == 4)
+    until(lambda: kept(tmp_path) == 2 and len(sample_study.PIDS.read_text().split()) == 4)
     running.send_signal(how)
     assert running.wait(timeout=30) == code
-    until(lambda: not any(alive(int(pid)) for pid in made_study.PIDS.read_text().split()))
+    until(lambda: not any(alive(int(pid)) for pid in sample_study.PIDS.read_text().split()))
     assert computed() == 2
-    made_study.GATE.write_text("open")
+    sample_study.GATE.write_text("open")
     (result,) = reproduce(["pieces"], tmp_path / "out", effort=QUICK)
     assert computed() == 4, "two parts were kept, two computed now"
     assert [r["size"] for r in result.rows] == [0, 0, 1, 1, 2, 2, 3, 3]
@@ -151,7 +151,7 @@ def test_the_time_of_the_full_version_is_measured_or_estimated_from_the_quick_on
 
 
 def test_measured_times_of_parts_are_added_up(tmp_path: Path) -> None:
-    made_study.GATE.write_text("open")
+    sample_study.GATE.write_text("open")
     reproduce(["pieces", "made"], tmp_path / "out", effort=QUICK)
     times = collect(tmp_path / "out", {"quick": {"other/fig-1": 3.0}, "full": {}})
     assert set(times["quick"]) == {"other/fig-1", "pieces/fig-1", "made/fig-1", "made/table-2"}

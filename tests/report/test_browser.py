@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.lab import made_study
+from tests.lab import sample_study
 from tradewind import api
 from tradewind.lab import tour
 from tradewind.lab.reproduce import reproduce
@@ -47,8 +47,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     runs = api.compare(scenarios, ("mlbroker", "local"), seeds=range(2), bound=True).runs
     compared = report.write(folder / "compare.html", scenarios, runs)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(studies.entries, "made", "tests.lab.made_study:STUDY")
-        patch.setattr(made_study, "COUNTER", folder / "count.txt")
+        patch.setitem(studies.entries, "made", "tests.lab.sample_study:STUDY")
+        patch.setattr(sample_study, "COUNTER", folder / "count.txt")
         reproduce(["made"], folder / "reproduce", effort=Effort(quick=True, seeds=3))
     tour.tour(folder / "tour", demos=(SMALL,), jobs=1)
     return {

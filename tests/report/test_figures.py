@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.report.made_runs import HOUR, S, Tables, cluster, job, market, moved, run, scheduled, setup, wan
+from tests.report.sample_runs import HOUR, S, Tables, cluster, job, market, moved, run, scheduled, setup, wan
 from tradewind.model.errors import InputError
-from tradewind.model.scenario import Scenario
 from tradewind.model.node import Node
+from tradewind.model.scenario import Scenario
 from tradewind.model.units import UNLIMITED
 from tradewind.model.view import Change
 from tradewind.report.figures import bars, comparison, curves, gantt, places

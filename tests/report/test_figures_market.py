@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.report.made_runs import market as made_market
+from tests.report.sample_runs import market as made_market
 from tradewind import api
 from tradewind.cli.guard import guarded
 from tradewind.cli.main import app

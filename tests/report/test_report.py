@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tradewind as tw
-from tests.report.made_runs import (
+from tests.report.sample_runs import (
     HOUR,
     S,
     Tables,

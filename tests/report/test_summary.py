@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
-from tests.report.made_runs import broken, cluster, moved, run, scheduled, wan
+from tests.report.sample_runs import broken, cluster, moved, run, scheduled, wan
 from tradewind.model.result import Run
 from tradewind.report import quantities
 from tradewind.report.figures import comparison

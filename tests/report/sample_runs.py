@@ -1,4 +1,4 @@
-"""Small scenarios and runs made by hand, without any scheduler of the package."""
+"""Small hand-written scenarios and runs, without any scheduler of the package."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from tradewind.model.job import Customer, Dataset, Fixed, Job
 from tradewind.model.network import Link
+from tradewind.model.node import Node
 from tradewind.model.result import Bound, Run, Timings, Violation
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.node import Node
 from tradewind.model.tables import TABLES
 from tradewind.model.units import UNLIMITED
 
