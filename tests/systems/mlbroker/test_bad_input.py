@@ -50,7 +50,9 @@ def test_a_dry_slot_later_on_is_no_reason_to_refuse() -> None:
 def test_a_refused_job_is_explained() -> None:
     given = changed(made(), 0, workers_max=1)
     run = simulate(given, MLBROKER)
-    with pytest.raises(InputError, match=r"turned away in slot 0: its data needs .* at most 1 are allowed"):
+    with pytest.raises(
+        InputError, match=r"turned away in slot 0: its data needs .* but at most 1 are allowed"
+    ):
         explain(given, run, given.jobs[0].id, 0)
 
 
@@ -75,7 +77,7 @@ def elsewhere(raw: dict[str, Any]) -> None:
     [
         (no_speed, r"jobs\[job-0\].work.bytes_per_worker_slot is 0; it must be .* from 1"),
         (rising, r"site-1.*vcpu.*tier 2 costs 2.0 USD; it must be at most tier 1's 1.0"),
-        (nowhere, r"nodes allows no node at all; leave it out to allow all"),
+        (nowhere, r"nodes is empty and allows no node; leave it out to allow all nodes"),
         (elsewhere, r"data_nodes.*atlantis"),
     ],
 )
@@ -101,7 +103,7 @@ def test_a_job_whose_sites_are_all_forbidden_is_refused_alone(spec: Spec) -> Non
     given = changed(made(), 1, nodes=frozenset((0,)), data_nodes=frozenset((3,)))
     run = simulate(given, spec)
     assert len(reasons(run)) == 1
-    assert "may go to no site" in reasons(run)[0]
+    assert "no site is allowed" in reasons(run)[0]
     assert run.tables["verdicts"]["job"] == [1]
 
 

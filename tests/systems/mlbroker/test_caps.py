@@ -21,7 +21,7 @@ from tradewind.model.tenant import SpendCap
 from tradewind.registry import policies
 from tradewind.systems.mlbroker.bills import shares, tenant_bills
 from tradewind.systems.mlbroker.decided import decided_slots
-from tradewind.systems.mlbroker.kernels.bills import RULES, list_cost
+from tradewind.systems.mlbroker.kernels.bills import SPLIT_RULES, list_cost
 from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.systems.mlbroker.shared.caps import Caps
 from tradewind.testing.contract import continues_after_restore, does_not_peek_ahead, passes_the_audit
@@ -62,7 +62,7 @@ def test_every_brokerage_policy_keeps_caps_and_says_whom_it_refuses_and_why(spec
     assert turned_away == {"tenant-0"}
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", SPLIT_RULES)
 @pytest.mark.parametrize("policy", ["mlbroker", "local"])
 def test_no_bill_exceeds_the_spend_at_list_price_whatever_rule_and_margin(policy: str, rule: str) -> None:
     """So a cap that is kept at list price holds for what the tenant is charged; also where a policy wastes."""

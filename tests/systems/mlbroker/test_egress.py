@@ -22,7 +22,7 @@ from tradewind.systems.mlbroker.kernels.egress import moved
 from tradewind.systems.mlbroker.kernels.search import SearchEffort
 from tradewind.systems.mlbroker.kernels.sites import Weights
 from tradewind.systems.mlbroker.policy import MLBROKER, TierSearch
-from tradewind.systems.mlbroker.shared.slots import SlotPolicy
+from tradewind.systems.mlbroker.shared.policy import SlotPolicy
 from tradewind.worlds.simulate import simulate
 
 

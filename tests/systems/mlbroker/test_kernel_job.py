@@ -10,7 +10,7 @@ from tradewind.systems.mlbroker.kernels.costs import cost_parts
 from tradewind.systems.mlbroker.kernels.job import floors, solve
 from tradewind.systems.mlbroker.kernels.milp import solve_exactly
 from tradewind.systems.mlbroker.kernels.pool import priced_job, terms
-from tradewind.systems.mlbroker.kernels.slot import Slot, slot, tiers
+from tradewind.systems.mlbroker.kernels.slot import JobArrays, Slot, slot_without_limits, tiers
 from tradewind.systems.mlbroker.kernels.tree import prove
 
 
@@ -37,18 +37,18 @@ def test_the_proof_finds_what_highs_finds(family: str, seed: int) -> None:
         assert solve(job, 3)[0] >= lower * (1 - 1e-12)
 
 
-def crafted(wage: tuple[float, ...], traffic: float, data: tuple[float, ...]) -> Slot:
+def crafted(worker_usd: tuple[float, ...], traffic: float, data: tuple[float, ...]) -> Slot:
     """One job, two sites, one resource; a GB costs 1 USD to move, a worker takes 10 GB."""
-    return slot(
+    job = JobArrays(
         worker=np.array([[1.0]]),
         server=np.array([[0.0]]),
         chunk=np.array([10.0]),
         traffic=np.array([traffic]),
         deploy_usd=np.array([0.0]),
         data=np.array([data]),
-        transfer_usd=np.array([[0.0, 1.0], [1.0, 0.0]]),
-        price=tiers(np.zeros((2, 1, 1)), np.array(wage).reshape(2, 1, 1)),
     )
+    price = tiers(np.zeros((2, 1, 1)), np.array(worker_usd).reshape(2, 1, 1))
+    return slot_without_limits(job, np.array([[0.0, 1.0], [1.0, 0.0]]), price)
 
 
 def test_every_remote_worker_pays_its_traffic() -> None:

@@ -122,10 +122,12 @@ def test_capacity_is_kept_and_the_decision_stays_near_the_optimum(seed: int) -> 
 def test_a_clash_names_the_limits() -> None:
     case = tiny("cpu", 0)
     none_ok = np.zeros_like(case.worker_ok)
-    assert "may go to no site" in conflicts(replace(case, worker_ok=none_ok))[0].limits
-    assert "server may go to no site" in conflicts(replace(case, server_ok=none_ok))[0].limits
+    assert "no site is allowed for them" in conflicts(replace(case, worker_ok=none_ok))[0].limits
+    assert (
+        "no site is allowed for its parameter server" in conflicts(replace(case, server_ok=none_ok))[0].limits
+    )
     few = conflicts(replace(case, most_workers=np.ones(4, dtype=np.int64)))
-    assert f"needs {case.needed[few[0].job]} workers, at most 1" in few[0].limits
+    assert f"needs {case.needed[few[0].job]} workers, but at most 1" in few[0].limits
     assert "capacity" in conflicts(replace(case, capacity=np.full(case.capacity.shape, 3.0)))[0].limits
     assert conflicts(case) == []
 

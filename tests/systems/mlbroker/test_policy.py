@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tradewind.model.job import Job
+from tradewind.model.node import Node
 from tradewind.model.params import resolve_params
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
-from tradewind.model.node import Node
 from tradewind.model.spec import Spec
 from tradewind.model.units import UNLIMITED
 from tradewind.systems.mlbroker.bills import tenant_bills
@@ -122,13 +122,13 @@ def test_residency_is_kept_and_a_job_with_no_site_left_is_refused_alone() -> Non
     run = simulate(replace(scenario, jobs=tuple(barred)), MLBROKER)
     assert set(run.tables["places"]["node"]) <= {0, 1}
     assert len(reasons(run)) == 1
-    assert "may go to no site" in reasons(run)[0]
+    assert "no site is allowed for them" in reasons(run)[0]
     assert run.metrics["jobs_refused"] == 1
 
 
 def test_too_few_workers_allowed_names_both_numbers() -> None:
     run = simulate(with_jobs(made(), workers_max=1), MLBROKER)
-    assert all("at most 1 are allowed" in reason for reason in reasons(run))
+    assert all("but at most 1 are allowed" in reason for reason in reasons(run))
     assert reasons(run)
 
 

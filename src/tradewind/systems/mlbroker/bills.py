@@ -9,7 +9,7 @@ from tradewind.model.errors import InputError
 from tradewind.model.result import Run, Table
 from tradewind.model.scenario import Scenario
 from tradewind.systems.mlbroker.decided import DecidedSlot, decided_slots
-from tradewind.systems.mlbroker.kernels.bills import RULES, group_shares
+from tradewind.systems.mlbroker.kernels.bills import SPLIT_RULES, group_shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +25,8 @@ def shares(
     decided: DecidedSlot, rule: str = "proportional", margin: float = 0.0
 ) -> tuple[list[str], Floats, Floats]:
     """(tenants, alone (G,), pooled (G,)) of one slot in USD; jobs that were not placed pay nothing."""
-    if rule not in RULES:
-        raise InputError(f"found {rule!r}; allowed are {', '.join(RULES)}", where="bills.rule")
+    if rule not in SPLIT_RULES:
+        raise InputError(f"found {rule!r}; allowed are {', '.join(SPLIT_RULES)}", where="bills.rule")
     tenants = [job.tenant for job in decided.jobs]
     return group_shares(decided.slot, decided.workers, decided.server, tenants, rule, margin)
 

@@ -1,7 +1,7 @@
-"""The mlBroker paper's own pipeline: regularised fractional step, rounding, transport (Algorithms 1-3).
+"""The policy `mlbroker-paper`: the paper's regularised fractional step, rounding and transport (Algorithms 1-3).
 
-Corrected where the printed version cannot run: the chord as relaxation of the price, no division by a resource that
-nobody asks for, solver noise snapped before rounding, traffic of every worker billed. See docs/systems/mlbroker.md.
+Corrected where the printed version cannot run: the chord relaxes the price, no division by a demand of zero, solver
+noise is snapped before rounding, traffic of every worker is billed. See docs/systems/mlbroker.md.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
 from tradewind.systems.mlbroker.kernels.fractional import fractional_step
+from tradewind.systems.mlbroker.kernels.limits import within_limits
 from tradewind.systems.mlbroker.kernels.rounding import dependent, dependent_light, greedy, independent
 from tradewind.systems.mlbroker.kernels.sites import Weights
 from tradewind.systems.mlbroker.kernels.slot import Slot
-from tradewind.systems.mlbroker.shared.limits import within_limits
-from tradewind.systems.mlbroker.shared.slots import WEIGHTS, SlotPolicy, mlbroker_spec
+from tradewind.systems.mlbroker.shared.policy import WEIGHTS, SlotPolicy, mlbroker_spec
 
 Rounding = Callable[[Slot, Floats, Floats, np.random.Generator], tuple[Ints, Ints]]
+"""Slot, fractional workers and servers (I, R), random numbers -> workers (I, R), server site (I,)."""
 ROUNDINGS: dict[str, Rounding] = {
     "dependent": dependent,
     "dependent-light": dependent_light,
@@ -32,7 +33,7 @@ ROUNDINGS: dict[str, Rounding] = {
 
 
 class Pipeline:
-    """Fractional step, then a rounding. State: the fractional presence v of every job, and the random stream."""
+    """Fractional step, then rounding. State: the fractional presence v of every job, and the random generator."""
 
     def __init__(self, eps: float, rounding: Rounding, rng: np.random.Generator) -> None:
         self._eps = eps
@@ -41,6 +42,7 @@ class Pipeline:
         self._presence: dict[int, Floats] = {}
 
     def choose(self, slot: Slot, jobs: Sequence[Job]) -> tuple[Ints, Ints]:
+        """The rounded fractional decision, repaired where it breaks a limit."""
         nowhere = np.zeros(slot.shape[1])
         before = np.array([self._presence.get(job.index, nowhere) for job in jobs])
         step = fractional_step(slot, before, self._eps)
@@ -49,10 +51,12 @@ class Pipeline:
         return within_limits(slot, workers, server)
 
     def state(self) -> Any:
+        """Presence of every job, and the random generator."""
         presence = {str(job): v.tolist() for job, v in self._presence.items()}
         return {"presence": presence, "random": self._rng.bit_generator.state}
 
     def resume(self, state: Any) -> None:
+        """Continue from :meth:`state`."""
         self._presence = {int(job): np.array(v) for job, v in state["presence"].items()}
         self._rng.bit_generator.state = state["random"]
 
@@ -70,7 +74,7 @@ MLBROKER_PAPER = mlbroker_spec(
         "eps": Param(default=0.01, doc="epsilon of the regulariser"),
         "rounding": Param(
             default="dependent",
-            doc="how fractions become whole: the paper's A_round, its second half alone, or a baseline of Fig. 7",
+            doc="rounding: the paper's A_round, its second half alone, or a baseline of Fig. 7",
             choices=tuple(ROUNDINGS),
         ),
         **WEIGHTS,

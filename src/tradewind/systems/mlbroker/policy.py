@@ -1,6 +1,6 @@
-"""mlBroker: every slot, workers and servers of all jobs placed together so that pooled volume earns its discount.
+"""The policy `mlbroker`: places all jobs of a slot together so that pooled volume reaches discount tiers.
 
-Ours, not the paper's pipeline (that is ``mlbroker-paper``): a pool of exact plans per job, searched from prices that
+Not the paper's pipeline (that is `mlbroker-paper`): it searches pools of plans per job, starting from prices that
 trigger discount tiers. See docs/systems/mlbroker.md.
 """
 
@@ -16,18 +16,18 @@ from tradewind.model.arrays import Floats, Ints
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
-from tradewind.systems.mlbroker.kernels.bills import RULES
+from tradewind.systems.mlbroker.kernels.bills import SPLIT_RULES
 from tradewind.systems.mlbroker.kernels.costs import cost_parts
 from tradewind.systems.mlbroker.kernels.limits import decide
 from tradewind.systems.mlbroker.kernels.rivals import central, selfish
 from tradewind.systems.mlbroker.kernels.search import SearchEffort
 from tradewind.systems.mlbroker.kernels.sites import Weights
 from tradewind.systems.mlbroker.kernels.slot import Slot
-from tradewind.systems.mlbroker.shared.slots import WEIGHTS, SlotPolicy, mlbroker_spec
+from tradewind.systems.mlbroker.shared.policy import WEIGHTS, SlotPolicy, mlbroker_spec
 
 
 class TierSearch:
-    """The decision of ``mlbroker``. State: the marginal prices of the slot before."""
+    """Search over discount tiers. State: the marginal prices of the previous slot."""
 
     def __init__(self, deploy_weight: float, effort: SearchEffort) -> None:
         self._deploy_weight = deploy_weight
@@ -35,26 +35,28 @@ class TierSearch:
         self._price: Floats | None = None
 
     def choose(self, slot: Slot, jobs: Sequence[Job]) -> tuple[Ints, Ints]:
-        """The searched decision, or the selfish or central one should either cost less from this state."""
+        """The decision found by the search, or the selfish or central one if that costs less from this state."""
         del jobs
-        answer, short = decide(slot, self._deploy_weight, self._effort, self._price)
-        self._price = answer.price
-        best = (answer.workers, answer.server)
-        if len(short) or np.isfinite(slot.capacity).any():
+        found, unplaced = decide(slot, self._deploy_weight, self._effort, self._price)
+        self._price = found.price
+        best = (found.workers, found.server)
+        if len(unplaced) or np.isfinite(slot.capacity).any():
             return best
-        # Deployment counts in part when deciding; the full bill must still never exceed the rivals' bill.
+        # The search counts deployment in part; the full cost must still never exceed that of the baselines.
         cost = sum(cost_parts(slot, *best))
         for rival in (selfish(slot, self._effort.servers), central(slot)):
             if (rival[1] >= 0).all():
-                theirs = sum(cost_parts(slot, *rival))
-                if theirs < cost * (1.0 - 1e-12):
-                    cost, best = theirs, rival
+                rival_cost = sum(cost_parts(slot, *rival))
+                if rival_cost < cost * (1.0 - 1e-12):
+                    cost, best = rival_cost, rival
         return best
 
     def state(self) -> Any:
+        """The marginal prices (R, K), or None."""
         return None if self._price is None else self._price.tolist()
 
     def resume(self, state: Any) -> None:
+        """Continue from :meth:`state`."""
         self._price = None if state is None else np.array(state)
 
 
@@ -67,22 +69,20 @@ def _mlbroker(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator)
 
 MLBROKER = mlbroker_spec(
     name="mlbroker",
-    summary="Pools all jobs of a slot for volume discounts: exact plans per job, tier-triggering search",
+    summary="Places all jobs of a slot together so that pooled volume reaches discount tiers",
     factory=_mlbroker,
     params={
         "deploy_weight": Param(
             default=0.5,
-            doc="part of the deployment cost that counts when deciding; the books charge all of it",
+            doc="part of the deployment cost that the decision counts; all of it is billed",
         ),
-        "rounds": Param(default=3, doc="rounds of exact re-pricing"),
+        "rounds": Param(default=3, doc="rounds of re-pricing in the search"),
         "servers": Param(default=3, doc="server sites searched per job and round"),
-        "margin": Param(
-            default=0.0, doc="the broker's part of the saving that tenants are charged", least=0, most=1
-        ),
+        "margin": Param(default=0.0, doc="part of the saving that the broker keeps", least=0, most=1),
         "split": Param(
             default="proportional",
-            doc="how the bills split the saving: the same discount for everybody, or Shapley's",
-            choices=RULES,
+            doc="how bills split the saving: the same discount for all tenants, or Shapley values",
+            choices=SPLIT_RULES,
         ),
         **WEIGHTS,
     },

@@ -1,1 +1,1 @@
-"""Compiled numerics: arrays in, arrays out."""
+"""Numerics of mlBroker on arrays; the inner loops are compiled."""

@@ -1,4 +1,4 @@
-"""Who pays what in a slot: each group's bill alone at list price, and its share of the pooled bill."""
+"""Bills of a slot: each group's cost alone at list price, and its share of the pooled cost."""
 
 from collections.abc import Sequence
 
@@ -11,16 +11,17 @@ from tradewind.systems.mlbroker.kernels.rivals import selfish
 from tradewind.systems.mlbroker.kernels.share import proportional, shapley, split_excess
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
-RULES = ("proportional", "shapley")
+SPLIT_RULES = ("proportional", "shapley")
+"""Rules that split the saving of pooling."""
 
 
 def alone_cost(slot: Slot) -> Floats:
-    """What each job would pay by itself (I,), from the same state: its cheapest plan at list price."""
+    """Each job's cost by itself (I,), USD: its cheapest plan at list price from the same state."""
     return list_cost(slot, *selfish(slot))
 
 
 def list_cost(slot: Slot, workers: Ints, server: Ints) -> Floats:
-    """What each job's plan costs at list price (I,), USD; 0 for a job that is not placed (server -1)."""
+    """Cost of each job's plan at list price (I,), USD; 0 for a job that is not placed."""
     parts, _ = job_parts(slot, workers, server)
     rent = np.zeros(len(server))
     for i in np.flatnonzero(server >= 0).tolist():
@@ -39,13 +40,13 @@ def group_shares(
     rule: str = "proportional",
     margin: float = 0.0,
 ) -> tuple[list[str], Floats, Floats]:
-    """(names, alone (G,), pooled (G,)) in USD of the groups (I,) that the jobs belong to.
+    """Names, cost alone (G,) and share of the pooled cost (G,), USD, of the groups (I,) that the jobs belong to.
 
-    Jobs that were not placed (server -1) pay nothing. Shares add up to the pooled cost and the broker's margin; none
-    exceeds the group's plans at list price. Alone is never more than that: the plan in force could be had alone.
+    Jobs that are not placed pay nothing. The shares add up to the pooled cost plus the broker's margin. Neither a
+    share nor the cost alone exceeds the group's plans at list price.
     """
-    if rule not in RULES:
-        raise ValueError(f"rule is {rule!r}; allowed are {', '.join(RULES)}")
+    if rule not in SPLIT_RULES:
+        raise ValueError(f"rule is {rule!r}; it must be one of {', '.join(SPLIT_RULES)}")
     placed = np.flatnonzero(server >= 0)
     slot, workers, server = slot.only(placed), workers[placed], server[placed]
     names = sorted({groups[i] for i in placed.tolist()})

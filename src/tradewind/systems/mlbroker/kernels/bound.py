@@ -1,12 +1,12 @@
-"""A certified lower bound on what any plan of a slot costs: the chord, then column generation.
+"""A certified lower bound on the cost of a slot: the chord, improved by column generation.
 
-For every job i, site r and resource k a unit price beta_ikr between the last tier and the list price is valid when
-the pooled price is never below the jobs' prices: for every tier t,
+Unit prices beta_ikr of job i for resource k at site r, between the last tier and the list price, are valid when the
+pooled rent is never below what the jobs pay at them: for every tier t,
 
     sum_i H_ik (beta_ikr - usd_krt)+ <= intercept_krt.
 
-Then the sum over the jobs of their cheapest plan at their own prices bounds the slot from below. Equal prices give
-the chord; a restricted master problem over generated plans finds better ones.
+Then the sum of the jobs' cheapest plans at their own prices is a lower bound of the slot. Equal prices give the
+chord; a restricted master problem over generated plans finds better ones.
 """
 
 from dataclasses import dataclass
@@ -16,19 +16,22 @@ import highspy
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
-from tradewind.solvers.highs import quiet_solver
+from tradewind.solvers.highs import INFINITY, quiet_solver
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.mlbroker.kernels.pool import Terms, priced_job, terms
 from tradewind.systems.mlbroker.kernels.prices import chord_slopes, most_usage
 from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.kernels.tree import prove
 
-SMOOTH = 0.5  # weight of the best prices so far when new ones are tried (Wentges)
+SMOOTH = 0.5
+"""Weight of the best prices so far in the prices tried next (Wentges smoothing)."""
+NO_INDEX, NO_VALUE = np.empty(0, dtype=np.int32), np.empty(0)
+"""Entries of a row that is empty when it is added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotBound:
-    """lower: certified, USD; chord: the same at equal prices; rounds of column generation done."""
+    """Certified lower bound, bound at the chord alone (both USD), rounds of column generation."""
 
     lower: float
     chord: float
@@ -36,7 +39,14 @@ class SlotBound:
 
 
 class PricingResult(NamedTuple):
-    """Per job: lower (I,) proven, cost (I,) of the plan found, own (I,) USD but rent, workers (I, R), server (I,)."""
+    """The best plan found for each job at its prices.
+
+    lower    (I,) proven lower bound, USD
+    cost     (I,) cost of the plan, USD
+    own      (I,) its cost without rent, USD
+    workers  (I, R)
+    server   (I,)
+    """
 
     lower: Floats
     cost: Floats
@@ -47,7 +57,7 @@ class PricingResult(NamedTuple):
 
 @kernel
 def price_out(terms: Terms, price: Floats, nodes: int, found: PricingResult) -> None:
-    """Fills ``found`` with the cheapest plan of every job at its own unit prices (I, R, K)."""
+    """Fill `found` with the cheapest plan of every job at its own unit prices (I, R, K)."""
     for i in range(len(found.lower)):
         job = priced_job(terms, i, price[i])
         low, cost, p, y = prove(job, 3, nodes)
@@ -63,7 +73,11 @@ def price_out(terms: Terms, price: Floats, nodes: int, found: PricingResult) -> 
 
 
 class MasterProblem:
-    """The restricted master problem: convex combinations of known plans at the convex envelope of the price."""
+    """The restricted master problem: convex combinations of known plans at the convex envelope of the price.
+
+    Columns are added between solves, which start from the last basis and return duals, so it is built on the solver
+    itself and not as a `solvers.highs.Program`. The order of its rows decides which of several optimal duals is found.
+    """
 
     def __init__(self, slot: Slot, most: Floats) -> None:
         self.slot = slot
@@ -71,7 +85,7 @@ class MasterProblem:
         self.shape = (jobs, sites, kinds)
         steps = slot.tiers.usd.shape[2] - 1
         self.steps = steps
-        # Only where the pooled demand can reach the second tier at all does the price bend.
+        # The price bends only where the pooled demand can reach the second tier.
         reach = (
             most.sum(axis=0)[None, :] > slot.tiers.start[:, :, 1] if steps else np.zeros((sites, kinds), bool)
         )
@@ -81,19 +95,17 @@ class MasterProblem:
         self._rows()
 
     def _rows(self) -> None:
-        """Rows: one per job (weights add to 1), one per (bend, job): discounted units at most the units used."""
+        """One row per job: weights add up to 1. One per bend and job: discounted units do not exceed units used."""
         jobs = self.shape[0]
-        inf = highspy.kHighsInf
-        self.job_row = np.arange(jobs)
         for _ in range(jobs):
-            self.model.addRow(1.0, 1.0, 0, np.empty(0, dtype=np.int32), np.empty(0))
-        self.use_row = np.full((len(self.bends), jobs), -1)
+            self.model.addRow(1.0, 1.0, 0, NO_INDEX, NO_VALUE)
+        self.use_row = np.full((len(self.bends), jobs), -1)  # -1: the job does not use the resource
         row = jobs
         for b, (_, k) in enumerate(self.bends):
             for i in range(jobs):
                 if self.most[i, k] > 0.0:
                     # sum_t x_t - sum_plans h <= 0
-                    self.model.addRow(-inf, 0.0, 0, np.empty(0, dtype=np.int32), np.empty(0))
+                    self.model.addRow(-INFINITY, 0.0, 0, NO_INDEX, NO_VALUE)
                     self.use_row[b, i] = row
                     row += 1
         for b, (r, k) in enumerate(self.bends):
@@ -101,38 +113,40 @@ class MasterProblem:
                 self._tier(b, int(r), int(k), t)
 
     def _tier(self, b: int, r: int, k: int, t: int) -> None:
-        """Columns of one tier: reached (costs its intercept), and per job the units that enjoy it."""
-        inf = highspy.kHighsInf
+        """Columns of one tier: one for reaching it (costs its intercept), and per job the units that it discounts."""
         users = np.flatnonzero(self.use_row[b] >= 0)
         first = self.model.getNumRow()
         for _ in users:
-            self.model.addRow(-inf, 0.0, 0, np.empty(0, dtype=np.int32), np.empty(0))
+            self.model.addRow(-INFINITY, 0.0, 0, NO_INDEX, NO_VALUE)
         rows = first + np.arange(len(users))
         price = self.slot.tiers
-        self.model.addCol(
-            float(price.intercept[r, k, t]), 0.0, inf, len(users), rows.astype(np.int32), -self.most[users, k]
-        )
+        self._column(float(price.intercept[r, k, t]), rows, -self.most[users, k])
         gain = float(price.usd[r, k, t] - price.usd[r, k, 0])
         for j, i in enumerate(users):
-            where = np.array([self.use_row[b, i], rows[j]], dtype=np.int32)
-            self.model.addCol(gain, 0.0, inf, 2, where, np.ones(2))
+            self._column(gain, [self.use_row[b, i], rows[j]], np.ones(2))
+
+    def _column(self, cost: float, rows: Ints | list[int], values: Floats | list[float]) -> None:
+        """A non-negative column with these entries."""
+        entries = np.array(rows, dtype=np.int32), np.array(values)
+        self.model.addCol(cost, 0.0, INFINITY, len(rows), *entries)
 
     def add(self, i: int, own: float, usage: Floats) -> None:
-        """A plan of job i: its own cost and its usage (R, K), rent at list price (the discount is in the tiers)."""
+        """Add a plan of job i with its own cost and its usage (R, K) at list price; the tiers' columns give the discount."""
         cost = own + float((usage * self.slot.tiers.usd[:, :, 0]).sum())
         rows, values = [i], [1.0]
         for b, (r, k) in enumerate(self.bends):
             if usage[r, k] > 0.0 and self.use_row[b, i] >= 0:
                 rows.append(int(self.use_row[b, i]))
                 values.append(-float(usage[r, k]))
-        inf = highspy.kHighsInf
-        self.model.addCol(cost, 0.0, inf, len(rows), np.array(rows, dtype=np.int32), np.array(values))
+        self._column(cost, rows, values)
 
     def solve(self) -> tuple[float, Floats]:
-        """Value and the jobs' unit prices (I, R, K): list price less what the tiers give back."""
+        """Optimal value, and the jobs' unit prices (I, R, K): list price less the duals of the discounts."""
         self.model.run()
         if self.model.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            raise RuntimeError(f"master problem ended as {self.model.getModelStatus()}")
+            raise RuntimeError(
+                f"the master problem was not solved; HiGHS reports {self.model.getModelStatus()}"
+            )
         dual = np.array(self.model.getSolution().row_dual)
         jobs = self.shape[0]
         price = np.repeat(self.slot.tiers.usd[None, :, :, 0], jobs, axis=0)
@@ -143,7 +157,7 @@ class MasterProblem:
 
 
 def valid_prices(slot: Slot, price: Floats, most: Floats) -> Floats:
-    """Prices (I, R, K) clipped and, where a tier's condition fails, lowered towards that tier until it holds."""
+    """Prices (I, R, K) clipped to the tiers' range and, where a tier's condition fails, lowered until it holds."""
     usd, intercept = slot.tiers.usd, slot.tiers.intercept
     price = np.clip(price, usd[None, :, :, -1], usd[None, :, :, 0])
     for t in range(1, usd.shape[2]):
@@ -159,9 +173,11 @@ def valid_prices(slot: Slot, price: Floats, most: Floats) -> Floats:
 def lower_bound(slot: Slot, rounds: int = 30, nodes: int = 6000, accuracy: float = 1e-4) -> SlotBound:
     """Certified bound of a slot; deployment counts in full where a job is not deployed.
 
-    ``rounds`` of column generation at most (0: the chord alone), stopping when the master problem is within
-    ``accuracy``; ``nodes`` of branch and bound per job for the proof at the best prices, a sixteenth of them while
-    prices are sought. Limits on capacity are ignored, which can only lower the bound.
+    rounds    of column generation at most; 0 gives the chord alone
+    nodes     of branch and bound per job for the proof at the best prices; a sixteenth of them while prices improve
+    accuracy  relative gap to the master problem at which to stop
+
+    Shared capacity is ignored, which can only lower the bound.
     """
     data = terms(slot, 1.0)
     most = most_usage(slot)
@@ -194,7 +210,7 @@ def lower_bound(slot: Slot, rounds: int = 30, nodes: int = 6000, accuracy: float
 
 
 def _add_plans(master: MasterProblem, slot: Slot, found: PricingResult) -> None:
-    """The plans just found as columns."""
+    """Add the plans just found as columns."""
     for i in range(slot.shape[0]):
         usage = found.workers[i][:, None] * slot.worker[i][None, :]
         usage[found.server[i]] += slot.server[i]

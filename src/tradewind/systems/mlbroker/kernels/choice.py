@@ -1,7 +1,7 @@
-"""How jobs choose among their plans at given unit prices, and what the chosen plans cost together.
+"""Each job's cheapest plan at given unit prices, and the pooled cost of the chosen plans.
 
-The search asks this hundreds of times per slot, so plans lie packed one after the other: with padded ones the time per
-job would grow with the number of jobs, as soon as the pool no longer fits the processor's cache.
+The search does this hundreds of times per slot, so plans are packed without gaps: with padding, the time per job grew
+with the number of jobs once the pool no longer fit the CPU cache.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from tradewind.systems.mlbroker.kernels.prices import bill, marginal
 
 
 class Plans(NamedTuple):
-    """A pool without gaps. Plan a of job i is number first[i] + a of P; its workers are cells cell[n] to cell[n + 1].
+    """A pool without gaps: plan a of job i is n = first[i] + a of P; its workers are cells cell[n] to cell[n + 1] of C.
 
     first (I + 1,); server, own (P,); cell (P + 1,); site, workers (C,).
     """
@@ -30,7 +30,7 @@ class Plans(NamedTuple):
 
 
 def packed(pool: Pool) -> Plans:
-    """The plans of a pool in the same order."""
+    """The plans of a pool, in order, without gaps."""
     first = np.zeros(len(pool.plans) + 1, dtype=np.int64)
     np.cumsum(pool.plans, out=first[1:])
     held = np.arange(pool.server.shape[1])[None, :] < pool.plans[:, None]
@@ -45,7 +45,7 @@ def packed(pool: Pool) -> Plans:
 
 @kernel
 def respond(terms: Terms, plans: Plans, price: Floats, choice: Ints) -> None:
-    """Every job takes its cheapest plan at unit prices (R, K); the earliest of equals."""
+    """Set `choice` (I,) to every job's cheapest plan at unit prices (R, K); ties go to the earliest."""
     sites, kinds = price.shape
     worker_usd = np.empty(sites)
     server_usd = np.empty(sites)
@@ -70,7 +70,7 @@ def respond(terms: Terms, plans: Plans, price: Floats, choice: Ints) -> None:
 
 @kernel
 def use(terms: Terms, plans: Plans, i: int, a: int, sign: float, usage: Floats) -> None:
-    """Add (or with sign -1 remove) what plan a of job i uses to ``usage`` (R, K)."""
+    """Add (sign 1) or remove (-1) what plan a of job i uses in `usage` (R, K)."""
     n = plans.first[i] + a
     for k in range(usage.shape[1]):
         usage[plans.server[n], k] += sign * terms.server[i, k]
@@ -80,7 +80,7 @@ def use(terms: Terms, plans: Plans, i: int, a: int, sign: float, usage: Floats) 
 
 @kernel
 def tally(terms: Terms, plans: Plans, choice: Ints, usage: Floats) -> float:
-    """Fill ``usage`` (R, K) and return the full cost of the chosen plans, rent at pooled prices."""
+    """Fill `usage` (R, K) and return the full cost of the chosen plans, with the pooled rent."""
     for r in range(usage.shape[0]):
         for k in range(usage.shape[1]):
             usage[r, k] = 0.0
@@ -93,10 +93,10 @@ def tally(terms: Terms, plans: Plans, choice: Ints, usage: Floats) -> float:
 
 @kernel
 def descend(terms: Terms, plans: Plans, price: Floats, choice: Ints) -> float:
-    """From start prices: jobs respond, prices follow the volume reached, until the cost stops falling.
+    """Alternate best responses to prices and prices at the volume reached until the cost stops falling.
 
-    ``choice`` and ``price`` hold the end state; returns its cost. Each round can only lower the cost, because the
-    tier reached gives the least of the linear pieces.
+    Leaves the final state in `choice` and `price` and returns its cost. No round raises the cost, because the tier
+    reached is the cheapest of the linear pieces.
     """
     usage = np.empty(price.shape)
     trial = np.empty(len(choice), dtype=np.int64)
@@ -114,7 +114,7 @@ def descend(terms: Terms, plans: Plans, price: Floats, choice: Ints) -> float:
 
 @kernel
 def marginal_of(terms: Terms, plans: Plans, choice: Ints, usage: Floats, price: Floats) -> None:
-    """Fill ``usage`` and the marginal ``price`` (both (R, K)) of the chosen plans."""
+    """Fill `usage` and marginal `price` (both (R, K)) of the chosen plans."""
     tally(terms, plans, choice, usage)
     marginal(usage, terms.usd, terms.intercept, price)
 

@@ -1,4 +1,4 @@
-"""What a decision of a slot costs, part by part: the four costs of Eqs. (1), (3), (5) and (6)."""
+"""The cost of a slot's decision in its four parts: Eqs. (1), (3), (5) and (6)."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tradewind.systems.mlbroker.kernels.slot import Slot
 
 @kernel
 def _parts(terms: Terms, workers: Ints, server: Ints, parts: Floats, usage: Floats) -> None:
-    """Fills parts (I, 3): USD for data, deployment, traffic of each job; adds what is used to usage (R, K)."""
+    """Add each job's USD for data, deployment and traffic to `parts` (I, 3), and its use to `usage` (R, K)."""
     nothing = np.zeros(usage.shape)
     for i in range(len(server)):
         p = server[i]
@@ -55,11 +55,11 @@ def job_parts(slot: Slot, workers: Ints, server: Ints) -> tuple[Floats, Floats]:
 
 
 def cost_parts(slot: Slot, workers: Ints, server: Ints) -> tuple[float, float, float, float]:
-    """(C1, C2, C3, C4) in USD of workers (I, R) and server sites (I,); C1 infinite when data does not fit.
+    """(C1, C2, C3, C4) in USD of workers (I, R) and server sites (I,) or NO_SITE; C1 is infinite when data does not fit.
 
-    Every worker pays its traffic to the server, g = y s: the printed (8i)-(8j) let surplus workers connect to a
-    site without a server for free. A server of -1 is a job that is not placed.
+    Every worker pays its traffic to the server, g = y s: the printed (8i)-(8j) let surplus workers connect to a site
+    without a server for free.
     """
     parts, usage = job_parts(slot, workers, server)
-    moved, deployed, talked = (float(x) for x in parts.sum(axis=0))
-    return moved, float(bill(usage, slot.tiers.usd, slot.tiers.intercept)), deployed, talked
+    data, deployment, traffic = (float(x) for x in parts.sum(axis=0))
+    return data, float(bill(usage, slot.tiers.usd, slot.tiers.intercept)), deployment, traffic

@@ -1,7 +1,7 @@
-"""Tiered prices of data between sites: what a decision moves, what that costs, and the price per unit in a bound.
+"""Tiered prices of data between sites: volumes moved, their cost, and the linear price for bounds.
 
-Decisions are made at one price per pair of sites. Where prices fall with volume, a slot is decided several times, at the
-first tier, at the last, and at the tiers that the best decision so far reaches; the true bill says which to keep.
+A decision is made at one price per pair of sites. Where prices fall with volume, the slot is decided several times: at
+the first tier, at the last tier, and at the tiers that the best decision so far reaches. The cheapest true bill wins.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,13 @@ from tradewind.systems.mlbroker.kernels.prices import bill, chord, marginal
 from tradewind.systems.mlbroker.kernels.slot import Slot, Tiers
 
 Choice = tuple[Ints, Ints]
-ROUNDS = 2  # decisions at the tiers that the best one so far reaches
+"""Workers (I, R) and server site (I,)."""
+ROUNDS = 2
+"""Decisions at the tiers that the best one so far reaches, at most."""
 
 
 def moved(slot: Slot, workers: Ints, server: Ints) -> Floats:
-    """(R, R): data and parameters from site to site in a decision, data moved at least cost by ``slot.move_usd``."""
+    """(R, R): data and parameters sent from site to site; training data moves at least cost by `slot.move_usd`."""
     volume = np.zeros(slot.move_usd.shape)
     for i in np.flatnonzero(server >= 0).tolist():
         sources, used = np.flatnonzero(slot.data[i]), np.flatnonzero(workers[i])
@@ -34,13 +36,13 @@ def moved(slot: Slot, workers: Ints, server: Ints) -> Floats:
 
 
 def most_moved(slot: Slot) -> Floats:
-    """(R, R): no sensible decision moves more from site to site: all data there, and N workers of every job."""
+    """(R, R): upper bound on data sent from site to site: all data there, and the traffic of N workers of every job."""
     most = slot.data.sum(axis=0) + float((slot.traffic * slot.needed).sum())
     return np.repeat(most[:, None], slot.shape[1], axis=1)
 
 
 def chord_egress(slot: Slot, price: Tiers) -> Slot:
-    """The slot with the chord of the tiered prices (R, R, L): a bound at these prices holds at the tiered ones."""
+    """The slot at the chord of tiered prices (R, R, L): a bound at the chord also holds for the tiered prices."""
     usd = np.ascontiguousarray(chord(price, most_moved(slot)))
     return replace(slot, move_usd=usd, traffic_usd=usd)
 
@@ -48,12 +50,12 @@ def chord_egress(slot: Slot, price: Tiers) -> Slot:
 def choose_by_tiers(
     slot: Slot, price: Tiers, weights: tuple[float, float], choose: Callable[[Slot], Choice]
 ) -> tuple[Choice, Floats]:
-    """The cheapest of some decisions under tiered prices (R, R, L), and the unit prices (R, R) that it was made at.
+    """The best decision found under tiered prices (R, R, L), and the unit prices (R, R) it was made at.
 
-    ``slot`` has true prices; the decision sees unit prices times the ``weights`` of data and of traffic.
+    `slot` has true prices; `choose` sees unit prices times the `weights` of data and traffic.
     """
     starts = [price.usd[:, :, 0], price.usd[:, :, -1]]
-    best, found = (np.inf, np.inf), None
+    best, found = (np.inf, np.inf), None  # (unplaced jobs, USD)
     for turn in range(len(starts) + ROUNDS):
         if turn < len(starts):
             unit = np.ascontiguousarray(starts[turn])

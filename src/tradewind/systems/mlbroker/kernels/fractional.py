@@ -1,9 +1,9 @@
-"""The regularised fractional step of the mlBroker paper (Algorithm 1), job by job: water-filling, pairwise Frank-Wolfe.
+"""The regularised fractional step of the mlBroker paper (Algorithm 1) by water-filling and pairwise Frank-Wolfe.
 
-With the chord of the concave price as unit price the slot program (10) separates per job. Each source of data (and
-a dummy one, so that sum y = N) spreads its workers over pairs (site r, server site p); the best pair has a closed
-form. The regulariser acts on v_r = (y_r + s_r) / (N + 1), constraint (8g) with its smallest U. Pairs of one site are
-solved exactly first (`kernels.water`); where the gap over all pairs is small enough that is all.
+At the chord of the concave price the slot program (10) separates per job. Each source of data (and a dummy one, so
+that sum y = N) spreads its workers over pairs (site r, server site p). The regulariser acts on
+v_r = (y_r + s_r) / (N + 1), constraint (8g) with its smallest U. Plans with every worker beside its server are solved
+exactly first (`kernels.water`); Frank-Wolfe steps (`kernels.pairs`) follow where the gap over all pairs is too large.
 """
 
 from dataclasses import dataclass
@@ -29,16 +29,23 @@ from tradewind.systems.mlbroker.kernels.prices import chord_slopes
 from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.kernels.water import fill_all, start_filling
 
-INNER = 4  # passes over the pairs at hand between two looks at all pairs
-CLOSE = 0.1  # part of the accuracy to which the optimum over pairs of one site is sought
+SWEEPS = 1000
+"""Frank-Wolfe passes at most."""
+INNER = 4
+"""Passes over the pairs in use between two passes over all pairs."""
+CLOSE = 0.1
+"""Accuracy of the water-filling as a part of the accuracy asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FractionalDecision:
-    """Fractional decision: workers [y] (I, R), server [s] (I, R), presence [v] (I, R).
+    """The fractional decision of a slot.
 
-    parts (I, 4): USD for data, rent at the chord, the regulariser, traffic; gap (I,): Frank-Wolfe gap, an upper
-    bound on the distance to the optimum in USD.
+    workers   [y] (I, R)
+    server    [s] (I, R)
+    presence  [v] (I, R)
+    parts     (I, 4) USD for data, rent at the chord, the regulariser, traffic
+    gap       (I,) Frank-Wolfe gap: an upper bound on the distance to the optimum, USD
     """
 
     workers: Floats
@@ -50,7 +57,7 @@ class FractionalDecision:
 
 @kernel
 def _open(cost: PairCosts, hat: Floats, server: Ints, mix: Mix) -> None:
-    """Every source at its cheapest pair when presence is free."""
+    """Start with every source at its cheapest pair, presence not counted."""
     sources, sites = cost.move_usd.shape
     oracle(cost, mix, hat, server)
     for s in range(sources):
@@ -63,7 +70,7 @@ def _open(cost: PairCosts, hat: Floats, server: Ints, mix: Mix) -> None:
 
 @kernel
 def _open_together(cost: PairCosts, accuracy: float, mix: Mix) -> bool:
-    """The optimum over pairs of one site; False where some source has none, or presence is free."""
+    """Start with the optimum over plans with worker and server together; False where a source has none, or c = 0."""
     sources, sites = cost.move_usd.shape
     unit = np.empty((sources, sites))
     for s in range(sources):
@@ -90,7 +97,7 @@ def _open_together(cost: PairCosts, accuracy: float, mix: Mix) -> bool:
 
 @kernel
 def spread_job(cost: PairCosts, accuracy: float) -> tuple[Mix, float]:
-    """The optimal mix of one job and its gap in USD; stops at ``accuracy`` relative, or after 1000 sweeps."""
+    """The optimal mix of one job and its gap in USD; stops at a relative gap of `accuracy` or after SWEEPS."""
     sources, sites = cost.move_usd.shape
     hat = np.empty(sites)
     server = np.empty(sites, dtype=np.int64)
@@ -101,7 +108,7 @@ def spread_job(cost: PairCosts, accuracy: float) -> tuple[Mix, float]:
     for r in range(sites):
         mix.slope[r] = regulariser_slope(mix.v[r], cost.v0[r], cost.c, cost.eps)
     gap = np.inf
-    for _sweep in range(1000):
+    for _sweep in range(SWEEPS):
         oracle(cost, mix, hat, server)
         gap, total = gap_of(cost, mix, hat, best)
         if gap <= accuracy * abs(total):
@@ -117,7 +124,7 @@ def spread_job(cost: PairCosts, accuracy: float) -> tuple[Mix, float]:
 
 @kernel
 def _cost_of(terms: Terms, i: int, price: Floats, near: Floats, v0: Floats, eps: float) -> PairCosts:
-    """Job i at chord prices (R, K). A job without data needs only its server: one unit that is nowhere a worker."""
+    """Costs of job i at chord prices (R, K). A job without data needs only its server: one unit without a worker."""
     sites, kinds = price.shape
     sources = 0
     for r in range(sites):
@@ -125,17 +132,17 @@ def _cost_of(terms: Terms, i: int, price: Floats, near: Floats, v0: Floats, eps:
     need = max(terms.need[i], 1)
     move = np.zeros((sources + 1, sites))
     amount = np.zeros(sources + 1)
-    own, wage, serve = np.empty(sites), np.zeros(sites), np.zeros(sites)
+    same_site_usd, worker_usd, server_usd = np.empty(sites), np.zeros(sites), np.zeros(sites)
     left, s = float(need), 0
     for r in range(sites):
         for k in range(kinds):
-            wage[r] += terms.worker[i, k] * price[r, k]
-            serve[r] += terms.server[i, k] * price[r, k] / need
+            worker_usd[r] += terms.worker[i, k] * price[r, k]
+            server_usd[r] += terms.server[i, k] * price[r, k] / need
         if terms.most[i, r] <= 0:
-            wage[r] = np.inf
+            worker_usd[r] = np.inf
         if not terms.server_ok[i, r]:
-            serve[r] = np.inf
-        own[r] = serve[r] if terms.need[i] == 0 else wage[r] + serve[r]
+            server_usd[r] = np.inf
+        same_site_usd[r] = server_usd[r] if terms.need[i] == 0 else worker_usd[r] + server_usd[r]
         if terms.data[i, r] > 0.0:
             amount[s] = terms.data[i, r] / terms.chunk[i]
             left -= amount[s]
@@ -145,10 +152,21 @@ def _cost_of(terms: Terms, i: int, price: Floats, near: Floats, v0: Floats, eps:
     amount[sources] = max(left, 0.0)
     total = need + max(-left, 0.0)
     per_worker = 1.0 / (total + 1.0)
-    c = terms.deploy_usd[i].max()
     return PairCosts(
-        move, amount, own, wage, serve, terms.traffic_usd, near, terms.traffic[i], v0, c, eps, per_worker, per_worker / total
-    )  # fmt: skip
+        move,
+        amount,
+        same_site_usd,
+        worker_usd,
+        server_usd,
+        terms.traffic_usd,
+        near,
+        terms.traffic[i],
+        v0,
+        terms.deploy_usd[i].max(),
+        eps,
+        per_worker,
+        per_worker / total,
+    )
 
 
 @kernel
@@ -160,7 +178,7 @@ def spread_all(
     accuracy: float,
     out: tuple[Floats, Floats, Floats, Floats],
 ) -> None:
-    """All jobs: fills out = (workers (I, R), server (I, R), parts (I, 4), gap (I,))."""
+    """Solve all jobs; fills `out` = (workers (I, R), server (I, R), parts (I, 4), gap (I,))."""
     workers, server, parts, gaps = out
     near = np.full(len(price), np.inf)
     for r in range(len(price)):
@@ -191,7 +209,7 @@ def fractional_step(
 ) -> FractionalDecision:
     """Algorithm 1 of the paper for one slot, at the chord of the price.
 
-    presence (I, R): the fractional v of the slot before (zero for new jobs); ``slot.deployed`` is not used.
+    presence (I, R): the fractional v of the previous slot, zero for new jobs; `slot.deployed` is not used.
     """
     jobs, sites, _ = slot.shape
     data = terms(slot, 1.0)._replace(deploy_usd=np.repeat(slot.deploy_usd[:, None], sites, axis=1))

@@ -1,8 +1,8 @@
 """One job at linear prices: where to put its workers and its parameter server, and how to move its data.
 
-For a server at site p a worker at r costs W_r = wage_r + B d_rp, a site that was not deployed costs c once, and
-the data moves at least cost to the capacity P y_r. The search starts from one site and from the fractional optimum
-and moves, adds and drops workers; `kernels.tree` proves optimality.
+With the server at site p, a worker at r costs W_r = worker_usd_r + B d_rp, a newly deployed site costs c once, and
+the data moves at least cost to the capacity P y_r. The search starts from the best single site and from the
+fractional optimum, then moves, adds and drops workers; `kernels.tree` proves optimality.
 """
 
 from typing import NamedTuple
@@ -13,16 +13,26 @@ from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.solvers.transport import ship
 
-CANDIDATES = 8  # sites that the local search moves workers to, beside those in use
-TOLERANCE = 1e-9  # relative: what counts as cheaper
+CANDIDATES = 8
+"""Sites, besides those in use, that the local search moves workers to."""
+TOLERANCE = 1e-9
+"""Relative difference below which a cost does not count as lower."""
 
 
 class PricedJob(NamedTuple):
     """A job at linear prices. S sources with data, R sites.
 
-    move (S, R) USD per GB; supply (S,) GB; chunk [P] GB per worker; talk (R, R) USD per worker of traffic [B d];
-    wage (R,) USD per worker; serve (R,) USD for the server; fresh (R,) USD for deploying; most (R,) workers that
-    fit; server_ok (R,); need [N] workers; total workers allowed in all.
+    move_usd     (S, R) USD per unit of data
+    supply       (S,) data at each source
+    chunk        [P] data per worker
+    traffic_usd  (R, R) USD for the traffic of one worker [B d]
+    worker_usd   (R,) rent of a worker
+    server_usd   (R,) rent of the server
+    deploy_usd   (R,) cost of deploying, 0 where deployed
+    most         (R,) workers that are allowed and fit
+    server_ok    (R,) where the server may go
+    need         [N] workers needed
+    total        workers allowed in all
     """
 
     move_usd: Floats
@@ -40,7 +50,7 @@ class PricedJob(NamedTuple):
 
 @kernel
 def ascending(values: Floats) -> Ints:
-    """Indices in ascending order of value, equals in their order; insertion, because there are few."""
+    """Indices in ascending order of value, ties in index order; insertion sort, because there are few."""
     order = np.empty(len(values), dtype=np.int64)
     for i in range(len(values)):
         j = i
@@ -53,7 +63,7 @@ def ascending(values: Floats) -> Ints:
 
 @kernel
 def copy(source: Ints, target: Ints) -> None:
-    """target = source; a loop compiles several times faster than a slice."""
+    """Copy `source` into `target`; a loop compiles several times faster than a slice assignment."""
     for j in range(len(source)):
         target[j] = source[j]
 
@@ -75,7 +85,7 @@ def cost_with_server(job: PricedJob, p: int, y: Ints) -> float:
     if workers < job.need or workers > job.total:
         return np.inf
     room = np.empty(used)
-    move = np.empty((len(job.supply), used))  # only the sites in use: few, and the paths are short
+    move = np.empty((len(job.supply), used))  # only sites in use: few, so augmenting paths are short
     j = 0
     for r in range(sites):
         if y[r] > 0:
@@ -88,7 +98,7 @@ def cost_with_server(job: PricedJob, p: int, y: Ints) -> float:
 
 @kernel
 def optimistic_cost(job: PricedJob, p: int, y: Ints) -> float:
-    """A quick lower bound on the cost of y with the server at p: every source to its nearest site with workers."""
+    """Lower bound on :func:`cost_with_server`: each source goes to its nearest site with workers."""
     sites = len(y)
     bill = job.server_usd[p] + job.deploy_usd[p]
     workers = 0
@@ -111,10 +121,10 @@ def optimistic_cost(job: PricedJob, p: int, y: Ints) -> float:
 
 @kernel
 def floor_with_server(job: PricedJob, p: int) -> float:
-    """A lower bound on every plan with the server at p.
+    """Lower bound on every plan with the server at p: N W_min + sum_s D_s min_r (d_sr + (W_r - W_min) / P).
 
-    The workers in excess of sum D / P are paid at the cheapest site (this is the cut sum y >= N), the others where
-    their data is best processed: N W_min + sum_s D_s min_r (d_sr + (W_r - W_min) / P).
+    Workers beyond sum D / P are charged at the cheapest site (the cut sum y >= N), the others where their data is
+    processed at least cost.
     """
     sites = len(job.worker_usd)
     least = np.inf
@@ -140,7 +150,7 @@ def floor_with_server(job: PricedJob, p: int) -> float:
 
 @kernel
 def floors(job: PricedJob) -> Floats:
-    """(R,): the lower bound for every site of the server; infinite where it may not go."""
+    """(R,): lower bound for each site of the server; infinite where it may not go."""
     out = np.full(len(job.worker_usd), np.inf)
     for p in range(len(out)):
         if job.server_ok[p]:
@@ -184,7 +194,7 @@ def best_at_one_site(job: PricedJob) -> tuple[float, int, int]:
 
 @kernel
 def spread(job: PricedJob, p: int) -> Ints:
-    """Workers (R,) after sending every source where data plus workers are cheapest, rounded up, topped up to N."""
+    """Workers (R,): each source goes where data and workers together are cheapest; rounded up, then topped up to N."""
     sites = len(job.worker_usd)
     load = np.zeros(sites)
     room = job.most * job.chunk
@@ -206,7 +216,7 @@ def spread(job: PricedJob, p: int) -> Ints:
                     best = value
                     at = r
             if at < 0:
-                return y  # too little room: the caller sees an infinite cost
+                return y  # not enough room: the plan's cost will be infinite
             part = min(left, room[at] - load[at])
             load[at] += part
             left -= part
@@ -222,7 +232,7 @@ def spread(job: PricedJob, p: int) -> Ints:
 
 @kernel
 def candidates(job: PricedJob, p: int) -> Ints:
-    """The few sites worth moving workers to: cheapest for all the data, or for the data of one source."""
+    """Up to CANDIDATES sites worth moving workers to: cheapest for all the data, or for one source."""
     sites = len(job.worker_usd)
     score = np.full(sites, np.inf)
     gather = gather_costs(job)
@@ -246,9 +256,9 @@ def candidates(job: PricedJob, p: int) -> Ints:
 
 @kernel
 def _shift(job: PricedJob, p: int, y: Ints, a: int, b: int, limit: float) -> tuple[float, int]:
-    """Best of moving one, half or all workers from a to b (a < 0: add one; b < 0: drop): (cost, how many).
+    """Best of moving one, half or all workers from a to b (a < 0: add one; b < 0: drop): (cost, number moved).
 
-    Only what can cost less than ``limit`` is worked out.
+    Moves that cannot cost less than `limit` are skipped.
     """
     best = np.inf
     amount = 0
@@ -276,7 +286,7 @@ def _shift(job: PricedJob, p: int, y: Ints, a: int, b: int, limit: float) -> tup
 
 @kernel
 def improve(job: PricedJob, p: int, y: Ints, cost: float) -> float:
-    """Improve y in place by moving, adding or dropping workers until nothing helps; returns the cost."""
+    """Improve y in place by moving, adding or dropping workers to a local optimum; returns its cost."""
     where = candidates(job, p)
     moved = True
     while moved:
@@ -301,10 +311,10 @@ def improve(job: PricedJob, p: int, y: Ints, cost: float) -> float:
 
 @kernel
 def solve(job: PricedJob, servers: int) -> tuple[float, int, Ints]:
-    """A cheap plan (cost, server site, workers per site): one site, then local search at the most promising servers.
+    """A cheap plan (cost, server site, workers per site): best single site, then local search per server site.
 
-    ``servers``: at how many server sites to search; a site whose lower bound reaches the best cost is skipped, so
-    where the bound meets the single-site plan this is exact and free.
+    `servers`: number of server sites to search, most promising first. A site whose lower bound is not below the best
+    cost is skipped, so where the bound meets the single-site plan the result is exact.
     """
     sites = len(job.worker_usd)
     y = np.zeros(sites, dtype=np.int64)
@@ -337,7 +347,7 @@ def solve(job: PricedJob, servers: int) -> tuple[float, int, Ints]:
 
 @kernel
 def best_given_server(job: PricedJob, p: int, y: Ints) -> float:
-    """Put all workers at the one site that is cheapest for a server at p; fills y, returns the cost."""
+    """Put all workers at the single site that is cheapest with the server at p; fills y, returns the cost."""
     gather = gather_costs(job)
     best = np.inf
     at = -1

@@ -1,33 +1,36 @@
-"""Limits: what conflicts for a single job, and a decision that respects the capacity of sites.
+"""Limits of jobs and sites: conflicts that rule a job out, and decisions within the capacity of sites.
 
-Without binding capacity the search of `kernels.search` is final. With it, jobs are inserted one
-by one into what is left and then re-planned in turn, each exactly at the marginal prices the others leave it.
+Without binding capacity the search of `kernels.search` is final. Otherwise jobs are inserted one by one into the
+remaining capacity and then re-planned in turn, each exactly at the marginal prices that the others leave it.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from tradewind.model.arrays import Floats, Ints
+from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.systems.mlbroker.kernels.job import solve
 from tradewind.systems.mlbroker.kernels.pool import Terms, own_cost, priced_job, terms, workers_that_fit
 from tradewind.systems.mlbroker.kernels.prices import bill, marginal
 from tradewind.systems.mlbroker.kernels.search import SearchEffort, SlotDecision, search
-from tradewind.systems.mlbroker.kernels.slot import Slot
+from tradewind.systems.mlbroker.kernels.slot import NO_LIMIT, NO_SITE, Slot
 
-SWEEPS = 3  # rounds of re-planning each job within the capacity that the others leave
+SWEEPS = 3
+"""Rounds of re-planning each job within the capacity that the others leave."""
+SLACK = 1e-9
+"""Units by which use may exceed capacity through rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """A job that no decision can satisfy, and the limits that clash, in words."""
+    """A job that no decision can place, and the limits that rule it out, as a sentence."""
 
     job: int
     limits: str
 
 
 def conflicts(slot: Slot) -> list[Conflict]:
-    """Jobs that cannot be placed even if they were alone."""
+    """Jobs that could not be placed even alone."""
     data = terms(slot, 1.0)
     out = []
     enough = np.minimum(data.most, data.need[:, None]).sum(axis=1) >= data.need
@@ -41,28 +44,28 @@ def conflicts(slot: Slot) -> list[Conflict]:
 
 
 def _conflict(slot: Slot, data: Terms, i: int) -> str:
-    """Which limits leave job i alone without a plan; empty when there is one."""
+    """The limits that leave job i without a plan even alone, or ""."""
     need = int(data.need[i])
     if not slot.server_ok[i].any():
-        return "its parameter server may go to no site"
+        return "no site is allowed for its parameter server"
     if not data.server_ok[i].any():
-        return "no site that its parameter server may go to is up and has the capacity for it"
+        return "no site allowed for its parameter server is up and has the capacity for it"
     if need == 0:
         return ""
     if need > data.total[i]:
-        return f"its data needs {need} workers, at most {int(data.total[i])} are allowed"
+        return f"its data needs {need} workers, but at most {int(data.total[i])} are allowed"
     if not slot.worker_ok[i].any():
-        return f"its data needs {need} workers, and they may go to no site"
+        return f"its data needs {need} workers, but no site is allowed for them"
     limited = bool(np.isfinite(slot.capacity).any())
-    if limited and _room_with_server(slot, data, i) < need:
+    if limited and _most_beside_server(slot, data, i) < need:
         sites = int(slot.worker_ok[i].sum())
-        where = f"the {sites} sites where they may go" if sites > 1 else "the only site where they may go"
-        return f"its data needs {need} workers; the capacity of {where} is less"
+        where = f"the {sites} sites" if sites > 1 else "the only site"
+        return f"its data needs {need} workers, more than the capacity of {where} allowed for them"
     return ""
 
 
-def _room_with_server(slot: Slot, data: Terms, i: int) -> int:
-    """The most workers that fit for job i alone beside its server, over the best site of the server."""
+def _most_beside_server(slot: Slot, data: Terms, i: int) -> int:
+    """The most workers that job i can have alone together with its server, over all sites of the server."""
     least = int(data.need[i])
     alone = np.minimum(data.most[i], least)
     total = int(alone.sum())
@@ -73,16 +76,21 @@ def _room_with_server(slot: Slot, data: Terms, i: int) -> int:
 
 
 def usage_of(slot: Slot, workers: Ints, server: Ints) -> Floats:
-    """(R, K): what a decision uses; a server of -1 is none."""
+    """(R, K): what a decision uses."""
     usage: Floats = np.einsum("ir,ik->rk", workers.astype(np.float64), slot.worker)
     placed = server >= 0
     np.add.at(usage, server[placed], slot.server[placed])
     return usage
 
 
+def fits(slot: Slot, workers: Ints, server: Ints) -> bool:
+    """Whether a decision stays within the capacity of every site."""
+    return bool((usage_of(slot, workers, server) <= slot.capacity + SLACK).all())
+
+
 @dataclass(slots=True)
 class _Placement:
-    """A decision in the making: workers (I, R), server (I,) or -1, usage (R, K)."""
+    """A partial decision: workers (I, R), server (I,) or NO_SITE, usage (R, K)."""
 
     slot: Slot
     data: Terms
@@ -91,6 +99,13 @@ class _Placement:
     server: Ints
     usage: Floats
 
+    @classmethod
+    def empty(cls, slot: Slot, data: Terms, servers: int) -> "_Placement":
+        """No job placed; `servers`: server sites to search per job."""
+        jobs, sites, kinds = slot.shape
+        workers, server = np.zeros((jobs, sites), dtype=np.int64), np.full(jobs, NO_SITE, dtype=np.int64)
+        return cls(slot, data, servers, workers, server, np.zeros((sites, kinds)))
+
     def take(self, i: int, sign: float) -> None:
         """Add (1) or remove (-1) what job i uses."""
         self.usage += sign * self.workers[i][:, None] * self.slot.worker[i][None, :]
@@ -98,10 +113,10 @@ class _Placement:
             self.usage[self.server[i]] += sign * self.slot.server[i]
 
     def cost_of(self, i: int) -> float:
-        """Own cost of job i's plan plus the rise of the pooled rent when it joins the others; infinite if none."""
+        """Own cost of job i's plan plus the rise of the pooled rent when it joins the others; infinite without a plan."""
         if self.server[i] < 0:
             return float("inf")
-        own = _own(self.data, i, int(self.server[i]), self.workers[i])
+        own = float(own_cost(self.data, i, int(self.server[i]), self.workers[i]))
         before = bill(self.usage, self.data.usd, self.data.intercept)
         self.take(i, 1.0)
         after = bill(self.usage, self.data.usd, self.data.intercept)
@@ -109,121 +124,114 @@ class _Placement:
         return float(own + after - before)
 
     def best(self, i: int) -> tuple[int, Ints]:
-        """Cheapest plan of job i at marginal prices within the room that is left; server -1 when none fits."""
+        """Server and workers of job i's cheapest plan in the remaining capacity; NO_SITE when none fits."""
         room = self.slot.capacity - self.usage
         price = np.empty(self.usage.shape)
         marginal(self.usage, self.data.usd, self.data.intercept, price)
-        server_ok = self.data.server_ok[i] & (self.slot.server[i] <= room + 1e-9).all(axis=1)
-        # Workers are counted beside a server wherever it could stand: a little strict, never too loose.
+        server_ok = self._server_fits(i, room)
+        # Reserve room for the server wherever it could go: slightly too strict, never too loose.
         beside = workers_that_fit(
             self.slot.worker[i : i + 1], room - np.where(server_ok[:, None], self.slot.server[i], 0.0)
         )
         most = np.minimum(self.data.most[i], beside[0])
         job = priced_job(self.data, i, price)._replace(most=most, server_ok=server_ok)
         _, p, y = solve(job, self.servers)
-        return (int(p), y) if p >= 0 else self._beside(i, price, room)
+        return (int(p), y) if p >= 0 else self._best_by_server(i, price, room)
 
-    def _beside(self, i: int, price: Floats, room: Floats) -> tuple[int, Ints]:
-        """The strict count left no plan: try each site of the server with the exact room of all sites."""
-        best, site = float("inf"), -1
+    def _best_by_server(self, i: int, price: Floats, room: Floats) -> tuple[int, Ints]:
+        """As :meth:`best`, but with the exact room for workers at each site of the server in turn."""
+        best, site = float("inf"), NO_SITE
         plan = np.zeros(self.usage.shape[0], dtype=np.int64)
-        fits = self.data.server_ok[i] & (self.slot.server[i] <= room + 1e-9).all(axis=1)
-        for p in np.flatnonzero(fits):
+        server_ok = self._server_fits(i, room)
+        for p in np.flatnonzero(server_ok):
             left = room.copy()
             left[p] -= self.slot.server[i]
             most = np.minimum(self.data.most[i], workers_that_fit(self.slot.worker[i : i + 1], left)[0])
-            only = np.zeros(len(fits), dtype=np.bool_)
+            only = np.zeros(len(server_ok), dtype=np.bool_)
             only[p] = True
-            cost, q, y = solve(
-                priced_job(self.data, i, price)._replace(most=most, server_ok=only), self.servers
-            )
+            job = priced_job(self.data, i, price)._replace(most=most, server_ok=only)
+            cost, q, y = solve(job, self.servers)
             if q >= 0 and cost < best:
                 best, site, plan = cost, int(q), y
         return site, plan
 
+    def _server_fits(self, i: int, room: Floats) -> Bools:
+        """(R,): where job i's server is allowed and fits."""
+        here: Bools = self.data.server_ok[i] & (self.slot.server[i] <= room + SLACK).all(axis=1)
+        return here
 
-def _own(data: Terms, i: int, p: int, y: Ints) -> float:
-    """What a plan costs beside rent, USD."""
-    return float(own_cost(data, i, p, y))
+    def insert(self, workers: Ints, server: Ints) -> None:
+        """Give each job, in order, the wanted plan where that still fits, then the rest their best in what is left."""
+        slot = self.slot
+        for i in range(slot.shape[0]):
+            if server[i] < 0:
+                continue
+            self.workers[i], self.server[i] = workers[i], server[i]
+            self.take(i, 1.0)
+            if (self.usage > slot.capacity + SLACK).any():
+                self.take(i, -1.0)
+                self.workers[i], self.server[i] = 0, NO_SITE
+        for i in np.flatnonzero(self.server < 0).tolist():
+            self.server[i], self.workers[i] = self.best(i)
+            self.take(i, 1.0)
+
+    def replan(self) -> bool:
+        """Move each job in turn to its best plan in what the others leave, if that is cheaper; whether one moved."""
+        moved = False
+        for i in range(self.slot.shape[0]):
+            had_server, had_workers = int(self.server[i]), self.workers[i].copy()
+            self.take(i, -1.0)
+            old = self.cost_of(i)
+            server, workers = self.best(i)
+            if server >= 0:
+                self.server[i], self.workers[i] = server, workers
+                if self.cost_of(i) < old * (1.0 - 1e-9):
+                    moved = True
+                else:
+                    self.server[i], self.workers[i] = had_server, had_workers
+            self.take(i, 1.0)
+        return moved
+
+    def decision(self) -> SlotDecision:
+        """The finished decision with its cost and marginal prices."""
+        data = self.data
+        price = np.empty(self.usage.shape)
+        marginal(self.usage, data.usd, data.intercept, price)
+        placed = np.flatnonzero(self.server >= 0).tolist()
+        own = sum(float(own_cost(data, i, int(self.server[i]), self.workers[i])) for i in placed)
+        cost = own + bill(self.usage, data.usd, data.intercept)
+        return SlotDecision(workers=self.workers, server=self.server, cost=float(cost), price=price)
 
 
 def decide(
     slot: Slot, deploy_weight: float = 1.0, effort: SearchEffort | None = None, before: Floats | None = None
 ) -> tuple[SlotDecision, Ints]:
-    """Decide a slot within its capacity. Returns the answer and the jobs (indices) that found no room.
+    """Decide a slot within its capacity: the decision, and the jobs (indices) that did not fit.
 
-    Jobs earlier in the slot are placed first when room is short. A job without any plan must be left out beforehand
-    (:func:`conflicts`). A job without room has server -1 and no workers.
+    Earlier jobs are placed first when capacity is short. A job that did not fit has server NO_SITE and no workers.
+    Remove jobs without any plan beforehand (:func:`conflicts`). `before` as in `kernels.search.search`.
     """
     effort = effort or SearchEffort()
-    answer = search(slot, deploy_weight, effort, before)
-    usage = usage_of(slot, answer.workers, answer.server)
-    if (usage <= slot.capacity + 1e-9).all():
-        return answer, np.zeros(0, dtype=np.int64)
-    jobs, sites, kinds = slot.shape
-    data = terms(slot, deploy_weight)
-    placement = _empty(slot, data, effort.servers)
-    _insert(placement, answer.workers, answer.server)
+    free = search(slot, deploy_weight, effort, before)
+    if fits(slot, free.workers, free.server):
+        return free, np.zeros(0, dtype=np.int64)
+    placement = _Placement.empty(slot, terms(slot, deploy_weight), effort.servers)
+    placement.insert(free.workers, free.server)
     for _ in range(SWEEPS):
-        if not _replan(placement):
+        if not placement.replan():
             break
-    price = np.empty((sites, kinds))
-    marginal(placement.usage, data.usd, data.intercept, price)
-    own = sum(
-        _own(data, i, int(placement.server[i]), placement.workers[i])
-        for i in range(jobs)
-        if placement.server[i] >= 0
-    )
-    cost = own + bill(placement.usage, data.usd, data.intercept)
-    found = SlotDecision(workers=placement.workers, server=placement.server, cost=float(cost), price=price)
-    return found, np.flatnonzero(placement.server < 0).astype(np.int64)
+    return placement.decision(), np.flatnonzero(placement.server < 0).astype(np.int64)
 
 
-def fitted(slot: Slot, workers: Ints, server: Ints) -> tuple[Ints, Ints]:
-    """A decision made to fit: jobs without a server (-1), or beyond the capacity, are planned in what is left."""
-    if (server >= 0).all() and (usage_of(slot, workers, server) <= slot.capacity + 1e-9).all():
+def within_limits(slot: Slot, workers: Ints, server: Ints) -> tuple[Ints, Ints]:
+    """A decision made without regard to limits, with the jobs that break one re-planned in the remaining capacity."""
+    jobs = np.arange(len(server))
+    too_many = (slot.most_workers != NO_LIMIT) & (workers.sum(axis=1) > slot.most_workers)
+    misplaced = ((workers > 0) & ~slot.worker_ok).any(axis=1) | (server < 0)
+    misplaced |= ~slot.server_ok[jobs, np.maximum(server, 0)]
+    server = np.where(too_many | misplaced, NO_SITE, server)
+    if (server >= 0).all() and fits(slot, workers, server):
         return workers, server
-    placement = _empty(slot, terms(slot, 1.0), SearchEffort().servers)
-    _insert(placement, workers, server)
+    placement = _Placement.empty(slot, terms(slot, 1.0), SearchEffort().servers)
+    placement.insert(workers, server)
     return placement.workers, placement.server
-
-
-def _empty(slot: Slot, data: Terms, servers: int) -> _Placement:
-    """No job placed yet."""
-    jobs, sites, kinds = slot.shape
-    workers, server = np.zeros((jobs, sites), dtype=np.int64), np.full(jobs, -1, dtype=np.int64)
-    return _Placement(slot, data, servers, workers, server, np.zeros((sites, kinds)))
-
-
-def _insert(placement: _Placement, workers: Ints, server: Ints) -> None:
-    """In order: each job gets what was wished for where that still fits, else its best in the rest."""
-    slot = placement.slot
-    for i in range(slot.shape[0]):
-        if server[i] < 0:
-            continue
-        placement.workers[i], placement.server[i] = workers[i], server[i]
-        placement.take(i, 1.0)
-        if (placement.usage > slot.capacity + 1e-9).any():
-            placement.take(i, -1.0)
-            placement.workers[i], placement.server[i] = 0, -1
-    for i in np.flatnonzero(placement.server < 0).tolist():
-        placement.server[i], placement.workers[i] = placement.best(i)
-        placement.take(i, 1.0)
-
-
-def _replan(placement: _Placement) -> bool:
-    """Every job in turn leaves and takes its best plan in what the others leave, if that is cheaper."""
-    moved = False
-    for i in range(placement.slot.shape[0]):
-        had_server, had_workers = int(placement.server[i]), placement.workers[i].copy()
-        placement.take(i, -1.0)
-        old = placement.cost_of(i)
-        server, workers = placement.best(i)
-        if server >= 0:
-            placement.server[i], placement.workers[i] = server, workers
-            if placement.cost_of(i) < old * (1.0 - 1e-9):
-                moved = True
-            else:
-                placement.server[i], placement.workers[i] = had_server, had_workers
-        placement.take(i, 1.0)
-    return moved

@@ -1,8 +1,11 @@
-"""The exact mixed-integer program of the brokerage, over one slot or a whole horizon, for small instances.
+"""The exact mixed-integer program over one slot or a whole horizon, for small instances.
 
-Problem (8) of the mlBroker paper in corrected form: (8c)-(8e) by tiers, each with its own smallest M; v >= s and
-v >= y / N instead of (8g); v <= y + s, so that a site that is left is no longer deployed; every worker pays its
-traffic to the server, g_rr' >= y_r - N (1 - s_r') instead of (8i)-(8j).
+Problem (8) of the mlBroker paper in corrected form:
+
+- (8c)-(8e) by tiers, each with its own smallest M
+- v >= s and v >= y / N instead of (8g)
+- v <= y + s, so that a site that a job leaves is no longer deployed
+- g_rr' >= y_r - N (1 - s_r') instead of (8i)-(8j), so that every worker pays its traffic to the server
 """
 
 from collections.abc import Sequence
@@ -10,15 +13,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tradewind.model.arrays import Floats, Ints
+from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.solvers.highs import Entry, Program, quiet_solver
 from tradewind.systems.mlbroker.kernels.prices import chord_slopes
-from tradewind.systems.mlbroker.kernels.slot import Slot
+from tradewind.systems.mlbroker.kernels.slot import NO_LIMIT, Slot
+
+NEW = -1
+"""Stands for the previous index of a job that was not in the previous slot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExactResult:
-    """Result: optimal or not, cost and dual bound in USD; workers and servers per slot, (I, R) and (I,)."""
+    """Whether it is proven optimal; cost and dual bound in USD; workers (I, R) and servers (I,) of each slot."""
 
     optimal: bool
     cost: float
@@ -29,7 +35,7 @@ class ExactResult:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """Columns of one job in one slot: workers y, server s, presence v, each (R,); its spend as (column, list USD)."""
+    """Columns of one job in one slot: workers y, server s, presence v, each (R,); its spend as (column, list price)."""
 
     y: Ints
     s: Ints
@@ -37,58 +43,67 @@ class _Job:
     spend: list[Entry]
 
 
-def _job(out: Program, slot: Slot, i: int) -> _Job:
-    """Columns and rows of job i alone: (8a), (8b), (8f), (8g) tightened, traffic to the server."""
+def _job(program: Program, slot: Slot, i: int) -> _Job:
+    """Columns and rows of job i alone: (8a), (8b), (8f), the tightened (8g), traffic to the server."""
     inf = float("inf")
     need = int(slot.needed[i])
     sites = slot.shape[1]
     ok = slot.worker_ok[i]
-    y = np.array([out.column(0.0, need if ok[r] else 0, whole=True) for r in range(sites)])
-    s = np.array([out.column(0.0, 1.0 if slot.server_ok[i, r] else 0.0, whole=True) for r in range(sites)])
-    v = np.array([out.column(0.0, 1.0, whole=True) for _ in range(sites)])
-    out.row(1.0, 1.0, [(c, 1.0) for c in s])
-    most = float(slot.most_workers[i]) if slot.most_workers[i] >= 0 else inf
-    out.row(float(need), most, [(c, 1.0) for c in y])
+    y = np.array([program.column(0.0, need if ok[r] else 0, whole=True) for r in range(sites)])
+    s = np.array(
+        [program.column(0.0, 1.0 if slot.server_ok[i, r] else 0.0, whole=True) for r in range(sites)]
+    )
+    v = np.array([program.column(0.0, 1.0, whole=True) for _ in range(sites)])
+    program.row(1.0, 1.0, [(c, 1.0) for c in s])
+    most = inf if slot.most_workers[i] == NO_LIMIT else float(slot.most_workers[i])
+    program.row(float(need), most, [(c, 1.0) for c in y])
     listed = slot.tiers.usd[:, :, 0]
     spend = list(zip(y.tolist(), (listed @ slot.worker[i]).tolist(), strict=True))
     spend += zip(s.tolist(), (listed @ slot.server[i]).tolist(), strict=True)
-    into: list[list[Entry]] = [[] for _ in range(sites)]
-    chunk = float(slot.chunk[i])  # data in chunks: bytes would leave the program badly scaled
-    for r in np.flatnonzero(slot.data[i] > 0.0).tolist():
-        amount = float(slot.data[i, r]) / chunk
-        flow = [
-            out.column(float(slot.move_usd[r, q]) * chunk, amount if ok[q] else 0.0) for q in range(sites)
-        ]
-        out.row(amount, amount, [(c, 1.0) for c in flow])
-        spend += [(c, out.cost[c]) for c in flow]
-        for q in range(sites):
-            into[q].append((flow[q], -1.0))
+    into = _flows(program, slot, i, ok)
+    spend += sorted((c, program.cost[c]) for flow in into for c, _ in flow)
     for r in range(sites):
         if into[r]:
-            out.row(0.0, inf, [(int(y[r]), 1.0), *into[r]])
-        out.row(0.0, inf, [(int(v[r]), 1.0), (int(s[r]), -1.0)])
-        out.row(0.0, inf, [(int(v[r]), float(max(need, 1))), (int(y[r]), -1.0)])
-        out.row(-inf, 0.0, [(int(v[r]), 1.0), (int(y[r]), -1.0), (int(s[r]), -1.0)])
-    spend += [(c, out.cost[c]) for c in _traffic(out, slot, i, y, s)]
+            program.row(0.0, inf, [(int(y[r]), 1.0), *into[r]])
+        program.row(0.0, inf, [(int(v[r]), 1.0), (int(s[r]), -1.0)])
+        program.row(0.0, inf, [(int(v[r]), float(max(need, 1))), (int(y[r]), -1.0)])
+        program.row(-inf, 0.0, [(int(v[r]), 1.0), (int(y[r]), -1.0), (int(s[r]), -1.0)])
+    spend += [(c, program.cost[c]) for c in _traffic(program, slot, i, y, s)]
     return _Job(y, s, v, spend)
 
 
-def _traffic(out: Program, slot: Slot, i: int, y: Ints, s: Ints) -> list[int]:
-    """g_rr' >= 0 connections with sum over r' = y_r and g_rr' <= N s_r': every worker talks to the one server."""
+def _flows(program: Program, slot: Slot, i: int, ok: Bools) -> list[list[Entry]]:
+    """Flows from each source of job i to the sites that are `ok` (R,), with (8b); the inflow of each site, negative."""
+    sites = slot.shape[1]
+    into: list[list[Entry]] = [[] for _ in range(sites)]
+    chunk = float(slot.chunk[i])  # count data in chunks: bytes would leave the program badly scaled
+    for r in np.flatnonzero(slot.data[i] > 0.0).tolist():
+        amount = float(slot.data[i, r]) / chunk
+        flow = [
+            program.column(float(slot.move_usd[r, q]) * chunk, amount if ok[q] else 0.0) for q in range(sites)
+        ]
+        program.row(amount, amount, [(c, 1.0) for c in flow])
+        for q in range(sites):
+            into[q].append((flow[q], -1.0))
+    return into
+
+
+def _traffic(program: Program, slot: Slot, i: int, y: Ints, s: Ints) -> list[int]:
+    """Connections g_rr' >= 0 that add up to y_r with g_rr' <= N s_r': every worker connects to the server's site."""
     need = float(slot.needed[i])
     sites = slot.shape[1]
     found: list[int] = []
     for r in range(sites) if need else ():
-        g = [out.column(float(slot.traffic[i] * slot.traffic_usd[r, q]), need) for q in range(sites)]
+        g = [program.column(float(slot.traffic[i] * slot.traffic_usd[r, q]), need) for q in range(sites)]
         found += g
-        out.row(0.0, 0.0, [(int(y[r]), -1.0), *((c, 1.0) for c in g)])
+        program.row(0.0, 0.0, [(int(y[r]), -1.0), *((c, 1.0) for c in g)])
         for q in range(sites):
-            out.row(-float("inf"), 0.0, [(g[q], 1.0), (int(s[q]), -need)])
+            program.row(-float("inf"), 0.0, [(g[q], 1.0), (int(s[q]), -need)])
     return found
 
 
-def _rent(out: Program, slot: Slot, jobs: Sequence[_Job]) -> None:
-    """Pooled usage split over tiers, one of which is reached: u_t whole, usage in tier t at most H u_t."""
+def _rent(program: Program, slot: Slot, jobs: Sequence[_Job]) -> None:
+    """Rent of the pooled usage: one tier t is reached (u_t integer), and usage in tier t is at most H u_t."""
     inf = float("inf")
     _, sites, kinds = slot.shape
     price = slot.tiers
@@ -102,16 +117,18 @@ def _rent(out: Program, slot: Slot, jobs: Sequence[_Job]) -> None:
             if not used:
                 continue
             tiers = [t for t in range(price.usd.shape[2]) if t == 0 or price.start[r, k, t] < most]
-            part = [out.column(float(price.usd[r, k, t]), inf) for t in tiers]
-            out.row(0.0, 0.0, [(c, 1.0) for c in part] + used)
-            reached = [out.column(float(price.intercept[r, k, t]), 1.0, whole=len(tiers) > 1) for t in tiers]
-            out.row(-inf, 1.0, [(c, 1.0) for c in reached])
+            part = [program.column(float(price.usd[r, k, t]), inf) for t in tiers]
+            program.row(0.0, 0.0, [(c, 1.0) for c in part] + used)
+            reached = [
+                program.column(float(price.intercept[r, k, t]), 1.0, whole=len(tiers) > 1) for t in tiers
+            ]
+            program.row(-inf, 1.0, [(c, 1.0) for c in reached])
             for c, u in zip(part, reached, strict=True):
-                out.row(-inf, 0.0, [(c, 1.0), (u, -most)])
+                program.row(-inf, 0.0, [(c, 1.0), (u, -most)])
 
 
 Cap = tuple[Sequence[tuple[int, int]], float]
-"""Jobs as (slot, place in it), and the most that they may spend together at list price, USD."""
+"""Jobs as (slot, index in it), and the most that they may spend together at list price, USD."""
 
 
 def solve_exactly(
@@ -121,99 +138,95 @@ def solve_exactly(
     gap: float = 1e-6,
     caps: Sequence[Cap] = (),
 ) -> ExactResult:
-    """Minimise the cost of all slots together; ``nodes`` of branch and bound at most.
+    """Minimise the cost of all slots together with at most `nodes` of branch and bound.
 
-    ``follows[t]`` (I_t,): the index of each job of slot t in slot t - 1, or -1 when it is new; a new job starts
-    from ``slots[t].deployed``, and so do the jobs of the first slot.
+    `follows[t]` (I_t,): index of each job of slot t in slot t - 1, or NEW. New jobs and those of the first slot start
+    from `slots[t].deployed`.
     """
-    out = Program()
+    program = Program()
     inf = float("inf")
     jobs: list[list[_Job]] = []
     for t, slot in enumerate(slots):
-        mine = [_job(out, slot, i) for i in range(slot.shape[0])]
-        _rent(out, slot, mine)
+        mine = [_job(program, slot, i) for i in range(slot.shape[0])]
+        _rent(program, slot, mine)
         for i, job in enumerate(mine):
-            last = int(follows[t][i]) if follows is not None and t > 0 else -1
+            last = int(follows[t][i]) if follows is not None and t > 0 else NEW
             for r in range(slot.shape[1]):
-                if last < 0:
-                    out.cost[job.v[r]] = 0.0 if slot.deployed[i, r] else float(slot.deploy_usd[i])
-                    job.spend.append((int(job.v[r]), out.cost[job.v[r]]))
+                if last == NEW:
+                    program.cost[job.v[r]] = 0.0 if slot.deployed[i, r] else float(slot.deploy_usd[i])
+                    job.spend.append((int(job.v[r]), program.cost[job.v[r]]))
                 else:
-                    z = out.column(float(slot.deploy_usd[i]), 1.0)
+                    z = program.column(float(slot.deploy_usd[i]), 1.0)
                     job.spend.append((z, float(slot.deploy_usd[i])))
-                    out.row(0.0, inf, [(z, 1.0), (int(job.v[r]), -1.0), (int(jobs[t - 1][last].v[r]), 1.0)])
+                    program.row(
+                        0.0, inf, [(z, 1.0), (int(job.v[r]), -1.0), (int(jobs[t - 1][last].v[r]), 1.0)]
+                    )
         jobs.append(mine)
     for members, usd in caps:
-        out.row(-inf, usd, [entry for t, i in members for entry in jobs[t][i].spend])
-    return _run(out, jobs, nodes, gap)
+        program.row(-inf, usd, [entry for t, i in members for entry in jobs[t][i].spend])
+    return _run(program, jobs, nodes, gap)
 
 
 def relaxed_horizon(slots: Sequence[Slot], follows: Sequence[Ints]) -> float:
-    """Optimum of the relaxed problem P_f (9) over all slots, USD, in the relaxation that the fractional step uses.
+    """Optimum of the relaxed problem P_f (9) over all slots, USD, in the relaxation of the fractional step.
 
-    Rent at the chord of each slot, (8g) as (N + 1) v >= y + s, (8i) and (8j) as printed; all variables continuous. It
-    separates per job, but is solved in one go.
+    Rent at the chord of each slot, (8g) as (N + 1) v >= y + s, (8i) and (8j) as printed, all variables continuous.
+    `follows` as in :func:`solve_exactly`.
     """
-    out = Program()
+    program = Program()
     inf = float("inf")
     last: list[Ints] = []
     for t, slot in enumerate(slots):
         price = chord_slopes(slot)
         now = []
         for i in range(slot.shape[0]):
-            y, s, v = _relaxed_job(out, slot, i, price)
+            y, s, v = _relaxed_job(program, slot, i, price)
             need = float(slot.needed[i])
-            before = int(follows[t][i]) if t > 0 else -1
+            before = int(follows[t][i]) if t > 0 else NEW
             for r in range(slot.shape[1]):
-                out.row(0.0, inf, [(int(v[r]), need + 1.0), (int(y[r]), -1.0), (int(s[r]), -1.0)])
-                if before < 0:
-                    out.cost[v[r]] = float(slot.deploy_usd[i])
+                program.row(0.0, inf, [(int(v[r]), need + 1.0), (int(y[r]), -1.0), (int(s[r]), -1.0)])
+                if before == NEW:
+                    program.cost[v[r]] = float(slot.deploy_usd[i])
                 else:
-                    z = out.column(float(slot.deploy_usd[i]), inf)
-                    out.row(0.0, inf, [(z, 1.0), (int(v[r]), -1.0), (int(last[before][r]), 1.0)])
+                    z = program.column(float(slot.deploy_usd[i]), inf)
+                    program.row(0.0, inf, [(z, 1.0), (int(v[r]), -1.0), (int(last[before][r]), 1.0)])
             now.append(v)
         last = now
-    return _run(out, [], 1, 1e-6).cost
+    return _run(program, [], 1, 1e-6).cost
 
 
-def _relaxed_job(out: Program, slot: Slot, i: int, price: Floats) -> tuple[Ints, Ints, Ints]:
+def _relaxed_job(program: Program, slot: Slot, i: int, price: Floats) -> tuple[Ints, Ints, Ints]:
     """Columns y, s, v (R,) of one job in the relaxation, with (8a), (8b), (8f), (8i), (8j)."""
     inf, sites = float("inf"), slot.shape[1]
-    need, chunk = float(slot.needed[i]), float(slot.chunk[i])
-    wage, serve = price @ slot.worker[i], price @ slot.server[i]
-    y = np.array([out.column(float(wage[r]), inf) for r in range(sites)])
-    s = np.array([out.column(float(serve[r]), 1.0) for r in range(sites)])
-    v = np.array([out.column(0.0, 1.0) for _ in range(sites)])
-    out.row(1.0, 1.0, [(int(c), 1.0) for c in s])
-    into: list[list[Entry]] = [[] for _ in range(sites)]
-    for r in np.flatnonzero(slot.data[i] > 0.0).tolist():
-        amount = float(slot.data[i, r]) / chunk
-        flow = [out.column(float(slot.move_usd[r, q]) * chunk, amount) for q in range(sites)]
-        out.row(amount, amount, [(c, 1.0) for c in flow])
-        for q in range(sites):
-            into[q].append((flow[q], -1.0))
+    need = float(slot.needed[i])
+    worker_usd, server_usd = price @ slot.worker[i], price @ slot.server[i]
+    y = np.array([program.column(float(worker_usd[r]), inf) for r in range(sites)])
+    s = np.array([program.column(float(server_usd[r]), 1.0) for r in range(sites)])
+    v = np.array([program.column(0.0, 1.0) for _ in range(sites)])
+    program.row(1.0, 1.0, [(int(c), 1.0) for c in s])
+    into = _flows(program, slot, i, np.ones(sites, dtype=np.bool_))
     linked: list[list[Entry]] = [[] for _ in range(sites)]
     for r in range(sites):
-        out.row(0.0, inf, [(int(y[r]), 1.0), *into[r]])
-        g = [out.column(float(slot.traffic[i] * slot.traffic_usd[r, q]), inf) for q in range(sites)]
-        out.row(0.0, 0.0, [(int(y[r]), -1.0), *((c, 1.0) for c in g)])
+        program.row(0.0, inf, [(int(y[r]), 1.0), *into[r]])
+        g = [program.column(float(slot.traffic[i] * slot.traffic_usd[r, q]), inf) for q in range(sites)]
+        program.row(0.0, 0.0, [(int(y[r]), -1.0), *((c, 1.0) for c in g)])
         for q in range(sites):
             linked[q].append((g[q], 1.0))
     for q in range(sites):
-        out.row(0.0, inf, [(int(s[q]), -need), *linked[q]])
+        program.row(0.0, inf, [(int(s[q]), -need), *linked[q]])
     return y, s, v
 
 
-def _run(out: Program, jobs: Sequence[Sequence[_Job]], nodes: int, gap: float) -> ExactResult:
-    """Hand the program to HiGHS and read the plan back."""
-    answer = out.solve(quiet_solver(mip_max_nodes=nodes, mip_rel_gap=gap))
-    if not answer.columns.size:
-        return ExactResult(optimal=False, cost=answer.value, bound=answer.bound, workers=(), servers=())
-    x = answer.columns
+def _run(program: Program, jobs: Sequence[Sequence[_Job]], nodes: int, gap: float) -> ExactResult:
+    """Solve the program and read the plans back."""
+    found = program.solve(quiet_solver(mip_max_nodes=nodes, mip_rel_gap=gap))
+    if not found.columns.size:
+        return ExactResult(optimal=False, cost=found.value, bound=found.bound, workers=(), servers=())
+    x = found.columns
     return ExactResult(
-        optimal=answer.optimal,
-        cost=answer.value,
-        bound=answer.bound,
+        optimal=found.optimal,
+        cost=found.value,
+        bound=found.bound,
         workers=tuple(np.array([np.rint(x[job.y]) for job in mine]).astype(np.int64) for mine in jobs),
         servers=tuple(np.array([int(np.argmax(x[job.s])) for job in mine]) for mine in jobs),
     )

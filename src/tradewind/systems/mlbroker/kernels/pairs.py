@@ -1,6 +1,6 @@
-"""Sources of one job spread over pairs (site, server site): what they cost, the best pair, steps between two pairs.
+"""Pairwise Frank-Wolfe for one job whose sources are spread over pairs (site, server site).
 
-The best pair has a closed form: the cheapest server seen from each site, then the cheapest site of each source.
+The best pair has a closed form: the cheapest server for each site, then the cheapest site for each source.
 """
 
 from typing import NamedTuple
@@ -10,15 +10,16 @@ import numpy as np
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 
-ATOMS = 64  # most pairs that a source is spread over at a time, or one per site where there are more
+ATOMS = 64
+"""Pairs that a source is spread over at most, or the number of sites if that is larger."""
 
 
 @kernel
 def regulariser_slope(v: float, v0: float, c: float, eps: float) -> float:
-    """Slope of the regulariser: (c / sigma) ln((v + eps) / (v0 + eps)) above v0.
+    """Slope of the regulariser: (c / sigma) ln((v + eps) / (v0 + eps)) above v0, zero below.
 
-    Paper (10) keeps the slope below v0, where it is negative: a reward for staying. Here it is zero there, because
-    v may be taken as large as v0 for free and C3 is (v - v0)+.
+    The paper's (10) has the same slope below v0, where it is negative and rewards staying. Presence up to v0 is free
+    and C3 is (v - v0)+, so the slope is zero there.
     """
     if v <= v0:
         return 0.0
@@ -34,13 +35,20 @@ def regulariser(v: float, v0: float, c: float, eps: float) -> float:
 
 
 class PairCosts(NamedTuple):
-    """What a job pays. S sources (the last one a dummy without data), R sites.
+    """Costs of one job. S sources, the last a dummy without data; R sites. Infinite where a worker or server may not go.
 
-    move (S, R): USD per worker at r for the data of s; amount (S,): workers of each source, summing to N. USD per
-    worker: wage (R,) and serve (R,), its part of the server, infinite where not allowed; own (R,): both at one site.
-    talk (R, R), near (R,): USD per unit of traffic to a server elsewhere, and the least of a site; traffic: units per
-    worker. v0 (R,): presence in the slot before; c USD; eps. A worker adds per_worker = 1 / (N + 1) to the presence of
-    its site, and per_server = per_worker / N to that of its server's.
+    move_usd           (S, R) USD per worker at r for the data of s
+    amount             (S,) workers of each source; they add up to N
+    same_site_usd      (R,) USD per worker with the server at the same site
+    worker_usd         (R,) rent of a worker
+    server_usd         (R,) rent of the server, per worker
+    traffic_usd        (R, R) USD per unit of traffic
+    least_traffic_usd  (R,) USD per unit of traffic to the nearest other site
+    traffic            units of traffic per worker
+    v0                 (R,) presence in the previous slot
+    c, eps             deployment cost in USD and epsilon of the regulariser
+    per_worker         presence that a worker adds at its site: 1 / (N + 1)
+    per_server         presence that a worker adds at its server's site: per_worker / N
     """
 
     move_usd: Floats
@@ -60,14 +68,19 @@ class PairCosts(NamedTuple):
 
 @kernel
 def pair_usd(cost: PairCosts, r: int, p: int) -> float:
-    """USD per worker at r with the server at p, but data and presence."""
+    """USD per worker at r with the server at p, without data and presence."""
     if r == p:
         return float(cost.same_site_usd[r])
     return float(cost.worker_usd[r] + cost.traffic * cost.traffic_usd[r, p] + cost.server_usd[p])
 
 
 class Mix(NamedTuple):
-    """Where the sources are: weights on pairs (site, server), (S, A); atoms (S,) in use; presence v and slope (R,)."""
+    """A fractional plan: each source's weights on up to A pairs.
+
+    site, server, weight  (S, A) the pairs and their weights
+    atoms                 (S,) pairs in use
+    v, slope              (R,) presence, and the regulariser's slope there
+    """
 
     site: Ints
     server: Ints
@@ -79,9 +92,9 @@ class Mix(NamedTuple):
 
 @kernel
 def oracle(cost: PairCosts, mix: Mix, hat: Floats, server: Ints) -> None:
-    """hat_r = wage + slope / (N + 1) + min over p of traffic and server with its slope; the minimising p.
+    """Fill hat (R,), the least USD of a worker at each site with its presence, and server (R,), the best server site.
 
-    Servers elsewhere are looked at only where the nearest site and the cheapest server together would beat one's own.
+    Other server sites are tried only where the nearest one with the cheapest server would beat the same site.
     """
     sites = len(hat)
     per_worker, per_server = cost.per_worker, cost.per_server
@@ -130,14 +143,14 @@ def gap_of(cost: PairCosts, mix: Mix, hat: Floats, best: Ints) -> tuple[float, f
 
 @kernel
 def _line(cost: PairCosts, mix: Mix, sides: Ints, rate: Floats, slope: float, most: float) -> float:
-    """Best amount t in [0, most] to move: Newton with bisection on the derivative along v[sides] + rate t (4 sites)."""
+    """Best t in [0, most] along v[sides] + rate t (4 sites): Newton steps with bisection on the derivative."""
     scale = cost.c / np.log(1.0 + 1.0 / cost.eps)
     site = np.empty(4, dtype=np.int64)
     pace = np.empty(4)
     count = 0
     for j in range(4):
         known = -1
-        for m in range(count):  # the same site may be on several sides
+        for m in range(count):  # the same site may appear several times
             if site[m] == sides[j]:
                 known = m
         if known >= 0:
@@ -170,17 +183,17 @@ def _line(cost: PairCosts, mix: Mix, sides: Ints, rate: Floats, slope: float, mo
 
 @kernel
 def step_to(cost: PairCosts, mix: Mix, s: int, to_r: int, to_p: int) -> None:
-    """Move source s from its dearest pair towards (to_r, to_p) by an exact line search."""
+    """Move source s from its most expensive pair towards (to_r, to_p) by exact line search."""
     per_worker, per_server = cost.per_worker, cost.per_server
     worst, place = 0, -1
-    dear = -np.inf
+    highest = -np.inf
     for a in range(mix.atoms[s]):
         r, p = mix.site[s, a], mix.server[s, a]
         value = (
             cost.move_usd[s, r] + pair_usd(cost, r, p) + mix.slope[r] * per_worker + mix.slope[p] * per_server
         )
-        if value > dear:
-            dear = value
+        if value > highest:
+            highest = value
             worst = a
         if r == to_r and p == to_p:
             place = a
@@ -214,7 +227,7 @@ def step_to(cost: PairCosts, mix: Mix, s: int, to_r: int, to_p: int) -> None:
 
 @kernel
 def rebalance(cost: PairCosts, mix: Mix, s: int) -> None:
-    """Move source s from its dearest to its cheapest pair among those it has."""
+    """Move source s from its most expensive to its cheapest pair among those in use."""
     low, at = np.inf, 0
     for a in range(mix.atoms[s]):
         r, p = mix.site[s, a], mix.server[s, a]
@@ -228,7 +241,7 @@ def rebalance(cost: PairCosts, mix: Mix, s: int) -> None:
 
 @kernel
 def blank_mix(sources: int, sites: int) -> Mix:
-    """Nothing anywhere."""
+    """A mix without any pairs."""
     most = max(ATOMS, sites)
     return Mix(
         np.empty((sources, most), dtype=np.int64),
@@ -242,7 +255,7 @@ def blank_mix(sources: int, sites: int) -> Mix:
 
 @kernel
 def add_pair(cost: PairCosts, mix: Mix, s: int, pair: tuple[int, int], weight: float) -> None:
-    """A new pair of source s."""
+    """Give source s a new pair."""
     at = mix.atoms[s]
     mix.site[s, at], mix.server[s, at], mix.weight[s, at] = pair[0], pair[1], weight
     mix.atoms[s] += 1

@@ -1,7 +1,7 @@
-"""Plans of every job side by side, as they are found; `kernels.choice` chooses among them.
+"""A pool of plans per job, filled as the search finds them; `kernels.choice` chooses among them.
 
-A plan is a server site and workers at a few sites. Its rent depends on the pooled volume; everything else (data,
-traffic, deployment) is its own and is kept as one number.
+A plan is a server site and workers at a few sites. Its rent depends on the pooled volume; the rest of its cost (data,
+traffic, deployment) does not and is stored as one number.
 """
 
 from typing import NamedTuple
@@ -11,17 +11,21 @@ import numpy as np
 from tradewind.model.arrays import Bools, Floats, Ints, Shorts
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.mlbroker.kernels.job import PricedJob, cost_with_server, gather_costs, solve
-from tradewind.systems.mlbroker.kernels.slot import Slot
+from tradewind.systems.mlbroker.kernels.slot import NO_LIMIT, Slot
 
-MOST_SITES = 16  # most worker sites of a plan that is kept; a wider one is not pooled
-UNLIMITED_WORKERS = np.int64(1) << 40  # "no limit" on workers
+MOST_SITES = 16
+"""Worker sites of a pooled plan at most; wider plans are not kept."""
+UNLIMITED_WORKERS = np.int64(1) << 40
+"""Stands for no limit on workers."""
 
 
 class Terms(NamedTuple):
-    """A slot as the kernels want it. I jobs, R sites, K resources, L tiers; units as in :class:`Slot`.
+    """A slot as the compiled kernels take it; names and units as in :class:`Slot` but for these.
 
-    charge (I, R): USD that deploying counts for in the decision, 0 where deployed; most (I, R): workers that a job
-    may have at a site; need (I,) [N]; total (I,): workers that it may have in all.
+    deploy_usd  (I, R) USD that deploying counts for in the decision, 0 where deployed
+    most        (I, R) workers that a job may have at a site
+    need        [N] (I,) workers needed
+    total       (I,) workers that a job may have in all
     """
 
     worker: Floats
@@ -41,7 +45,15 @@ class Terms(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Plans: how many (I,); server (I, A); sites, workers (I, A, W), padded; width (I, A); own (I, A) USD but rent."""
+    """Up to A plans per job, with up to W sites each.
+
+    plans    (I,) number of plans
+    server   (I, A) server site
+    sites    (I, A, W) worker sites, padded
+    workers  (I, A, W) workers there
+    width    (I, A) number of worker sites
+    own      (I, A) cost without rent, USD
+    """
 
     plans: Ints
     server: Shorts
@@ -52,7 +64,7 @@ class Pool(NamedTuple):
 
 
 def terms(slot: Slot, deploy_weight: float) -> Terms:
-    """Kernel arrays of a slot; ``deploy_weight``: the part of the deployment cost that counts in the decision."""
+    """Kernel arrays of a slot; `deploy_weight`: the part of the deployment cost that the decision counts."""
     need = slot.needed
     most = np.where(slot.worker_ok, need[:, None], 0)
     limited = np.isfinite(slot.capacity).any()
@@ -75,14 +87,14 @@ def terms(slot: Slot, deploy_weight: float) -> Terms:
         most=whole(most, dtype=np.int64),
         server_ok=whole(server_ok),
         need=need,
-        total=np.where(slot.most_workers < 0, UNLIMITED_WORKERS, slot.most_workers),
+        total=np.where(slot.most_workers == NO_LIMIT, UNLIMITED_WORKERS, slot.most_workers),
         usd=whole(slot.tiers.usd),
         intercept=whole(slot.tiers.intercept),
     )
 
 
 def workers_that_fit(worker: Floats, room: Floats) -> Ints:
-    """(I, R): whole workers (I, K) that fit into room (R, K); UNLIMITED_WORKERS where nothing limits them."""
+    """(I, R): workers with demand (I, K) that fit into room (R, K), or UNLIMITED_WORKERS."""
     with np.errstate(divide="ignore", invalid="ignore"):
         each = np.where(worker[:, None, :] > 0.0, room[None] / worker[:, None, :], np.inf).min(axis=2)
     whole: Ints = np.minimum(np.floor(np.maximum(each, 0.0) + 1e-9), float(UNLIMITED_WORKERS)).astype(
@@ -93,7 +105,7 @@ def workers_that_fit(worker: Floats, room: Floats) -> Ints:
 
 @kernel
 def priced_job(terms: Terms, i: int, price: Floats) -> PricedJob:
-    """Job i of a slot at unit prices (R, K)."""
+    """Job i of the slot at unit prices (R, K)."""
     sites, kinds = price.shape
     sources = 0
     for r in range(sites):
@@ -131,8 +143,8 @@ def priced_job(terms: Terms, i: int, price: Floats) -> PricedJob:
 
 
 def empty_pool(jobs: int, plans: int) -> Pool:
-    """Room for that many plans per job."""
-    # A site and its workers lie side by side: most plans have one site, so a plan is one line of the cache.
+    """A pool with room for `plans` plans per job."""
+    # A site and its workers are adjacent: most plans have one site, so a plan is one cache line.
     cells = np.zeros((jobs, plans, MOST_SITES, 2), dtype=np.int32)
     return Pool(
         np.zeros(jobs, dtype=np.int64),
@@ -146,7 +158,7 @@ def empty_pool(jobs: int, plans: int) -> Pool:
 
 @kernel
 def add(pool: Pool, i: int, p: int, y: Ints, own: float) -> int:
-    """Keep a plan of job i; its index, also when it was there already; -1 when it does not fit the pool."""
+    """Add a plan of job i; returns its index, also of an equal one already there, or -1 when it does not fit."""
     width = 0
     for r in range(len(y)):
         width += y[r] > 0
@@ -179,14 +191,14 @@ def add(pool: Pool, i: int, p: int, y: Ints, own: float) -> int:
 
 @kernel
 def own_cost(terms: Terms, i: int, p: int, y: Ints) -> float:
-    """What plan (p, y) of job i costs beside rent, USD; infinite when the data does not fit."""
+    """Cost of plan (p, y) of job i without rent, USD; infinite when the data does not fit."""
     nothing = np.zeros(terms.usd.shape[:2])
     return float(cost_with_server(priced_job(terms, i, nothing), p, y))
 
 
 @kernel
 def add_single_sites(terms: Terms, pool: Pool) -> None:
-    """For every job and site: all workers and the server there, where both may be."""
+    """Add, for every job and site, the plan with all workers and the server there, where allowed."""
     sites = terms.data.shape[1]
     nothing = np.zeros(terms.usd.shape[:2])
     y = np.zeros(sites, dtype=np.int64)
@@ -202,7 +214,7 @@ def add_single_sites(terms: Terms, pool: Pool) -> None:
 
 @kernel
 def add_responses(terms: Terms, pool: Pool, price: Floats, servers: int, choice: Ints) -> None:
-    """For every job: its cheapest plan at unit prices (R, K); ``choice`` (I,) is set where one was kept."""
+    """Add every job's cheapest plan at unit prices (R, K); sets `choice` (I,) where it was kept."""
     nothing = np.zeros(terms.usd.shape[:2])
     for i in range(terms.data.shape[0]):
         _, p, y = solve(priced_job(terms, i, price), servers)

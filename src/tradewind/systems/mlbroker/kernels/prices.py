@@ -4,12 +4,12 @@ import numpy as np
 
 from tradewind.model.arrays import Floats
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.mlbroker.kernels.slot import Slot, Tiers
+from tradewind.systems.mlbroker.kernels.slot import NO_LIMIT, Slot, Tiers
 
 
 @kernel
 def piece(usd: Floats, intercept: Floats, amount: float) -> int:
-    """The tier j (of L) that gives the least ``usd_j amount + intercept_j``; the earliest of equals."""
+    """The tier j with the least `usd_j amount + intercept_j`; ties go to the earliest."""
     best = 0
     for j in range(1, len(usd)):
         if usd[j] * amount + intercept[j] < usd[best] * amount + intercept[best]:
@@ -30,7 +30,7 @@ def bill(usage: Floats, usd: Floats, intercept: Floats) -> float:
 
 @kernel
 def marginal(usage: Floats, usd: Floats, intercept: Floats, price: Floats) -> None:
-    """Fill ``price`` (R, K) with the unit price of the tier that ``usage`` has reached."""
+    """Fill `price` (R, K) with the unit price of the tier that `usage` (R, K) reaches."""
     for r in range(usage.shape[0]):
         for k in range(usage.shape[1]):
             price[r, k] = usd[r, k, piece(usd[r, k], intercept[r, k], usage[r, k])]
@@ -39,18 +39,19 @@ def marginal(usage: Floats, usd: Floats, intercept: Floats, price: Floats) -> No
 def most_usage(slot: Slot) -> Floats:
     """[H_i] (I, K): the most of each resource that a job can use at one site, n N + m.
 
-    Never more than N workers at one site: they already process all the data, and prices are not negative.
+    N workers process all the data and prices are not negative, so more at one site never pay.
     """
-    limit = np.where(slot.most_workers >= 0, np.minimum(slot.most_workers, slot.needed), slot.needed)
+    limited = slot.most_workers != NO_LIMIT
+    limit = np.where(limited, np.minimum(slot.most_workers, slot.needed), slot.needed)
     most: Floats = slot.worker * limit[:, None] + slot.server
     return most
 
 
 def chord(price: Tiers, most: Floats) -> Floats:
-    """(R, K): F(H)/H, the slope of the chord of the concave price over [0, H]; most [H] (K,) or (R, K).
+    """(R, K): F(H)/H, the slope of the concave price's chord over [0, H]; the list price where H = 0.
 
-    This is what the linear relaxation of (8c)-(8e) amounts to when each constraint has its own smallest M:
-    (a - b)(H - l)+ in (8c) and e in (8d). Where H = 0 it is the list price.
+    `most` [H] is (K,) or (R, K). The chord equals the linear relaxation of (8c)-(8e) with the smallest M of each
+    constraint: (a - b)(H - l)+ in (8c) and e in (8d).
     """
     h = np.broadcast_to(most, price.usd.shape[:2])[..., None]
     least = (price.usd * h + price.intercept).min(axis=2)

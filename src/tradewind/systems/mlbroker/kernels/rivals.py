@@ -1,6 +1,6 @@
-"""The placements that mlBroker is compared with, on arrays: each job by itself, blind to pooled volume.
+"""The baselines' placements on arrays: each job by itself, without regard to pooled volume.
 
-All return (workers (I, R), server (I,)); server -1 where a job has no such placement.
+All return (workers (I, R), server (I,)), with server NO_SITE where a job has no such placement.
 """
 
 import numpy as np
@@ -10,12 +10,12 @@ from tradewind.solvers.kernel import kernel
 from tradewind.solvers.transport import transport
 from tradewind.systems.mlbroker.kernels.job import best_at_one_site, gather_costs, solve
 from tradewind.systems.mlbroker.kernels.pool import Terms, priced_job, terms
-from tradewind.systems.mlbroker.kernels.slot import Slot
+from tradewind.systems.mlbroker.kernels.slot import NO_SITE, Slot, chunks
 
 
 @kernel
 def _each_alone(terms: Terms, price: Floats, servers: int, workers: Ints, server: Ints) -> None:
-    """Every job's cheapest plan at unit prices (R, K)."""
+    """Fill in every job's cheapest plan at unit prices (R, K)."""
     for i in range(len(server)):
         _, p, y = solve(priced_job(terms, i, price), servers)
         server[i] = p
@@ -25,12 +25,12 @@ def _each_alone(terms: Terms, price: Floats, servers: int, workers: Ints, server
 
 @kernel
 def _each_at_one_site(terms: Terms, price: Floats, workers: Ints, server: Ints) -> None:
-    """Every job's cheapest plan with workers and server at one site."""
+    """Fill in every job's cheapest plan with workers and server at one site."""
     for i in range(len(server)):
         job = priced_job(terms, i, price)
         gather = gather_costs(job)
         best = np.inf
-        server[i] = -1
+        server[i] = NO_SITE
         for r in range(price.shape[0]):
             if not job.server_ok[r] or job.most[r] < job.need or job.need > job.total:
                 continue
@@ -45,21 +45,21 @@ def _each_at_one_site(terms: Terms, price: Floats, workers: Ints, server: Ints) 
 
 
 def selfish(slot: Slot, servers: int = 3) -> tuple[Ints, Ints]:
-    """Every job's full cost minimised alone at list prices."""
+    """Each job's cheapest plan by itself at list prices."""
     workers, server = _blank(slot)
     _each_alone(terms(slot, 1.0), np.ascontiguousarray(slot.tiers.usd[:, :, 0]), servers, workers, server)
     return workers, server
 
 
 def central(slot: Slot) -> tuple[Ints, Ints]:
-    """Workers and server of a job at the one site where that costs least at list prices (Sec. 6.3, Cen)."""
+    """Each job's workers and server at the single site that is cheapest at list prices (Sec. 6.3, Cen)."""
     workers, server = _blank(slot)
     _each_at_one_site(terms(slot, 1.0), np.ascontiguousarray(slot.tiers.usd[:, :, 0]), workers, server)
     return workers, server
 
 
 def cheapest_rent(slot: Slot, price: Floats) -> tuple[Ints, Ints]:
-    """OASiS (Sec. 6.3): the least resource payment at the current unit prices (R, K), blind to data and traffic."""
+    """OASiS (Sec. 6.3): the lowest rent at current unit prices (R, K), ignoring data and traffic."""
     data = terms(slot, 1.0)
     blind = data._replace(
         move_usd=np.zeros_like(data.move_usd),
@@ -70,39 +70,37 @@ def cheapest_rent(slot: Slot, price: Floats) -> tuple[Ints, Ints]:
     for i in range(len(server)):
         job = priced_job(blind, i, np.ascontiguousarray(price))
         _, at, _ = best_at_one_site(job)
-        if at < 0:  # no site holds all its workers: fill the cheapest ones
-            workers[i] = _filled(job.worker_usd, job.most, int(job.need))
+        if at < 0:  # no site holds all its workers
+            workers[i] = _cheapest_first(job.worker_usd, job.most, int(job.need))
         else:
             workers[i, at] = job.need
         server[i] = int(np.argmin(np.where(job.server_ok, job.server_usd, np.inf)))
     return workers, server
 
 
-def _filled(wage: Floats, most: Ints, need: int) -> Ints:
-    """Workers (R,) at the cheapest sites first."""
-    y = np.zeros(len(wage), dtype=np.int64)
-    for r in np.argsort(wage, kind="stable"):
+def _cheapest_first(worker_usd: Floats, most: Ints, need: int) -> Ints:
+    """Workers (R,), cheapest sites first."""
+    y = np.zeros(len(worker_usd), dtype=np.int64)
+    for r in np.argsort(worker_usd, kind="stable"):
         y[r] = min(int(most[r]), need)
         need -= int(y[r])
     return y
 
 
 def local(slot: Slot, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Data is processed where it lies, the server at a random site (Sec. 6.3, Lo), so C1 = 0.
+    """Data is processed where it is, the server is at a random site (Sec. 6.3, Lo), so C1 = 0.
 
-    Data at a site where the job may have no worker goes to the nearest one where it may.
+    Data at a site where the job may have no workers goes to the nearest allowed site.
     """
     data = terms(slot, 1.0)
     workers, server = _blank(slot)
     for i in range(len(server)):
         sites = np.flatnonzero(data.server_ok[i])
-        server[i] = int(sites[rng.integers(len(sites))]) if len(sites) else -1
+        server[i] = int(sites[rng.integers(len(sites))]) if len(sites) else NO_SITE
         cost = np.where(data.most[i] > 0, slot.move_usd, np.inf)
         flow, _ = transport(cost, slot.data[i], data.most[i] * slot.chunk[i])
         load = flow.sum(axis=0)
-        count = np.ceil(load / slot.chunk[i])
-        count -= (count - 1.0) * slot.chunk[i] >= load * (1.0 - 8.0 * np.finfo(float).eps)
-        workers[i] = np.maximum(count, 0).astype(np.int64)
+        workers[i] = np.maximum(chunks(load, slot.chunk[i]), 0).astype(np.int64)
         missing = int(slot.needed[i] - workers[i].sum())
         if missing > 0:
             workers[i, int(np.argmax(load))] += missing
@@ -110,5 +108,6 @@ def local(slot: Slot, rng: np.random.Generator) -> tuple[Ints, Ints]:
 
 
 def _blank(slot: Slot) -> tuple[Ints, Ints]:
+    """No workers and no servers."""
     jobs, sites, _ = slot.shape
-    return np.zeros((jobs, sites), dtype=np.int64), np.full(jobs, -1, dtype=np.int64)
+    return np.zeros((jobs, sites), dtype=np.int64), np.full(jobs, NO_SITE, dtype=np.int64)

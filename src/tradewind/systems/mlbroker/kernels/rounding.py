@@ -1,25 +1,26 @@
-"""Rounding of the fractional workers and servers: Algorithms 2 and 3 of the mlBroker paper, and two baselines."""
+"""Rounding of fractional workers and servers: Algorithms 2 and 3 of the mlBroker paper, and two baselines."""
 
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
-SNAP = 1e-6  # solver noise: a count this close to an integer is that integer
+SNAP = 1e-6
+"""A count this close to an integer is that integer; the difference is solver noise."""
 
 
 def snapped(y: Floats) -> Floats:
-    """y with counts within SNAP of an integer set to it, so that noise is never rounded up to a worker."""
+    """y with counts within SNAP of an integer set to it, so that noise never becomes a worker."""
     whole = np.rint(y)
     near: Floats = np.where(np.abs(y - whole) <= SNAP, whole, y)
     return near
 
 
 def pair_off(p: Floats, weight: Floats, rng: np.random.Generator) -> Ints:
-    """Round probabilities p (n,) in (0, 1) to 0 or 1 in compensating pairs, keeping sum(weight * p).
+    """Round probabilities p (n,) in (0, 1) to 0 or 1 in compensating pairs that keep sum(weight * p).
 
-    Lines 8-25 of Algorithm 3: two entries at a time, one up and one down, and the last one up. Weights must be
-    positive. A value within 1e-9 of 0 or 1 counts as reached (the paper compares floats for equality).
+    Lines 8-25 of Algorithm 3: two entries at a time, one up and one down; the last one goes up. Weights must be
+    positive. A value within 1e-9 of 0 or 1 counts as 0 or 1 (the paper compares floats for equality).
     """
     p = p.copy()
     out = np.zeros(len(p), dtype=np.int64)
@@ -46,8 +47,8 @@ def pair_off(p: Floats, weight: Floats, rng: np.random.Generator) -> Ints:
 def round_over_jobs(y: Floats, weight: Floats, rng: np.random.Generator) -> Ints:
     """Round1_y (Algorithm 3): per site, pairs of jobs keep the site's demand for one resource.
 
-    y (I, R) fractional workers; weight (I,) the resource per worker. Paper line 10 divides by the weight; a job
-    that needs none of the resource (a CPU job and GPUs) compensates nobody here and is rounded down.
+    y (I, R) fractional workers; weight (I,) units of the resource per worker. Line 10 of the paper divides by the
+    weight; here a job that needs none of the resource (a CPU job and GPUs) is rounded down.
     """
     y = snapped(y)
     out = np.floor(y).astype(np.int64)
@@ -70,7 +71,7 @@ def round_over_sites(y: Floats, rng: np.random.Generator) -> Ints:
 
 
 def sampled_server(s: Floats, rng: np.random.Generator) -> Ints:
-    """Lines 6-9 of Algorithm 2: the server site of each job drawn with probabilities s (I, R)."""
+    """Lines 6-9 of Algorithm 2: draw each job's server site with probabilities s (I, R)."""
     s = np.where(s > SNAP, s, 0.0)
     edges = np.cumsum(s / s.sum(axis=1, keepdims=True), axis=1)
     drawn = rng.random(len(s))
@@ -79,7 +80,7 @@ def sampled_server(s: Floats, rng: np.random.Generator) -> Ints:
 
 
 def dependent(slot: Slot, y: Floats, s: Floats, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """A_round (Algorithm 2): the largest of K + 1 dependent roundings, and a sampled server."""
+    """A_round (Algorithm 2): the maximum of K + 1 dependent roundings, and a sampled server."""
     rounded = round_over_sites(y, rng)
     for k in range(slot.worker.shape[1]):
         rounded = np.maximum(rounded, round_over_jobs(y, slot.worker[:, k], rng))
@@ -87,23 +88,23 @@ def dependent(slot: Slot, y: Floats, s: Floats, rng: np.random.Generator) -> tup
 
 
 def dependent_light(slot: Slot, y: Floats, s: Floats, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Round2_y alone: it already keeps every job's workers, without the over-provision of the maximum."""
+    """Round2_y alone: keeps every job's number of workers, without the over-provisioning of the maximum."""
     return topped_up(slot, round_over_sites(y, rng), y), sampled_server(s, rng)
 
 
 def independent(slot: Slot, y: Floats, s: Floats, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """IR of Sec. 6.2: to the nearest integer, then repaired: the largest round-offs come back while data is left."""
+    """IR of Sec. 6.2: round to the nearest integer, then add workers where most was rounded off until there are enough."""
     return topped_up(slot, np.rint(snapped(y)).astype(np.int64), y), sampled_server(s, rng)
 
 
 def greedy(slot: Slot, y: Floats, s: Floats, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """GR of Sec. 6.2: every count up, the server where s is largest; ``rng`` is not used."""
+    """GR of Sec. 6.2: round every count up, put the server where s is largest; `rng` is not used."""
     del rng
     return topped_up(slot, np.ceil(snapped(y)).astype(np.int64), y), s.argmax(axis=1).astype(np.int64)
 
 
 def topped_up(slot: Slot, rounded: Ints, y: Floats) -> Ints:
-    """Workers (I, R) with one more at the sites rounded down most, until every job has its N workers."""
+    """Add workers one by one at the sites rounded down most, until every job has its N workers."""
     out = rounded.copy()
     for i in np.flatnonzero(out.sum(axis=1) < slot.needed):
         while out[i].sum() < slot.needed[i]:

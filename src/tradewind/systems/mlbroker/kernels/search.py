@@ -1,8 +1,8 @@
-"""The integer decision of a slot: which plan for which job, so that pooled volume earns its discount.
+"""The integer decision of a slot: a plan for every job such that pooled volume reaches discount tiers.
 
-Concave prices make every set of reached tiers a local optimum of "jobs respond to prices, prices to volume". The
-search therefore starts from prices that trigger tiers: each site alone at its last tier while the others look dear,
-then flips single sites and pushes jobs away from others, and re-prices jobs exactly.
+Concave prices make many sets of reached tiers a local optimum of "jobs respond to prices, prices to volume". The
+search therefore starts from prices that trigger tiers: one site at its last tier while the others look expensive.
+It then flips single sites to their last tier or pushes jobs away from them, and re-prices jobs exactly.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ from tradewind.systems.mlbroker.kernels.pool import Terms, add_responses, add_si
 from tradewind.systems.mlbroker.kernels.prices import chord_slopes, piece
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
-MARKUP = 3.0  # how much dearer than list the other sites look when one site is to be triggered
+MARKUP = 3.0
+"""Factor on list prices that keeps jobs away from a site."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class SearchEffort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotDecision:
-    """What a slot decides: workers (I, R), server (I,) site or -1, cost in USD as the decision counts it."""
+    """Workers (I, R), server site (I,) or NO_SITE, cost in USD as the decision counts it, marginal prices (R, K)."""
 
     workers: Ints
     server: Ints
@@ -40,7 +41,7 @@ class SlotDecision:
 
 @kernel
 def _rise(terms: Terms, usage: Floats, r: int, amounts: Floats, times: float) -> float:
-    """How much the rent of site r rises when ``times * amounts`` (K,) more is used there."""
+    """Rise of the rent of site r when `times * amounts` (K,) more is used there."""
     more = 0.0
     for k in range(usage.shape[1]):
         if amounts[k] > 0.0:
@@ -56,7 +57,7 @@ def _rise(terms: Terms, usage: Floats, r: int, amounts: Floats, times: float) ->
 
 @kernel
 def _added(terms: Terms, plans: Plans, i: int, a: int, usage: Floats) -> float:
-    """True cost of adding plan a of job i on top of ``usage``: its own cost and the rise of the pooled rent."""
+    """Cost of adding plan a of job i to `usage`: its own cost and the rise of the pooled rent."""
     n = plans.first[i] + a
     p = plans.server[n]
     cost = plans.own[n]
@@ -78,7 +79,7 @@ def _added(terms: Terms, plans: Plans, i: int, a: int, usage: Floats) -> float:
 
 @kernel
 def polish(terms: Terms, plans: Plans, choice: Ints) -> float:
-    """One job after the other takes the plan that lowers the true pooled cost most, until none does."""
+    """Let one job after the other take the plan that lowers the pooled cost most, until none does; returns the cost."""
     usage = np.empty(terms.usd.shape[:2])
     tally(terms, plans, choice, usage)
     moved = True
@@ -104,7 +105,7 @@ def polish(terms: Terms, plans: Plans, choice: Ints) -> float:
 
 @kernel
 def trigger_starts(terms: Terms, plans: Plans, choice: Ints, best: float) -> float:
-    """Descend from each site alone at its last tier, the others MARKUP times list; keep the best choice."""
+    """Descend from each site at its last tier with the others at MARKUP times list price; keep the best choice."""
     sites, kinds, last = terms.usd.shape
     price = np.empty((sites, kinds))
     trial = np.zeros(len(choice), dtype=np.int64)
@@ -121,7 +122,7 @@ def trigger_starts(terms: Terms, plans: Plans, choice: Ints, best: float) -> flo
 
 @kernel
 def flip_sites(terms: Terms, plans: Plans, choice: Ints, best: float) -> float:
-    """From the incumbent's prices: each site as if its last tier were reached, or pushed away; keep what helps."""
+    """Descend from the incumbent's prices with one site at its last tier or at MARKUP times list; keep improvements."""
     sites, kinds, last = terms.usd.shape
     usage = np.empty((sites, kinds))
     base = np.empty((sites, kinds))
@@ -155,7 +156,7 @@ def flip_sites(terms: Terms, plans: Plans, choice: Ints, best: float) -> float:
 
 
 def start_prices(slot: Slot, before: Floats | None) -> list[Floats]:
-    """Unit prices (R, K) whose best responses open the pool: list, last tier, chord, the slot before."""
+    """Unit prices (R, K) whose best responses start the pool: list, last tier, chord, the previous slot's."""
     prices = [slot.tiers.usd[:, :, 0], slot.tiers.usd[:, :, -1], chord_slopes(slot)]
     if before is not None:
         prices.append(before)
@@ -165,9 +166,9 @@ def start_prices(slot: Slot, before: Floats | None) -> list[Floats]:
 def search(
     slot: Slot, deploy_weight: float = 1.0, effort: SearchEffort | None = None, before: Floats | None = None
 ) -> SlotDecision:
-    """Decide a slot without capacity limits; ``before``: marginal prices (R, K) of the slot before, if any.
+    """Decide a slot without shared capacity; `before`: marginal prices (R, K) of the previous slot, if any.
 
-    Every job must have at least one plan (see ``broker_limits`` for what conflicts otherwise).
+    Every job must have at least one plan (`kernels.limits.conflicts` lists those without).
     """
     effort = effort or SearchEffort()
     data = terms(slot, deploy_weight)

@@ -1,9 +1,9 @@
-"""How the saving of pooled demand is split: nobody pays more than alone, and the shares add up to the bill.
+"""Rules that split the saving of pooled demand: no group pays more than alone, and the shares add up to the bill.
 
-Two rules. *Proportional*: everybody gets the same discount on what he would pay alone. *Shapley*: everybody pays his
-own costs and his Shapley share of the pooled rent (the mean, over orders of arrival, of the rise that he causes),
-capped at what he would pay alone; what the caps leave over goes to those with room, in proportion to it. Where a
-decision costs more than all alone would (a wasteful policy, short capacity), nobody pays more than his plan at list price.
+*Proportional*: every group gets the same discount on its cost alone. *Shapley*: every group pays its own costs and its
+Shapley share of the pooled rent (the mean, over orders of arrival, of the rise that it causes), capped at its cost
+alone; what the caps cut off is paid by the others in proportion to the room below their caps. Where a decision costs
+more than all groups alone (a wasteful policy, short capacity), no group pays more than its plans at list price.
 """
 
 from itertools import permutations
@@ -13,18 +13,19 @@ import numpy as np
 from tradewind.model.arrays import Floats
 from tradewind.systems.mlbroker.kernels.slot import Tiers
 
-EXACT_UP_TO = 6  # groups for which all orders are taken
+EXACT_UP_TO = 6
+"""Number of groups up to which all orders of arrival are enumerated."""
 
 
 def total_charge(alone: Floats, cost: float, margin: float) -> float:
-    """What all pay together, USD: the cost and the broker's part ``margin`` (0 to 1) of the saving."""
+    """Sum of all bills, USD: the cost plus the broker's part `margin` (0 to 1) of the saving."""
     if not 0.0 <= margin <= 1.0:
-        raise ValueError(f"margin is {margin}; it must lie between 0 (at cost) and 1 (no discount passed on)")
+        raise ValueError(f"margin is {margin}; it must be between 0 (at cost) and 1 (no discount passed on)")
     return cost + margin * max(float(alone.sum()) - cost, 0.0)
 
 
 def proportional(alone: Floats, cost: float, margin: float = 0.0) -> Floats:
-    """Shares (G,) that are the same part of ``alone`` (G,) for everybody and add up to what is charged."""
+    """Shares (G,), each the same part of `alone` (G,), that add up to the total charge."""
     total = total_charge(alone, cost, margin)
     together = float(alone.sum())
     share: Floats = alone * (total / together) if together > 0.0 else np.full(len(alone), total / len(alone))
@@ -32,9 +33,10 @@ def proportional(alone: Floats, cost: float, margin: float = 0.0) -> Floats:
 
 
 def split_excess(alone: Floats, listed: Floats, cost: float) -> Floats:
-    """Shares (G,) of a cost above sum(alone): the excess falls on those whose plans at list price are above alone.
+    """Shares (G,) of a cost above sum(alone): groups whose plans at list price exceed `alone` pay the excess.
 
-    ``listed`` (G,) is at least ``alone``; pooled cost never exceeds its sum, so no share exceeds it either.
+    `listed` (G,), the plans at list price, is at least `alone`. The pooled cost never exceeds its sum, so no share
+    exceeds it either.
     """
     room = listed - alone
     space = float(room.sum())
@@ -44,10 +46,9 @@ def split_excess(alone: Floats, listed: Floats, cost: float) -> Floats:
 
 
 def shapley_rent(usage: Floats, price: Tiers, orders: int = 64, seed: int = 0) -> Floats:
-    """Shapley shares (G,) of the pooled rent: all orders up to six groups, else ``orders`` of them and their reverses.
+    """Shapley shares (G,) of the rent of `usage` (G, R, K): over all orders, or `orders` sampled ones and their reverses.
 
-    usage (G, R, K): what each uses. The rent is concave, so a Shapley share never exceeds the rent of being alone,
-    in the sample too: in every order the rise is at most that.
+    The rent is concave, so in every order the rise is at most the rent alone; so is the share, sampled or not.
     """
     groups = usage.shape[0]
     if groups <= EXACT_UP_TO:
@@ -63,16 +64,16 @@ def shapley_rent(usage: Floats, price: Tiers, orders: int = 64, seed: int = 0) -
 
 
 def _rent(usage: Floats, price: Tiers) -> Floats:
-    """Rent (G,) of each of the usages (G, R, K)."""
+    """Rent (G,) of each usage (G, R, K)."""
     pieces = price.usd[None] * usage[..., None] + price.intercept[None]
     rent: Floats = pieces.min(axis=3).sum(axis=(1, 2))
     return rent
 
 
 def shapley(own: Floats, usage: Floats, price: Tiers, alone: Floats, margin: float = 0.0) -> Floats:
-    """Shares (G,) by own costs (G,) and Shapley rent, capped at ``alone`` (G,) where the sum allows it.
+    """Shares (G,): own costs (G,) plus Shapley rent, capped at `alone` (G,) where the sum allows it.
 
-    The sum is exactly what :func:`charged` says for the pooled cost sum(own) + rent.
+    They add up to :func:`total_charge` of the pooled cost sum(own) + rent.
     """
     raw = own + shapley_rent(usage, price)
     total = total_charge(alone, float(raw.sum()), margin)
@@ -80,7 +81,7 @@ def shapley(own: Floats, usage: Floats, price: Tiers, alone: Floats, margin: flo
 
 
 def capped(raw: Floats, most: Floats, total: float) -> Floats:
-    """Shares as near to ``raw`` as caps ``most`` allow, summing to ``total`` (at most sum(most))."""
+    """Shares that add up to `total` (at most sum(most)), as near to `raw` as the caps `most` allow."""
     share = np.minimum(raw, most)
     left = total - float(share.sum())
     if left >= 0.0:

@@ -1,4 +1,4 @@
-"""A setup's sites and a slot's jobs as arrays: what the brokerage policies and their offline bounds share.
+"""A setup's sites and a slot's jobs as arrays, for the policies and the offline bounds.
 
 Data is counted in bytes, so that flows are whole; resources in units; prices in USD per unit and slot.
 """
@@ -22,7 +22,7 @@ from tradewind.systems.mlbroker.kernels.slot import Slot, Tiers, tiers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """Weights of the four costs of Eq. (8) in the decision; the books are never weighted."""
+    """Weights of the four costs of Eq. (8) in the decision; reported costs are never weighted."""
 
     transfer: float = 1.0
     rent: float = 1.0
@@ -31,20 +31,23 @@ class Weights:
 
     @staticmethod
     def names() -> tuple[str, ...]:
-        """Their names as parameters of a policy."""
+        """Names of the weights as policy parameters."""
         return ("weight_transfer", "weight_rent", "weight_deploy", "weight_traffic")
 
     @classmethod
     def read(cls, params: Mapping[str, Any]) -> Weights:
-        """From a policy's parameters."""
+        """The weights in a policy's parameters."""
         return cls(**{name.removeprefix("weight_"): float(params[name]) for name in cls.names()})
 
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """The sites of a setup: host nodes in order, their tiers before price factors, egress prices (R, R) per byte.
+    """The sites of a setup, before price factors.
 
-    egress_usd is the first tier; egress (R, R, L) has all of them, by bytes, and is None where no price has several.
+    hosts       node of each site
+    tiers       rent per unit and slot
+    egress_usd  (R, R) USD per byte between sites, first tier
+    egress      (R, R, L) all tiers per byte; None where no price has several
     """
 
     hosts: tuple[int, ...]
@@ -54,14 +57,14 @@ class Sites:
 
 
 def read_sites(setup: Setup) -> Sites:
-    """Tariffs and egress prices as arrays; missing ones cost nothing. Tiers are padded with copies of the last."""
+    """Rent and egress tariffs as arrays; a missing tariff costs nothing, short ones are padded with their last tier."""
     hosts = setup.hosts
     for node in hosts:
         top = setup.site_of[node]
         if top != node and any((top, k) in setup.rent for k in range(len(setup.resources))):
             raise Unsupported(
-                f"{setup.nodes[top].name!r} sells by the site but holds several nodes; "
-                "the brokerage policies need one node per site, or rent at the node itself"
+                f"site {setup.nodes[top].name!r} has one rent for several nodes; the mlBroker policies need one node "
+                "per site, or rent given at each node"
             )
     rent = [[setup.rent.get((node, k)) for k in range(len(setup.resources))] for node in hosts]
     tops = [setup.site_of[node] for node in hosts]
@@ -73,7 +76,7 @@ def read_sites(setup: Setup) -> Sites:
 
 
 def _tiers(tariffs: Sequence[Sequence[Tariff | None]], price: float, unit: float) -> Tiers:
-    """Tariffs (R, K) as arrays: prices times ``price``, starts times ``unit``; a missing tariff costs nothing."""
+    """Tariffs (R, K) as arrays: prices times `price`, starts times `unit`."""
     count = max((len(tariff.usd) for row in tariffs for tariff in row if tariff is not None), default=1)
     shape = (len(tariffs), len(tariffs[0]), count)
     start, usd = np.zeros(shape), np.zeros(shape)
@@ -88,7 +91,7 @@ def _tiers(tariffs: Sequence[Sequence[Tariff | None]], price: float, unit: float
 
 
 def units(demand: Sequence[tuple[int, int]], kinds: int, times: int = 1) -> Floats:
-    """A demand in units of each resource (K,)."""
+    """Units of each resource (K,) in `times` times a demand."""
     out = np.zeros(kinds)
     for resource, milli in demand:
         out[resource] = milli * times / MILLI
@@ -97,7 +100,7 @@ def units(demand: Sequence[tuple[int, int]], kinds: int, times: int = 1) -> Floa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotPrices:
-    """SlotPrices and room of one slot: tiers; egress_usd (R, R) per byte; room (R, K) units, infinite where unlimited."""
+    """Prices and free capacity in one slot: egress_usd (R, R) per byte; room (R, K) units, infinite where unlimited."""
 
     tiers: Tiers
     egress_usd: Floats
@@ -105,7 +108,7 @@ class SlotPrices:
 
 
 def scaled(price: Tiers, factor: Floats | float) -> Tiers:
-    """Tiers with every unit price times a factor, one or (R, K)."""
+    """Tiers with every unit price times a factor, a number or (R, K)."""
     scale = np.asarray(factor)[..., None]
     return Tiers(
         start=price.start,
@@ -122,7 +125,7 @@ def make_slot(
     before: Sequence[Sequence[int]],
     weights: Weights,
 ) -> Slot:
-    """A slot of stream jobs; per job its (node, bytes) volumes and the sites (numbers) of the slot before."""
+    """A slot of stream jobs; `data`: each job's (node, bytes); `before`: the sites it had in the previous slot."""
     count, kinds = sites.tiers.usd.shape[:2]
     place = {node: r for r, node in enumerate(sites.hosts)}
     volumes = np.zeros((len(jobs), count))

@@ -1,4 +1,4 @@
-"""The data of one brokerage slot: jobs that rent from sites whose unit prices fall with the pooled volume.
+"""The data of one slot: jobs that rent from sites whose unit prices fall with the pooled volume.
 
 Letters of the mlBroker paper in brackets. I jobs, R sites, K resources, L price tiers.
 """
@@ -9,13 +9,23 @@ import numpy as np
 
 from tradewind.model.arrays import Bools, Floats, Ints
 
+NO_LIMIT = -1
+"""`most_workers` of a job without an upper limit."""
+NO_SITE = -1
+"""Server site of a job that is not placed."""
+PER_JOB = (
+    "worker", "server", "chunk", "traffic", "deploy_usd", "data", "deployed", "worker_ok", "server_ok",
+    "least_workers", "most_workers",
+)  # fmt: skip
+"""Fields of a slot with one row per job."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiers:
-    """Graduated unit prices: the units from ``start[..., j]`` on cost ``usd[..., j]`` each. Both (R, K, L).
+    """Graduated unit prices: units from `start[..., j]` on cost `usd[..., j]` each. All arrays (R, K, L).
 
-    ``intercept[..., j]`` is e of Eq. (2) for every tier, so that the price of h units is the least of
-    ``usd_j h + intercept_j`` over the tiers: concave, since prices never rise with the tier.
+    `intercept[..., j]` is e of Eq. (2) for every tier: h units cost the minimum over j of `usd_j h + intercept_j`.
+    Prices never rise with the tier, so the cost is concave.
     """
 
     start: Floats
@@ -37,14 +47,36 @@ def tiers(start: Floats, usd: Floats) -> Tiers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
-    """What is decided on in one slot.
+class JobArrays:
+    """What jobs need: the first six fields of :class:`Slot`."""
 
-    worker [n], server [m] (I, K) units; chunk [P], traffic [B] (I,) data per worker and slot; deploy_usd [c] (I,);
-    data [D] (I, R); move_usd, traffic_usd [d, twice: weights may differ] (R, R) USD per unit of data for training data
-    and for parameters. Data is in any one unit (GB; bytes where flows must be whole). deployed [v of the slot
-    before] (I, R); worker_ok, server_ok (I, R) where a job may go;
-    least_workers, most_workers (I,), -1 for no upper limit; capacity (R, K) units, infinite where a site has no limit.
+    worker: Floats
+    server: Floats
+    chunk: Floats
+    traffic: Floats
+    deploy_usd: Floats
+    data: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """The input of one slot's decision. Data is in one unit throughout: GB, or bytes where flows must be whole.
+
+    worker         [n] (I, K) units per worker
+    server         [m] (I, K) units per parameter server
+    chunk          [P] (I,) data that a worker processes in a slot
+    traffic        [B] (I,) data exchanged between a worker and the server in a slot
+    deploy_usd     [c] (I,) USD for deploying at a site
+    data           [D] (I, R) data at each site
+    move_usd       [d] (R, R) USD per unit of training data moved
+    traffic_usd    [d] (R, R) USD per unit of parameter traffic; equal to move_usd unless the weights differ
+    deployed       (I, R) where a job was in the previous slot [v]
+    tiers          rent per unit and slot
+    worker_ok      (I, R) where workers may go
+    server_ok      (I, R) where the server may go
+    least_workers  (I,)
+    most_workers   (I,) or NO_LIMIT
+    capacity       (R, K) units, infinite where unlimited
     """
 
     worker: Floats
@@ -70,62 +102,46 @@ class Slot:
 
     @property
     def needed(self) -> Ints:
-        """[N] (I,): workers that a job needs, ceil(sum D / P) and at least ``least_workers``; 0 without data.
+        """[N] (I,): workers that a job needs, ceil(sum D / P) and at least `least_workers`; 0 without data.
 
-        The last bits of floating point do not count: 0.1 + 0.2 GB are three chunks of 0.1 GB.
+        Rounding errors do not count: 0.1 + 0.2 GB are three chunks of 0.1 GB.
         """
         total = self.data.sum(axis=1)
-        count = np.ceil(total / self.chunk)
-        count -= (count - 1.0) * self.chunk >= total * (1.0 - 8.0 * np.finfo(float).eps)
-        needed: Ints = np.where(total > 0.0, np.maximum(count, self.least_workers), 0).astype(np.int64)
+        needed: Ints = np.where(
+            total > 0.0, np.maximum(chunks(total, self.chunk), self.least_workers), 0
+        ).astype(np.int64)
         return needed
 
     def only(self, jobs: Ints) -> "Slot":
         """The same slot with these jobs alone."""
-        return replace(
-            self,
-            worker=self.worker[jobs],
-            server=self.server[jobs],
-            chunk=self.chunk[jobs],
-            traffic=self.traffic[jobs],
-            deploy_usd=self.deploy_usd[jobs],
-            data=self.data[jobs],
-            deployed=self.deployed[jobs],
-            worker_ok=self.worker_ok[jobs],
-            server_ok=self.server_ok[jobs],
-            least_workers=self.least_workers[jobs],
-            most_workers=self.most_workers[jobs],
-        )
+        return replace(self, **{name: getattr(self, name)[jobs] for name in PER_JOB})
 
 
-def slot(
-    *,
-    worker: Floats,
-    server: Floats,
-    chunk: Floats,
-    traffic: Floats,
-    deploy_usd: Floats,
-    data: Floats,
-    transfer_usd: Floats,
-    price: Tiers,
-    deployed: Bools | None = None,
-) -> Slot:
-    """A slot without limits and with the same price per GB for data and parameters."""
-    jobs, sites = data.shape
+def chunks(amount: Floats, chunk: Floats | float) -> Floats:
+    """Workers that process an amount of data, rounded up, but not for an excess within rounding errors."""
+    count = np.ceil(amount / chunk)
+    count -= (count - 1.0) * chunk >= amount * (1.0 - 8.0 * np.finfo(float).eps)
+    return count
+
+
+def slot_without_limits(jobs: JobArrays, transfer_usd: Floats, price: Tiers) -> Slot:
+    """A slot without limits, nothing deployed, with one price per unit of data for training data and parameters."""
+    count, sites = jobs.data.shape
+    usd = np.ascontiguousarray(transfer_usd, dtype=np.float64)
     return Slot(
-        worker=np.ascontiguousarray(worker, dtype=np.float64),
-        server=np.ascontiguousarray(server, dtype=np.float64),
-        chunk=np.ascontiguousarray(chunk, dtype=np.float64),
-        traffic=np.ascontiguousarray(traffic, dtype=np.float64),
-        deploy_usd=np.ascontiguousarray(deploy_usd, dtype=np.float64),
-        data=np.ascontiguousarray(data, dtype=np.float64),
-        move_usd=np.ascontiguousarray(transfer_usd, dtype=np.float64),
-        traffic_usd=np.ascontiguousarray(transfer_usd, dtype=np.float64),
-        deployed=np.zeros((jobs, sites), dtype=np.bool_) if deployed is None else deployed,
+        worker=np.ascontiguousarray(jobs.worker, dtype=np.float64),
+        server=np.ascontiguousarray(jobs.server, dtype=np.float64),
+        chunk=np.ascontiguousarray(jobs.chunk, dtype=np.float64),
+        traffic=np.ascontiguousarray(jobs.traffic, dtype=np.float64),
+        deploy_usd=np.ascontiguousarray(jobs.deploy_usd, dtype=np.float64),
+        data=np.ascontiguousarray(jobs.data, dtype=np.float64),
+        move_usd=usd,
+        traffic_usd=usd,
+        deployed=np.zeros((count, sites), dtype=np.bool_),
         tiers=price,
-        worker_ok=np.ones((jobs, sites), dtype=np.bool_),
-        server_ok=np.ones((jobs, sites), dtype=np.bool_),
-        least_workers=np.ones(jobs, dtype=np.int64),
-        most_workers=np.full(jobs, -1, dtype=np.int64),
-        capacity=np.full((sites, worker.shape[1]), np.inf),
+        worker_ok=np.ones((count, sites), dtype=np.bool_),
+        server_ok=np.ones((count, sites), dtype=np.bool_),
+        least_workers=np.ones(count, dtype=np.int64),
+        most_workers=np.full(count, NO_LIMIT, dtype=np.int64),
+        capacity=np.full((sites, jobs.worker.shape[1]), np.inf),
     )

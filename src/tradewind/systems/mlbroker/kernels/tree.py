@@ -1,8 +1,8 @@
-"""ExactResult of optimality for one job at linear prices: branch and bound over the workers per site.
+"""Branch and bound over the workers per site: proves a plan of one job at linear prices optimal.
 
-The relaxation of a node (least <= y <= most) is a transport problem: capacity P least_r is paid for, more capacity
-costs W_r / P per GB, and a dummy source of N P - sum D makes sum y >= N part of it. It is solved exactly by shortest
-augmenting paths, so every node's value is a true lower bound.
+The relaxation of a node (least <= y <= most) is a transport problem: capacity P least_r is already paid, further
+capacity costs W_r / P per unit of data, and a dummy source of N P - sum D enforces sum y >= N. Shortest augmenting
+paths solve it exactly, so the value of every node is a valid lower bound.
 """
 
 import numpy as np
@@ -20,12 +20,15 @@ from tradewind.systems.mlbroker.kernels.job import (
     solve,
 )
 
-WHOLE = 1e-7  # a worker count this close to an integer is one
+WHOLE = 1e-7
+"""A worker count this close to an integer counts as that integer."""
+LEAF, INFEASIBLE = -1, -2
+"""Results of :func:`_split` other than a site: the node is a plan; no plan in it has few enough workers."""
 
 
 @kernel
 def relaxed(job: PricedJob, p: int, least: Ints, most: Ints, y: Floats) -> float:
-    """Value of the relaxation of a node with the server at p; fills y (R,) with its fractional workers."""
+    """Value of a node's relaxation with the server at p; fills y (R,) with fractional workers."""
     sites = len(least)
     sources = len(job.supply)
     supply = np.empty(sources + 1)
@@ -66,8 +69,8 @@ def relaxed(job: PricedJob, p: int, least: Ints, most: Ints, y: Floats) -> float
 
 @kernel
 def _split(job: PricedJob, p: int, y: Floats, least: Ints, most: Ints) -> tuple[int, int]:
-    """Site and count at which to branch: y_r <= count or y_r > count; (-1, 0) when the node is a plan."""
-    at = -1
+    """Site and count to branch on (y_r <= count or y_r > count), or LEAF or INFEASIBLE instead of a site."""
+    at = LEAF
     far = WHOLE
     workers = 0.0
     for r in range(len(y)):
@@ -78,22 +81,22 @@ def _split(job: PricedJob, p: int, y: Floats, least: Ints, most: Ints) -> tuple[
             at = r
     if at >= 0:
         return at, int(np.floor(y[at]))
-    if workers > job.total + WHOLE:  # whole but too many: halve the widest range
+    if workers > job.total + WHOLE:  # integral but too many: halve the widest range
         for r in range(len(y)):
             if most[r] > least[r] and (at < 0 or most[r] - least[r] > most[at] - least[at]):
                 at = r
         if at >= 0:
             return at, (least[at] + most[at]) // 2
-        return -2, 0
-    for r in range(len(y)):  # whole, but a site's deployment is still spread over the workers it might have
+        return INFEASIBLE, 0
+    for r in range(len(y)):  # integral, but deployment is still charged by the worker
         if y[r] > WHOLE and least[r] == 0 and r != p and job.deploy_usd[r] > 0.0:
             return r, 0
-    return -1, 0
+    return LEAF, 0
 
 
 @kernel
 def _tree(job: PricedJob, p: int, best: float, plan: Ints, nodes: int) -> tuple[float, float, int]:
-    """Search all plans with the server at p: (proven lower bound, best cost, nodes used); fills ``plan`` if improved."""
+    """Search all plans with the server at p: (lower bound, best cost, nodes used); fills `plan` when it improves."""
     sites = len(plan)
     depth = nodes + 2
     lows = np.empty((depth, sites), dtype=np.int64)
@@ -102,7 +105,7 @@ def _tree(job: PricedJob, p: int, best: float, plan: Ints, nodes: int) -> tuple[
     for r in range(sites):
         lows[0, r] = 0
         highs[0, r] = min(job.most[r], job.need)
-    bounds[0] = -np.inf  # the caller's bound holds for the root
+    bounds[0] = -np.inf  # the caller has a bound of the root
     top = 1
     used = 0
     missed = np.inf
@@ -131,12 +134,10 @@ def _tree(job: PricedJob, p: int, best: float, plan: Ints, nodes: int) -> tuple[
             best = cost
             copy(trial, plan)
         if at < 0:
-            if at == -1 and cost > value * (1.0 + TOLERANCE):
-                missed = min(
-                    missed, value
-                )  # whole but for the last bits: its value still bounds what it stood for
+            if at == LEAF and cost > value * (1.0 + TOLERANCE):
+                missed = min(missed, value)  # integral up to rounding: the node's value still is a bound
             continue
-        for side in range(2):  # the side nearer to the relaxation is searched first: pushed last
+        for side in range(2):  # push the side nearer to the relaxation last: it is searched first
             up = (side == 1) == (y[at] - count > 0.5)
             copy(least, lows[top])
             copy(most, highs[top])
@@ -154,9 +155,9 @@ def _tree(job: PricedJob, p: int, best: float, plan: Ints, nodes: int) -> tuple[
 
 @kernel
 def prove(job: PricedJob, servers: int, nodes: int) -> tuple[float, float, int, Ints]:
-    """(proven lower bound, cost, server site, workers per site) of the best plan found.
+    """Lower bound over all plans, and cost, server site and workers per site of the best plan found.
 
-    The lower bound equals the cost (up to 1e-9) unless ``nodes`` relaxations were not enough.
+    The bound equals the cost (up to 1e-9) unless `nodes` relaxations were not enough.
     """
     cost, p, y = solve(job, servers)
     if job.need == 0:

@@ -1,14 +1,14 @@
-"""The fractional step with every worker beside its server: water-filling source by source, then exact on a forest.
+"""Water-filling for the fractional step with every worker beside its server: source by source, then exact on a forest.
 
-In the relaxation traffic is free where servers follow the workers (s proportional to y), so pairs of two sites are hardly
-ever used. Without them a source s pays unit_sr per worker at site r and brings presence u_sr there, and
+In the relaxation traffic costs nothing where servers follow the workers (s proportional to y), so pairs of two sites are
+hardly ever used. Without them a source s pays unit_sr per worker at site r and adds presence u_sr there, and the problem is
 
     min  sum_sr unit_sr u_sr / k + sum_r phi(v_r),   v_r = sum_s u_sr,   sum_r u_sr = supply_s,
 
-with phi' = (c / sigma) ln((v + eps) / (v0 + eps)) above v0 and 0 below. At the level z_s of a source its sites hold
-v_r + eps = z_s weight_sr, weight_sr = (v0_r + eps) exp(-unit_sr sigma / (k c)): linear in z_s. So one source is solved
-exactly by sorting its sites. Sources that share sites form a forest once cycles are cancelled; along a tree the levels
-are tied, which leaves one unknown, again linear. What is found is checked against all pairs by the caller.
+with phi' = (c / sigma) ln((v + eps) / (v0 + eps)) above v0 and 0 below. At water level z_s a source's sites have
+v_r + eps = z_s weight_sr with weight_sr = (v0_r + eps) exp(-unit_sr sigma / (k c)), linear in z_s, so sorting its sites
+solves one source exactly. Sources that share sites form a forest once cycles are cancelled; along a tree the levels are
+tied, which leaves one unknown, again linear. The caller checks the result against all pairs of sites.
 """
 
 from typing import NamedTuple
@@ -18,17 +18,30 @@ import numpy as np
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 
-SWEEPS = 50  # passes over the sources; three are usual
-CHANGES = 10  # pairs that leave the forest per pass at most
-ALONE = 1  # passes before the first look at the forest: by then most pairs are the right ones
+SWEEPS = 50
+"""Passes over the sources at most; three are typical."""
+CHANGES = 10
+"""Pairs that leave the forest per pass at most."""
+UNSOLVED = -1.0
+"""Step of a tree that has two sites below v0."""
+NO_PARENT = -1
+ALONE = 1
+"""Passes source by source before the forest is solved; by then most pairs in use are final."""
 
 
 class WaterFilling(NamedTuple):
-    """S sources, R sites. unit (S, R) USD per worker and k, the presence of one worker with its server.
+    """State of the water-filling of one job. S sources, R sites.
 
-    weight (S, R); order (S, R) with reach (S,): the first so many sites are those that a source may use, by the level at
-    which they begin to take; supply (S,) and brought [u] (S, R): presence of the sources; v (R,); v0 (R,); slope: that of
-    phi', c / sigma; eps.
+    unit     (S, R) USD per worker
+    weight   (S, R) presence per unit of water level
+    order    (S, R) sites by the level at which they start to fill
+    reach    (S,) the first `reach` sites of `order` are those that a source can use
+    supply   (S,) presence that a source has to place
+    brought  [u] (S, R) presence that it has placed
+    v, v0    (R,) presence now and in the previous slot
+    k        presence of one worker together with its part of the server
+    slope    c / sigma
+    eps      epsilon of the regulariser
     """
 
     unit: Floats
@@ -45,10 +58,14 @@ class WaterFilling(NamedTuple):
 
 
 class Forest(NamedTuple):
-    """A tree of sources (0..S-1) and sites (S..), all (S + R,), in the order of ``queue``; parent -1: not in a tree.
+    """Trees over sources (0..S-1) and sites (S..S+R-1); all arrays (S + R,).
 
-    factor: what a node's level (source) or v + eps (site) is for a level of 1 at the root; due: what a node still has
-    to send (source) or to get (site, negative); flow: presence between a node and its parent.
+    parent  parent node, NO_PARENT outside the tree; the root is its own parent
+    depth   distance from the root
+    queue   nodes in breadth-first order
+    factor  a source's level, or a site's v + eps, when the root's level is 1
+    due     what a source still has to send, or (negative) a site still has to receive
+    flow    presence between a node and its parent
     """
 
     parent: Ints
@@ -61,7 +78,7 @@ class Forest(NamedTuple):
 
 @kernel
 def _sort(order: Ints, count: int, key: Floats) -> None:
-    """The first sites of an order by their key; by insertion, because they are few or nearly sorted."""
+    """Sort the first `count` sites of `order` by key; insertion sort, because they are few or nearly sorted."""
     for j in range(1, count):
         r, m = order[j], j - 1
         while m >= 0 and key[order[m]] > key[r]:
@@ -72,11 +89,11 @@ def _sort(order: Ints, count: int, key: Floats) -> None:
 
 @kernel
 def start_filling(unit: Floats, amount: Floats, v0: Floats, c: float, eps: float, k: float) -> WaterFilling:
-    """Nothing brought yet. Of every source only those sites in reach that its level can come to.
+    """The state before anything is placed, with each source limited to the sites that its level can reach.
 
-    A site dearer than the cheapest by more than k c takes nothing, since no v exceeds 1. Where the level is above the
-    one at which a site begins, v + eps >= level * weight whoever is there; all v add up to 1, so no level is higher than
-    one at which the source alone would bring 1.
+    A site that costs more than the cheapest by over k c stays empty, since no v exceeds 1. Above the level at which a
+    site starts to fill, v + eps >= level * weight whoever uses it; all v add up to 1, so no level exceeds the one at
+    which the source alone would place 1.
     """
     sources, sites = unit.shape
     weight = np.empty((sources, sites))
@@ -106,7 +123,7 @@ def start_filling(unit: Floats, amount: Floats, v0: Floats, c: float, eps: float
 
 @kernel
 def _fill(water: WaterFilling, s: int, begin: Floats) -> None:
-    """Source s anew, exactly, with the others where they are. A site below v0 takes up to v0 at one level."""
+    """Place source s again, exactly, given the others. A site below v0 fills up to v0 at one level."""
     weight, order, u, v, count = water.weight[s], water.order[s], water.brought[s], water.v, water.reach[s]
     for j in range(count):
         r = order[j]
@@ -138,7 +155,7 @@ def _fill(water: WaterFilling, s: int, begin: Floats) -> None:
 
 @kernel
 def _gap(water: WaterFilling, slopes: Floats) -> tuple[float, float]:
-    """Frank-Wolfe gap over the sites, and the linear value, USD."""
+    """Frank-Wolfe gap over single sites, and the linear value, USD."""
     sources, sites = water.unit.shape
     for r in range(sites):
         v, v0 = water.v[r], water.v0[r]
@@ -161,7 +178,7 @@ def _gap(water: WaterFilling, slopes: Floats) -> tuple[float, float]:
 
 @kernel
 def _grow(water: WaterFilling, forest: Forest, root: int) -> tuple[int, int, int]:
-    """The tree of a source over pairs in use: its size; and a pair that closes a cycle, or -1, -1."""
+    """Grow the tree of a source over pairs in use: its size, and a pair that closes a cycle or -1, -1."""
     u, parent = water.brought, forest.parent
     sources = len(u)
     parent[root], forest.depth[root], forest.queue[0] = root, 0, root
@@ -185,9 +202,9 @@ def _grow(water: WaterFilling, forest: Forest, root: int) -> tuple[int, int, int
 def _around(
     water: WaterFilling, forest: Forest, pair: tuple[int, int], sign: float, push: float
 ) -> tuple[float, float, tuple[int, int]]:
-    """Once round the cycle that a pair closes, the pair growing (1) or shrinking (-1) by ``push``.
+    """Walk the cycle that a pair closes, the pair growing (sign 1) or shrinking (-1) by `push`.
 
-    Returns USD per unit, what the shrinking pairs hold at least, and the pair that holds it.
+    Returns USD per unit, the least amount of the shrinking pairs, and the pair that has it.
     """
     s, r = pair
     sources = len(water.unit)
@@ -213,7 +230,7 @@ def _around(
 
 @kernel
 def _cancel(water: WaterFilling, forest: Forest, pair: tuple[int, int]) -> None:
-    """Push round a cycle, the way that costs no more, until one of its pairs is empty; v stays."""
+    """Shift along a cycle, in the direction that does not cost more, until a pair is empty; v does not change."""
     sign = 1.0
     usd, least, scarce = _around(water, forest, pair, sign, 0.0)
     if usd > 0.0:
@@ -225,9 +242,9 @@ def _cancel(water: WaterFilling, forest: Forest, pair: tuple[int, int]) -> None:
 
 @kernel
 def _level(water: WaterFilling, forest: Forest, tail: int) -> float:
-    """Fills due with a tree's optimum; the longest step (at most 1) towards it with every site on its side of v0.
+    """Fill `due` with a tree's optimum; returns the longest step (at most 1) to it with every site on its side of v0.
 
-    A site below v0 pins the level; where two do, the step is -1: not solved here.
+    A site below v0 pins the level. With two such sites the tree is not solved here and the step is UNSOLVED.
     """
     sources, v0 = len(water.supply), water.v0
     total, slope, count, pinned = 0.0, 0.0, 0, -1
@@ -244,12 +261,12 @@ def _level(water: WaterFilling, forest: Forest, tail: int) -> float:
         count += 1
         if water.v[q - sources] < v0[q - sources]:
             if pinned >= 0:
-                return -1.0
+                return UNSOLVED
             pinned = q
     level = (total + count * water.eps) / slope
     if pinned >= 0:
         level = (v0[pinned - sources] + water.eps) / forest.factor[pinned]
-    excess = total - (level * slope - count * water.eps)  # what a pinned site holds above v0
+    excess = total - (level * slope - count * water.eps)  # presence of a pinned site above v0
     step = 1.0
     for i in range(tail):
         q = forest.queue[i]
@@ -265,7 +282,7 @@ def _level(water: WaterFilling, forest: Forest, tail: int) -> float:
 
 @kernel
 def _settle(water: WaterFilling, forest: Forest, tail: int) -> bool:
-    """Move a tree towards its optimum until a pair is empty (True: it left the tree) or all the way."""
+    """Move a tree to its optimum, or until a pair becomes empty and leaves the tree (True)."""
     u, sources = water.brought, len(water.supply)
     step = _level(water, forest, tail)
     if step < 0.0:
@@ -293,8 +310,8 @@ def _settle(water: WaterFilling, forest: Forest, tail: int) -> bool:
 
 @kernel
 def _balance(water: WaterFilling, forest: Forest) -> None:
-    """The optimum over the pairs in use, tree by tree; pairs that become empty drop out."""
-    forest.parent[:] = -1
+    """Solve for the optimum over the pairs in use, tree by tree; pairs that become empty drop out."""
+    forest.parent[:] = NO_PARENT
     left, root = CHANGES, 0
     while root < len(water.supply) and left >= 0:
         if forest.parent[root] >= 0 or water.supply[root] <= 0.0:
@@ -306,17 +323,17 @@ def _balance(water: WaterFilling, forest: Forest) -> None:
             _cancel(water, forest, (s, r))
         else:
             changed = _settle(water, forest, tail)
-        if changed:  # the tree is another one now
+        if changed:  # grow the tree again
             left -= 1
             for i in range(tail):
-                forest.parent[forest.queue[i]] = -1
+                forest.parent[forest.queue[i]] = NO_PARENT
         else:
             root += 1
 
 
 @kernel
 def fill_all(water: WaterFilling, accuracy: float) -> None:
-    """Brings what all sources have; stops at a relative gap of ``accuracy`` over single sites, or after SWEEPS."""
+    """Place all sources; stops at a relative gap of `accuracy` over single sites, or after SWEEPS."""
     sources, sites = water.unit.shape
     begin = np.empty(sites)
     nodes = sources + sites

@@ -1,1 +1,1 @@
-"""Baselines."""
+"""Baselines of the mlBroker paper, and `selfish`."""

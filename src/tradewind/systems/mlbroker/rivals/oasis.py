@@ -1,7 +1,7 @@
-"""OASiS as the mlBroker paper uses it (Sec. 6.3): each job takes the cheapest resources at current unit prices.
+"""The policy `oasis`: OASiS as the mlBroker paper uses it (Sec. 6.3).
 
-It looks at the rent alone and is blind to data transfer, deployment and parameter traffic. "Current" are the marginal
-prices that the slot before reached; list prices at first.
+Each job takes the cheapest resources at current unit prices, ignoring data transfer, deployment and parameter traffic.
+Current prices are the marginal prices reached in the previous slot, list prices at first.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import numpy as np
 from tradewind.model.arrays import Floats, Ints
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
-from tradewind.systems.mlbroker.kernels.limits import usage_of
+from tradewind.systems.mlbroker.kernels.limits import usage_of, within_limits
 from tradewind.systems.mlbroker.kernels.prices import marginal
 from tradewind.systems.mlbroker.kernels.rivals import cheapest_rent
 from tradewind.systems.mlbroker.kernels.sites import Weights
 from tradewind.systems.mlbroker.kernels.slot import Slot
-from tradewind.systems.mlbroker.shared.limits import within_limits
-from tradewind.systems.mlbroker.shared.slots import SlotPolicy, mlbroker_spec
+from tradewind.systems.mlbroker.shared.policy import SlotPolicy, mlbroker_spec
 
 
 class Oasis:
-    """State: the unit prices (R, K) that the slot before reached."""
+    """State: the marginal prices (R, K) reached in the previous slot."""
 
     def __init__(self) -> None:
         self._price: Floats | None = None
 
     def choose(self, slot: Slot, jobs: Sequence[Job]) -> tuple[Ints, Ints]:
+        """The lowest rent for each job, repaired where that breaks a limit."""
         del jobs
         price = slot.tiers.usd[:, :, 0] if self._price is None else self._price
         workers, server = within_limits(slot, *cheapest_rent(slot, price))
@@ -38,9 +38,11 @@ class Oasis:
         return workers, server
 
     def state(self) -> Any:
+        """The prices (R, K), or None."""
         return None if self._price is None else self._price.tolist()
 
     def resume(self, state: Any) -> None:
+        """Continue from :meth:`state`."""
         self._price = None if state is None else np.array(state)
 
 
@@ -50,6 +52,6 @@ def _oasis(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) ->
 
 OASIS = mlbroker_spec(
     name="oasis",
-    summary="Each job takes the cheapest resources at current unit prices, blind to data and traffic",
+    summary="Each job takes the cheapest resources at current unit prices, ignoring data and traffic",
     factory=_oasis,
 )

@@ -1,1 +1,1 @@
-"""What the policies share."""
+"""Code shared by the mlBroker policies."""

@@ -1,8 +1,8 @@
-"""Caps on what a tenant may spend, per slot and in all, kept by every brokerage policy.
+"""Caps on a tenant's spend, per slot and in total, enforced by every mlBroker policy.
 
-What counts is the tenant's spend at list price (docs/decisions/005): it adds up job by job and does not depend on the
-others. Data of a slot must be processed in the slot, so a job cannot be postponed: a tenant whose jobs do not fit its
-cap even at their cheapest loses its newest one for good; one whose jobs fit at their cheapest gets just that.
+A cap counts the tenant's spend at list price (docs/decisions/005), which is a sum over its jobs and independent of
+other tenants. Data must be processed in its slot, so no job can be postponed. A tenant that exceeds its cap with the
+pooled plans gets its jobs' cheapest plans at list price; if these exceed it too, its newest job is refused for good.
 """
 
 from __future__ import annotations
@@ -17,33 +17,36 @@ from tradewind.model.decision import Verdict
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.systems.mlbroker.kernels.bills import list_cost
-from tradewind.systems.mlbroker.kernels.limits import usage_of
+from tradewind.systems.mlbroker.kernels.limits import fits
 from tradewind.systems.mlbroker.kernels.rivals import selfish
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheapestPlans:
-    """Every job's cheapest plan at list price: workers (I, R), server (I,) or -1, USD (I,)."""
+    """Every job's cheapest plan at list price: workers (I, R), server (I,) or NO_SITE, USD (I,)."""
 
     workers: Ints
     server: Ints
     usd: Floats
 
     def only(self, keep: Ints) -> CheapestPlans:
-        """The same for these jobs alone."""
+        """The plans of these jobs alone."""
         return CheapestPlans(workers=self.workers[keep], server=self.server[keep], usd=self.usd[keep])
 
 
 def cheapest_plans(slot: Slot) -> CheapestPlans:
-    """For a slot at true prices (weights of 1)."""
+    """Cheapest plans in a slot with unweighted prices."""
     workers, server = selfish(slot)
     return CheapestPlans(workers=workers, server=server, usd=list_cost(slot, workers, server))
 
 
 def pinned_slot(slot: Slot, pinned: Bools, plans: CheapestPlans) -> Slot:
-    """The slot with the pinned jobs (I,) confined to the sites of their cheapest plans, so that others can join them."""
-    if not pinned.any() or np.isfinite(slot.capacity).any():  # a confined job might find its sites full
+    """The slot with pinned jobs (I,) confined to the sites of their cheapest plans, so that others can pool with them.
+
+    Unchanged where capacity is limited: a confined job might not fit.
+    """
+    if not pinned.any() or np.isfinite(slot.capacity).any():
         return slot
     pin = (pinned & (plans.server >= 0))[:, None]
     at = np.arange(slot.shape[1])[None, :] == plans.server[:, None]
@@ -57,18 +60,17 @@ def pinned_slot(slot: Slot, pinned: Bools, plans: CheapestPlans) -> Slot:
 def with_cheapest(
     slot: Slot, pinned: Bools, plans: CheapestPlans, chosen: tuple[Ints, Ints]
 ) -> tuple[Ints, Ints]:
-    """A decision in which the pinned jobs have their cheapest plans, where the capacity allows it."""
+    """The decision with the cheapest plans of pinned jobs, where the capacity allows it."""
     swap = pinned & (plans.server >= 0)
     if not swap.any():
         return chosen
     workers = np.where(swap[:, None], plans.workers, chosen[0])
     server = np.where(swap, plans.server, chosen[1])
-    fits = (usage_of(slot, workers, server) <= slot.capacity + 1e-9).all()
-    return (workers, server) if fits else chosen
+    return (workers, server) if fits(slot, workers, server) else chosen
 
 
 class Caps:
-    """What each capped tenant has committed to so far, in USD at list price."""
+    """Caps of a setup, and what each capped tenant has committed to so far in USD at list price."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -76,25 +78,26 @@ class Caps:
 
     @property
     def any(self) -> bool:
-        """Whether some tenant has a cap."""
+        """Whether any tenant has a cap."""
         return bool(self._setup.spend_caps)
 
     def excess_reason(self, tenant: str, usd: float, jobs: int) -> str:
-        """Why a tenant may not spend this much for its jobs in the slot at hand; empty where it may."""
+        """Reason why a tenant may not spend this much on its jobs in the current slot, or ""."""
         cap = self._setup.cap_of(tenant)
         if cap is None:
             return ""
-        who = f"its tenant {tenant!r}" if tenant else "whoever has no tenant"
-        cost = f"{jobs} job{'s' if jobs > 1 else ''} of this slot cost{'' if jobs > 1 else 's'} {usd:.2f} USD at list price"
+        who = f"tenant {tenant!r}" if tenant else "jobs without a tenant"
+        count = "1 job costs" if jobs == 1 else f"{jobs} jobs cost"
+        cost = f"{count} {usd:.2f} USD in this slot at list price"
         if cap.slot_usd is not None and usd > cap.slot_usd:
-            return f"{who} may spend {cap.slot_usd:g} USD in a slot; {cost}"
+            return f"{who} may spend {cap.slot_usd:g} USD per slot; {cost}"
         before = self.spent.get(tenant, 0.0)
         if cap.total_usd is not None and before + usd > cap.total_usd:
-            return f"{who} may spend {cap.total_usd:g} USD in all and has spent {before:.2f}; {cost}"
+            return f"{who} may spend {cap.total_usd:g} USD in total and has spent {before:.2f} USD; {cost}"
         return ""
 
-    def dropped(self, jobs: Sequence[Job], usd: Floats) -> list[Verdict]:
-        """The newest jobs of tenants that cannot afford all of theirs even at the cheapest (I,), and why."""
+    def unaffordable(self, jobs: Sequence[Job], usd: Floats) -> list[Verdict]:
+        """Verdicts on the newest jobs of tenants over their caps even with their cheapest plans, USD (I,)."""
         verdicts = []
         for tenant, mine in members(jobs).items():
             kept = list(mine)
@@ -103,22 +106,22 @@ class Caps:
         return verdicts
 
     def over(self, jobs: Sequence[Job], usd: Floats) -> dict[str, str]:
-        """Tenants that spend too much with these plans (I,), and why."""
+        """Tenants over their caps with plans of these USD (I,), with the reason."""
         found = {}
         for tenant, mine in members(jobs).items():
             if reason := self.excess_reason(tenant, float(usd[mine].sum()), len(mine)):
                 found[tenant] = reason
         return found
 
-    def book(self, jobs: Sequence[Job], usd: Floats) -> None:
-        """The plans of this slot are decided."""
+    def commit(self, jobs: Sequence[Job], usd: Floats) -> None:
+        """Count the plans decided in this slot, USD (I,)."""
         for tenant, mine in members(jobs).items():
             if self._setup.cap_of(tenant) is not None:
                 self.spent[tenant] = self.spent.get(tenant, 0.0) + float(usd[mine].sum())
 
 
 def members(jobs: Sequence[Job]) -> dict[str, list[int]]:
-    """Tenant -> places of its jobs, oldest first."""
+    """Tenant -> indices of its jobs, oldest first."""
     found: dict[str, list[int]] = {}
     for i, job in enumerate(jobs):
         found.setdefault(job.tenant, []).append(i)

@@ -1,1 +1,1 @@
-"""Generators and readers of scenarios."""
+"""Generators of mlBroker scenarios."""

@@ -22,9 +22,9 @@ import numpy as np
 
 from tradewind.model.arrays import Floats
 from tradewind.model.job import Customer, Demand, Job, Stream
+from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.setup import Setup
-from tradewind.model.node import Node
 from tradewind.model.spec import Param
 from tradewind.model.tariff import Tariff
 from tradewind.model.tenant import EVERY_TENANT, SpendCap
