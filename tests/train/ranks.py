@@ -1,4 +1,4 @@
-"""Jobs of several ranks on loopback, each rank a process forked from one that has loaded PyTorch."""
+"""Jobs of several ranks on the loopback interface; ranks are forked from a process that has loaded PyTorch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SIZE = 40_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is trained, where: sites by rank (rank 0 is the server in mode ps)."""
+    """What is trained, and the site of every rank (rank 0 is the server in mode ps)."""
 
     mode: str
     sites: Sequence[str]
@@ -73,7 +73,7 @@ class Ranks:
         return codes
 
     def until(self, iteration: int) -> None:
-        """Until rank 0 has done so many iterations."""
+        """Wait until rank 0 has done this many iterations."""
         limit = time.monotonic() + PATIENCE_S
         while not any(line["iteration"] >= iteration for line in self.report(0)):
             assert time.monotonic() < limit, "the job makes no progress"

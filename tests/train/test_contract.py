@@ -1,4 +1,4 @@
-"""What a rank reads from its environment, and what it says where that is wrong. Needs no PyTorch."""
+"""What a rank reads from its environment, and its messages if that is wrong. Needs no PyTorch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tradewind.train.options import parse
 SERVER = {"RANK": "2", "WORLD_SIZE": "4", "TRADEWIND_SITES": "a,b,b,c", "TRADEWIND_DATA_SHARD": "1/3"}
 
 
-def test_a_worker_of_a_server_job_finds_its_place() -> None:
+def test_a_worker_of_a_server_job_reads_its_rank() -> None:
     rank = read(SERVER, "ps")
     assert (rank.rank, rank.world, rank.role, rank.site, rank.shard, rank.ring) == (
         2,
@@ -26,7 +26,7 @@ def test_a_worker_of_a_server_job_finds_its_place() -> None:
     assert read({**SERVER, "RANK": "0"}, "ps").role == "ps"
 
 
-def test_a_worker_of_a_ring_finds_its_place() -> None:
+def test_a_worker_of_a_ring_reads_its_rank() -> None:
     rank = read({"RANK": "1", "WORLD_SIZE": "3", "TRADEWIND_RING": "0@a,2@c,1@b"}, "ring")
     assert (rank.ring, rank.shard, rank.role) == ((0, 2, 1), (1, 3), "worker")
 

@@ -73,7 +73,7 @@ def test_losses_repeat_exactly_for_a_seed_and_differ_for_another(
     assert found[0] != found[2]
 
 
-def test_neither_the_number_of_workers_nor_the_exchange_changes_what_is_learned(
+def test_neither_the_number_of_workers_nor_the_exchange_changes_the_losses(
     fork_server: ForkServer, tmp_path: Path
 ) -> None:
     alone = trained(fork_server, tmp_path / "alone", Job(mode="ring", sites=("a",), iterations=20)).losses()
@@ -89,7 +89,7 @@ def test_neither_the_number_of_workers_nor_the_exchange_changes_what_is_learned(
         assert ranks.losses() == pytest.approx(alone, rel=SAME)
 
 
-def test_a_stopped_job_goes_on_with_other_workers_another_server_site_and_another_exchange(
+def test_a_stopped_job_continues_with_other_workers_another_server_site_and_another_exchange(
     fork_server: ForkServer, tmp_path: Path
 ) -> None:
     whole = trained(fork_server, tmp_path / "whole", Job(mode="ps", sites=("a", "b"), iterations=30)).losses()
@@ -129,7 +129,7 @@ def test_a_site_sends_its_gradient_once_however_many_workers_it_has(
         fork_server, tmp_path / "ps", Job(mode="ps", sites=("a", "b", "b", "b", "c"), iterations=3)
     )
     last = [server.report(rank)[-1]["bytes_sent"] for rank in range(5)]
-    # the server answers two sites; b's leader sends one gradient and serves two colleagues; c's serves nobody
+    # the server sends to two sites; b's leader sends one gradient, and parameters to two other workers
     assert last == [2 * pushed, pushed + 2 * pushed, pushed, pushed, pushed]
     ring = trained(fork_server, tmp_path / "ring", Job(mode="ring", sites=("a", "b", "b", "c"), iterations=3))
     last = [ring.report(rank)[-1]["bytes_sent"] for rank in range(4)]
@@ -151,7 +151,7 @@ def test_ranks_whose_peer_is_killed_end_soon_with_an_error(
     assert ranks.saved_iteration() >= 4
 
 
-def test_a_rank_that_still_waits_for_others_obeys_sigterm(fork_server: ForkServer, tmp_path: Path) -> None:
+def test_a_rank_that_waits_for_others_exits_on_sigterm(fork_server: ForkServer, tmp_path: Path) -> None:
     alone = Ranks(fork_server, tmp_path, Job(mode="ps", sites=("a", "b")))
     os.kill(alone.pids[1], signal.SIGKILL)
     time.sleep(0.3)
@@ -159,7 +159,7 @@ def test_a_rank_that_still_waits_for_others_obeys_sigterm(fork_server: ForkServe
     assert alone.wait() == [STOPPED, -signal.SIGKILL]
 
 
-def test_a_killed_writer_leaves_a_whole_checkpoint(fork_server: ForkServer, tmp_path: Path) -> None:
+def test_a_killed_writer_leaves_a_complete_checkpoint(fork_server: ForkServer, tmp_path: Path) -> None:
     rng, seen = random.Random(3), 0
     for _ in range(12):
         pid = fork_server.start(
@@ -200,7 +200,7 @@ def test_a_write_that_fails_keeps_the_old_checkpoint(tmp_path: Path, monkeypatch
     assert [path.name for path in tmp_path.iterdir()] == [checkpoint.NAME]
 
 
-def test_a_checkpoint_of_another_job_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_job_is_rejected(tmp_path: Path) -> None:
     checkpoint.save(
         tmp_path,
         checkpoint.Checkpoint(
@@ -215,7 +215,7 @@ def test_a_checkpoint_of_another_job_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 5, 7])
-def test_shares_of_a_batch_make_up_the_same_batch_and_never_overlap(workers: int) -> None:
+def test_parts_of_a_batch_make_up_the_batch_and_never_overlap(workers: int) -> None:
     whole = data.shard("shapes", 100, 10, (0, 1), 4)
     parts = [data.shard("shapes", 100, 10, (i, workers), 4) for i in range(workers)]
     for iteration in (0, 3, 9, 10, 27):
@@ -233,11 +233,11 @@ def test_every_sample_is_used_once_per_epoch() -> None:
 
 @pytest.mark.parametrize("kind", ["mlp", "cnn"])
 @pytest.mark.parametrize("size", [20_000, 400_000, 4_000_000])
-def test_a_model_has_about_the_size_that_was_asked_for(kind: str, size: int) -> None:
+def test_a_model_has_about_the_requested_size(kind: str, size: int) -> None:
     assert models.size_of(models.build(kind, size, 0)) == pytest.approx(size, rel=0.1)
 
 
-def test_more_workers_than_samples_in_a_batch_are_refused() -> None:
+def test_more_workers_than_samples_in_a_batch_are_rejected() -> None:
     with pytest.raises(ContractError, match="--batch is 2, but there are 3 workers"):
         data.shard("shapes", 100, 2, (0, 3), 0)
 

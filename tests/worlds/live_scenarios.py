@@ -1,4 +1,4 @@
-"""Small scenarios whose jobs are commands: a broker's streams, a market, rings. All their instants are known beforehand."""
+"""Small scenarios whose jobs are commands: streams, a market, rings (all instants known in advance), and a batch."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
 
 S = 1_000_000
-"""Microseconds of a slot: one second, which tests let pass faster."""
-NAP = ("sh", "-c", 'echo "$TRADEWIND_SLOT $RANK" >> ../started; exec sleep 1000')
-"""A light rank: it notes that it was started and sleeps until it is asked to end."""
+"""Microseconds of a slot; tests let it pass faster than in real time."""
+SLEEP = ("sh", "-c", 'echo "$TRADEWIND_SLOT $RANK" >> ../started; exec sleep 1000')
+"""A light rank: records its start and sleeps until it is stopped."""
 
 
 def _tariff(*usd: float) -> Tariff:
     return Tariff(starts=tuple(2.0 * i for i in range(len(usd))), usd=usd)
 
 
-def broker(command: Sequence[str] = NAP, *, slots: int = 8) -> tuple[Scenario, str]:
-    """Two stream jobs at three sites with volume discounts: workers come and go, the server follows the data."""
+def broker(command: Sequence[str] = SLEEP, *, slots: int = 8) -> tuple[Scenario, str]:
+    """Two stream jobs at three sites with volume discounts: workers change, the server follows the data."""
     where = setup(
         [node("a"), node("b"), node("c")],
         slot_us=S,
@@ -45,7 +45,7 @@ def broker(command: Sequence[str] = NAP, *, slots: int = 8) -> tuple[Scenario, s
     return scenario([stream(0, 0), stream(1, S)], where=where, customers=stay, volumes=volumes), "mlbroker"
 
 
-def market(command: Sequence[str] = NAP) -> tuple[Scenario, str]:
+def market(command: Sequence[str] = SLEEP) -> tuple[Scenario, str]:
     """Three bidders who pay for completion times."""
     where = setup(
         [node("a"), node("b")],
@@ -69,7 +69,7 @@ def market(command: Sequence[str] = NAP) -> tuple[Scenario, str]:
     return scenario(jobs, where=where, customers=[Customer(valuation=bid)] * 3), "eris"
 
 
-def rings(command: Sequence[str] = NAP) -> tuple[Scenario, str]:
+def rings(command: Sequence[str] = SLEEP) -> tuple[Scenario, str]:
     """Three rings of one to three workers on three servers."""
     nodes = [node("switch", 0, kind="switch"), *(node(name, 2, kind="server") for name in "abc")]
     links = (link(0, 1), link(0, 2), link(0, 3))
@@ -98,7 +98,7 @@ while [ $i -lt {n} ]; do
     $i $(date +%s.%N) >> $TRADEWIND_REPORT
 done
 """
-"""Counts to n, one step in a twentieth of a second; rank 0 keeps the checkpoint; a stop is answered with 75."""
+"""Counts to n, a step every twentieth of a second; rank 0 writes the checkpoint; exits with 75 when stopped."""
 
 
 def counting(n: int) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ def counting(n: int) -> tuple[str, ...]:
 
 
 def batch() -> tuple[Scenario, str]:
-    """Jobs that end when they are done, whenever that is: one after the other, two at a time."""
+    """Four jobs whose completion is measured, two at a time."""
     where = setup([node("a", 1), node("b", 1)], slot_us=S, horizon_us=10_000 * S, objective="jct_mean_s")
     jobs = [
         job(i, arrive_us=i * S, work=Rounds(count=8, compute_us=10), command=counting(8 + i))

@@ -1,4 +1,4 @@
-"""Failures and shrinking: which plans go, and what work is kept."""
+"""Failures and shrinking: which plans are cancelled, and what work is kept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def down(at: int, number: int, kind: str = "node_down") -> Change:
     return Change(at, kind, number, 0, 0)
 
 
-def test_a_failed_node_returns_its_jobs_to_the_start_of_the_slot_and_says_so() -> None:
+def test_a_failed_node_resets_its_jobs_to_the_start_of_the_slot_and_reports_it() -> None:
     stage = Stage(scenario([job(0, work=LONG), job(1, work=LONG)], changes=[down(270, 0)]))
     stage.wait()
     stage.act(plan(0, run_at(0)), plan(1, run_at(0, (1,))))
@@ -51,7 +51,7 @@ def test_a_failure_at_the_start_of_a_slot_loses_nothing() -> None:
     assert stage.wait()[1] == ("voided", 0, 300)
 
 
-def test_a_failure_takes_back_work_of_the_slot_even_where_the_plan_was_replaced_in_it() -> None:
+def test_a_failure_takes_back_work_of_the_slot_even_if_the_plan_was_replaced_in_it() -> None:
     given = scenario([job(0, work=LONG), job(1, arrive_us=240)], changes=[down(270, 0)])
     stage = Stage(given)
     stage.wait()
@@ -80,7 +80,7 @@ def test_a_rack_takes_its_servers_down_with_it() -> None:
     assert [stage.ledger.free(n, 0) for n in (1, 2, 3)] == [0, 0, 3000]
 
 
-def test_a_node_that_comes_back_has_all_its_room() -> None:
+def test_a_node_that_comes_back_has_all_its_capacity() -> None:
     given = scenario([job(0, work=LONG)], changes=[down(150, 0), down(160, 0, "node_up")])
     stage = Stage(given)
     stage.wait()
@@ -123,7 +123,7 @@ def parameter_job() -> Job:
 @pytest.mark.parametrize(
     ("kind", "number"), [("link_down", 0), ("link_down", 1), ("node_down", 1), ("node_down", 2)]
 )
-def test_a_failed_link_or_a_switch_on_the_way_cancels_the_plan(kind: str, number: int) -> None:
+def test_a_failed_link_or_a_switch_on_the_path_cancels_the_plan(kind: str, number: int) -> None:
     stage = Stage(scenario([parameter_job()], where=line(), changes=[down(130, number, kind)]))
     stage.wait()
     stage.act(plan(0, routed()))
@@ -148,7 +148,7 @@ def test_shrinking_cancels_the_newest_plans_and_they_keep_all_work() -> None:
     assert stage.ledger.free(0, 0) == 0
 
 
-def test_a_plan_that_was_made_again_is_the_newest() -> None:
+def test_a_plan_that_was_replaced_counts_as_new() -> None:
     given = scenario(
         [job(0, work=LONG), job(1, work=LONG), job(2, arrive_us=50)], changes=[capacity(170, 0, 1)]
     )
@@ -160,7 +160,7 @@ def test_a_plan_that_was_made_again_is_the_newest() -> None:
     assert stage.wait() == [("changed", -1, 0), ("voided", 0, 170)]
 
 
-def test_of_one_decision_the_job_that_came_later_is_the_newest() -> None:
+def test_of_one_decision_the_job_with_the_higher_index_is_the_newest() -> None:
     given = scenario([job(0, work=LONG), job(1, work=LONG)], changes=[capacity(170, 0, 1)])
     stage = Stage(given)
     stage.wait()
@@ -234,7 +234,7 @@ def test_restart_time_that_reaches_into_the_next_slot_is_lost_once() -> None:
     assert stage.wait() == [("changed", -1, 0), ("voided", 0, 80 + 40)]
 
 
-def test_a_job_that_had_done_all_its_work_when_its_node_failed_needs_only_a_moment_more() -> None:
+def test_a_job_that_had_done_all_its_work_when_its_node_failed_finishes_after_one_more_microsecond() -> None:
     stage = Stage(scenario([job(0, work=Fixed(runtime_us=200))], changes=[down(200, 0)]))
     stage.wait()
     stage.act(plan(0, run_at(0)))

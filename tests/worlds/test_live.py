@@ -27,7 +27,7 @@ from tradewind.worlds.simulate import simulate
 
 # ---------------------------------------------------------------------- compared with simulation
 @pytest.mark.parametrize("made", [broker, market, rings])
-def test_where_all_instants_are_known_a_live_run_has_the_results_of_a_simulated_one(
+def test_if_all_instants_are_known_a_live_run_has_the_results_of_a_simulated_one(
     made: Any, tmp_path: Path
 ) -> None:
     given, policy = made(("sleep", "1000"))
@@ -49,7 +49,7 @@ def test_where_all_instants_are_known_a_live_run_has_the_results_of_a_simulated_
     assert run.violations == ()
 
 
-def test_a_market_that_settles_in_the_end_charges_as_in_the_model_also_when_its_first_decision_failed(
+def test_a_market_that_settles_at_the_end_charges_as_in_the_model_also_when_its_first_decision_failed(
     tmp_path: Path,
 ) -> None:
     given, _ = market(("sleep", "1000"))
@@ -83,7 +83,7 @@ def test_a_market_that_settles_in_the_end_charges_as_in_the_model_also_when_its_
     assert len(late.tables["charges"]["job"]) == 3
 
 
-def test_a_job_is_finished_when_all_its_ranks_have_ended_well_and_the_file_says_that_this_was_measured(
+def test_a_job_is_finished_when_all_its_ranks_have_ended_with_0_and_the_run_file_says_that_this_was_measured(
     tmp_path: Path,
 ) -> None:
     given = scenario(
@@ -105,7 +105,7 @@ def test_a_job_is_finished_when_all_its_ranks_have_ended_well_and_the_file_says_
     assert [r[0] for r in rows(run, "attempts", "why")] == ["complete", "complete"]
 
 
-def test_rounds_that_ranks_report_are_the_progress_and_stand_beside_the_prediction(tmp_path: Path) -> None:
+def test_rounds_that_ranks_report_are_the_progress_and_are_shown_with_the_prediction(tmp_path: Path) -> None:
     work = Rounds(count=8, compute_us=S // 5)
     run = run_live(one(counting(8), work=work), tmp_path / "state")
     assert states(run) == ["finished"]
@@ -139,7 +139,7 @@ def test_a_plan_that_changes_workers_restarts_the_ranks_from_the_checkpoint(tmp_
     assert min(int(word) for word in begun[3::2]) > 0  # the second attempt did not begin at the beginning
 
 
-def test_a_job_whose_plan_pauses_stops_and_goes_on_later(tmp_path: Path) -> None:
+def test_a_job_whose_plan_pauses_stops_and_continues_later(tmp_path: Path) -> None:
     given = one(counting(10), work=Rounds(count=10, compute_us=10))
     script = {0: decision(plan(0, run_at(0))), S: decision(plan(0)), 2 * S: decision(plan(0, run_at(2 * S)))}
     run = run_live(given, tmp_path / "state", spec_of(Scripted(script, {})))
@@ -230,7 +230,7 @@ def test_a_ring_gets_its_peers_in_ring_order(tmp_path: Path) -> None:
     assert log(tmp_path / "state", rank=2).splitlines()[1] == "0@b,1@a,2@a worker"
 
 
-def test_env_and_seed_need_a_command_and_cannot_pretend_to_be_the_contract() -> None:
+def test_env_and_seed_need_a_command_and_cannot_override_the_contract() -> None:
     with pytest.raises(ScenarioError, match="no command"):
         job(0, seed=3)
     for name in ("RANK", "TRADEWIND_SITE", "A-B", ""):
@@ -281,7 +281,7 @@ def test_a_job_cannot_read_the_checkpoints_of_another_when_each_has_its_own_user
 
 
 @pytest.mark.parametrize("how", ["the job's demand", "a limit for all"])
-def test_a_rank_gets_no_more_cpu_than_it_may(how: str, tmp_path: Path) -> None:
+def test_a_rank_gets_no_more_cpu_than_its_limit(how: str, tmp_path: Path) -> None:
     where = setup(
         [node("a")], resources=("cpu" if how == "the job's demand" else "gpu",), slot_us=S, horizon_us=9 * S
     )

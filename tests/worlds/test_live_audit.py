@@ -57,7 +57,9 @@ def test_a_policy_that_fails_raises_an_alarm_and_is_called_again(tmp_path: Path)
     ]  # it gets the first instant again
 
 
-def test_a_stream_that_is_not_served_is_a_violation_in_the_file_and_not_the_end(tmp_path: Path) -> None:
+def test_a_stream_that_is_not_served_is_a_violation_in_the_run_file_and_does_not_end_the_run(
+    tmp_path: Path,
+) -> None:
     given, _ = broker(("sleep", "1000"))
     run = run_live(given, tmp_path / "state", spec_of(Scripted({}, {})), slot_seconds=0.05)
     assert {v.rule for v in run.violations} == {"data.stream_served"}

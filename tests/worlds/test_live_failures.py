@@ -44,7 +44,7 @@ def commands(world: ProcessWorld, at: int, ranks: Callable[[int, int], bool]) ->
 
 
 @pytest.mark.parametrize("which", ["a rank", "a site", "a supervisor"])
-def test_after_ranks_were_killed_the_job_goes_on_from_its_checkpoint(which: str, tmp_path: Path) -> None:
+def test_after_ranks_were_killed_the_job_continues_from_its_checkpoint(which: str, tmp_path: Path) -> None:
     given = one(counting(14), work=Rounds(count=14, compute_us=10), workers_min=4, workers_max=4)
     step = run_at(0, (0, 1), (2, 2))
 
@@ -72,7 +72,7 @@ def test_after_ranks_were_killed_the_job_goes_on_from_its_checkpoint(which: str,
     assert all(int(word) >= 4 for word in begun[4:])
 
 
-def test_a_command_that_always_fails_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_command_that_always_fails_is_given_up_and_the_others_continue(tmp_path: Path) -> None:
     given = scenario(
         [
             job(0, work=LONG, command=("sh", "-c", "echo oh dear; exit 3")),

@@ -44,7 +44,7 @@ print(sorted(name for _, name in socket.if_nameindex()), os.environ["TRADEWIND_I
 
 
 @pytest.mark.skipif(bool(REASON), reason=f"no network namespaces here: {REASON}")
-def test_ranks_of_a_site_live_in_its_namespace_and_reach_the_others_over_the_testbed(tmp_path: Path) -> None:
+def test_ranks_of_a_site_run_in_its_namespace_and_reach_the_others_over_the_testbed(tmp_path: Path) -> None:
     name = f"test-{uuid.uuid4().hex[:12]}"
     bed = testbed.up(Wan(name="pair", sites=("a", "b"), links=(WanLink(0, 1, 10**7, 10**7),)), name)
     try:

@@ -1,4 +1,4 @@
-"""Stopping a live run in order, continuing it, and journals that cannot be continued."""
+"""Stopping and continuing a live run, recovery after a kill, and journals that cannot be continued."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def in_a_process(asked: LiveRequest) -> int:
     return pid
 
 
-def test_an_interrupted_run_is_whole_and_auditable_and_can_be_continued(tmp_path: Path) -> None:
+def test_an_interrupted_run_is_complete_and_auditable_and_can_be_continued(tmp_path: Path) -> None:
     given, state = count_to(25), tmp_path / "state"
     seen: list[int] = []
 
@@ -87,7 +87,7 @@ def test_an_interrupted_run_is_whole_and_auditable_and_can_be_continued(tmp_path
     assert api.check(given, second) == ()
 
 
-def test_a_finished_run_that_is_asked_for_again_says_the_same_and_starts_nothing(tmp_path: Path) -> None:
+def test_a_finished_run_that_is_repeated_gives_the_same_result_and_starts_nothing(tmp_path: Path) -> None:
     given, policy = broker(("sleep", "1000"))
     first = live(request(given, tmp_path / "s", policy, slot_seconds=0.05))
     before = sorted(tmp_path.rglob("claim"))
@@ -96,7 +96,7 @@ def test_a_finished_run_that_is_asked_for_again_says_the_same_and_starts_nothing
     assert sorted(tmp_path.rglob("claim")) == before
 
 
-def test_ranks_whose_loop_never_comes_back_end_by_themselves(tmp_path: Path) -> None:
+def test_ranks_whose_loop_is_never_restarted_end_by_themselves(tmp_path: Path) -> None:
     pid = in_a_process(request(count_to(1000), tmp_path / "s"))
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -108,7 +108,7 @@ def test_ranks_whose_loop_never_comes_back_end_by_themselves(tmp_path: Path) -> 
     assert marked_processes(mark) == []
 
 
-def test_a_loop_that_comes_back_adopts_the_rank_that_kept_running(tmp_path: Path) -> None:
+def test_a_restarted_loop_adopts_the_rank_that_kept_running(tmp_path: Path) -> None:
     given, state = count_to(30), tmp_path / "s"
     pid = in_a_process(request(given, state))
     os.kill(pid, signal.SIGKILL)
@@ -160,7 +160,7 @@ def test_a_journal_is_continued_by_the_same_run_only(tmp_path: Path) -> None:
         live(request(given, tmp_path / "s", policy, slot_seconds=0.03))
 
 
-def test_a_torn_last_line_does_not_count_and_a_damaged_one_inside_is_an_error(tmp_path: Path) -> None:
+def test_an_incomplete_last_line_is_dropped_and_a_damaged_one_before_it_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "journal"
     file = StateFile(path)
     for number in range(3):
@@ -176,7 +176,7 @@ def test_a_torn_last_line_does_not_count_and_a_damaged_one_inside_is_an_error(tm
         read_records(path)
 
 
-def test_decisions_and_quotes_come_back_from_the_journal_as_they_were(tmp_path: Path) -> None:
+def test_decisions_and_quotes_are_read_back_from_the_journal_unchanged(tmp_path: Path) -> None:
     step = Step(0, 5, (1, 0), (2, 1), (0, 1), (Flow(0, 1, 7),), (Route(0, 1, 9, (3,), "push-pull"),), 0.1)
     decision = Decision(
         (Plan(3, (step,)),), (Verdict(1, "no"),), 9, Certificate("c", 1.5, "min", {"x": [1]}), "why"
@@ -195,14 +195,14 @@ def test_the_clock_never_skips_an_instant_and_leaves_every_slot_half_of_its_time
     clock.set(0, 100.0)
     wall[0] = 100.5
     assert clock.now_us() == 500
-    wall[0] = 101.25  # slot 1 is a quarter of a second late: caught up
+    wall[0] = 101.25  # slot 1 is a quarter of a second late: it catches up
     clock.arrive(1000)
     assert clock.now_us() == 1250
     wall[0] = 104.0  # slot 2 is two slots late: the clock moves back to it
     clock.arrive(2000)
     assert clock.now_us() == 2000
     assert clock.seconds_until(3000) == pytest.approx(1.0)
-    wall[0] = 50.0  # somebody set the clock of the wall back
+    wall[0] = 50.0  # the wall clock was set back
     assert clock.now_us() == 2000
 
 
@@ -234,7 +234,7 @@ def test_the_command_writes_run_file_and_report_and_streams_plain_lines(tmp_path
     assert "it 5" in done.stderr or "loss 1" in done.stderr or "iterations" in done.stdout
 
 
-def test_the_example_fits_into_two_minutes_and_has_workers_that_come_and_go_and_a_server_that_moves() -> None:
+def test_the_example_takes_less_than_two_minutes_and_has_changing_workers_and_a_moving_server() -> None:
     given = api.load(Path(__file__).parents[2] / "examples" / "live.yaml")
     assert given.setup.horizon_us <= 95 * S
     run = simulate(given, policies.find("mlbroker"), {})
@@ -244,7 +244,7 @@ def test_the_example_fits_into_two_minutes_and_has_workers_that_come_and_go_and_
     assert all(each.command[:3] == ("python", "-m", "tradewind.train") for each in given.jobs)
 
 
-def test_the_command_explains_what_it_cannot_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_explains_what_it_rejects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     api.dump(broker(())[0], tmp_path / "bare.yaml")
     api.dump(broker()[0], tmp_path / "fine.yaml")
 

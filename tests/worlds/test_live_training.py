@@ -1,4 +1,4 @@
-"""Real training through the live loop: a parameter server that moves, workers that come, a ring. PyTorch's own processes."""
+"""Training with PyTorch in live runs: a parameter server that moves, more workers, a ring."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def logs(state: Path) -> str:
     return "\n".join(f"{file.name}:\n{file.read_text()}" for file in sorted(state.rglob("rank-*.log")))
 
 
-def test_a_server_job_moves_its_server_gets_a_worker_more_and_goes_on_learning(tmp_path: Path) -> None:
+def test_a_server_job_moves_its_server_gets_another_worker_and_continues_training(tmp_path: Path) -> None:
     where = setup(
         [node("a"), node("b")],
         slot_us=S,
@@ -113,7 +113,9 @@ def test_a_server_job_moves_its_server_gets_a_worker_more_and_goes_on_learning(t
     assert states(run) == ["left"]
     report = (tmp_path / "s/jobs/0000-j0/report/rank-1.jsonl").read_text().splitlines()
     numbers = [int(line.split('"iteration": ')[1].split(",")[0]) for line in report]
-    assert numbers == sorted(set(numbers))  # it went on where it had stopped: nothing twice, nothing left out
+    assert numbers == sorted(
+        set(numbers)
+    )  # it continued where it had stopped: no iteration twice, none left out
     assert numbers == list(range(numbers[0], numbers[-1] + 1))
 
 
@@ -143,7 +145,7 @@ def networks(request: pytest.FixtureRequest) -> Iterator[dict[str, SiteNetwork]]
         testbed.down(name)
 
 
-def test_a_ring_job_trains_and_is_finished_when_its_ranks_say_so(
+def test_a_ring_job_trains_and_is_finished_when_its_ranks_exit_with_0(
     networks: dict[str, SiteNetwork], tmp_path: Path
 ) -> None:
     nodes = [node("switch", 0, kind="switch"), node("a", 1, kind="server"), node("b", 1, kind="server")]

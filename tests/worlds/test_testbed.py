@@ -1,6 +1,6 @@
-"""The shaped network: what it predicts, that real traffic agrees, and that it leaves nothing behind.
+"""The testbed: its predictions, that real traffic agrees with them, and that it leaves nothing behind.
 
-Needs root for network namespaces; where they cannot be made the tests that need them say so and are skipped.
+Tests that need network namespaces are skipped without root.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def test_a_shared_link_is_counted_once_per_transfer() -> None:
     assert at_b.predicted_s(wan, size) == pytest.approx(8 * size / GOODPUT * (1 / (20 * M) + 1 / (30 * M)))
 
 
-def test_a_ring_takes_as_long_as_its_narrowest_hop() -> None:
+def test_a_ring_takes_as_long_as_its_slowest_hop() -> None:
     wan = network("mesh", scale=0.01, sites=4, seed=3)
     order = (0, 2, 1, 3)
     slowest = min(wan.rates()[a, b] for a, b in zip(order, (2, 1, 3, 0), strict=True))
@@ -85,7 +85,7 @@ def test_a_ring_takes_as_long_as_its_narrowest_hop() -> None:
     assert ring_s(wan, hops, 10**6) == pytest.approx(2 * 3 / 4 * 8e6 / (GOODPUT * slowest))
 
 
-def test_packets_take_the_fewest_hops_and_then_the_widest_link() -> None:
+def test_packets_take_the_fewest_hops_and_then_the_fastest_link() -> None:
     lines = (
         WanLink(0, 1, 5 * M, 5 * M),
         WanLink(1, 3, 5 * M, 5 * M),
@@ -106,7 +106,7 @@ def test_packets_take_the_fewest_hops_and_then_the_widest_link() -> None:
         ((WanLink(0, 1, M, 10), WanLink(1, 2, M, M)), "larger --scale"),
     ],
 )
-def test_a_network_that_cannot_be_built_is_refused(lines: tuple[WanLink, ...], said: str) -> None:
+def test_a_network_that_cannot_be_built_is_rejected(lines: tuple[WanLink, ...], said: str) -> None:
     with pytest.raises(InputError, match=said):
         Wan(name="bad", sites=("a", "b", "c"), links=lines)
 
@@ -129,11 +129,11 @@ def test_a_name_must_fit_into_the_names_of_namespaces(name: str) -> None:
         testbed.find(name)
 
 
-# --- the real thing ---
+# --- real traffic ---
 
 
 @needs_namespaces
-def test_six_sites_come_up_quickly_and_go_without_a_trace(name: str) -> None:
+def test_six_sites_come_up_quickly_and_leave_nothing_behind(name: str) -> None:
     before = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True).stdout
     began = time.perf_counter()
     bed = testbed.up(network("b4", scale=0.01, sites=6), name)
@@ -259,7 +259,7 @@ def test_real_traffic_on_four_sites_takes_as_long_as_the_model_says(name: str, t
 
 
 @needs_namespaces
-def test_a_real_job_on_the_testbed_sends_one_gradient_per_site_in_the_time_predicted(
+def test_a_real_job_on_the_testbed_sends_one_gradient_per_site_in_the_predicted_time(
     name: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed: make install EXTRAS=train")
@@ -285,7 +285,7 @@ def test_a_real_job_on_the_testbed_sends_one_gradient_per_site_in_the_time_predi
     assert codes == [0] * 4
     lines = [json.loads(line) for line in report_file(job, 0).read_text().splitlines()]
     size = lines[-1]["bytes_sent"] / 2  # parameters to two sites
-    # b's two workers add up at home: the link to the server carries two gradients per round, not three
+    # b's two workers sum their gradients at their site: the link to the server carries two gradients per round, not three
     assert bed.sent_bytes()[1, 0] == pytest.approx(rounds * 2 * size / GOODPUT, rel=0.15)
     predicted = server_exchange(wan, 0, shortest(wan)).predicted_s(wan, round(size))
     assert predicted == pytest.approx(0.5, rel=0.1)

@@ -67,7 +67,7 @@ def test_a_failure_between_completion_and_release_cancels_nothing() -> None:
     assert stage.wait() == []
 
 
-def test_a_timer_rings_once_and_a_new_one_replaces_it() -> None:
+def test_a_timer_fires_once_and_a_new_one_replaces_it() -> None:
     stage = Stage(scenario([job(0)]))
     stage.wait()
     stage.act(wake_us=30)
@@ -85,7 +85,7 @@ def test_a_decision_without_a_timer_leaves_the_one_before() -> None:
     assert stage.wait() == [("timer", -1, 0)]
 
 
-def test_a_job_that_is_still_there_at_the_horizon_ends_with_the_work_it_has_done() -> None:
+def test_a_job_that_is_unfinished_at_the_horizon_ends_with_the_work_it_has_done() -> None:
     stage = Stage(scenario([job(0, work=Fixed(runtime_us=HORIZON + 1))]))
     stage.wait()
     stage.act(plan(0, run_at(0)))
@@ -152,7 +152,7 @@ def test_chunks_of_a_step_that_is_cut_short_do_not_count() -> None:
     assert stage.until(HORIZON)[-1] == (HORIZON, "ended", 0, 0)
 
 
-def test_a_stream_leaves_when_its_customer_says() -> None:
+def test_a_stream_leaves_after_its_runtime() -> None:
     given = scenario(
         [job(0, arrive_us=20, work=Stream(bytes_per_worker_slot=1))], customers=[Customer(runtime_us=333)]
     )
@@ -180,7 +180,7 @@ def test_a_step_that_is_replaced_at_the_instant_it_begins_moves_nothing() -> Non
     assert stage.until(250)[-1] == (250, "finished", 0, 0)
 
 
-def test_apply_carries_a_number_out_once() -> None:
+def test_apply_ignores_a_repeated_number() -> None:
     given = scenario([job(0), job(1)])
     stage = Stage(given)
     stage.wait()
@@ -191,21 +191,21 @@ def test_apply_carries_a_number_out_once() -> None:
     assert finished == [(250, 0)]
 
 
-def test_a_policy_hears_each_event_once_and_a_quiet_one_keeps_them() -> None:
+def test_each_event_is_recorded_once() -> None:
     run = play(scenario([job(0), job(1, arrive_us=40)]), {0: decision(plan(0, run_at(0)))}, slots=False)
     assert rows(run, "events", "at_us", "kind", "job") == [
         (0, "arrived", 0), (40, "arrived", 1), (250, "finished", 0), (HORIZON, "ended", 1),
     ]  # fmt: skip
 
 
-def test_a_quiet_world_without_slots_has_no_slot_events() -> None:
+def test_slot_events_end_with_the_last_job() -> None:
     busy = play(scenario([job(0)]), {0: decision(plan(0, run_at(0)))}, slots=True)
     assert [e for e in rows(busy, "events", "at_us", "kind") if e[1] == "slot"] == [
         (0, "slot"), (100, "slot"), (200, "slot"),
     ]  # fmt: skip
 
 
-def test_work_of_a_job_that_is_turned_away_later_is_kept_in_the_books() -> None:
+def test_work_of_a_job_that_is_refused_later_is_reported() -> None:
     stage = Stage(scenario([job(0), job(1, arrive_us=150)]))
     stage.wait()
     stage.act(plan(0, run_at(0, until=100)))

@@ -1,9 +1,9 @@
-"""A fork_server of loops: `python -m tests.worlds.killing NAME SEED KILLS FOLDER` prints what came of killing them.
+"""Kills control loops: `python -m tests.worlds.kill_loops NAME SEED KILLS FOLDER` prints what it found as JSON.
 
-It imports everything once and forks each loop, so that a life of a loop costs no start of Python. Half of the loops are
-killed by the clock, the others by their own hand at a counted point of the protocol: before, in the middle of and after
-a line of the journal, before and after the start of a rank, before and after a stop. It is the nearest parent that
-orphans fall back to, so it sees them.
+It imports everything once and forks each loop, so that a loop does not cost a start of Python. Half of the loops are
+killed by a timer, the others kill themselves at a counted point of the protocol: before, in the middle of and after
+a line of the journal, before and after the start of a rank, before and after a stop. This process is a subreaper, so
+it sees orphaned supervisors.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tradewind.worlds.processes.handles import RankHandle, marked_processes
 from tradewind.worlds.processes.launch import ExecutionOptions, Launcher
 
 SLOT_SECONDS = 0.15
-MOST_PER_RUN = 14
-BOOKS = (
+MAX_KILLS_PER_RUN = 14
+COMPARED = (
     "events", "decisions", "verdicts", "plans", "steps", "places", "flows", "routes", "offers", "answers", "costs",
     "payments", "outcomes",
 )  # fmt: skip
@@ -45,18 +45,20 @@ def request(name: str, state: Path) -> LiveRequest:
     )  # fmt: skip
 
 
-class Doom:
+class KillSwitch:
     """Kills its own process at the n-th point that it passes."""
 
     def __init__(self, points: int) -> None:
         self.left = points
 
     def point(self) -> None:
+        """Count one point."""
         self.left -= 1
         if self.left == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def around(self, owner: Any, name: str) -> None:
+    def wrap(self, owner: Any, name: str) -> None:
+        """Add a point before and after each call of a method."""
         before: Callable[..., Any] = getattr(owner, name)
 
         def fatal(*args: Any, **more: Any) -> Any:
@@ -68,10 +70,11 @@ class Doom:
         setattr(owner, name, fatal)
 
     def arm(self) -> None:
+        """Install all points in this process."""
         write = os.write
 
         def torn(handle: int, data: bytes) -> int:
-            if data[9:15] == b'{"kind':  # half a line of the journal is on disk when the lights go out
+            if data[9:15] == b'{"kind':  # leave half a line of the journal on disk
                 self.left -= 1
                 if self.left == 0:
                     write(handle, data[: len(data) // 2])
@@ -80,20 +83,20 @@ class Doom:
 
         system: Any = os
         system.write = torn  # in this process only
-        self.around(statefile.StateFile, "append")
-        self.around(Launcher, "start")
-        self.around(RankHandle, "stop")
+        self.wrap(statefile.StateFile, "append")
+        self.wrap(Launcher, "start")
+        self.wrap(RankHandle, "stop")
 
 
-def life(name: str, state: Path, doom: int) -> int:
-    """One loop in a process of its own; returns the process id."""
+def start_loop(name: str, state: Path, kill_at: int) -> int:
+    """Start a loop in a new process; it kills itself at point `kill_at` (0: never). Returns the process id."""
     pid = os.fork()
     if pid:
         return pid
     code = 1
     try:
-        if doom:
-            Doom(doom).arm()
+        if kill_at:
+            KillSwitch(kill_at).arm()
         run = live(request(name, state))
         (state / "result").write_bytes(pickle.dumps(run))
         code = 0
@@ -101,14 +104,14 @@ def life(name: str, state: Path, doom: int) -> int:
         os._exit(code)
 
 
-def torment(name: str, state: Path, kills: int, draw: random.Random) -> int:
-    """Kills loops on one state directory until `kills` are dead, then lets the last one live; returns how many died."""
+def run_with_kills(name: str, state: Path, kills: int, draw: random.Random) -> int:
+    """Kill `kills` loops on one state directory, then let one finish; return the number of killed loops."""
     dead = 0
     for number in range(kills * 3):
-        quiet = dead >= kills
-        doom = 0 if quiet or number % 2 else draw.randint(1, 14)
-        pid = life(name, state, doom)
-        if not quiet and not doom:
+        last = dead >= kills
+        kill_at = 0 if last or number % 2 else draw.randint(1, 14)
+        pid = start_loop(name, state, kill_at)
+        if not last and not kill_at:
             time.sleep(draw.uniform(0.0, 2 * SLOT_SECONDS))
             os.kill(pid, signal.SIGKILL)
         status = os.waitpid(pid, 0)[1]
@@ -116,13 +119,13 @@ def torment(name: str, state: Path, kills: int, draw: random.Random) -> int:
             dead += 1
         elif os.WEXITSTATUS(status):
             raise SystemExit(f"a loop failed in {state}")
-        elif quiet or (state / "result").exists():
+        elif last or (state / "result").exists():
             return dead
-    raise SystemExit("a loop never came to its end")
+    raise SystemExit("no loop reached the end of the run")
 
 
 def reap() -> None:
-    """Keepers whose loop is dead are our children now."""
+    """Reap supervisors of killed loops, which are now children of this process."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -130,12 +133,13 @@ def reap() -> None:
         pass
 
 
-def books(run: Run) -> dict[str, Any]:
-    return {name: run.tables[name] for name in BOOKS} | {"metrics": dict(run.metrics)}
+def results(run: Run) -> dict[str, Any]:
+    """What must be the same in a run with kills and without."""
+    return {name: run.tables[name] for name in COMPARED} | {"metrics": dict(run.metrics)}
 
 
 def measured(run: Run) -> dict[str, Any]:
-    """What must be the same where times are measured: everybody is done, with all iterations, in one attempt."""
+    """What must be the same if times are measured: all jobs done, with all iterations, in one attempt."""
     attempts = run.tables["attempts"]
     return {
         "states": run.tables["outcomes"]["state"],
@@ -150,7 +154,7 @@ def started(state: Path) -> dict[str, list[str]]:
 
 
 def twice(state: Path, run: Run) -> list[Any]:
-    """Whatever ran twice: a rank that noted the same slot again, a launch with two owners, a job begun anew in a slot."""
+    """What ran twice: a rank started twice in a slot, a launch with two owners, two attempts of a job in a slot."""
     seen: Counter[Any] = Counter((job, line) for job, lines in started(state).items() for line in lines)
     for claim in state.glob("control/*/*/claim"):
         seen[claim.parent.parent.name, claim.parent.name.split("-")[0]] += bool(
@@ -160,8 +164,8 @@ def twice(state: Path, run: Run) -> list[Any]:
     return [what for what, times in seen.items() if times > 1]
 
 
-def stay(token: str) -> list[int]:
-    """Processes of a run that are still there some time after its end; a keeper that was late leaves by itself."""
+def remaining(token: str) -> list[int]:
+    """Processes that remain three seconds after the end of a run; late supervisors exit by themselves before."""
     until = time.monotonic() + 3.0
     while (found := marked_processes(token)) and time.monotonic() < until:
         time.sleep(0.05)
@@ -172,31 +176,36 @@ def stay(token: str) -> list[int]:
 def main(name: str, seed: int, kills: int, folder: Path) -> None:
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     draw = random.Random(seed)
-    calm = live(request(name, folder / "calm"))
+    reference = live(request(name, folder / "reference"))
     found: dict[str, Any] = {
         "dead": 0,
         "different": [],
         "twice": [],
         "left": [],
         "alarms": [],
-        "violations": len(calm.violations),
+        "violations": len(reference.violations),
     }
     number = 0
     while found["dead"] < kills:
         number += 1
         state = folder / f"run-{number}"
-        found["dead"] += torment(name, state, min(MOST_PER_RUN, kills - found["dead"]), draw)
+        found["dead"] += run_with_kills(name, state, min(MAX_KILLS_PER_RUN, kills - found["dead"]), draw)
         run = pickle.loads((state / "result").read_bytes())
-        ours, theirs = (measured(run), measured(calm)) if name == "batch" else (books(run), books(calm))
+        ours, theirs = (
+            (measured(run), measured(reference)) if name == "batch" else (results(run), results(reference))
+        )
         found["different"] += [(number, key) for key in ours if ours[key] != theirs[key]]
         found["violations"] += len(run.violations)
         found["alarms"] += run.tables["alarms"]["text"]
         found["twice"] += [(number, what) for what in twice(state, run)]
         reap()
         token = json.loads((state / "journal").read_text().splitlines()[0][9:])["token"]
-        found["left"] += [(number, pid) for pid in stay(token)]
-    found["jobs"] = calm.metrics["jobs_completed"]
-    found["cost_usd"], found["payments_usd"] = calm.metrics["cost_usd"], calm.metrics["payments_usd"]
+        found["left"] += [(number, pid) for pid in remaining(token)]
+    found["jobs"] = reference.metrics["jobs_completed"]
+    found["cost_usd"], found["payments_usd"] = (
+        reference.metrics["cost_usd"],
+        reference.metrics["payments_usd"],
+    )
     found["runs"], found["starts"] = number, sum(map(len, started(folder / "run-1").values()))
     print(json.dumps(found))
 
