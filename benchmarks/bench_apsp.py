@@ -21,7 +21,7 @@ from scipy.optimize import linprog
 from tradewind.audit.placement import recheck
 from tradewind.systems.apsp.kernels.network import Net, place, settings_for
 from tradewind.systems.apsp.kernels.paper import algorithm_2
-from tradewind.systems.apsp.kernels.solve import Answer, Settings
+from tradewind.systems.apsp.kernels.solve import Placement, SolveSettings
 from tradewind.systems.apsp.shared.placement import Chosen, JobNetwork, full_bps, job_network, wires_of
 from tradewind.systems.apsp.workload.build import WanCase, build_scenario
 from tradewind.systems.apsp.workload.topologies import read_topology
@@ -55,7 +55,7 @@ def network(name: str, rule: str, seed: int, transport: str = "store-and-forward
     return job_network(scenario.setup, scenario.jobs[0], wires_of(scenario.setup, full_bps(scenario.setup)))
 
 
-def checked(network: JobNetwork, answer: Answer) -> bool:
+def checked(network: JobNetwork, answer: Placement) -> bool:
     """Does the audit agree with the bound?"""
     certificate = network.certificate(Chosen(answer.sink, answer.routing, answer.bounds))
     assert certificate is not None
@@ -109,7 +109,7 @@ def large() -> list[Row]:
         drawn = network(str(path), rule, 0)
         named = name if rule == "file" else f"{name} ({rule})"
         begin = process_time()
-        answer = place(drawn.net, Settings(gap=gap))
+        answer = place(drawn.net, SolveSettings(gap=gap))
         took = process_time() - begin
         note = "bound checked" if checked(drawn, answer) else "BOUND DOES NOT CHECK"
         row = {
@@ -124,9 +124,9 @@ def large() -> list[Row]:
     path = folder / "Kdl.json"
     if path.exists():
         drawn = network(str(path), "file", 0, "cut-through")
-        place(drawn.net, Settings())
+        place(drawn.net, SolveSettings())
         begin = process_time()
-        answer = place(drawn.net, Settings())
+        answer = place(drawn.net, SolveSettings())
         took = process_time() - begin
         exact = answer.time == answer.bound and checked(drawn, answer)
         note = "exact, bound checked" if exact else "NOT EXACT"

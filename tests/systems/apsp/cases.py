@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tests.solvers.graphs import graph_of_links
 from tradewind.audit.placement import Checker, Claim
-from tradewind.solvers.paths import graph_of_links, simple_paths
+from tradewind.solvers.paths import simple_paths
 from tradewind.systems.apsp.kernels.problem import Gather, hop_weight, time_of
-from tradewind.systems.apsp.kernels.proof import Bound, Names, Proof, proof_as_data
+from tradewind.systems.apsp.kernels.proof import CertificateNames, Proof, SinkBound, proof_as_data
 from tradewind.systems.apsp.workload.draw import draw_mbps
 from tradewind.systems.apsp.workload.topologies import read_topology
 
@@ -65,7 +66,7 @@ def brute_force(problem: Gather, sink: int) -> Fraction:
 
 def proof_data(problem: Gather, proof: Proof) -> dict[str, Any]:
     """A proof in the form of a certificate whose resources keep their numbers."""
-    return proof_as_data(Names(problem.graph, np.arange(problem.capacity.size)), proof)
+    return proof_as_data(CertificateNames(problem.graph, np.arange(problem.capacity.size)), proof)
 
 
 def checker(problem: Gather) -> Checker:
@@ -83,6 +84,6 @@ def checker(problem: Gather) -> Checker:
     )
 
 
-def wrong(problem: Gather, bound: Bound) -> str:
+def wrong(problem: Gather, bound: SinkBound) -> str:
     """What the audit's checker says about a bound; empty if it holds."""
     return checker(problem).wrong(bound.sink, bound.level, proof_data(problem, bound.proof))

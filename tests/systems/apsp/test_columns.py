@@ -7,9 +7,10 @@ import pytest
 
 from tests.systems.apsp.cases import brute_force, random_problem
 from tradewind.systems.apsp.kernels.bound import wide_room
-from tradewind.systems.apsp.kernels.columns import Pool, Stop, best_of_pool, lagrangian, relax
+from tradewind.systems.apsp.kernels.columns import PathPool, StopRule, lagrangian, relax
 from tradewind.systems.apsp.kernels.paper import listed_paths, problem_4
 from tradewind.systems.apsp.kernels.problem import time_of
+from tradewind.systems.apsp.kernels.restricted import best_of_pool
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -17,7 +18,7 @@ from tradewind.systems.apsp.kernels.problem import time_of
 def test_column_generation_equals_the_enumerated_lp(seed: int, transport: str) -> None:
     problem = random_problem(seed, nodes=7, extra=5, transport=transport, shared=seed % 2 == 1)
     room, factor = wide_room(problem)
-    found = relax(problem, 2, room, Pool(), Stop())
+    found = relax(problem, 2, room, PathPool(), StopRule())
     listed, _ = problem_4(problem, listed_paths(problem, 2, None))
     assert found.optimal
     assert found.value * factor == pytest.approx(listed, rel=1e-6)
@@ -29,7 +30,7 @@ def test_column_generation_equals_the_enumerated_lp(seed: int, transport: str) -
 def test_any_prices_give_a_bound_below_the_lp(seed: int) -> None:
     problem = random_problem(seed, nodes=7, extra=4)
     room, _ = wide_room(problem)
-    value = relax(problem, 0, room, Pool(), Stop()).value
+    value = relax(problem, 0, room, PathPool(), StopRule()).value
     rng = np.random.default_rng(seed)
     for _ in range(20):
         price = rng.integers(0, 50, problem.capacity.size).astype(np.float64)
@@ -52,7 +53,7 @@ def test_a_banned_arc_is_not_used() -> None:
     room, _ = wide_room(problem)
     start, end = int(problem.graph.start[3]), int(problem.graph.start[4])
     bans = {3: frozenset(range(start, end - 1))}
-    pool = Pool()
-    found = relax(problem, 0, room, pool, Stop(), bans)
+    pool = PathPool()
+    found = relax(problem, 0, room, pool, StopRule(), bans)
     used = {pool.arcs[k][0] for k, _ in found.share if pool.flow[k] == 3}
     assert used <= {end - 1}

@@ -12,11 +12,11 @@ import pytest
 
 from tests.systems.apsp.cases import brute_force, checker, proof_data, random_problem, shipped
 from tradewind.solvers.paths import simple_paths
-from tradewind.systems.apsp.kernels.columns import NO_BANS, Bans, Pool, Stop, lagrangian, relax
+from tradewind.systems.apsp.kernels.columns import NO_BANS, Bans, PathPool, StopRule, lagrangian, relax
 from tradewind.systems.apsp.kernels.lists import Lists, list_paths
 from tradewind.systems.apsp.kernels.problem import Gather, loads_of, room_below
 from tradewind.systems.apsp.kernels.proof import Branch, Listed, Pruned
-from tradewind.systems.apsp.kernels.solve import Settings, solve
+from tradewind.systems.apsp.kernels.solve import SolveSettings, solve
 from tradewind.systems.apsp.kernels.tree import ListTree
 
 MANY = 100_000
@@ -24,7 +24,7 @@ MANY = 100_000
 
 def lists_of(problem: Gather, sink: int, room: Any, bans: Bans = NO_BANS) -> tuple[Any, Lists]:
     """LP prices and the paths that they leave."""
-    price = relax(problem, sink, room, Pool(), Stop(), bans).price
+    price = relax(problem, sink, room, PathPool(), StopRule(), bans).price
     priced = lagrangian(problem, sink, room, price, bans)
     lists = list_paths(problem, sink, room, price, priced, bans, MANY)
     assert lists is not None
@@ -32,7 +32,10 @@ def lists_of(problem: Gather, sink: int, room: Any, bans: Bans = NO_BANS) -> tup
 
 
 def paths_in(lists: Lists) -> set[tuple[int, ...]]:
-    return {tuple(lists.arcs[lists.start[c] : lists.start[c + 1]].tolist()) for c in range(lists.size)}
+    return {
+        tuple(lists.arcs[lists.columns.start[c] : lists.columns.start[c + 1]].tolist())
+        for c in range(lists.size)
+    }
 
 
 @pytest.mark.parametrize("transport", ["store-and-forward", "chunks:3"])
@@ -93,7 +96,7 @@ def branchy(kind: str) -> tuple[Gather, int, Fraction, dict[str, Any]]:
     """A proof over lists that branches on the number of flows or on one flow, with its problem, sink and level."""
     for seed in range(60):
         problem = shipped("b4", seed, "uniform")
-        for bound in solve(problem, Settings()).bounds.values():
+        for bound in solve(problem, SolveSettings()).bounds.values():
             if isinstance(bound.proof, Listed) and kind in kinds(bound.proof.below):
                 return problem, bound.sink, bound.level, proof_data(problem, bound.proof)
     pytest.fail(f"no proof branches on a {kind}")

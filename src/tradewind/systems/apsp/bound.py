@@ -12,10 +12,10 @@ from tradewind.model.job import Job, Rounds
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
 from tradewind.systems.apsp.kernels.bound import wide_room
-from tradewind.systems.apsp.kernels.columns import best_of_pool
 from tradewind.systems.apsp.kernels.network import Net, make_net, place, settings_for
 from tradewind.systems.apsp.kernels.paper import listed_paths
 from tradewind.systems.apsp.kernels.problem import Gather, time_of
+from tradewind.systems.apsp.kernels.restricted import best_of_pool
 from tradewind.systems.apsp.shared.placement import wires_of
 
 GAP = 0.01

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tradewind.model.spec import Param
 from tradewind.systems.apsp.kernels.network import Net, place, settings_for
-from tradewind.systems.apsp.kernels.solve import Settings
+from tradewind.systems.apsp.kernels.solve import SolveSettings
 from tradewind.systems.apsp.shared.placement import Chosen, MovableServer
 from tradewind.systems.apsp.shared.policy import LOOK_AHEAD, placement_spec
 
@@ -28,7 +28,7 @@ class NearExact(MovableServer):
     def __init__(self, gap: float) -> None:
         self._gap = gap
 
-    def settings(self, net: Net) -> Settings:
+    def settings(self, net: Net) -> SolveSettings:
         """How long to search on this network."""
         return settings_for(net.problem, self._gap)
 

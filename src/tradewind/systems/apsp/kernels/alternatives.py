@@ -17,7 +17,7 @@ from tradewind.systems.apsp.kernels.problem import slowest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tree:
+class AggregationTree:
     """Pipelined aggregation: every arc to the root carries the data once. arcs: (child, arc to its parent)."""
 
     root: int
@@ -27,7 +27,7 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ring:
+class RingTour:
     """Members in order; paths[i] leads from member i to the next; slowest: max over resources of load / capacity.
 
     load counts weight[hops] once for every member whose path crosses the resource; latency: longest path's.
@@ -91,7 +91,7 @@ def _prune(graph: Graph, links: list[int], members: set[int]) -> list[int]:
         kept -= bare
 
 
-def aggregation_tree(graph: Graph, capacity: Ints, members: Ints, latency: Floats) -> Tree:
+def aggregation_tree(graph: Graph, capacity: Ints, members: Ints, latency: Floats) -> AggregationTree:
     """A tree over the members whose narrowest link is the widest possible; the root has the least depth.
 
     Every spanning tree crosses each cut, so no tree has a wider narrowest link than the maximum spanning tree.
@@ -108,7 +108,7 @@ def aggregation_tree(graph: Graph, capacity: Ints, members: Ints, latency: Float
     ends = [a for _, a in best[2]]
     both = np.array(ends + [int(graph.reverse[a]) for a in ends], dtype=np.int64)
     narrowest = int(capacity[graph.resource[both]].min()) if ends else 0
-    return Tree(root=best[1], arcs=tuple(best[2]), narrowest=narrowest, depth_latency=best[0])
+    return AggregationTree(root=best[1], arcs=tuple(best[2]), narrowest=narrowest, depth_latency=best[0])
 
 
 def _hang(
@@ -155,7 +155,7 @@ def _walk(graph: Graph, first: Ints, u: int, v: int) -> tuple[int, ...]:
     return tuple(arcs)
 
 
-def ring(graph: Graph, capacity: Ints, members: Ints, weight: Ints, latency: Floats, moves: int) -> Ring:
+def ring(graph: Graph, capacity: Ints, members: Ints, weight: Ints, latency: Floats, moves: int) -> RingTour:
     """A good ring: the tour of the widest spanning tree, or an order improved by reversals (2-opt), the better one.
 
     With cut-through transport and a capacity per direction the tour is optimal: it uses every arc of the tree
@@ -174,7 +174,7 @@ def ring(graph: Graph, capacity: Ints, members: Ints, weight: Ints, latency: Flo
     return best
 
 
-def _rank(found: Ring) -> tuple[Fraction, float]:
+def _rank(found: RingTour) -> tuple[Fraction, float]:
     return found.slowest, found.latency
 
 
@@ -204,14 +204,14 @@ def _tour(near: list[list[tuple[int, int]]], root: int, members: set[int]) -> li
 
 def _measure(
     graph: Graph, capacity: Ints, weight: Ints, latency: Floats, order: list[int], first: Ints
-) -> Ring:
+) -> RingTour:
     paths = tuple(_walk(graph, first, u, v) for u, v in zip(order, order[1:] + order[:1], strict=True))
     load = np.zeros(capacity.size, dtype=np.int64)
     for arcs in paths:
         load[graph.resource[list(arcs)]] += weight[len(arcs)]
     most = slowest(load, capacity)
     wait = max(float(latency[list(arcs)].sum()) for arcs in paths)
-    return Ring(order=tuple(order), paths=paths, slowest=most, latency=wait)
+    return RingTour(order=tuple(order), paths=paths, slowest=most, latency=wait)
 
 
 def _reversals(
@@ -222,7 +222,7 @@ def _reversals(
     order: list[int],
     first: Ints,
     moves: int,
-) -> Ring:
+) -> RingTour:
     """Reverse stretches of the order while that helps; at most `moves` are measured."""
     best = _measure(graph, capacity, weight, latency, order, first)
     current, tried, improved = list(order), 0, True

@@ -17,7 +17,15 @@ from fractions import Fraction
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
-from tradewind.systems.apsp.kernels.columns import NO_BANS, Bans, Pool, Relaxed, Stop, lagrangian, relax
+from tradewind.systems.apsp.kernels.columns import (
+    NO_BANS,
+    Bans,
+    PathPool,
+    Relaxation,
+    StopRule,
+    lagrangian,
+    relax,
+)
 from tradewind.systems.apsp.kernels.lists import list_paths
 from tradewind.systems.apsp.kernels.problem import (
     Gather,
@@ -27,7 +35,7 @@ from tradewind.systems.apsp.kernels.problem import (
     room_below,
     room_within,
 )
-from tradewind.systems.apsp.kernels.proof import Bound, Listed, Proof, Split, leaf_of, pairs_of
+from tradewind.systems.apsp.kernels.proof import Listed, Proof, SinkBound, Split, leaf_of, pairs_of
 from tradewind.systems.apsp.kernels.tree import ListTree
 
 SURE = 1.0 + 1e-12
@@ -88,10 +96,10 @@ def wide_room(problem: Gather) -> tuple[Ints, int]:
     return problem.capacity * factor, factor
 
 
-def relaxed_level(problem: Gather, sink: int, pool: Pool) -> tuple[Relaxed, float, Fraction]:
+def relaxed_level(problem: Gather, sink: int, pool: PathPool) -> tuple[Relaxation, float, Fraction]:
     """The LP over all paths (Problem 4): (relaxation, its time, a level that its prices refute)."""
     room, factor = wide_room(problem)
-    relaxed = relax(problem, sink, room, pool, Stop())
+    relaxed = relax(problem, sink, room, pool, StopRule())
     level = Fraction(relaxed.bound * factor * (1 - 1e-9)).limit_denominator(1 << 30)
     while not refutes(problem, sink, level, relaxed.price):
         level *= Fraction(999_999, 1_000_000)
@@ -99,8 +107,8 @@ def relaxed_level(problem: Gather, sink: int, pool: Pool) -> tuple[Relaxed, floa
 
 
 def integer_level(
-    problem: Gather, sink: int, pool: Pool, bound: Bound, stop_at: Fraction | None = None
-) -> tuple[Bound, Relaxed | None]:
+    problem: Gather, sink: int, pool: PathPool, bound: SinkBound, stop_at: Fraction | None = None
+) -> tuple[SinkBound, Relaxation | None]:
     """Raise a bound as far as integer room allows: refute, sharpen the level with the new prices, repeat.
 
     Ends when a fractional routing fits at the level (it is returned, with λ <= 1 under the room within the
@@ -108,18 +116,18 @@ def integer_level(
     """
     while stop_at is None or bound.level < stop_at:
         room = room_within(problem, bound.level)
-        relaxed = relax(problem, sink, room, pool, Stop(fits=1.0, exceeds=SURE))
+        relaxed = relax(problem, sink, room, pool, StopRule(fits=1.0, exceeds=SURE))
         if relaxed.bound <= SURE:
             return bound, relaxed
         level = next_level(problem, room)
         high = 2.0 * float(level) if stop_at is None else float(stop_at)
         level = sharpen(problem, sink, relaxed.price, level, high)
-        bound = Bound(sink, level, leaf_of(relaxed.price))
+        bound = SinkBound(sink, level, leaf_of(relaxed.price))
     return bound, None
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RoomVerdict:
     """Answer to "does some routing fit the room?": a routing, a proof that none does, or neither (open)."""
 
     routing: Routing | None
@@ -127,14 +135,14 @@ class Verdict:
     nodes: int
 
 
-def decide(problem: Gather, sink: int, room: Ints, pool: Pool, max_nodes: int) -> Verdict:
+def decide(problem: Gather, sink: int, room: Ints, pool: PathPool, max_nodes: int) -> RoomVerdict:
     """Branch and price, over lists as soon as they are short: a routing with load <= room (R,), or what refutes it.
 
     max_nodes: LPs that may be solved.
     """
     ask = _Question(problem, sink, room, pool, max_nodes)
     routing, proof = ask.decide({}, None)
-    return Verdict(routing, proof, max_nodes - ask.left)
+    return RoomVerdict(routing, proof, max_nodes - ask.left)
 
 
 @dataclass(slots=True)
@@ -144,7 +152,7 @@ class _Question:
     problem: Gather
     sink: int
     room: Ints
-    pool: Pool
+    pool: PathPool
     left: int
 
     def decide(
@@ -157,7 +165,7 @@ class _Question:
         self.left -= 1
         if hint is not None and lagrangian(problem, sink, room, hint, bans).bound > SURE:
             return None, leaf_of(hint)
-        relaxed = relax(problem, sink, room, pool, Stop(exceeds=SURE), bans)
+        relaxed = relax(problem, sink, room, pool, StopRule(exceeds=SURE), bans)
         if relaxed.bound > SURE:
             return None, leaf_of(relaxed.price)
         by_flow: dict[int, list[tuple[float, int]]] = {}
@@ -176,7 +184,10 @@ class _Question:
         return self._split(bans, relaxed, by_flow)
 
     def _split(
-        self, bans: dict[int, frozenset[int]], relaxed: Relaxed, by_flow: dict[int, list[tuple[float, int]]]
+        self,
+        bans: dict[int, frozenset[int]],
+        relaxed: Relaxation,
+        by_flow: dict[int, list[tuple[float, int]]],
     ) -> tuple[Routing | None, Proof | None]:
         """Branch on where a flow goes: the one with the longest path, which loads most."""
         pool = self.pool
@@ -201,7 +212,7 @@ class _Question:
         return None, Split(flow, node, first, second, proofs[1], proofs[0])
 
 
-def _rounded(problem: Gather, by_flow: dict[int, list[tuple[float, int]]], pool: Pool) -> Routing:
+def _rounded(problem: Gather, by_flow: dict[int, list[tuple[float, int]]], pool: PathPool) -> Routing:
     routing: list[tuple[int, ...]] = [()] * problem.graph.nodes
     for flow, items in by_flow.items():
         routing[flow] = pool.arcs[min(items)[1]]

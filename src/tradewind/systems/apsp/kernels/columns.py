@@ -19,26 +19,18 @@ import highspy
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
+from tradewind.solvers.highs import INFINITY, quiet_solver
 from tradewind.solvers.paths import cheapest_by_hops, cheapest_lifted
-from tradewind.systems.apsp.kernels.problem import Gather, Routing, lift_of
+from tradewind.systems.apsp.kernels.problem import Gather, lift_of
 
-INFINITY = highspy.kHighsInf
 REDUCED = 1e-6
+"""A path joins the master if its reduced cost is below minus this share of a flow's part of λ."""
 
 
-def simplex_options() -> highspy.HighsOptions:
-    """One thread, a fixed seed, no presolve, primal simplex: columns are added to what was optimal before."""
-    options = highspy.HighsOptions()
-    options.output_flag = False
-    options.threads = 1
-    options.random_seed = 7
-    options.presolve = "off"
-    options.solver = "simplex"
-    options.simplex_strategy = 4
-    return options
+def simplex_solver() -> highspy.Highs:
+    """A solver for LPs that grow: no presolve, and primal simplex, since columns join what was optimal before."""
+    return quiet_solver(seed=7, presolve="off", solver="simplex", simplex_strategy=4)
 
-
-OPTIONS = simplex_options()
 
 Bans = Mapping[int, frozenset[int]]
 """Arcs that a flow must not use, by flow."""
@@ -46,7 +38,7 @@ NO_BANS: Bans = {}
 
 
 @dataclass(slots=True)
-class Pool:
+class PathPool:
     """Paths found so far for one sink: flow (node) and arcs of each."""
 
     flow: list[int] = field(default_factory=list)
@@ -64,7 +56,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relaxed:
+class Relaxation:
     """What column generation knows at its end.
 
     value: λ of the restricted master (inf: some flow has no admitted path); bound: best Lagrangian bound;
@@ -80,7 +72,7 @@ class Relaxed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class StopRule:
     """When to leave: λ at most `fits`, bound above `exceeds`, or `rounds` pricing rounds."""
 
     fits: float = -1.0
@@ -164,8 +156,7 @@ class _Master:
         self.flows = np.flatnonzero((problem.data > 0) & (np.arange(problem.data.size) != sink))
         self.row_of = {int(f): k for k, f in enumerate(self.flows)}
         self.columns: list[int] = []
-        self.solver = h = highspy.Highs()
-        h.passOptions(OPTIONS)
+        self.solver = h = simplex_solver()
         f, r = len(self.flows), problem.capacity.size
         empty = np.empty(0, dtype=np.int32)
         lower = np.concatenate([np.ones(f), np.full(r, -INFINITY)])
@@ -177,7 +168,7 @@ class _Master:
         # flow's dual about 1
         h.addCol(float(max(f, 1)), 0.0, INFINITY, len(rows), rows, -room[used] * unit)
 
-    def add(self, pool: Pool, chosen: list[int]) -> None:
+    def add(self, pool: PathPool, chosen: list[int]) -> None:
         problem, f = self.problem, len(self.flows)
         resource, data, weight = (
             problem.graph.resource.tolist(),
@@ -228,7 +219,7 @@ class _Master:
         return [(k, v) for k, v in zip(self.columns, x, strict=True) if v > 1e-9]
 
 
-def usable(problem: Gather, room: Ints, pool: Pool, bans: Bans = NO_BANS) -> list[int]:
+def usable(problem: Gather, room: Ints, pool: PathPool, bans: Bans = NO_BANS) -> list[int]:
     """Pooled paths that their flow may use and whose every resource could hold the flow on its own."""
     free = room[problem.graph.resource].tolist()
     data, weight = problem.data.tolist(), problem.weight.tolist()
@@ -241,13 +232,15 @@ def usable(problem: Gather, room: Ints, pool: Pool, bans: Bans = NO_BANS) -> lis
     return found
 
 
-def relax(problem: Gather, sink: int, room: Ints, pool: Pool, stop: Stop, bans: Bans = NO_BANS) -> Relaxed:
+def relax(
+    problem: Gather, sink: int, room: Ints, pool: PathPool, stop: StopRule, bans: Bans = NO_BANS
+) -> Relaxation:
     """Column generation for one sink under room (R,); new paths join the pool."""
     price = integer_prices(problem, room, np.ones(room.size))
     found = lagrangian(problem, sink, room, price, bans)
     best = found.bound
     if best >= INFINITY or best > stop.exceeds:
-        return Relaxed(value=INFINITY, bound=best, price=price, share=[], optimal=best >= INFINITY)
+        return Relaxation(value=INFINITY, bound=best, price=price, share=[], optimal=best >= INFINITY)
     master = _Master(problem, sink, room, best)
     flows = master.flows.tolist()
     for f in flows:
@@ -272,48 +265,4 @@ def relax(problem: Gather, sink: int, room: Ints, pool: Pool, stop: Stop, bans: 
             optimal = True
             break
         master.add(pool, list(range(len(pool.flow) - len(fresh), len(pool.flow))))
-    return Relaxed(value=value, bound=best, price=price, share=master.shares(), optimal=optimal)
-
-
-def best_of_pool(problem: Gather, room: Ints, pool: Pool, unit: float, nodes: int) -> Routing | None:
-    """Restricted master as a MILP: one pooled path per flow, least time; None if nothing was found.
-
-    room (R,) only says which paths are admitted; unit: a time near the answer's, for scaling. HiGHS stops after
-    `nodes` branch-and-bound nodes. No start is handed over: its own dives end better than repairs of ours.
-    """
-    columns = usable(problem, room, pool)
-    flows = sorted({pool.flow[k] for k in columns})
-    row_of = {f: i for i, f in enumerate(flows)}
-    h = highspy.Highs()
-    for option, value in (
-        ("output_flag", False),
-        ("threads", 1),
-        ("random_seed", 7),
-        ("mip_max_nodes", nodes),
-    ):
-        h.setOptionValue(option, value)
-    count, resources = len(flows), problem.capacity.size
-    lower = np.concatenate([np.ones(count), np.full(resources, -INFINITY)])
-    upper = np.concatenate([np.ones(count), np.zeros(resources)])
-    zero = np.zeros(count + resources, dtype=np.int32)
-    h.addRows(count + resources, lower, upper, 0, zero, np.empty(0, dtype=np.int32), np.empty(0))
-    for k in columns:
-        arcs = pool.arcs[k]
-        rows = problem.graph.resource[list(arcs)] + count
-        load = float(problem.data[pool.flow[k]] * problem.weight[len(arcs)])
-        index = np.concatenate([[row_of[pool.flow[k]]], rows]).astype(np.int32)
-        h.addCol(0.0, 0.0, 1.0, index.size, index, np.concatenate([[1.0], np.full(len(arcs), load)]))
-    every = np.arange(count, count + resources, dtype=np.int32)
-    h.addCol(1.0, 0.0, INFINITY, resources, every, -problem.capacity * unit)
-    whole = np.arange(len(columns), dtype=np.int32)
-    h.changeColsIntegrality(
-        whole.size, whole, np.full(whole.size, highspy.HighsVarType.kInteger, dtype=object).tolist()
-    )
-    h.run()
-    if h.getInfo().primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-        return None
-    routing: list[tuple[int, ...]] = [()] * problem.graph.nodes
-    for k, x in zip(columns, h.getSolution().col_value, strict=False):
-        if x > 0.5:
-            routing[pool.flow[k]] = pool.arcs[k]
-    return tuple(routing)
+    return Relaxation(value=value, bound=best, price=price, share=master.shares(), optimal=optimal)

@@ -24,8 +24,8 @@ from tradewind.systems.apsp.kernels.problem import (
     sinks_that_reach_all,
     time_of,
 )
-from tradewind.systems.apsp.kernels.proof import Bound, Leaf
-from tradewind.systems.apsp.kernels.solve import Answer
+from tradewind.systems.apsp.kernels.proof import Leaf, SinkBound
+from tradewind.systems.apsp.kernels.solve import Placement
 
 KEPT = 8
 
@@ -54,7 +54,7 @@ class _Trial:
     inside: Bools
 
 
-def solve_cut_through(problem: Gather, sinks: Ints | None = None) -> Answer:
+def solve_cut_through(problem: Gather, sinks: Ints | None = None) -> Placement:
     """The optimum over all sinks (or those given), every sink bounded."""
     if not is_cut_through(problem):
         raise ValueError("needs weight 1 for all paths and data 1 at every source")
@@ -64,7 +64,7 @@ def solve_cut_through(problem: Gather, sinks: Ints | None = None) -> Answer:
         raise ValueError("no allowed sink can be reached by every source")
     around = degree_levels(problem, hops)
     best: tuple[Fraction, int, Routing] | None = None
-    bounds: dict[int, Bound] = {}
+    bounds: dict[int, SinkBound] = {}
     found: dict[int, Fraction] = {}
     cuts: list[Bools] = []
     for sink in allowed[np.argsort(around[allowed], kind="stable")].tolist():
@@ -76,7 +76,7 @@ def solve_cut_through(problem: Gather, sinks: Ints | None = None) -> Answer:
             if best is None or time < best[0]:
                 best = (time, sink, routing)
     assert best is not None
-    return Answer(
+    return Placement(
         sink=best[1],
         routing=best[2],
         time=best[0],
@@ -88,7 +88,7 @@ def solve_cut_through(problem: Gather, sinks: Ints | None = None) -> Answer:
 
 def _sink(
     problem: Gather, sink: int, limit: Fraction | None, cuts: list[Bools]
-) -> tuple[Bound, Routing | None]:
+) -> tuple[SinkBound, Routing | None]:
     """Raise the level cut by cut until a flow fits or the level reaches the limit.
 
     cuts: source sides that stopped earlier sinks, newest first; they are tried before any flow.
@@ -109,12 +109,12 @@ def _sink(
     return bound, None
 
 
-def _level_of(problem: Gather, sink: int, inside: Bools) -> Bound:
+def _level_of(problem: Gather, sink: int, inside: Bools) -> SinkBound:
     """The least level at which the cut around `inside` (n,) lets all data inside it out."""
     g = problem.graph
     cut = np.unique(g.resource[inside[g.tail] & ~inside[g.head]])
     level = enough(problem.capacity[cut], int(problem.data[inside].sum()))
-    return Bound(sink, level, Leaf(tuple((int(r), 1) for r in cut)))
+    return SinkBound(sink, level, Leaf(tuple((int(r), 1) for r in cut)))
 
 
 def enough(capacity: Ints, demand: int) -> Fraction:

@@ -7,6 +7,7 @@ slack above their flow's cheapest. Where the bound is near, these are few, and l
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,54 +20,71 @@ FREE = 1 << 40
 """A limit on the number of flows that no resource reaches."""
 
 
+class Columns(NamedTuple):
+    """Listed paths for the kernels: column c loads each of used[start[c] : start[c + 1]] with amount[c].
+
+    flow (C,): number of the column's flow, below `flows`.
+    """
+
+    flow: Ints
+    amount: Ints
+    start: Ints
+    used: Ints
+    flows: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lists:
     """Paths of every flow, column by column.
 
-    flows (F,): nodes that send; flow (C,): position in flows; amount (C,): load on each resource used;
-    the arcs and resources of column c are arcs[start[c] : start[c + 1]] and used[...].
+    flows (F,): nodes that send; the arcs of column c are arcs[start[c] : start[c + 1]].
     """
 
     flows: Ints
-    flow: Ints
-    amount: Ints
-    start: Ints
+    columns: Columns
     arcs: Ints
-    used: Ints
 
     @property
     def size(self) -> int:
-        return int(self.flow.size)
+        return int(self.columns.flow.size)
 
     def routing(self, nodes: int, pick: Ints) -> Routing:
         """The routing in which flow f takes column pick[f], (F,)."""
         paths: list[tuple[int, ...]] = [()] * nodes
+        flow, start = self.columns.flow, self.columns.start
         for c in pick.tolist():
-            paths[int(self.flows[self.flow[c]])] = tuple(
-                self.arcs[self.start[c] : self.start[c + 1]].tolist()
-            )
+            paths[int(self.flows[flow[c]])] = tuple(self.arcs[start[c] : start[c + 1]].tolist())
         return tuple(paths)
 
 
-@kernel
-def _list(
-    start: Ints,
-    head: Ints,
-    room: Ints,
-    price: Floats,
-    sink: int,
-    sources: Ints,
-    most: Floats,
-    size: int,
-    weight: Ints,
-    out: Ints,
-    lengths: Ints,
-    owner: Ints,
-) -> tuple[int, int]:
-    """Simple paths of each source whose weight[hops] * size * Σ price is at most its `most`: (paths, arcs) written.
+class _Search(NamedTuple):
+    """Where paths are listed: arcs from start[u] on leave node u; room, price (A,); weight by hops; data of each source."""
 
-    room, price (A,); out: arcs one path after the other; lengths, owner: one entry per path. (-1, -1): no room in `out`.
+    start: Ints
+    head: Ints
+    room: Ints
+    price: Floats
+    weight: Ints
+    sink: int
+    size: int
+
+
+class _Found(NamedTuple):
+    """Room for listed paths: their arcs one after the other; number of arcs and source of each path."""
+
+    arcs: Ints
+    lengths: Ints
+    owner: Ints
+
+
+@kernel
+def _list(search: _Search, sources: Ints, most: Floats, found: _Found) -> tuple[int, int]:
+    """List the simple paths of each source whose weight[hops] * size * Σ price is at most its `most`.
+
+    Returns how many paths and arcs were written; (-1, -1) if they do not fit into `found`.
     """
+    start, head, room, price, weight, sink, size = search
+    out, lengths, owner = found
     n = start.size - 1
     dist = np.empty((n, n))
     nearest = np.full(n, np.inf)
@@ -155,20 +173,8 @@ def list_paths(
         free = room[g.resource]
         free[list(banned)] = -1
         group = np.array(members, dtype=np.int64)
-        paths, arcs = _list(
-            g.start,
-            g.head,
-            free,
-            price[g.resource],
-            sink,
-            group,
-            most[group],
-            size,
-            problem.weight,
-            out,
-            lengths,
-            owner,
-        )
+        search = _Search(g.start, g.head, free, price[g.resource], problem.weight, sink, size)
+        paths, arcs = _list(search, group, most[group], _Found(out, lengths, owner))
         total += paths
         if paths < 0 or total > limit:
             return None
@@ -176,32 +182,23 @@ def list_paths(
     arcs_of = np.concatenate([f[0] for f in found])
     length = np.concatenate([f[1] for f in found])
     node = np.concatenate([f[2] for f in found])
-    return Lists(
-        flows=flows,
+    columns = Columns(
         flow=np.searchsorted(flows, node),
         amount=data[node] * problem.weight[length],
         start=np.concatenate([[0], np.cumsum(length)]).astype(np.int64),
-        arcs=arcs_of,
         used=g.resource[arcs_of],
+        flows=flows.size,
     )
+    return Lists(flows=flows, columns=columns, arcs=arcs_of)
 
 
 @kernel
-def propagate(
-    alive: Bools,
-    flow: Ints,
-    amount: Ints,
-    start: Ints,
-    used: Ints,
-    flows: int,
-    room: Ints,
-    least: Ints,
-    most: Ints,
-) -> bool:
+def propagate(alive: Bools, columns: Columns, room: Ints, least: Ints, most: Ints) -> bool:
     """Drop (in alive (C,)) paths that do not fit beside what every other flow must load anyway; False: no routing is left.
 
     least, most (R,): how many flows must and may use a resource.
     """
+    flow, amount, start, used, flows = columns
     resources = room.size
     count = np.empty((flows, resources), np.int64)
     lightest = np.empty((flows, resources), np.int64)
@@ -264,21 +261,12 @@ def propagate(
 
 
 @kernel
-def drop(
-    alive: Bools,
-    flow: Ints,
-    amount: Ints,
-    start: Ints,
-    used: Ints,
-    flows: int,
-    load_price: Ints,
-    number_price: Ints,
-    budget: int,
-) -> int:
+def drop(alive: Bools, columns: Columns, load_price: Ints, number_price: Ints, budget: int) -> int:
     """Drop paths that exceed their flow's cheapest by more than the slack; how many, or -1 if nothing is left.
 
-    load_price, number_price (R,) as in wan_proof.Drop; budget: what a routing may cost at most.
+    load_price, number_price (R,) as in proof.Drop; budget: what a routing may cost at most.
     """
+    flow, amount, start, used, flows = columns
     cost = np.zeros(flow.size, np.int64)
     cheapest = np.full(flows, 1 << 62)
     for c in range(flow.size):
@@ -300,10 +288,9 @@ def drop(
 
 
 @kernel
-def usage(
-    x: Floats, flow: Ints, amount: Ints, start: Ints, used: Ints, flows: int, resources: int
-) -> tuple[Floats, Floats]:
+def usage(x: Floats, columns: Columns, resources: int) -> tuple[Floats, Floats]:
     """(share of each flow on each resource, largest load of it there): (F, R) each, over columns with x (C,) > 0."""
+    flow, amount, start, used, flows = columns
     share = np.zeros((flows, resources))
     heaviest = np.zeros((flows, resources))
     for c in range(flow.size):
@@ -316,16 +303,10 @@ def usage(
 
 @kernel
 def cheapest_columns(
-    alive: Bools,
-    flow: Ints,
-    amount: Ints,
-    start: Ints,
-    used: Ints,
-    load_price: Floats,
-    number_price: Floats,
-    worth: Floats,
+    alive: Bools, columns: Columns, load_price: Floats, number_price: Floats, worth: Floats
 ) -> Ints:
     """Per flow the column that costs most below what the flow is worth (F,), if any does."""
+    flow, amount, start, used, _ = columns
     least = np.full(worth.size, -1e-8)
     best = np.full(worth.size, -1, np.int64)
     for c in range(flow.size):

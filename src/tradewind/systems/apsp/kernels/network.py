@@ -19,9 +19,9 @@ from tradewind.solvers.paths import make_graph
 from tradewind.systems.apsp.kernels.cut import is_cut_through, solve_cut_through
 from tradewind.systems.apsp.kernels.fill import fill
 from tradewind.systems.apsp.kernels.problem import Gather, Routing, coarsest, hop_weight
-from tradewind.systems.apsp.kernels.proof import Bound, Leaf, Names, proof_as_data
-from tradewind.systems.apsp.kernels.search import Effort
-from tradewind.systems.apsp.kernels.solve import Answer, Settings, solve
+from tradewind.systems.apsp.kernels.proof import CertificateNames, Leaf, SinkBound, proof_as_data
+from tradewind.systems.apsp.kernels.search import SearchEffort
+from tradewind.systems.apsp.kernels.solve import Placement, SolveSettings, solve
 
 DENSE = 16
 BITS_BOTH_WAYS = 16
@@ -126,7 +126,7 @@ def make_net(
     )
 
 
-def place(net: Net, settings: Settings, sinks: Sequence[int] | None = None) -> Answer:
+def place(net: Net, settings: SolveSettings, sinks: Sequence[int] | None = None) -> Placement:
     """The best sink and routing: exactly by max-flow where transport allows it, else by the general search."""
     allowed = None if sinks is None else np.array(sorted(sinks), dtype=np.int64)
     senders = np.flatnonzero(net.problem.data)
@@ -139,38 +139,38 @@ def place(net: Net, settings: Settings, sinks: Sequence[int] | None = None) -> A
     return solve(net.problem, settings, allowed)
 
 
-def _at_home(net: Net, sink: int, allowed: Sequence[int]) -> Answer:
+def _at_home(net: Net, sink: int, allowed: Sequence[int]) -> Placement:
     """A single source gathers at its own site: nothing is sent."""
     zero = Fraction(0)
-    return Answer(
+    return Placement(
         sink=sink,
         routing=((),) * net.problem.graph.nodes,
         time=zero,
         bound=zero,
-        bounds={v: Bound(v, zero, Leaf(())) for v in allowed},
+        bounds={v: SinkBound(v, zero, Leaf(())) for v in allowed},
         best={sink: zero},
     )
 
 
-def settings_for(problem: Gather, gap: float) -> Settings:
+def settings_for(problem: Gather, gap: float) -> SolveSettings:
     """Exact up to the size that branch and price settles; on larger networks the gap given.
 
     On dense ones (more than DENSE arcs a node) an LP takes a hundred times longer, so fewer are solved.
     """
     nodes, arcs = problem.graph.nodes, problem.graph.arcs
-    if nodes <= Settings().tree_size:
+    if nodes <= SolveSettings().tree_size:
         # the tree settles what a short search leaves open, so little is spent before it
-        return Settings(quick=Effort(draws=32, moves=60), squeezes=40, presort_rounds=20)
+        return SolveSettings(quick=SearchEffort(draws=32, moves=60), squeezes=40, presort_rounds=20)
     fraction = Fraction(gap).limit_denominator(1_000_000)
     if arcs > DENSE * nodes:
-        few = Effort(draws=128, moves=600)
-        return Settings(gap=fraction, long=few, rounds=1, raise_nodes=40, after_stuck=0)
-    return Settings(gap=fraction)
+        few = SearchEffort(draws=128, moves=600)
+        return SolveSettings(gap=fraction, long=few, rounds=1, raise_nodes=40, after_stuck=0)
+    return SolveSettings(gap=fraction)
 
 
-def bounds_as_data(net: Net, bounds: dict[int, Bound]) -> dict[str, Any]:
+def bounds_as_data(net: Net, bounds: dict[int, SinkBound]) -> dict[str, Any]:
     """Level and proof of every sink, by its number as text."""
-    names = Names(net.problem.graph, net.public)
+    names = CertificateNames(net.problem.graph, net.public)
     return {
         str(sink): {
             "level": [bound.level.numerator, bound.level.denominator],

@@ -11,12 +11,13 @@ import numpy as np
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.highs import quiet_solver
 from tradewind.solvers.paths import simple_paths
-from tradewind.systems.apsp.kernels.columns import Pool
+from tradewind.systems.apsp.kernels.columns import PathPool
 from tradewind.systems.apsp.kernels.problem import Gather, Routing, sinks_that_reach_all, time_of
+from tradewind.systems.apsp.kernels.restricted import SEED, pool_program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paper:
+class PaperPlacement:
     """What Algorithm 2 returns: sink, routing, time, and the time it found for every candidate."""
 
     sink: int
@@ -25,45 +26,20 @@ class Paper:
     times: dict[int, Fraction]
 
 
-def listed_paths(problem: Gather, sink: int, limit: int | None) -> Pool:
+def listed_paths(problem: Gather, sink: int, limit: int | None) -> PathPool:
     """P_f: all simple paths to the sink, or the `limit` with the fewest hops per flow."""
-    pool = Pool()
+    pool = PathPool()
     for u in np.flatnonzero(problem.data > 0).tolist():
         for arcs in simple_paths(problem.graph, u, sink, limit=limit):
             pool.add(u, arcs)
     return pool
 
 
-def problem_4(problem: Gather, pool: Pool) -> tuple[float, Floats]:
+def problem_4(problem: Gather, pool: PathPool) -> tuple[float, Floats]:
     """Problem 4 over the listed paths: (T, x (C,)), x_{fp} = z_{fp} / m. Stated in x and T = 1/m, the same LP."""
-    flows = sorted(set(pool.flow))
-    row = {f: i for i, f in enumerate(flows)}
-    count, resources = len(flows), problem.capacity.size
-    starts, index, value = [0], [], []
-    for f, arcs in zip(pool.flow, pool.arcs, strict=True):
-        index.append(row[f])
-        value.append(1.0)
-        for r in problem.graph.resource[list(arcs)].tolist():
-            index.append(count + r)
-            value.append(float(problem.data[f] * problem.weight[len(arcs)]))
-        starts.append(len(index))
     unit = float(problem.data.sum() * problem.weight[1]) / float(problem.capacity.mean())
-    index.extend(range(count, count + resources))
-    value.extend((-problem.capacity * unit).tolist())
-    starts.append(len(index))
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = len(pool.flow) + 1, count + resources
-    lp.col_cost_ = np.append(np.zeros(len(pool.flow)), 1.0)
-    lp.col_lower_ = np.zeros(lp.num_col_)
-    lp.col_upper_ = np.full(lp.num_col_, highspy.kHighsInf)
-    lp.row_lower_ = np.append(np.ones(count), np.full(resources, -highspy.kHighsInf))
-    lp.row_upper_ = np.append(np.ones(count), np.zeros(resources))
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = np.array(starts, dtype=np.int32)
-    lp.a_matrix_.index_ = np.array(index, dtype=np.int32)
-    lp.a_matrix_.value_ = np.array(value)
-    solver = quiet_solver(seed=7)
-    solver.passModel(lp)
+    solver = quiet_solver(SEED)
+    solver.passModel(pool_program(problem, pool, range(len(pool.flow)), unit))
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         raise RuntimeError(f"Problem 4 ended as {solver.getModelStatus()}")
@@ -71,7 +47,7 @@ def problem_4(problem: Gather, pool: Pool) -> tuple[float, Floats]:
     return float(x[-1] * unit), np.clip(x[:-1], 0.0, 1.0)
 
 
-def rounded(problem: Gather, pool: Pool, x: Floats, rng: np.random.Generator) -> Routing:
+def rounded(problem: Gather, pool: PathPool, x: Floats, rng: np.random.Generator) -> Routing:
     """Lines 6-14, corrected: one path per flow, drawn with probability x_{fp}."""
     # Paper: lines 7-13 run a Bernoulli trial per path and stop at the first success, so a flow can end without a path;
     # here one categorical draw per flow.
@@ -84,18 +60,9 @@ def rounded(problem: Gather, pool: Pool, x: Floats, rng: np.random.Generator) ->
     return tuple(routing)
 
 
-def rounded_as_printed(problem: Gather, pool: Pool, x: Floats, rng: np.random.Generator) -> Routing:
-    """Lines 6-14 word for word: a Bernoulli trial per path until one succeeds. A flow may get no path: ()."""
-    routing: list[tuple[int, ...]] = [()] * problem.graph.nodes
-    for k, f in enumerate(pool.flow):
-        if not routing[f] and rng.random() < x[k]:
-            routing[f] = pool.arcs[k]
-    return tuple(routing)
-
-
 def algorithm_2(
     problem: Gather, rng: np.random.Generator, *, limit: int | None, sinks: Ints | None = None
-) -> Paper:
+) -> PaperPlacement:
     """The paper's algorithm with the corrected draw; `limit` paths per flow (None: all simple paths)."""
     _, reach = sinks_that_reach_all(problem)
     allowed = reach if sinks is None else np.intersect1d(reach, sinks)
@@ -114,4 +81,4 @@ def algorithm_2(
         if best is None or times[sink] < best[0]:
             best = (times[sink], sink, routing)
     assert best is not None
-    return Paper(sink=best[1], routing=best[2], time=best[0], times=times)
+    return PaperPlacement(sink=best[1], routing=best[2], time=best[0], times=times)

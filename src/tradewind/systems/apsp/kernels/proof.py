@@ -84,7 +84,7 @@ Proof = Leaf | Split | Listed
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class SinkBound:
     """No routing to `sink` takes less than `level`."""
 
     sink: int
@@ -103,7 +103,7 @@ def leaf_of(price: Floats) -> Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class CertificateNames:
     """How a certificate names things: public (R,) number of each resource; graph: arcs as (tail, head)."""
 
     graph: Graph
@@ -113,7 +113,7 @@ class Names:
         return [[int(self.public[r]), y] for r, y in pairs]
 
 
-def proof_as_data(names: Names, proof: Proof) -> dict[str, Any]:
+def proof_as_data(names: CertificateNames, proof: Proof) -> dict[str, Any]:
     """A proof as plain lists and numbers."""
     if isinstance(proof, Leaf):
         return {"price": names.pairs(proof.price)}
@@ -133,7 +133,7 @@ def proof_as_data(names: Names, proof: Proof) -> dict[str, Any]:
     }
 
 
-def _pruned_as_data(names: Names, node: Pruned) -> dict[str, Any]:
+def _pruned_as_data(names: CertificateNames, node: Pruned) -> dict[str, Any]:
     data: dict[str, Any] = {
         "drops": [[names.pairs(drop.load), names.pairs(drop.number)] for drop in node.drops]
     }

@@ -8,18 +8,19 @@ overflow. Resources that stay overloaded grow heavier, which drives the search o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.solvers.paths import Graph
-from tradewind.systems.apsp.kernels.columns import Pool
+from tradewind.systems.apsp.kernels.columns import PathPool
 from tradewind.systems.apsp.kernels.problem import Gather, Routing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
+class SearchEffort:
     """How long to look: draws from the fractional routing, rerouting moves, hops beyond the shortest path."""
 
     draws: int = 64
@@ -83,7 +84,12 @@ def _least_overflow(picks: Ints, start: Ints, used: Ints, amount: Ints, room: In
 
 
 def best_draw(
-    problem: Gather, pool: Pool, share: list[tuple[int, float]], room: Ints, effort: Effort, seed: int
+    problem: Gather,
+    pool: PathPool,
+    share: list[tuple[int, float]],
+    room: Ints,
+    effort: SearchEffort,
+    seed: int,
 ) -> Routing:
     """The categorical draw with the least overflow among `effort.draws`."""
     share = sorted(share, key=lambda item: (pool.flow[item[0]], -item[1], item[0]))
@@ -107,29 +113,42 @@ def best_draw(
     return tuple(routing)
 
 
+class _Target(NamedTuple):
+    """What rerouting aims at: loads within room (R,) on the way to one sink.
+
+    Arcs from start[u] on leave node u; hops (n,) to the sink; weight by hops; a path may have `detour` hops more than the
+    shortest one.
+    """
+
+    start: Ints
+    head: Ints
+    resource: Ints
+    hops: Ints
+    weight: Ints
+    room: Ints
+    sink: int
+    detour: int
+
+
+class _Scratch(NamedTuple):
+    """Working memory: cost and arc by hops and node (n, n), the path found (n,), state of the random numbers (1,)."""
+
+    cost: Floats
+    step: Ints
+    out: Ints
+    state: Ints
+
+
 @kernel
 def _best_response(
-    node: int,
-    sink: int,
-    size: int,
-    start: Ints,
-    head: Ints,
-    resource: Ints,
-    hops: Ints,
-    weight: Ints,
-    room: Ints,
-    load: Ints,
-    heavy: Floats,
-    detour: int,
-    cost: Floats,
-    step: Ints,
-    state: Ints,
-    out: Ints,
+    node: int, size: int, target: _Target, load: Ints, heavy: Floats, scratch: _Scratch
 ) -> int:
-    """Least-overflow path of one flow given everybody else's load; fills out, returns its number of hops.
+    """Find the path of one flow that adds the least overflow to the other flows' load; return its number of hops.
 
-    cost, step: scratch (n, n); hops (n,) to the sink; ties are broken at random.
+    heavy (R,): cost of a unit of overflow. The path is in scratch.out; ties are broken at random.
     """
+    start, head, resource, hops, weight, room, sink, detour = target
+    cost, step, out, state = scratch
     n = hops.size
     least = np.inf
     length = 0
@@ -189,27 +208,21 @@ def _simple(out: Ints, length: int, node: int, head: Ints) -> bool:
     return True
 
 
+class _Paths(NamedTuple):
+    """A routing: the first length[u] entries of path[u] are the arcs of flow u, (n, n) and (n,)."""
+
+    path: Ints
+    length: Ints
+
+
 @kernel
-def _repair(
-    sink: int,
-    start: Ints,
-    head: Ints,
-    resource: Ints,
-    hops: Ints,
-    data: Ints,
-    weight: Ints,
-    room: Ints,
-    scale: Floats,
-    path: Ints,
-    length: Ints,
-    moves: int,
-    detour: int,
-    seed: int,
-) -> float:
+def _repair(target: _Target, data: Ints, scale: Floats, routing: _Paths, moves: int, seed: int) -> float:
     """Reroute flows of overloaded resources until every load fits or the moves are spent.
 
-    path (n, n) and length (n,) hold the routing and end as the best one seen; returns its overflow (0 = fits).
+    The routing ends as the best one seen; returns its overflow, weighted by scale (R,); 0 means that it fits.
     """
+    _, head, resource, _, weight, room, _, _ = target
+    path, length = routing
     n = data.size
     state = np.array([seed * 2654435761 + 88172645463325252], np.int64)
     load = np.zeros(room.size, np.int64)
@@ -217,9 +230,8 @@ def _repair(
         for k in range(length[u]):
             load[resource[path[u, k]]] += data[u] * weight[length[u]]
     heavy = scale.copy()
-    cost = np.empty((n, n))
-    step = np.empty((n, n), np.int64)
     out = np.empty(n, np.int64)
+    scratch = _Scratch(np.empty((n, n)), np.empty((n, n), np.int64), out, state)
     flows = np.empty(n, np.int64)
     tight = np.empty(room.size, np.int64)
     least = np.inf
@@ -250,24 +262,7 @@ def _repair(
         u = flows[_next(state) % count]
         for k in range(length[u]):
             load[resource[path[u, k]]] -= data[u] * weight[length[u]]
-        m = _best_response(
-            u,
-            sink,
-            data[u],
-            start,
-            head,
-            resource,
-            hops,
-            weight,
-            room,
-            load,
-            heavy,
-            detour,
-            cost,
-            step,
-            state,
-            out,
-        )
+        m = _best_response(u, data[u], target, load, heavy, scratch)
         if m > 0 and _simple(out, m, u, head):
             length[u] = m
             for k in range(m):
@@ -282,7 +277,7 @@ def _repair(
 
 
 def repair(
-    problem: Gather, sink: int, hops: Ints, room: Ints, routing: Routing, effort: Effort, seed: int
+    problem: Gather, sink: int, hops: Ints, room: Ints, routing: Routing, effort: SearchEffort, seed: int
 ) -> tuple[float, Routing]:
     """(overflow left, routing): the best routing seen while rerouting towards loads within the room (R,)."""
     g: Graph = problem.graph
@@ -292,20 +287,6 @@ def repair(
     for u, arcs in enumerate(routing):
         path[u, : len(arcs)] = arcs
     scale = 1.0 / np.maximum(problem.capacity / problem.capacity.mean(), 1e-9)
-    left = _repair(
-        sink,
-        g.start,
-        g.head,
-        g.resource,
-        hops,
-        problem.data,
-        problem.weight,
-        room,
-        scale,
-        path,
-        length,
-        effort.moves,
-        effort.detour,
-        seed,
-    )
+    target = _Target(g.start, g.head, g.resource, hops, problem.weight, room, sink, effort.detour)
+    left = _repair(target, problem.data, scale, _Paths(path, length), effort.moves, seed)
     return float(left), tuple(tuple(path[u, : length[u]].tolist()) for u in range(g.nodes))

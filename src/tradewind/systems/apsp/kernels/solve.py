@@ -27,7 +27,7 @@ from tradewind.systems.apsp.kernels.bound import (
     sharpen,
     wide_room,
 )
-from tradewind.systems.apsp.kernels.columns import Pool, Stop, best_of_pool, relax
+from tradewind.systems.apsp.kernels.columns import PathPool, StopRule, relax
 from tradewind.systems.apsp.kernels.problem import (
     Gather,
     Routing,
@@ -38,13 +38,14 @@ from tradewind.systems.apsp.kernels.problem import (
     sinks_that_reach_all,
     time_of,
 )
-from tradewind.systems.apsp.kernels.proof import Bound, leaf_of
-from tradewind.systems.apsp.kernels.search import Effort, best_draw, repair
+from tradewind.systems.apsp.kernels.proof import SinkBound, leaf_of
+from tradewind.systems.apsp.kernels.restricted import best_of_pool
+from tradewind.systems.apsp.kernels.search import SearchEffort, best_draw, repair
 from tradewind.systems.apsp.kernels.squeeze import squeeze
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SolveSettings:
     """How far to go: stop at time <= (1 + gap) * bound; counts of draws, moves and nodes limit the work.
 
     Networks of up to tree_size nodes are settled by trees, at most tree_nodes LPs a time; on
@@ -57,8 +58,8 @@ class Settings:
 
     gap: Fraction = Fraction(0)
     seed: int = 1
-    quick: Effort = field(default_factory=lambda: Effort(draws=64, moves=300))
-    long: Effort = field(default_factory=lambda: Effort(draws=256, moves=4000))
+    quick: SearchEffort = field(default_factory=lambda: SearchEffort(draws=64, moves=300))
+    long: SearchEffort = field(default_factory=lambda: SearchEffort(draws=256, moves=4000))
     rounds: int = 6
     mip_nodes: int = 60
     tree_size: int = 30
@@ -73,7 +74,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Placement:
     """The best sink and routing found, its time, a bound that holds for every sink, and the bounds' proofs.
 
     best: per sink the least time found for it (None if never routed); bounds: one per sink that all sources reach.
@@ -83,7 +84,7 @@ class Answer:
     routing: Routing
     time: Fraction
     bound: Fraction
-    bounds: dict[int, Bound]
+    bounds: dict[int, SinkBound]
     best: dict[int, Fraction]
 
     @property
@@ -97,14 +98,14 @@ class _Work:
 
     problem: Gather
     hops: Ints
-    settings: Settings
+    settings: SolveSettings
     sink: int = -1
     routing: Routing = ()
     time: Fraction | None = None
-    bounds: dict[int, Bound] = field(default_factory=dict)
+    bounds: dict[int, SinkBound] = field(default_factory=dict)
     best: dict[int, Fraction] = field(default_factory=dict)
     routes: dict[int, Routing] = field(default_factory=dict)
-    pools: dict[int, Pool] = field(default_factory=dict)
+    pools: dict[int, PathPool] = field(default_factory=dict)
     prices: list[Floats] = field(default_factory=list)
 
     def offer(self, sink: int, routing: Routing) -> None:
@@ -123,7 +124,7 @@ class _Work:
         del self.prices[self.settings.prices_kept :]
 
 
-def solve(problem: Gather, settings: Settings, sinks: Ints | None = None) -> Answer:
+def solve(problem: Gather, settings: SolveSettings, sinks: Ints | None = None) -> Placement:
     """Best sink and routing; `sinks` restricts where the sink may be."""
     hops, reach = sinks_that_reach_all(problem)
     allowed = reach if sinks is None else np.intersect1d(reach, sinks)
@@ -149,7 +150,7 @@ def solve(problem: Gather, settings: Settings, sinks: Ints | None = None) -> Ans
             stuck = min(stuck, float(work.bounds[sink].level))
     assert work.time is not None
     bound = min(work.time, *(b.level for b in work.bounds.values()))
-    return Answer(
+    return Placement(
         sink=work.sink, routing=work.routing, time=work.time, bound=bound, bounds=work.bounds, best=work.best
     )
 
@@ -172,32 +173,32 @@ def _first_look(work: _Work, sink: int, degree_level: float) -> None:
         prices = [around, *work.prices] if degree_level >= float(work.time) * (1 - 1e-9) else work.prices
         for price in prices:
             if refutes(problem, sink, work.time, price):
-                work.bounds[sink] = Bound(sink, work.time, leaf_of(price))
+                work.bounds[sink] = SinkBound(sink, work.time, leaf_of(price))
                 return
         room = room_below(problem, work.time)
         for start in (around, *work.prices[:1]):
             _, price = squeeze(problem, sink, room, start, settings.squeezes)
             if refutes(problem, sink, work.time, price):
-                work.bounds[sink] = Bound(sink, work.time, leaf_of(price))
+                work.bounds[sink] = SinkBound(sink, work.time, leaf_of(price))
                 work.keep(price)
                 return
-    pool = work.pools.setdefault(sink, Pool())
+    pool = work.pools.setdefault(sink, PathPool())
     if work.time is not None:
-        relaxed = relax(problem, sink, room_below(problem, work.time), pool, Stop(fits=1.0, exceeds=SURE))
+        relaxed = relax(problem, sink, room_below(problem, work.time), pool, StopRule(fits=1.0, exceeds=SURE))
         if relaxed.bound > SURE:
-            work.bounds[sink] = Bound(sink, work.time, leaf_of(relaxed.price))
+            work.bounds[sink] = SinkBound(sink, work.time, leaf_of(relaxed.price))
             work.keep(relaxed.price)
             return
     relaxed, _, level = relaxed_level(problem, sink, pool)
     high = 2.0 * float(level) if work.time is None else float(work.time)
     level = sharpen(problem, sink, relaxed.price, level, high, 8)
-    work.bounds[sink] = Bound(sink, level, leaf_of(relaxed.price))
+    work.bounds[sink] = SinkBound(sink, level, leaf_of(relaxed.price))
     work.keep(relaxed.price)
     _search(work, sink, relaxed.share, level, settings.quick, settings.seed)
 
 
 def _search(
-    work: _Work, sink: int, share: list[tuple[int, float]], level: Fraction, effort: Effort, seed: int
+    work: _Work, sink: int, share: list[tuple[int, float]], level: Fraction, effort: SearchEffort, seed: int
 ) -> None:
     """Draw, then reroute towards ever tighter targets between the level and the sink's best time."""
     problem, pool, hops = work.problem, work.pools[sink], work.hops[sink]
@@ -219,7 +220,7 @@ def _search(
 def _work_on(work: _Work, sink: int, only_search: bool) -> None:
     """Raise the sink's bound and lower the incumbent until they meet within the gap or the work is spent."""
     problem, settings = work.problem, work.settings
-    pool = work.pools.setdefault(sink, Pool())
+    pool = work.pools.setdefault(sink, PathPool())
     bound, relaxed = integer_level(problem, sink, pool, work.bounds[sink], work.time)
     work.bounds[sink] = bound
     if work.done(bound.level) or relaxed is None:
@@ -252,7 +253,7 @@ def _raise(work: _Work, sink: int) -> None:
         verdict = decide(problem, sink, room, work.pools[sink], min(left, most))
         left -= verdict.nodes
         if verdict.proof is not None:
-            work.bounds[sink] = Bound(sink, next_level(problem, room), verdict.proof)
+            work.bounds[sink] = SinkBound(sink, next_level(problem, room), verdict.proof)
         elif verdict.routing is not None:
             work.offer(sink, verdict.routing)
         elif part > Fraction(1, 64):
@@ -270,7 +271,7 @@ def _by_tree(work: _Work, sink: int) -> bool:
             return True
         verdict = decide(problem, sink, room_below(problem, target), work.pools[sink], settings.tree_nodes)
         if verdict.proof is not None:
-            work.bounds[sink] = Bound(sink, target, verdict.proof)
+            work.bounds[sink] = SinkBound(sink, target, verdict.proof)
             return True
         if verdict.routing is None:
             return False
@@ -278,7 +279,7 @@ def _by_tree(work: _Work, sink: int) -> bool:
     return False
 
 
-def _varied(work: _Work, sink: int, turn: int) -> Pool:
+def _varied(work: _Work, sink: int, turn: int) -> PathPool:
     """Another pool for the MILP: most of the paths by chance, the best routing's, and a shortest one per flow.
 
     HiGHS's dives end elsewhere when a few columns are missing, which finds more than more nodes do.
@@ -286,7 +287,7 @@ def _varied(work: _Work, sink: int, turn: int) -> Pool:
     problem, pool = work.problem, work.pools[sink]
     rng = np.random.default_rng((work.settings.seed, sink, turn))
     kept = rng.random(len(pool.flow)) < 0.93
-    varied = Pool()
+    varied = PathPool()
     for flow, arcs, keep in zip(pool.flow, pool.arcs, kept.tolist(), strict=True):
         if keep:
             varied.add(flow, arcs)
@@ -297,7 +298,7 @@ def _varied(work: _Work, sink: int, turn: int) -> Pool:
     return varied
 
 
-def _restricted(work: _Work, sink: int, pool: Pool) -> None:
+def _restricted(work: _Work, sink: int, pool: PathPool) -> None:
     """The restricted master as a MILP over a pool of paths."""
     best = work.best[sink]
     room = room_within(work.problem, best)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
@@ -11,23 +13,26 @@ from tradewind.systems.apsp.kernels.columns import integer_prices
 from tradewind.systems.apsp.kernels.problem import Gather, lift_of
 
 
+class _Flows(NamedTuple):
+    """A gathering problem towards one sink: arcs (A,), data (n,), weight by hops, room and lift (R,)."""
+
+    tail: Ints
+    head: Ints
+    resource: Ints
+    data: Ints
+    weight: Ints
+    room: Ints
+    lift: Ints
+    sink: int
+
+
 @kernel
-def _squeeze(
-    tail: Ints,
-    head: Ints,
-    resource: Ints,
-    room: Ints,
-    lift: Ints,
-    sink: int,
-    data: Ints,
-    weight: Ints,
-    price: Floats,
-    rounds: int,
-) -> tuple[float, Floats]:
+def _squeeze(flows: _Flows, price: Floats, rounds: int) -> tuple[float, Floats]:
     """(best bound on λ, its prices (R,)) after at most `rounds` rounds; stops as soon as the bound exceeds 1.
 
     Each round routes every flow on its cheapest path and raises prices in proportion to the overload.
     """
+    tail, head, resource, data, weight, room, lift, sink = flows
     price = price.copy()
     kept = price.copy()
     best = -1.0
@@ -74,16 +79,7 @@ def squeeze(problem: Gather, sink: int, room: Ints, start: Floats, rounds: int) 
     g = problem.graph
     base = 1.0 / np.maximum(problem.capacity, 1)
     begin = base / float((base * room).sum()) + 4.0 * start / max(float((start * room).sum()), 1e-300)
-    bound, price = _squeeze(
-        g.tail,
-        g.head,
-        g.resource,
-        room,
-        lift_of(problem, room),
-        sink,
-        problem.data,
-        problem.weight,
-        begin,
-        rounds,
-    )
+    lift = lift_of(problem, room)
+    flows = _Flows(g.tail, g.head, g.resource, problem.data, problem.weight, room, lift, sink)
+    bound, price = _squeeze(flows, begin, rounds)
     return float(bound), integer_prices(problem, room, price)

@@ -14,7 +14,8 @@ import highspy
 import numpy as np
 
 from tradewind.model.arrays import Bools, Floats, Ints
-from tradewind.systems.apsp.kernels.columns import INFINITY, OPTIONS
+from tradewind.solvers.highs import INFINITY
+from tradewind.systems.apsp.kernels.columns import simplex_solver
 from tradewind.systems.apsp.kernels.lists import FREE, Lists, cheapest_columns, drop, propagate, usage
 from tradewind.systems.apsp.kernels.problem import Gather, Routing, loads_of
 from tradewind.systems.apsp.kernels.proof import Branch, Drop, Pruned, pairs_of
@@ -79,8 +80,7 @@ class _Master:
         self.row[self.tight] = np.arange(self.flows, self.flows + self.tight.size)
         self.number_row: dict[int, int] = {}
         self.column = np.full(lists.size, -1, dtype=np.int32)
-        self.solver = h = highspy.Highs()
-        h.passOptions(OPTIONS)
+        self.solver = h = simplex_solver()
         f, r = self.flows, self.tight.size
         lower = np.concatenate([np.ones(f), np.full(r, -INFINITY)])
         upper = np.concatenate([np.ones(f), np.zeros(r)])
@@ -90,17 +90,17 @@ class _Master:
 
     def _add(self, chosen: Ints) -> None:
         """Take listed columns into the model."""
-        lists, h = self.lists, self.solver
+        columns, h = self.lists.columns, self.solver
         starts: list[int] = []
         index: list[int] = []
         value: list[float] = []
         rows = self.row.tolist()
         for c in chosen.tolist():
             starts.append(len(index))
-            index.append(int(lists.flow[c]))
+            index.append(int(columns.flow[c]))
             value.append(1.0)
-            used = lists.used[lists.start[c] : lists.start[c + 1]].tolist()
-            for row, load in ((rows[r], float(lists.amount[c])) for r in used):
+            used = columns.used[columns.start[c] : columns.start[c + 1]].tolist()
+            for row, load in ((rows[r], float(columns.amount[c])) for r in used):
                 if row >= 0:
                     index.append(row)
                     value.append(load)
@@ -124,8 +124,8 @@ class _Master:
     def _row_of_number(self, resource: int) -> int:
         """The row that counts the flows on a resource, added when first asked for."""
         if resource not in self.number_row:
-            h, lists = self.solver, self.lists
-            using = np.repeat(self.column, np.diff(lists.start))[lists.used == resource]
+            h, columns = self.solver, self.lists.columns
+            using = np.repeat(self.column, np.diff(columns.start))[columns.used == resource]
             using = using[using >= 0]
             row = self.number_row[resource] = h.getNumRow()
             h.addRow(-INFINITY, INFINITY, using.size, using, np.ones(using.size))
@@ -151,10 +151,11 @@ class _Master:
         upper = np.where(left.alive[there], INFINITY, 0.0)
         h.changeColsBounds(there.size, self.column[there], np.zeros(there.size), upper)
         some = np.zeros(self.flows, dtype=np.bool_)
-        some[self.lists.flow[there[left.alive[there]]]] = True
+        flow = self.lists.columns.flow
+        some[flow[there[left.alive[there]]]] = True
         if not some.all():
-            alive = np.flatnonzero(left.alive & ~some[self.lists.flow])
-            self._add(alive[np.unique(self.lists.flow[alive], return_index=True)[1]])
+            alive = np.flatnonzero(left.alive & ~some[flow])
+            self._add(alive[np.unique(flow[alive], return_index=True)[1]])
         return wanted
 
     def solve(self, left: _Left) -> _Solved:
@@ -171,9 +172,7 @@ class _Master:
             load[self.tight] = np.maximum(-dual[f : f + self.tight.size], 0.0)
             for row, r in wanted.items():
                 number[r] = -dual[row]
-            cheap = cheapest_columns(
-                left.alive, lists.flow, lists.amount, lists.start, lists.used, load, number, dual[:f]
-            )
+            cheap = cheapest_columns(left.alive, lists.columns, load, number, dual[:f])
             fresh = cheap[self.column[cheap] < 0]
             if not fresh.size:
                 break
@@ -186,9 +185,10 @@ class _Master:
 
 def _can_overflow(lists: Lists, room: Ints) -> Ints:
     """Resources that would overflow if every flow took its heaviest path over them."""
-    column = np.repeat(np.arange(lists.size), np.diff(lists.start))
+    columns = lists.columns
+    column = np.repeat(np.arange(lists.size), np.diff(columns.start))
     heaviest = np.zeros((lists.flows.size, room.size), dtype=np.int64)
-    np.maximum.at(heaviest, (lists.flow[column], lists.used), lists.amount[column])
+    np.maximum.at(heaviest, (columns.flow[column], columns.used), columns.amount[column])
     return np.flatnonzero(heaviest.sum(axis=0) > room)
 
 
@@ -262,11 +262,7 @@ class ListTree:
         return None, Pruned(drops, Branch(choice.resource, flow, choice.most, proofs[0], proofs[1]))
 
     def _propagate(self, left: _Left) -> bool:
-        k = self.lists
-        flows = k.flows.size
-        return bool(
-            propagate(left.alive, k.flow, k.amount, k.start, k.used, flows, self.room, left.least, left.most)
-        )
+        return bool(propagate(left.alive, self.lists.columns, self.room, left.least, left.most))
 
     def _solve(self, left: _Left) -> _Solved:
         if self.master is None:
@@ -276,14 +272,13 @@ class ListTree:
 
     def _drop(self, left: _Left, solved: _Solved) -> tuple[Drop, int]:
         """Drop columns by the LP's prices in whole numbers: (prices, how many), -1 if a flow is left without any."""
-        k = self.lists
         load = np.floor(solved.load * WHOLE).astype(np.int64)
         number = np.rint(solved.number * WHOLE).astype(np.int64)
         number[((number > 0) & (left.most >= FREE)) | ((number < 0) & (left.least <= 0))] = 0
         budget = int((load * self.room).sum())
         for r in np.flatnonzero(number).tolist():
             budget += int(number[r]) * int(left.most[r] if number[r] > 0 else left.least[r])
-        dropped = drop(left.alive, k.flow, k.amount, k.start, k.used, k.flows.size, load, number, budget)
+        dropped = drop(left.alive, self.lists.columns, load, number, budget)
         return Drop(pairs_of(load), pairs_of(number)), int(dropped)
 
     def _choose(self, left: _Left, solved: _Solved) -> _Choice | None:
@@ -313,7 +308,7 @@ class ListTree:
         """By how much λ rises on both sides of a branch, at most `enough`; remembered as a mean."""
         rises = []
         for child in self._children(left, choice):
-            some = np.unique(self.lists.flow[child.alive]).size == self.lists.flows.size
+            some = np.unique(self.lists.columns.flow[child.alive]).size == self.lists.flows.size
             rise = self._solve(child).value - value if some else enough
             rises.append(max(1e-6, min(rise, enough)))
         trials, first, second = self.past.get(choice.key, (0, 0.0, 0.0))
@@ -326,8 +321,7 @@ class ListTree:
 
     def _ranked(self, solved: _Solved) -> list[_Choice]:
         """Fractional numbers of flows and fractional shares, the most promising first."""
-        k = self.lists
-        share, heaviest = usage(solved.x, k.flow, k.amount, k.start, k.used, k.flows.size, self.room.size)
+        share, heaviest = usage(solved.x, self.lists.columns, self.room.size)
         count = share.sum(axis=0)
         apart = np.abs(count - np.rint(count))
         by_number = np.where(apart > FRACTION, 3.0 * apart * (solved.load * self.room + 1e-3), 0.0)
@@ -346,26 +340,26 @@ class ListTree:
 
     def _any(self, solved: _Solved) -> _Choice | None:
         """A resource on which the paths of some split flow differ."""
-        k = self.lists
-        share, _ = usage(solved.x, k.flow, k.amount, k.start, k.used, k.flows.size, self.room.size)
+        share, _ = usage(solved.x, self.lists.columns, self.room.size)
         apart = np.minimum(share, 1.0 - share)
         f, r = divmod(int(np.argmax(apart)), self.room.size)
         return _Choice(r, f, None) if apart[f, r] > 1e-8 else None
 
     def _children(self, left: _Left, choice: _Choice) -> tuple[_Left, _Left]:
-        k, r = self.lists, choice.resource
+        columns, r = self.lists.columns, choice.resource
         if choice.most is not None:
             most, least = left.most.copy(), left.least.copy()
             most[r], least[r] = choice.most, choice.most + 1
             return left._replace(most=most), left._replace(least=least)
-        uses = np.zeros(k.size, dtype=np.bool_)
-        uses[np.repeat(np.arange(k.size), np.diff(k.start))[k.used == r]] = True
-        others = k.flow != choice.flow
+        size = self.lists.size
+        uses = np.zeros(size, dtype=np.bool_)
+        uses[np.repeat(np.arange(size), np.diff(columns.start))[columns.used == r]] = True
+        others = columns.flow != choice.flow
         return left._replace(alive=left.alive & (others | uses)), left._replace(
             alive=left.alive & (others | ~uses)
         )
 
 
 def _largest(lists: Lists, alive: Bools, x: Floats, flow: int) -> int:
-    mine = np.flatnonzero(alive & (lists.flow == flow))
+    mine = np.flatnonzero(alive & (lists.columns.flow == flow))
     return int(mine[np.argmax(x[mine])])

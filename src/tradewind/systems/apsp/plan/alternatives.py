@@ -10,7 +10,7 @@ import numpy as np
 from tradewind.model.units import US_PER_S
 from tradewind.systems.apsp.kernels.alternatives import aggregation_tree, ring
 from tradewind.systems.apsp.kernels.bound import relaxed_level
-from tradewind.systems.apsp.kernels.columns import Pool
+from tradewind.systems.apsp.kernels.columns import PathPool
 from tradewind.systems.apsp.plan.solve import WanPlan
 
 MBPS = 1_000_000
@@ -33,7 +33,7 @@ def alternatives(found: WanPlan) -> list[dict[str, Any]]:
 
 
 def _splittable(found: WanPlan) -> dict[str, Any]:
-    _, time, _ = relaxed_level(found.net.problem, found.chosen.sink, Pool())
+    _, time, _ = relaxed_level(found.net.problem, found.chosen.sink, PathPool())
     longest = max(found.wait_us(arcs) for arcs in found.chosen.routing if arcs) / US_PER_S
     server = found.topology.nodes[found.chosen.sink]
     return {

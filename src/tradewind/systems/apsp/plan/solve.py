@@ -12,7 +12,7 @@ from tradewind.model.units import US_PER_S
 from tradewind.systems.apsp.kernels.bound import degree_levels
 from tradewind.systems.apsp.kernels.network import Net
 from tradewind.systems.apsp.kernels.problem import fewest_hops, sinks_that_reach_all, time_of
-from tradewind.systems.apsp.kernels.solve import Settings, quick_levels
+from tradewind.systems.apsp.kernels.solve import SolveSettings, quick_levels
 from tradewind.systems.apsp.plan.request import PlanRequest, scenario_of
 from tradewind.systems.apsp.policy import NearExact
 from tradewind.systems.apsp.shared.placement import Chosen, JobNetwork, full_bps, job_network, wires_of
@@ -54,7 +54,7 @@ class WanPlan:
 class Comparison(NearExact):
     """Placements to compare with: good routings matter, tight bounds do not, except where they are cheap."""
 
-    def settings(self, net: Net) -> Settings:
+    def settings(self, net: Net) -> SolveSettings:
         usual = super().settings(net)
         if net.problem.graph.nodes <= usual.tree_size:
             return usual
@@ -82,8 +82,8 @@ def _likely(plan: WanPlan) -> list[int]:
     problem = plan.net.problem
     hops, reach = sinks_that_reach_all(problem)
     levels = degree_levels(problem, hops)
-    if problem.graph.nodes <= Settings().presort_size:
-        levels = quick_levels(problem, reach, Settings().squeezes)
+    if problem.graph.nodes <= SolveSettings().presort_size:
+        levels = quick_levels(problem, reach, SolveSettings().squeezes)
     others = [v for v in plan.chosen.bounds or () if v != plan.chosen.sink]
     plain = {v: float(time_of(problem, fewest_hops(problem, v))) for v in others}
     likely = sorted(others, key=lambda v: (float(levels[v]), v))[:LIKELY]

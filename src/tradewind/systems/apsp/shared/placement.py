@@ -18,7 +18,7 @@ from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN
 from tradewind.systems.apsp.kernels.network import Net, Wire, bounds_as_data, make_net
 from tradewind.systems.apsp.kernels.problem import Routing
-from tradewind.systems.apsp.kernels.proof import Bound
+from tradewind.systems.apsp.kernels.proof import SinkBound
 
 CERTIFICATE = "apsp epoch_s"
 """Name of a placement certificate; the audit knows it by this name."""
@@ -30,7 +30,7 @@ class Chosen(NamedTuple):
 
     sink: int
     routing: Routing
-    bounds: dict[int, Bound] | None = None
+    bounds: dict[int, SinkBound] | None = None
 
 
 class Method(Protocol):
