@@ -6,12 +6,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from tests.solvers.graphs import graph_of_links
 from tests.systems.apsp.cases import random_problem
 from tradewind.solvers.paths import (
     UNREACHED,
     cheapest_by_hops,
     cheapest_lifted,
-    graph_of_links,
     hops_to_all,
     make_graph,
     simple_paths,

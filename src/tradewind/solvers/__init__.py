@@ -1,1 +1,1 @@
-"""Numerical tools without domain nouns: arrays in, arrays out."""
+"""General numerical tools: arrays in, arrays out; no terms of scheduling."""

@@ -1,4 +1,4 @@
-"""The door to HiGHS: a quiet solver that gives the same answer every time, and mixed-integer programs written row by row."""
+"""Interface to HiGHS: a deterministic solver without output, and mixed-integer programs built row by row."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ INFINITY = highspy.kHighsInf
 _TYPES = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
 
 Entry = tuple[int, float]
-"""A column's number and its factor in a row."""
+"""(column, coefficient) of a row."""
 
 
 def quiet_solver(seed: int = 1, **options: float | str) -> highspy.Highs:
-    """A solver on one thread without output or clock; further options by their names."""
+    """A solver with one thread, a fixed seed, no output and no time limit; `options` are HiGHS options by name."""
     model = highspy.Highs()
     for name, value in {"output_flag": False, "threads": 1, "random_seed": seed, **options}.items():
         model.setOptionValue(name, value)
@@ -25,8 +25,13 @@ def quiet_solver(seed: int = 1, **options: float | str) -> highspy.Highs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """Whether it is proven, the value found and what no solution can better, the columns (none where nothing was found)."""
+class ProgramSolution:
+    """Result of a solve.
+
+    optimal  whether the solution is proven optimal
+    bound    no solution is better than this
+    columns  values of the columns; empty if no solution was found
+    """
 
     optimal: bool
     value: float
@@ -36,7 +41,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Program:
-    """A program as it is written down: columns from 0 to a limit, rows that hold a sum between two limits."""
+    """A linear or mixed-integer program: columns in [0, high], rows with a lower and an upper limit."""
 
     cost: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
@@ -48,14 +53,14 @@ class Program:
     value: list[float] = field(default_factory=list)
 
     def column(self, cost: float, high: float, *, whole: bool = False) -> int:
-        """A column in [0, high]; its number."""
+        """Add a column in [0, high]; return its number."""
         self.cost.append(cost)
         self.high.append(high)
         self.whole.append(whole)
         return len(self.cost) - 1
 
     def row(self, low: float, high: float, entries: Iterable[Entry]) -> None:
-        """low <= sum factor * column <= high."""
+        """Add the row low <= sum of factor * column <= high."""
         self.row_low.append(low)
         self.row_high.append(high)
         for column, factor in entries:
@@ -63,8 +68,8 @@ class Program:
             self.value.append(factor)
         self.starts.append(len(self.index))
 
-    def solve(self, model: highspy.Highs, *, maximise: bool = False) -> Answer:
-        """Least (or most) cost, with the solver's own limits on nodes and gap."""
+    def solve(self, model: highspy.Highs, *, maximise: bool = False) -> ProgramSolution:
+        """Minimise (or maximise) the cost within the limits on nodes and gap set on `model`."""
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = len(self.cost), len(self.row_low)
         lp.sense_ = highspy.ObjSense.kMaximize if maximise else highspy.ObjSense.kMinimize
@@ -81,7 +86,7 @@ class Program:
         info, solution = model.getInfo(), model.getSolution()
         found = solution.value_valid
         worst = -INFINITY if maximise else INFINITY
-        return Answer(
+        return ProgramSolution(
             optimal=model.getModelStatus() == highspy.HighsModelStatus.kOptimal,
             value=float(info.objective_function_value) if found else worst,
             bound=float(info.mip_dual_bound),

@@ -1,8 +1,8 @@
-"""Compiled kernels: numba's njit with a cache on disk for each folder of kernels.
+"""Compiled kernels: numba's njit with a cache on disk per folder of kernels.
 
-numba looks only at a kernel's own file to see whether its cache is fresh, but kernels call each other across files. So the
-cache lives in a folder named after the text of everything that is compiled into the kernels beside it: the files of their
-folder and the solvers that these import. An edit in one system leaves the kernels of the others alone.
+numba checks only a kernel's own file to decide whether its cache is valid, but kernels call each other across files. So the
+cache folder is named after a hash of everything compiled into the kernels of a folder: its files and the solvers that they
+import. An edit in one system does not recompile the kernels of the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def kernel(function: F) -> F: ...
 @overload
 def kernel(**options: Any) -> Callable[[F], F]: ...
 def kernel(function: Any = None, **options: Any) -> Any:
-    """Compiles a function on its first call and keeps the machine code; `options` are those of numba.njit."""
+    """Compile a function on its first call and cache the machine code; `options` are those of numba.njit."""
     if function is None:
         return lambda other: kernel(other, **options)
     before = numba.config.CACHE_DIR
@@ -40,7 +40,7 @@ def kernel(function: Any = None, **options: Any) -> Any:
 
 @cache
 def cache_folder(folder: Path) -> str:
-    """Where the kernels of a folder are kept; "" (numba's own choice) where that cannot be written."""
+    """Cache folder for the kernels of a folder; "" (numba's default) if it cannot be written."""
     kept = folder / "__pycache__" / f"kernels-{digest(folder)}"
     try:
         kept.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def cache_folder(folder: Path) -> str:
 
 
 def digest(folder: Path) -> str:
-    """16 hex digits over the names and texts of a folder's files and of the solvers they import, directly or not."""
+    """16 hex digits over the names and contents of a folder's files and of the solvers that they import, directly or not."""
     files, queue = set[Path](), sorted(folder.glob("*.py"))
     while queue:
         path = queue.pop()

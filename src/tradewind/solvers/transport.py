@@ -1,4 +1,4 @@
-"""The transport problem by shortest augmenting paths: supplies to capacities at least cost."""
+"""The transport problem by shortest augmenting paths: ship supplies to capacities at least cost."""
 
 import numpy as np
 
@@ -70,11 +70,11 @@ def _push(flow: Floats, start: int, end: int, most: float, tiny: float, via: Int
 
 @kernel
 def ship(cost: Floats, supply: Floats, capacity: Floats, flow: Floats) -> float:
-    """Fill ``flow`` (S, R) with a cheapest shipment; return its cost, or infinity when it does not fit.
+    """Fill ``flow`` (S, R) with a cheapest shipment; return its cost, or infinity if it does not fit.
 
     cost (S, R) >= 0 per unit, infinite where forbidden; supply (S,); capacity (R,). Every augmentation follows a
     shortest residual path, so what is shipped is always shipped at least cost. Amounts below 1e-14 of the total
-    supply count as zero; whole supplies and capacities give whole flows.
+    supply count as zero; integral supplies and capacities give integral flows.
     """
     sources, sinks = cost.shape
     room = np.empty(sinks)
@@ -88,7 +88,7 @@ def ship(cost: Floats, supply: Floats, capacity: Floats, flow: Floats) -> float:
     to_sink = np.empty(sinks)
     via = np.empty(sinks, dtype=np.int64)
     into = np.empty(sources, dtype=np.int64)
-    bill = 0.0
+    total = 0.0
     for start in range(sources):
         left = supply[start]
         while left > tiny:
@@ -100,7 +100,7 @@ def ship(cost: Floats, supply: Floats, capacity: Floats, flow: Floats) -> float:
                 # The cheapest sink of all still has room: no detour over other sources can beat it.
                 amount = min(left, room[end])
                 flow[start, end] += amount
-                bill += amount * cost[start, end]
+                total += amount * cost[start, end]
             else:
                 _label(cost, flow, start, tiny, to_sink, via, into)
                 end = -1
@@ -110,23 +110,23 @@ def ship(cost: Floats, supply: Floats, capacity: Floats, flow: Floats) -> float:
                 if end < 0:
                     return np.inf
                 amount = _push(flow, start, end, min(left, room[end]), tiny, via, into)
-                bill += amount * to_sink[end]
+                total += amount * to_sink[end]
             room[end] -= amount
             left -= amount
-    return bill
+    return total
 
 
 def transport(cost: Floats, supply: Floats, capacity: Floats) -> tuple[Floats, float]:
-    """A cheapest shipment (S, R) and its cost; the cost is infinite when the supply does not fit.
+    """A cheapest shipment (S, R) and its cost; the cost is infinite if the supply does not fit.
 
     cost (S, R) >= 0 per unit (infinite = forbidden), supply (S,) >= 0, capacity (R,) >= 0.
     """
     cost = np.ascontiguousarray(cost, dtype=np.float64)
     flow = np.zeros(cost.shape)
-    bill = ship(
+    total = ship(
         cost,
         np.ascontiguousarray(supply, dtype=np.float64),
         np.ascontiguousarray(capacity, dtype=np.float64),
         flow,
     )
-    return flow, float(bill)
+    return flow, float(total)
