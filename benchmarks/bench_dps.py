@@ -10,7 +10,8 @@ from typing import Any
 
 from tradewind.systems.dps.kernels.fixed import LIGHT, simulate_payments
 from tradewind.systems.dps.kernels.place import BEST_FIT, WORST_FIT
-from tradewind.systems.dps.study.figures import GOAL, MUST
+from tradewind.systems.dps.kernels.sales import new_sales
+from tradewind.systems.dps.study.judges import GOAL, REQUIRED
 from tradewind.systems.dps.study.runs import arrays, best_fixed, drawn, non_peeking, sell, sell_fixed
 from tradewind.systems.dps.workload.draw import KINDS
 
@@ -18,7 +19,7 @@ SEEDS = (1, 2)
 
 
 def _seconds(call: Any, repeats: int = 3) -> float:
-    """Least CPU time of several calls; the first one, which may compile, does not count."""
+    """Least CPU time of several calls, not counting the first, which may compile."""
     call()
     best = float("inf")
     for _ in range(repeats):
@@ -35,7 +36,9 @@ def _speed() -> list[dict[str, Any]]:
     jobs = len(market.arrive)
     fixed = {
         name: 1e3
-        * _seconds(lambda rule=rule: simulate_payments(stream, cluster, payment, market.budget, rule))
+        * _seconds(
+            lambda rule=rule: simulate_payments(new_sales(stream, cluster, market.budget, rule), payment)
+        )
         for name, rule in (("PA", WORST_FIT), ("best fit", BEST_FIT))
     }
     rows: list[dict[str, Any]] = [
@@ -69,12 +72,12 @@ def _quality() -> list[dict[str, Any]]:
         ratios, shares = [], []
         for seed in SEEDS:
             market = drawn(name, seed)
-            yard = sell_fixed(market, best_fixed(name, seed, LIGHT)).outcome.profit
+            reference = sell_fixed(market, best_fixed(name, seed, LIGHT)).outcome.profit
             for policy in totals:
                 earned = sell(market, policy, seed).outcome.profit
-                totals[policy] += earned / yard
+                totals[policy] += earned / reference
                 if policy == "dps":
-                    ratios.append(earned / yard)
+                    ratios.append(earned / reference)
                     shares.append(earned / non_peeking(market))
         rows.append(
             {
@@ -82,7 +85,7 @@ def _quality() -> list[dict[str, Any]]:
                 "measured": sum(ratios) / len(ratios),
                 "spread": max(ratios) - min(ratios),
                 "unit": "",
-                "target": MUST[name],
+                "target": REQUIRED[name],
                 "goal": GOAL[name],
                 "better": "higher",
                 "note": f"quick bfp; {sum(shares) / len(shares):.0%} of the non-peeking bound",
@@ -96,7 +99,7 @@ def _quality() -> list[dict[str, Any]]:
                 "unit": "",
                 "target": target,
                 "better": "higher",
-                "note": "TOP-like, our own adaptation: it beats dps-paper, in the paper it does not"
+                "note": "TOP-like, our own adaptation; it beats dps-paper, unlike in the paper"
                 if policy == "top"
                 else "",
             }

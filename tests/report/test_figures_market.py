@@ -20,7 +20,8 @@ from tradewind.report.figures import comparison
 from tradewind.report.figures import market as market_charts
 from tradewind.report.figures.market import Offers
 from tradewind.systems.dps.bound import fixed_price_sales
-from tradewind.systems.dps.policy import DPS, DPS_SIMPLE
+from tradewind.systems.dps.paper import DPS_SIMPLE
+from tradewind.systems.dps.policy import DPS
 from tradewind.systems.dps.rivals.fixed_price import BFP
 from tradewind.systems.dps.workload.generator import DPS as WORKLOAD
 from tradewind.worlds.simulate import simulate
@@ -30,7 +31,7 @@ HEADINGS = (
     "Profit over time",
     "Regret over time",
     "Acceptance by price",
-    "Acceptance: expected and realised",
+    "Expected and actual acceptance",
 )
 
 
@@ -92,13 +93,13 @@ def test_the_expected_acceptance_is_read_from_the_reasons_in_the_run(market: Sce
     )
 
 
-def test_a_policy_that_says_nothing_about_acceptance_has_a_realised_curve_only(market: Scenario) -> None:
+def test_a_policy_without_expected_acceptance_has_only_an_actual_curve(market: Scenario) -> None:
     series = comparison.series_of(market, [simulate(market, DPS_SIMPLE, seed=1)])
     assert market_charts.forecasters(series) == []
     assert market_charts.sellers(series) == series
 
 
-def test_classes_show_what_was_expected_and_what_came_true() -> None:
+def test_classes_show_expected_and_actual_acceptance() -> None:
     expected = np.repeat([0.25, 0.85], 40)
     taken = np.concatenate([np.arange(40) < 10, np.arange(40) < 20]).astype(float)
     x, y, half = market_charts.by_expectation(Offers(unit=np.ones(80), expected=expected, taken=taken))
@@ -112,10 +113,10 @@ def test_classes_show_what_was_expected_and_what_came_true() -> None:
     np.testing.assert_allclose(expected, 1 - price)
 
 
-def test_floor_and_cap_are_explained_with_the_acceptance_of_the_price_really_asked(market: Scenario) -> None:
+def test_with_floor_or_cap_the_expected_acceptance_is_that_of_the_price_offered(market: Scenario) -> None:
     low = simulate(market, DPS, {"cap": 0.05}, seed=1)
     offers = market_charts.single_offers(comparison.series_of(market, [low])[0].data)
-    assert offers.expected[len(offers.expected) // 2 :].mean() > 0.9, "hardly anybody says no to so little"
+    assert offers.expected[len(offers.expected) // 2 :].mean() > 0.9, "almost everybody accepts so low a price"
 
 
 def test_a_report_of_a_run_file_alone_shows_the_market(

@@ -1,4 +1,4 @@
-"""DPS's sellers in the audited market: no peeking, exact saves, orderly refusals, and the compiled twin's numbers."""
+"""DPS's sellers in the audited market: no peeking, exact saves, orderly refusals, and the numbers of the compiled loops."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.systems.dps.clairvoyant import clairvoyant_bound
 from tradewind.model.decision import Decision, Offer, Quote
 from tradewind.model.errors import InputError
 from tradewind.model.job import Customer, Fixed, Job, Rounds
@@ -18,16 +19,19 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 from tradewind.model.view import Change, Policy, View
-from tradewind.systems.dps.bound import arrays_of, best_prices, bound, clairvoyant
-from tradewind.systems.dps.kernels.arms import UCB, Rules, new_arms, price_grid, simulate_arms
+from tradewind.systems.dps.bound import arrays_of, best_prices, bound
+from tradewind.systems.dps.kernels.arms import UCB, BanditSettings, new_arms, price_grid, simulate_arms
 from tradewind.systems.dps.kernels.demand import Prior
 from tradewind.systems.dps.kernels.fixed import simulate_payments
+from tradewind.systems.dps.kernels.learner_sales import simulate_learner
 from tradewind.systems.dps.kernels.place import BEST_FIT, WORST_FIT
-from tradewind.systems.dps.kernels.run import simulate_learner
-from tradewind.systems.dps.kernels.state import Market, Tuning, new_mind
-from tradewind.systems.dps.policy import DPS, DPS_PAPER, DPS_RS, DPS_SIMPLE, RANDOM_PRICE, TOP
+from tradewind.systems.dps.kernels.sales import new_sales
+from tradewind.systems.dps.kernels.state import Market, Settings, Tuning, new_learner
+from tradewind.systems.dps.paper import DPS_PAPER, DPS_RS, DPS_SIMPLE
+from tradewind.systems.dps.policy import DPS
+from tradewind.systems.dps.rivals.bandits import RANDOM_PRICE, TOP
 from tradewind.systems.dps.rivals.fixed_price import BFP, BFP_TAU
-from tradewind.systems.dps.shared import Seller
+from tradewind.systems.dps.shared.seller import Seller
 from tradewind.systems.dps.workload.generator import DPS as WORKLOAD
 from tradewind.worlds.simulate import simulate
 
@@ -162,25 +166,24 @@ def test_a_seller_saved_and_restored_in_the_middle_continues_identically(spec: S
     assert simulate(made, replace(spec, factory=restarting)).tables == plain.tables
 
 
-def test_the_audited_market_earns_what_the_compiled_twin_says() -> None:
+def test_the_audited_market_earns_what_the_compiled_loops_say() -> None:
     made = market("saturated", jobs=400, slots=600)
     it = arrays_of(made)
     items = np.concatenate([it.cluster.idle_k.sum(axis=1), it.cluster.idle_m.sum(axis=1)]).astype(float)
     flat = np.asarray(0.4 * (it.stream.d_k + it.stream.d_m), dtype=np.float64)
-    twin = simulate_payments(it.stream, it.cluster, flat, it.budget, WORST_FIT)
-    assert simulate(made, BFP, {"prices": "0.4"}).value == pytest.approx(twin.profit, rel=1e-9)
+    sales = [new_sales(it.stream, it.cluster, it.budget, rule) for rule in (WORST_FIT, WORST_FIT, BEST_FIT)]
+    fixed = simulate_payments(sales[0], flat)
+    assert simulate(made, BFP, {"prices": "0.4"}).value == pytest.approx(fixed.profit, rel=1e-9)
 
     expected = np.array([made.setup.forecast[f"jobs.{name}"] for name in made.setup.resources])
-    rules = Rules(expected, items, 0.11 * expected, float(made.setup.slots), UCB)
-    arms, _ = simulate_arms(
-        it.stream, it.cluster, it.budget, new_arms(price_grid(0.2), 4, 0), (rules, WORST_FIT, 0)
-    )
+    settings = BanditSettings(expected, items, 0.11 * expected, float(made.setup.slots), UCB)
+    arms = simulate_arms(sales[1], new_arms(price_grid(0.2), 4, 0), settings)
     assert simulate(made, DPS_PAPER).value == pytest.approx(arms.profit, rel=1e-9)
 
     rng = np.random.default_rng(np.random.SeedSequence(entropy=8, spawn_key=(1,)))
     public = Market(items[:2], items[2:], float(made.setup.slots), made.setup.forecast["jobs"])
-    mind = new_mind(public, Tuning(), Prior(), int(rng.integers(2**62)))
-    ours, _ = simulate_learner(it.stream, it.cluster, it.budget, mind, (Tuning(), public, Prior(), BEST_FIT))
+    known = Settings(Tuning(), public, Prior())
+    ours = simulate_learner(sales[2], new_learner(known, int(rng.integers(2**62))), known)
     assert simulate(made, DPS, seed=8).value == pytest.approx(ours.profit, rel=1e-9)
 
 
@@ -314,15 +317,16 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another() -> None:
     assert simulate(made, DPS, seed=1).value != simulate(made, DPS, seed=2).value
 
 
-def test_the_bounds_hold_and_the_law_is_only_trusted_for_the_scenario_it_made() -> None:
+def test_the_bounds_hold_and_budgets_are_compared_with_the_generators() -> None:
     made = market("saturated", jobs=400, slots=600)
-    fluid, seer = bound(made), clairvoyant(made)
+    it = arrays_of(made)
+    fluid = bound(made)
+    clairvoyant = clairvoyant_bound(it.stream, it.cluster, made.setup.slots, it.budget)
     assert fluid is not None
     assert fluid.kind == "in-expectation"
-    assert seer.kind == "certified"
     best = simulate(made, BFP, best_prices(made)).value
-    assert best <= seer.value * (1 + 1e-9)
-    assert fluid.value < seer.value
+    assert best <= clairvoyant * (1 + 1e-9)
+    assert fluid.value < clairvoyant
     assert np.mean([simulate(made, DPS, seed=s).value for s in range(3)]) < fluid.value
     richer = tuple(Customer(budget_usd=(c.budget_usd or 0.0) * 2) for c in made.customers)
     assert bound(replace(made, customers=richer)) is None

@@ -1,18 +1,16 @@
-"""What no seller can beat: a fluid bound that knows the demand law but no budget, and one that knows every budget."""
+"""A bound on expected profit: a fluid relaxation that knows the distribution of the budgets but no budget."""
 
 import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import csr_array
 
 from tradewind.model.arrays import Floats
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.dps.kernels.books import Cluster, Stream
 from tradewind.systems.dps.kernels.demand import best_offer
 from tradewind.systems.dps.kernels.dual import nudge
+from tradewind.systems.dps.kernels.occupancy import Cluster, Stream
 
 
 class Dual(NamedTuple):
@@ -23,7 +21,7 @@ class Dual(NamedTuple):
 
 
 def least_hold(stream: Stream, cluster: Cluster, slots: int) -> Floats:
-    """Slots (N,) that a bundle holds its items at least within the horizon: apart where no empty bin takes it whole."""
+    """Least slots (N,) that a bundle holds its items within the horizon; spread only where no empty bin takes it whole."""
     x, z = cluster.idle_k[stream.k], cluster.idle_m[stream.m]
     can = ((x >= stream.d_k[:, None]) & (z >= stream.d_m[:, None])).any(axis=1)
     tau = np.where(can, stream.together, stream.spread)
@@ -31,14 +29,14 @@ def least_hold(stream: Stream, cluster: Cluster, slots: int) -> Floats:
 
 
 def fluid_bound(
-    stream: Stream, cluster: Cluster, slots: int, law: tuple[Floats, Floats], rounds: int = 80
+    stream: Stream, cluster: Cluster, slots: int, demand: tuple[Floats, Floats], rounds: int = 80
 ) -> Dual:
     """min over prices lambda >= 0 of sum_i max_P E[(P - lambda d_i h_i) 1(v_i >= P)] + T sum_r lambda_r C_r.
 
-    law = (location of the log budget (N,), noise (G, 3)). By weak duality every lambda gives an upper bound on the
+    demand = (location of the log budget (N,), noise (G, 3)). By weak duality every lambda gives an upper bound on the
     expected profit of any seller that does not know the budgets, placed at best; `rounds` of tatonnement make it small.
     """
-    log_value, noise = law
+    log_value, noise = demand
     hold = least_hold(stream, cluster, slots)
     items = np.concatenate([cluster.idle_k.sum(axis=1), cluster.idle_m.sum(axis=1)]).astype(np.float64)
     fits = (stream.d_k <= items[stream.k]) & (stream.d_m <= items[len(cluster.idle_k) + stream.m])
@@ -60,7 +58,7 @@ def _fluid(
     hold: Floats,
     fits: NDArray[np.bool_],
     log_value: Floats,
-    law: Floats,
+    noise: Floats,
     price: Floats,
     kinds_k: int,
 ) -> tuple[float, Floats]:
@@ -75,37 +73,10 @@ def _fluid(
         cap = float(stream.d_k[i] + stream.d_m[i])
         if cost >= cap:
             continue
-        gap, chance = best_offer(log_value[i], 0.0, cost, math.log(cap), law)
+        gap, chance = best_offer(log_value[i], 0.0, cost, math.log(cap), noise)
         margin = (math.exp(log_value[i] + gap) - cost) * chance
         if margin > 0.0:
             total += margin
             use[a] += hold[i] * stream.d_k[i] * chance
             use[b] += hold[i] * stream.d_m[i] * chance
     return total, use
-
-
-def clairvoyant_bound(
-    stream: Stream, cluster: Cluster, slots: int, budget: Floats, blocks: int = 50
-) -> float:
-    """LP: max sum_i min(v_i, d_i) x_i, 0 <= x <= 1, item-slots used in each of `blocks` stretches of time <= capacity."""
-    hold = least_hold(stream, cluster, slots)
-    kinds_k = len(cluster.idle_k)
-    items = np.concatenate([cluster.idle_k.sum(axis=1), cluster.idle_m.sum(axis=1)]).astype(np.float64)
-    worth = np.minimum(budget, stream.d_k + stream.d_m)
-    fits = (stream.d_k <= items[stream.k]) & (stream.d_m <= items[kinds_k + stream.m])
-    edges = np.linspace(0, slots, blocks + 1)
-    start, end = stream.arrive.astype(np.float64), stream.arrive + hold
-    overlap = np.clip(np.minimum(end[:, None], edges[1:]) - np.maximum(start[:, None], edges[:-1]), 0.0, None)
-    job, block = np.nonzero(overlap)
-    time = overlap[job, block]
-    rows = np.concatenate([stream.k[job] * blocks + block, (kinds_k + stream.m[job]) * blocks + block])
-    data = np.concatenate([time * stream.d_k[job], time * stream.d_m[job]])
-    columns = np.concatenate([job, job])
-    matrix = csr_array((data, (rows, columns)), shape=(len(items) * blocks, len(budget)))
-    room = np.repeat(items, blocks) * np.tile(np.diff(edges), len(items))
-    limits = Bounds(np.zeros(len(budget)), np.where(fits, 1.0, 0.0))
-    # Without integrality this is a plain LP; sparse rows go in directly.
-    found = milp(-worth, constraints=LinearConstraint(matrix, -np.inf, room), bounds=limits)
-    if not found.success:
-        raise RuntimeError(f"the clairvoyant program was not solved: {found.message}")
-    return float(-found.fun)

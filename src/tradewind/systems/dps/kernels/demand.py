@@ -1,9 +1,9 @@
-"""What a bundle is worth to its buyer, learned from yes and no.
+"""The demand model: what a bundle is worth to its buyer, learned from accepted and declined offers.
 
 Model: log of the willingness to pay y = f(theta) + noise, with
 f = log(e^(g + a_k) d_k + e^(g + b_m) d_m) + gamma log(tau / tau0) + zeta log(d_k / d0) + c_km,
-theta = (g, gamma, zeta, a (K), b (M), c (K M)) Gaussian with full covariance. The noise is a mixture of normals, the
-`law` (G, 3): share, mean, standard deviation. An offer at log price x is taken if x <= y. Because the noise is a normal
+theta = (g, gamma, zeta, a (K), b (M), c (K M)) Gaussian with full covariance. The noise is a mixture of normals,
+`noise` (G, 3): share, mean, standard deviation. An offer at log price x is taken if x <= y. Because the noise is a normal
 mixture, the moments of f after a yes or a no have a closed form (assumed-density filtering needs no quadrature).
 """
 
@@ -17,6 +17,8 @@ from tradewind.solvers.kernel import kernel
 
 HEAD = 3
 """Entries of theta before the per-kind effects: g, gamma, zeta."""
+NO_CAP = 50.0
+"""A log price that no payment reaches."""
 
 _ROOT_HALF = 0.7071067811865476
 _INV_ROOT_2PI = 0.3989422804014327
@@ -51,18 +53,14 @@ class Buyer(NamedTuple):
 def prior_moments(prior: Prior, kinds_k: int, kinds_m: int) -> tuple[Floats, Floats]:
     """Mean (D,) and covariance (D, D) of theta, D = 3 + K + M + K M."""
     size = HEAD + kinds_k + kinds_m + kinds_k * kinds_m
-    mean, sd = np.zeros(size), np.zeros(size)
-    mean[0] = prior.level
-    sd[:HEAD] = prior.g, prior.gamma, prior.zeta
-    sd[HEAD : HEAD + kinds_k] = prior.kind_k
-    sd[HEAD + kinds_k : HEAD + kinds_k + kinds_m] = prior.kind_m
-    sd[HEAD + kinds_k + kinds_m :] = prior.pair
-    return mean, np.diag(sd**2)
+    mean, cov = np.zeros(size), np.zeros((size, size))
+    reset_moments(mean, cov, prior, kinds_k, kinds_m)
+    return mean, cov
 
 
 @kernel
 def reset_moments(mean: Floats, cov: Floats, prior: Prior, kinds_k: int, kinds_m: int) -> None:
-    """Put the prior into `mean` (D,) and `cov` (D, D) in place."""
+    """Write the prior into `mean` (D,) and `cov` (D, D)."""
     mean[:] = 0.0
     cov[:] = 0.0
     mean[0] = prior.level
@@ -108,26 +106,26 @@ def variance(cov: Floats, where: Ints, weight: Floats) -> float:
 
 
 @kernel
-def accept_chance(gap: float, spread: float, law: Floats) -> float:
+def accept_chance(gap: float, spread: float, noise: Floats) -> float:
     """Pr(yes) at a log price `gap` above f, whose variance is `spread`."""
     chance = 0.0
-    for g in range(law.shape[0]):
-        if law[g, 0] > 0.0:
-            sd = math.sqrt(law[g, 2] ** 2 + spread)
-            chance += law[g, 0] * 0.5 * math.erfc((gap - law[g, 1]) / sd * _ROOT_HALF)
+    for g in range(noise.shape[0]):
+        if noise[g, 0] > 0.0:
+            sd = math.sqrt(noise[g, 2] ** 2 + spread)
+            chance += noise[g, 0] * 0.5 * math.erfc((gap - noise[g, 1]) / sd * _ROOT_HALF)
     return chance
 
 
 @kernel
-def tilt(gap: float, spread: float, law: Floats, yes: bool) -> tuple[float, float, float]:
-    """log Z and its first two derivatives in f, where Z is the probability of the answer heard."""
+def tilt(gap: float, spread: float, noise: Floats, yes: bool) -> tuple[float, float, float]:
+    """log Z and its first two derivatives in f, where Z is the probability of the answer."""
     z = d1 = d2 = 0.0
-    for g in range(law.shape[0]):
-        if law[g, 0] > 0.0:
-            sd = math.sqrt(law[g, 2] ** 2 + spread)
-            u = (law[g, 1] - gap) / sd
-            bell = law[g, 0] * _INV_ROOT_2PI * math.exp(-0.5 * u * u) / sd
-            z += law[g, 0] * 0.5 * math.erfc(-u * _ROOT_HALF)
+    for g in range(noise.shape[0]):
+        if noise[g, 0] > 0.0:
+            sd = math.sqrt(noise[g, 2] ** 2 + spread)
+            u = (noise[g, 1] - gap) / sd
+            bell = noise[g, 0] * _INV_ROOT_2PI * math.exp(-0.5 * u * u) / sd
+            z += noise[g, 0] * 0.5 * math.erfc(-u * _ROOT_HALF)
             d1 += bell
             d2 -= bell * u / sd
     if not yes:
@@ -155,7 +153,7 @@ def absorb(mean: Floats, cov: Floats, size: int, where: Ints, weight: Floats, d1
 
 
 @kernel
-def best_offer(f: float, spread: float, cost: float, log_cap: float, law: Floats) -> tuple[float, float]:
+def best_offer(f: float, spread: float, cost: float, log_cap: float, noise: Floats) -> tuple[float, float]:
     """argmax over x <= log_cap of (e^x - cost) Pr(yes at x): x - f and Pr(yes).
 
     A grid comes first, because there may be two peaks.
@@ -165,10 +163,10 @@ def best_offer(f: float, spread: float, cost: float, log_cap: float, law: Floats
     top = log_cap - f
     base = cost * math.exp(-f) if f > -500.0 else 0.0
     best_x = min(top, low)
-    best_v = (math.exp(best_x) - base) * accept_chance(best_x, spread, law)
+    best_v = (math.exp(best_x) - base) * accept_chance(best_x, spread, noise)
     for j in range(1, steps + 1):
         x = min(top, low + j * width)
-        v = (math.exp(x) - base) * accept_chance(x, spread, law)
+        v = (math.exp(x) - base) * accept_chance(x, spread, noise)
         if v > best_v:
             best_v, best_x = v, x
         if x == top:
@@ -176,7 +174,7 @@ def best_offer(f: float, spread: float, cost: float, log_cap: float, law: Floats
     for _ in range(4):
         width *= 0.5
         for x in (best_x - width, min(top, best_x + width)):
-            v = (math.exp(x) - base) * accept_chance(x, spread, law)
+            v = (math.exp(x) - base) * accept_chance(x, spread, noise)
             if v > best_v:
                 best_v, best_x = v, x
-    return best_x, accept_chance(best_x, spread, law)
+    return best_x, accept_chance(best_x, spread, noise)

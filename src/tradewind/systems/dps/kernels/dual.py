@@ -1,40 +1,40 @@
-"""The price of capacity: what an item-slot of each kind would have earned elsewhere, found by tatonnement.
+"""Capacity prices: what an item-slot of each kind would earn elsewhere, found by tatonnement.
 
-Over the last arrivals (the refused too) every buyer gets the offer that is best at the present capacity prices; a kind
-that would then be used above its share of the cluster becomes dearer, one below becomes cheaper.
+Every recent arrival, refused or not, gets the offer that is best at the current capacity prices. The price of a kind whose
+resulting use exceeds its share of the cluster rises; otherwise it falls.
 """
 
 import math
 
 from tradewind.model.arrays import Floats
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.dps.kernels.demand import accept_chance, best_offer
+from tradewind.systems.dps.kernels.demand import NO_CAP, accept_chance, best_offer
 
 CELLS = 120
 _LOW, _HIGH = -5.0, 3.0
 CHEAPEST = 1e-7
-"""Capacity prices stay above this, so that a multiplicative rise can begin."""
+"""Lower limit of capacity prices; a multiplicative step cannot leave zero."""
 
 
 @kernel
-def fill_response(law: Floats, response: Floats) -> None:
-    """The best log mark (CELLS,) over the location f, as a function of log(cost) - f on a fixed grid."""
+def fill_response(noise: Floats, response: Floats) -> None:
+    """Tabulate the best log price minus f (CELLS,) over log(cost) - f on a fixed grid."""
     for j in range(CELLS):
         base = math.exp(_LOW + (_HIGH - _LOW) * j / (CELLS - 1)) if j > 0 else 0.0
-        response[j] = best_offer(0.0, 0.0, base, 50.0, law)[0]
+        response[j] = best_offer(0.0, 0.0, base, NO_CAP, noise)[0]
 
 
 @kernel
-def respond(f: float, cost: float, log_cap: float, law: Floats, response: Floats) -> tuple[float, float]:
-    """Nearly `best_offer` with no uncertainty about f, from the table: log price - f and Pr(sale).
+def respond(f: float, cost: float, log_cap: float, noise: Floats, response: Floats) -> tuple[float, float]:
+    """Approximate `best_offer` without uncertainty about f from the table: log price - f and Pr(sale).
 
-    Where no admissible price covers the cost, nothing is sold.
+    The probability is 0 where no price up to the cap covers the cost.
     """
     place = 0.0
     if cost > 0.0:
         place = (math.log(cost) - f - _LOW) / (_HIGH - _LOW) * (CELLS - 1)
     if place >= CELLS - 1:
-        return 50.0, 0.0
+        return NO_CAP, 0.0
     cell = int(place) if place > 0.0 else 0
     part = place - cell if place > 0.0 else 0.0
     low, high = response[cell], response[cell + 1]
@@ -43,7 +43,7 @@ def respond(f: float, cost: float, log_cap: float, law: Floats, response: Floats
     x = min(x, log_cap - f)
     if f + x < math.log(max(cost, 1e-300)):
         return x, 0.0
-    return x, accept_chance(x, 0.0, law)
+    return x, accept_chance(x, 0.0, noise)
 
 
 @kernel

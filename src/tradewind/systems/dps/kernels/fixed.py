@@ -1,45 +1,40 @@
-"""Posted payments that do not react: one simulation, and the best fixed unit prices in hindsight.
+"""Fixed payments: one simulation, and the best fixed unit prices in hindsight.
 
-The search is deliberately strong (full simulations, several starts), because a weak yardstick flatters everybody.
+The search is deliberately strong (full simulations, several starts): a weak reference flatters every policy.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tradewind.model.arrays import Floats, Ints
+from tradewind.model.arrays import Floats
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.dps.kernels.books import (
-    Books,
+from tradewind.systems.dps.kernels.occupancy import (
     Cluster,
+    Occupancy,
     Stream,
     commit,
-    fits,
-    open_books,
+    empty_occupancy,
     plan,
-    release_before,
+    reset,
 )
 from tradewind.systems.dps.kernels.place import WORST_FIT
-
-REFUSED_PRICE = 0
-ACCEPTED = 1
-REFUSED_CAPACITY = 2
-
-
-class Outcome(NamedTuple):
-    """What became of each bundle: answer (N,), runtime in slots or 0 (N,), and the sum of payments."""
-
-    answer: NDArray[np.int8]
-    runtime: Ints
-    profit: float
+from tradewind.systems.dps.kernels.sales import (
+    ACCEPTED,
+    REFUSED_CAPACITY,
+    Outcome,
+    Sales,
+    has_room,
+    new_sales,
+    outcome,
+)
 
 
 class Search(NamedTuple):
-    """How hard to look: ascents from flat unit prices, one that polishes the best of them, and `kicks` that shake it.
+    """Effort of a search: ascents from flat unit prices, one that polishes the best of them, and `kicks` that perturb it.
 
-    steps and rounds: sizes of the multiplicative steps and passes of the first; polish: sizes of the others' (none: no
-    polishing). The defaults are strong: five short starts and one kick take 60% of their time and find 0.3% less.
+    steps and rounds: sizes of the multiplicative steps and passes of the first ascents; polish: step sizes of the later
+    ones (empty: none). The defaults are strong: five short starts and one kick take 60% of the time and find 0.3% less.
     """
 
     rule: int
@@ -57,14 +52,13 @@ class Search(NamedTuple):
 LIGHT = Search(WORST_FIT, levels=(0.35, 0.5), steps=(0.3, 0.12, 0.05), rounds=4, polish=(), kicks=0)
 """A search of a few seconds."""
 QUICK = LIGHT._replace(rounds=2)
-"""A search of two seconds or so, for reports and quick studies, which say so."""
+"""A search of about two seconds, for reports and quick studies, which say so."""
 _POLISH_ROUNDS = 8
 
 
-class _Pace(NamedTuple):
-    """The part of a search that the compiled ascent needs (one type whatever the lengths of the lists)."""
+class _Ascent(NamedTuple):
+    """The part of a search that the compiled ascent needs; one type whatever the lengths of the lists."""
 
-    rule: int
     with_runtime: bool
     rounds: int
     patience: float
@@ -80,54 +74,40 @@ class FixedPrices(NamedTuple):
     simulations: int
 
 
-def simulate_payments(
-    stream: Stream, cluster: Cluster, payment: Floats, budget: Floats, rule: int, seed: int = 0
-) -> Outcome:
-    """Offer each bundle its payment (N,) if it fits; it is taken if the budget (N,) allows."""
-    answer = np.zeros(len(payment), dtype=np.int8)
-    runtime = np.zeros(len(payment), dtype=np.int64)
-    profit = _simulate(open_books(stream, cluster, seed), stream, payment, budget, rule, answer, runtime)
-    return Outcome(answer, runtime, float(profit))
+def simulate_payments(sales: Sales, payment: Floats) -> Outcome:
+    """Offer each bundle its payment (N,) if it fits; it is accepted if the budget allows."""
+    sales.payment[:] = payment
+    _simulate(sales)
+    return outcome(sales)
 
 
 @kernel
-def _simulate(
-    books: Books,
-    stream: Stream,
-    payment: Floats,
-    budget: Floats,
-    rule: int,
-    answer: NDArray[np.int8],
-    runtime: Ints,
-) -> float:
-    profit = 0.0
+def _simulate(sales: Sales) -> None:
+    stream, occupancy, rule = sales.stream, sales.occupancy, sales.rule
+    payment, budget, answer, runtime = sales.payment, sales.budget, sales.answer, sales.runtime
     for i in range(payment.shape[0]):
-        release_before(books, stream, stream.arrive[i])
-        if not fits(books, stream, i):
+        if not has_room(occupancy, stream, i):
             answer[i] = REFUSED_CAPACITY
         elif payment[i] <= budget[i]:
-            count, tau = plan(books, stream, i, rule)
-            commit(books, stream, i, count, tau)
-            answer[i] = ACCEPTED
-            runtime[i] = tau
-            profit += payment[i]
-    return profit
+            count, tau = plan(occupancy, stream, i, rule)
+            commit(occupancy, stream, i, count, tau)
+            answer[i], runtime[i] = ACCEPTED, tau
 
 
 def best_fixed_prices(
     stream: Stream, cluster: Cluster, budget: Floats, search: Search, begin: FixedPrices | None = None
 ) -> FixedPrices:
-    """The best unit prices found by coordinate ascent, every trial a full simulation with the true budgets.
+    """The best unit prices found by coordinate ascent; every trial is a full simulation with the true budgets.
 
-    With `begin` the search improves these prices instead of starting from the flat levels.
+    With `begin` the search improves those prices instead of starting from flat levels.
     """
     longest = max(1.0, float(np.median(stream.spread))) if len(budget) else 1.0
     ratio = np.log(np.maximum(stream.spread, 1) / longest)
-    books = open_books(stream, cluster)
-    clean = open_books(stream, cluster)
+    sales = new_sales(stream, cluster, budget, search.rule)
+    empty = empty_occupancy(stream, cluster)
     kinds_k, kinds_m = len(cluster.idle_k), len(cluster.idle_m)
     rng = np.random.default_rng(search.seed)
-    pace = _Pace(search.rule, search.with_runtime, search.rounds, search.patience)
+    ascent = _Ascent(search.with_runtime, search.rounds, search.patience)
     best = np.zeros(kinds_k + kinds_m + 1)
     profit, spent = -1.0, 0
     if begin is not None:
@@ -135,18 +115,18 @@ def best_fixed_prices(
     for level in search.levels if begin is None else ():
         log_p = np.zeros_like(best)
         log_p[:-1] = np.minimum(0.0, np.log(level) + search.jitter * rng.standard_normal(kinds_k + kinds_m))
-        value, used = _ascend(books, clean, stream, budget, ratio, log_p, np.array(search.steps), pace)
+        value, used = _ascend(sales, empty, ratio, log_p, np.array(search.steps), ascent)
         spent += used
         if value > profit:
             profit, best = float(value), log_p
     finish = search.polish or (search.steps[1:] if begin is not None else ())
-    long = pace._replace(rounds=_POLISH_ROUNDS)
+    long = ascent._replace(rounds=_POLISH_ROUNDS)
     for kick in range(1 + search.kicks if finish else 0):
         log_p = best.copy()
         if kick:
             jolt = search.jitter * rng.standard_normal(kinds_k + kinds_m)
             log_p[:-1] = np.minimum(0.0, best[:-1] + jolt)
-        value, used = _ascend(books, clean, stream, budget, ratio, log_p, np.array(finish), long)
+        value, used = _ascend(sales, empty, ratio, log_p, np.array(finish), long)
         spent += used
         if value > profit:
             profit, best = float(value), log_p
@@ -165,36 +145,28 @@ def fixed_payments(stream: Stream, prices: FixedPrices) -> Floats:
 
 @kernel
 def _ascend(
-    books: Books,
-    clean: Books,
-    stream: Stream,
-    budget: Floats,
-    ratio: Floats,
-    log_p: Floats,
-    steps: Floats,
-    pace: _Pace,
+    sales: Sales, empty: Occupancy, ratio: Floats, log_p: Floats, steps: Floats, ascent: _Ascent
 ) -> tuple[float, int]:
-    """Pattern search: for each step size, move a coordinate or a group while that pays; `log_p` is overwritten.
+    """Pattern search: for each step size, move a coordinate or a group while profit grows; `log_p` is overwritten.
 
     The groups are all prices, all of the first kinds, all of the second kinds, and the two against each other.
     """
-    payment = np.empty(budget.shape[0])
     trial = np.empty_like(log_p)
-    best = _trial(books, clean, stream, budget, ratio, log_p, payment, pace.rule)
+    best = _trial(sales, empty, ratio, log_p)
     used = 1
-    kinds_k = clean.free_k.shape[0]
+    kinds_k = empty.free_k.shape[0]
     moves = log_p.shape[0] + 4
-    for _ in range(pace.rounds):
+    for _ in range(ascent.rounds):
         before = best
         for step in steps:
             for c in range(moves):
-                if c == log_p.shape[0] - 1 and not pace.with_runtime:
+                if c == log_p.shape[0] - 1 and not ascent.with_runtime:
                     continue
                 for sign in (1.0, -1.0):
                     gained = False
                     while True:
                         _move(log_p, trial, c, sign * step, kinds_k)
-                        value = _trial(books, clean, stream, budget, ratio, trial, payment, pace.rule)
+                        value = _trial(sales, empty, ratio, trial)
                         used += 1
                         if value <= best:
                             break
@@ -203,7 +175,7 @@ def _ascend(
                         gained = True
                     if gained:
                         break
-        if best <= before * (1.0 + pace.patience):
+        if best <= before * (1.0 + ascent.patience):
             break
     return best, used
 
@@ -225,18 +197,10 @@ def _move(log_p: Floats, trial: Floats, move: int, step: float, kinds_k: int) ->
 
 
 @kernel
-def _trial(
-    books: Books,
-    clean: Books,
-    stream: Stream,
-    budget: Floats,
-    ratio: Floats,
-    log_p: Floats,
-    payment: Floats,
-    rule: int,
-) -> float:
+def _trial(sales: Sales, empty: Occupancy, ratio: Floats, log_p: Floats) -> float:
     """Profit of one price vector (K + M + 1,): logs of the prices, then the power of the runtime."""
-    kinds_k = clean.free_k.shape[0]
+    stream, payment = sales.stream, sales.payment
+    kinds_k = empty.free_k.shape[0]
     p = np.exp(log_p[:-1])
     power = log_p[-1]
     for i in range(payment.shape[0]):
@@ -245,27 +209,18 @@ def _trial(
             factor = np.exp(power * ratio[i])
             a, b = min(a * factor, 1.0), min(b * factor, 1.0)
         payment[i] = a * stream.d_k[i] + b * stream.d_m[i]
-    _reset(books, clean)
-    profit = 0.0
-    for i in range(payment.shape[0]):
-        # Who would say no changes nothing, so only the willing are worth releasing and looking for room.
-        if payment[i] <= budget[i]:
-            release_before(books, stream, stream.arrive[i])
-            if fits(books, stream, i):
-                count, tau = plan(books, stream, i, rule)
-                commit(books, stream, i, count, tau)
-                profit += payment[i]
-    return profit
+    reset(sales.occupancy, empty)
+    return _profit(sales.occupancy, stream, payment, sales.budget, sales.rule)
 
 
 @kernel
-def _reset(books: Books, clean: Books) -> None:
-    """Back to the empty cluster without allocating."""
-    books.free_k[:] = clean.free_k
-    books.free_m[:] = clean.free_m
-    books.idle_k[:] = clean.idle_k
-    books.idle_m[:] = clean.idle_m
-    books.ends[:] = -1
-    books.chain[:] = clean.chain
-    books.head[:] = 0
-    books.room.state[:] = clean.room.state
+def _profit(occupancy: Occupancy, stream: Stream, payment: Floats, budget: Floats, rule: int) -> float:
+    """Profit of `_simulate` without its records."""
+    profit = 0.0
+    for i in range(payment.shape[0]):
+        # A customer who would decline changes nothing, so skip the release and the search for room.
+        if payment[i] <= budget[i] and has_room(occupancy, stream, i):
+            count, tau = plan(occupancy, stream, i, rule)
+            commit(occupancy, stream, i, count, tau)
+            profit += payment[i]
+    return profit

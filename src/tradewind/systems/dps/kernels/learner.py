@@ -1,7 +1,7 @@
-"""Quote one bundle, hear yes or no, learn: the price learner step by step, compiled.
+"""The price learner step by step, compiled: quote a bundle, observe the answer, learn.
 
-The order for one arrival is `quote` and then `hear`, or `pass_by` if there was no room for it (which is not an answer
-about the price). Everything the steps read or write is in `Mind`.
+For each arrival call `quote` and then `observe`; call `observe_unpriced` instead where there was no room, which says nothing
+about the price. Everything the steps read or write is in `LearnerState`.
 """
 
 import math
@@ -24,25 +24,26 @@ from tradewind.systems.dps.kernels.demand import (
     variance,
 )
 from tradewind.systems.dps.kernels.dual import fill_response, nudge, respond
-from tradewind.systems.dps.kernels.law import fit_law, tally
+from tradewind.systems.dps.kernels.noise import fit_noise, tally
 from tradewind.systems.dps.kernels.place import next_uniform
 from tradewind.systems.dps.kernels.state import (
-    NEXT_LAW,
-    NEXT_STUDY,
+    NEXT_NOISE_FIT,
+    NEXT_REFIT,
     NO,
     NO_PRICE,
     PENDING,
     PRICED,
     SEEN,
     YES,
+    LearnerState,
     Market,
-    Mind,
+    Settings,
     Tuning,
 )
 
 
 class Arrival(NamedTuple):
-    """A bundle and the moment: kinds, demands, slot, planned and spread runtime, idle items of its two kinds."""
+    """A bundle on arrival: kinds, demands, slot, planned and spread runtime, idle items of its two kinds."""
 
     k: int
     m: int
@@ -55,10 +56,10 @@ class Arrival(NamedTuple):
     idle_m: int
 
 
-class Offered(NamedTuple):
-    """A quote with its reasons: payment, expected acceptance, capacity cost, and the value the model expects.
+class PriceQuote(NamedTuple):
+    """A quote with its reasons: payment, acceptance probability, capacity cost, and the value the model expects.
 
-    A payment of zero is no offer: the capacity is worth more to those to come than any price up to 1 per item.
+    A payment of 0 means no offer: future jobs are expected to pay more for the capacity than any price up to 1 per item.
     """
 
     payment: float
@@ -68,190 +69,197 @@ class Offered(NamedTuple):
 
 
 @kernel
-def quote(mind: Mind, tuning: Tuning, market: Market, prior: Prior, it: Arrival) -> Offered:
-    """The payment to ask, at most 1 per item; remembers the offer until `hear` (a payment of 0 has no answer)."""
-    row = _remember(mind, tuning, market, prior, it)
+def quote(learner: LearnerState, settings: Settings, arrival: Arrival) -> PriceQuote:
+    """The payment to ask, at most 1 per item. The offer stays pending until `observe`, unless the payment is 0."""
+    tuning, market = settings.tuning, settings.market
+    row = _remember(learner, settings, arrival)
     where, weight = np.empty(6, dtype=np.int64), np.empty(6)
-    buyer = _buyer(mind, row)
-    f = locate(mind.mean, buyer, market.cap_k.shape[0], market.cap_m.shape[0], where, weight)
-    spread = variance(mind.cov, where, weight)
-    cost = capacity_cost(mind, tuning, market, it)
-    log_cap = math.log(it.d_k + it.d_m)
-    if cost > it.d_k + it.d_m:
-        return Offered(0.0, 0.0, cost, math.exp(f))
-    sampled = f + tuning.thompson * math.sqrt(spread) * _normal(mind.state)
+    buyer = _buyer(learner, row)
+    f = locate(learner.mean, buyer, market.cap_k.shape[0], market.cap_m.shape[0], where, weight)
+    spread = variance(learner.cov, where, weight)
+    cost = capacity_cost(learner, tuning, market, arrival)
+    log_cap = math.log(arrival.d_k + arrival.d_m)
+    if cost > arrival.d_k + arrival.d_m:
+        return PriceQuote(0.0, 0.0, cost, math.exp(f))
+    sampled = f + tuning.thompson * math.sqrt(spread) * _normal(learner.state)
     left = (1.0 - tuning.thompson**2) * spread
-    # Thompson again: the rival law is believed as often as it is probable, which is also what tests it.
-    doubtful = next_uniform(mind.state) < mind.doubt[0]
-    gap, _ = best_offer(sampled, left, cost, log_cap, mind.rival if doubtful else mind.law)
-    probe = max(tuning.probe_floor, (1.0 + mind.counts[PRICED] / tuning.probe_half) ** -1.5)
-    if next_uniform(mind.state) < probe:
-        gap = tuning.probe_reach * (2.0 * next_uniform(mind.state) - 1.0)
+    # Thompson sampling: use the alternative noise as often as it is probable, which also tests it.
+    doubtful = next_uniform(learner.state) < learner.doubt[0]
+    gap, _ = best_offer(sampled, left, cost, log_cap, learner.rival if doubtful else learner.noise)
+    probe = max(tuning.probe_floor, (1.0 + learner.counts[PRICED] / tuning.probe_half) ** -1.5)
+    if next_uniform(learner.state) < probe:
+        gap = tuning.probe_reach * (2.0 * next_uniform(learner.state) - 1.0)
     x = min(log_cap, sampled + gap)
-    mind.offer[row, 0], mind.offer[row, 1], mind.offer[row, 2] = x, x - f, spread
-    mind.counts[PENDING] = row
-    return Offered(math.exp(x), accept_chance(x - f, spread, mind.law), cost, math.exp(f))
+    learner.offer[row, 0], learner.offer[row, 1], learner.offer[row, 2] = x, x - f, spread
+    learner.counts[PENDING] = row
+    return PriceQuote(math.exp(x), accept_chance(x - f, spread, learner.noise), cost, math.exp(f))
 
 
 @kernel
-def reprice(mind: Mind, payment: float) -> float:
-    """Another payment is asked than the one quoted (a floor, a cap, a contract): its expected acceptance.
+def reprice(learner: LearnerState, payment: float) -> float:
+    """Replace the pending payment (by a floor, a cap or a contract); return its acceptance probability.
 
-    The answer will be learned from what was really asked.
+    The learner then learns from the payment that was really asked.
     """
-    row = mind.counts[PENDING]
-    f = mind.offer[row, 0] - mind.offer[row, 1]
-    mind.offer[row, 0] = math.log(max(payment, 1e-12))
-    mind.offer[row, 1] = mind.offer[row, 0] - f
-    return float(accept_chance(mind.offer[row, 1], mind.offer[row, 2], mind.law))
+    row = learner.counts[PENDING]
+    f = learner.offer[row, 0] - learner.offer[row, 1]
+    learner.offer[row, 0] = math.log(max(payment, 1e-12))
+    learner.offer[row, 1] = learner.offer[row, 0] - f
+    return float(accept_chance(learner.offer[row, 1], learner.offer[row, 2], learner.noise))
 
 
 @kernel
-def hear(mind: Mind, tuning: Tuning, market: Market, prior: Prior, yes: bool) -> None:
-    """The answer to the pending offer."""
-    row = mind.counts[PENDING]
-    mind.counts[PENDING] = -1
-    mind.answer[row] = YES if yes else NO
-    mind.counts[PRICED] += 1
-    _learn(mind, market, row)
-    if mind.counts[PRICED] >= mind.counts[NEXT_STUDY]:
-        mind.counts[NEXT_STUDY] *= 2
-        mind.counts[NEXT_LAW] = mind.counts[PRICED] + tuning.law_every
-        study(mind, tuning, market, prior)
-    elif mind.counts[PRICED] >= mind.counts[NEXT_LAW]:
-        mind.counts[NEXT_LAW] += tuning.law_every
-        _refit_law(mind, tuning)
+def observe(learner: LearnerState, settings: Settings, accepted: bool) -> None:
+    """Learn from the answer to the pending offer."""
+    tuning = settings.tuning
+    row = learner.counts[PENDING]
+    learner.counts[PENDING] = -1
+    learner.answer[row] = YES if accepted else NO
+    learner.counts[PRICED] += 1
+    _learn(learner, settings.market, row)
+    if learner.counts[PRICED] >= learner.counts[NEXT_REFIT]:
+        learner.counts[NEXT_REFIT] *= 2
+        learner.counts[NEXT_NOISE_FIT] = learner.counts[PRICED] + tuning.noise_every
+        refit(learner, settings)
+    elif learner.counts[PRICED] >= learner.counts[NEXT_NOISE_FIT]:
+        learner.counts[NEXT_NOISE_FIT] += tuning.noise_every
+        _refit_noise(learner, tuning)
 
 
 @kernel
-def pass_by(mind: Mind, tuning: Tuning, market: Market, prior: Prior, it: Arrival) -> None:
-    """The bundle found no room: it counts as demand, not as an answer."""
-    _remember(mind, tuning, market, prior, it)
+def observe_unpriced(learner: LearnerState, settings: Settings, arrival: Arrival) -> None:
+    """Count a bundle without room as demand, not as an answer."""
+    _remember(learner, settings, arrival)
 
 
 @kernel
-def capacity_cost(mind: Mind, tuning: Tuning, market: Market, it: Arrival) -> float:
-    """What the bundle's items could earn elsewhere while it holds them; nothing is worth anything after the horizon."""
-    hold = max(1.0, min(it.runtime + 1.0, market.slots - it.slot))
+def capacity_cost(learner: LearnerState, tuning: Tuning, market: Market, arrival: Arrival) -> float:
+    """What the bundle's items could earn elsewhere while it holds them, until the horizon."""
+    hold = max(1.0, min(arrival.runtime + 1.0, market.slots - arrival.slot))
     near = tuning.relax * (1.0 - math.exp(-hold / tuning.relax))
-    cap_k, cap_m = market.cap_k[it.k], market.cap_m[it.m]
-    crowd_k = _crowding(tuning, (it.idle_k - 0.5 * it.d_k) / cap_k)
-    crowd_m = _crowding(tuning, (it.idle_m - 0.5 * it.d_m) / cap_m)
-    price_k, price_m = mind.price[it.k], mind.price[market.cap_k.shape[0] + it.m]
-    cost_k = it.d_k * price_k * max(0.0, hold + near * crowd_k)
-    return float(cost_k + it.d_m * price_m * max(0.0, hold + near * crowd_m))
+    cap_k, cap_m = market.cap_k[arrival.k], market.cap_m[arrival.m]
+    crowd_k = _crowding(tuning, (arrival.idle_k - 0.5 * arrival.d_k) / cap_k)
+    crowd_m = _crowding(tuning, (arrival.idle_m - 0.5 * arrival.d_m) / cap_m)
+    price_k, price_m = learner.price[arrival.k], learner.price[market.cap_k.shape[0] + arrival.m]
+    cost_k = arrival.d_k * price_k * max(0.0, hold + near * crowd_k)
+    return float(cost_k + arrival.d_m * price_m * max(0.0, hold + near * crowd_m))
 
 
 @kernel
 def _crowding(tuning: Tuning, free: float) -> float:
-    """How much dearer than usual capacity is when the share `free` is idle: 0 at the calm level, steep near full."""
+    """Relative surcharge on capacity when the share `free` is idle: 0 at the calm level, steep near full."""
     crowd = math.exp(tuning.steep * (1.0 - free - tuning.calm)) - 1.0
     return crowd + tuning.edge * math.exp(-free / tuning.edge_width)
 
 
 @kernel
-def _remember(mind: Mind, tuning: Tuning, market: Market, prior: Prior, it: Arrival) -> int:
-    """Enter an arrival into the history; now and then adjust the capacity prices."""
-    row = mind.counts[SEEN] % mind.hold.shape[0]
-    mind.kinds[row, 0], mind.kinds[row, 1] = it.k, it.m
-    mind.demand[row, 0], mind.demand[row, 1] = it.d_k, it.d_m
-    mind.logs[row, 0], mind.logs[row, 1] = math.log(max(1, it.spread)), math.log(it.d_k)
-    mind.hold[row] = it.runtime + 1.0
-    mind.answer[row] = NO_PRICE
-    if mind.counts[SEEN] == 0:
-        mind.centre[:] = mind.logs[row]
-        fill_response(mind.law, mind.response)
-    mind.counts[SEEN] += 1
-    mind.cov[0, 0] += mind.hyper[1]
-    if mind.counts[SEEN] % tuning.sweep_every == 0:
-        sweep(mind, tuning, market)
+def _remember(learner: LearnerState, settings: Settings, arrival: Arrival) -> int:
+    """Record an arrival in the history; adjust the capacity prices every few arrivals. Returns its row."""
+    row = learner.counts[SEEN] % learner.hold.shape[0]
+    learner.kinds[row, 0], learner.kinds[row, 1] = arrival.k, arrival.m
+    learner.demand[row, 0], learner.demand[row, 1] = arrival.d_k, arrival.d_m
+    learner.logs[row, 0], learner.logs[row, 1] = math.log(max(1, arrival.spread)), math.log(arrival.d_k)
+    learner.hold[row] = arrival.runtime + 1.0
+    learner.answer[row] = NO_PRICE
+    if learner.counts[SEEN] == 0:
+        learner.centre[:] = learner.logs[row]
+        fill_response(learner.noise, learner.response)
+    learner.counts[SEEN] += 1
+    learner.cov[0, 0] += learner.hyper[1]
+    if learner.counts[SEEN] % settings.tuning.sweep_every == 0:
+        sweep(learner, settings.tuning, settings.market)
     return int(row)
 
 
 @kernel
-def _buyer(mind: Mind, row: int) -> Buyer:
+def _buyer(learner: LearnerState, row: int) -> Buyer:
     return Buyer(
-        mind.kinds[row, 0],
-        mind.kinds[row, 1],
-        mind.demand[row, 0],
-        mind.demand[row, 1],
-        mind.logs[row, 0] - mind.centre[0],
-        mind.logs[row, 1] - mind.centre[1],
+        learner.kinds[row, 0],
+        learner.kinds[row, 1],
+        learner.demand[row, 0],
+        learner.demand[row, 1],
+        learner.logs[row, 0] - learner.centre[0],
+        learner.logs[row, 1] - learner.centre[1],
     )
 
 
 @kernel
-def _active(mind: Mind, market: Market) -> int:
-    """How many entries of theta can move: without pair effects, only the first."""
+def _active(learner: LearnerState, market: Market) -> int:
+    """Number of leading entries of theta that can move; pair effects come last and may be off."""
     few = HEAD + market.cap_k.shape[0] + market.cap_m.shape[0]
-    return int(mind.mean.shape[0] if mind.hyper[0] > 0.0 else few)
+    return int(learner.mean.shape[0] if learner.hyper[0] > 0.0 else few)
 
 
 @kernel
-def _learn(mind: Mind, market: Market, row: int) -> float:
-    """Absorb one answer; the log of its probability before it was heard."""
+def _learn(learner: LearnerState, market: Market, row: int) -> float:
+    """Absorb one answer; return the log of its predicted probability."""
     where, weight = np.empty(6, dtype=np.int64), np.empty(6)
-    f = locate(mind.mean, _buyer(mind, row), market.cap_k.shape[0], market.cap_m.shape[0], where, weight)
-    spread = variance(mind.cov, where, weight)
-    gap = mind.offer[row, 0] - f
-    mind.offer[row, 1], mind.offer[row, 2] = gap, spread
-    log_z, d1, d2 = tilt(gap, spread, mind.law, mind.answer[row] == YES)
-    absorb(mind.mean, mind.cov, _active(mind, market), where, weight, d1, d2)
+    f = locate(
+        learner.mean, _buyer(learner, row), market.cap_k.shape[0], market.cap_m.shape[0], where, weight
+    )
+    spread = variance(learner.cov, where, weight)
+    gap = learner.offer[row, 0] - f
+    learner.offer[row, 1], learner.offer[row, 2] = gap, spread
+    log_z, d1, d2 = tilt(gap, spread, learner.noise, learner.answer[row] == YES)
+    absorb(learner.mean, learner.cov, _active(learner, market), where, weight, d1, d2)
     return float(log_z)
 
 
 @kernel
-def sweep(mind: Mind, tuning: Tuning, market: Market) -> None:
+def sweep(learner: LearnerState, tuning: Tuning, market: Market) -> None:
     """One tatonnement step of the capacity prices over the window of recent arrivals."""
-    ring = mind.hold.shape[0]
-    span = min(mind.counts[SEEN], tuning.window, ring)
+    ring = learner.hold.shape[0]
+    span = min(learner.counts[SEEN], tuning.window, ring)
     kinds_k, kinds_m = market.cap_k.shape[0], market.cap_m.shape[0]
     use, room = np.zeros(kinds_k + kinds_m), np.zeros(kinds_k + kinds_m)
     where, weight = np.empty(6, dtype=np.int64), np.empty(6)
     for back in range(span):
-        row = (mind.counts[SEEN] - 1 - back) % ring
-        k, m = mind.kinds[row, 0], mind.kinds[row, 1]
-        d_k, d_m = mind.demand[row, 0], mind.demand[row, 1]
+        row = (learner.counts[SEEN] - 1 - back) % ring
+        k, m = learner.kinds[row, 0], learner.kinds[row, 1]
+        d_k, d_m = learner.demand[row, 0], learner.demand[row, 1]
         if d_k > market.cap_k[k] or d_m > market.cap_m[m]:
             continue
-        f = locate(mind.mean, _buyer(mind, row), kinds_k, kinds_m, where, weight)
-        per_slot = d_k * mind.price[k] + d_m * mind.price[kinds_k + m]
-        _, chance = respond(f, mind.hold[row] * per_slot, math.log(d_k + d_m), mind.law, mind.response)
-        use[k] += mind.hold[row] * d_k * chance
-        use[kinds_k + m] += mind.hold[row] * d_m * chance
+        f = locate(learner.mean, _buyer(learner, row), kinds_k, kinds_m, where, weight)
+        per_slot = d_k * learner.price[k] + d_m * learner.price[kinds_k + m]
+        _, chance = respond(
+            f, learner.hold[row] * per_slot, math.log(d_k + d_m), learner.noise, learner.response
+        )
+        use[k] += learner.hold[row] * d_k * chance
+        use[kinds_k + m] += learner.hold[row] * d_m * chance
     slots = span * market.slots / max(1.0, market.arrivals)
     room[:kinds_k] = market.cap_k * slots * tuning.target
     room[kinds_k:] = market.cap_m * slots * tuning.target
-    nudge(mind.price, use, room, tuning.pace)
+    nudge(learner.price, use, room, tuning.pace)
 
 
 @kernel
-def study(mind: Mind, tuning: Tuning, market: Market, prior: Prior) -> None:
-    """Go over the whole history again: refit the noise, choose between hypotheses by their evidence, settle prices."""
-    seen = min(mind.counts[SEEN], mind.hold.shape[0])
-    mind.centre[0], mind.centre[1] = mind.logs[:seen, 0].mean(), mind.logs[:seen, 1].mean()
+def refit(learner: LearnerState, settings: Settings) -> None:
+    """Replay the whole history: refit the noise, choose between hypotheses by evidence, settle capacity prices."""
+    tuning, market, prior = settings.tuning, settings.market, settings.prior
+    seen = min(learner.counts[SEEN], learner.hold.shape[0])
+    learner.centre[0], learner.centre[1] = learner.logs[:seen, 0].mean(), learner.logs[:seen, 1].mean()
     for _ in range(2):
-        replay(mind, market, prior)
-        _refit_law(mind, tuning)
-    best_value, best_pair, best_wander = -1e300, 0.0, 0.0
+        replay(learner, market, prior)
+        _refit_noise(learner, tuning)
+    best_value, best_pair, best_wander = -math.inf, 0.0, 0.0
     for pair in (0.0, tuning.pair):
         for wander in (0.0, tuning.wander):
-            mind.hyper[0], mind.hyper[1] = pair, wander
-            value = replay(mind, market, prior)
+            learner.hyper[0], learner.hyper[1] = pair, wander
+            value = replay(learner, market, prior)
             if value > best_value:
                 best_value, best_pair, best_wander = value, pair, wander
-    if mind.hyper[0] != best_pair or mind.hyper[1] != best_wander:
-        mind.hyper[0], mind.hyper[1] = best_pair, best_wander
-        replay(mind, market, prior)
-    _refit_law(mind, tuning)
+    if learner.hyper[0] != best_pair or learner.hyper[1] != best_wander:
+        learner.hyper[0], learner.hyper[1] = best_pair, best_wander
+        replay(learner, market, prior)
+    _refit_noise(learner, tuning)
     for _ in range(20):
-        sweep(mind, tuning, market)
+        sweep(learner, tuning, market)
 
 
 @kernel
-def replay(mind: Mind, market: Market, prior: Prior) -> float:
-    """Start from the prior and hear every answer again, in order; the log evidence of the hypothesis in `hyper`."""
-    ring, seen = mind.hold.shape[0], mind.counts[SEEN]
+def replay(learner: LearnerState, market: Market, prior: Prior) -> float:
+    """Learn every answer again, in order, from the prior; return the log evidence of the hypothesis in `hyper`."""
+    ring, seen = learner.hold.shape[0], learner.counts[SEEN]
     hypothesis = Prior(
         prior.level,
         prior.g,
@@ -259,27 +267,31 @@ def replay(mind: Mind, market: Market, prior: Prior) -> float:
         prior.zeta,
         prior.kind_k,
         prior.kind_m,
-        mind.hyper[0],
-        mind.hyper[1],
+        learner.hyper[0],
+        learner.hyper[1],
     )
-    reset_moments(mind.mean, mind.cov, hypothesis, market.cap_k.shape[0], market.cap_m.shape[0])
+    reset_moments(learner.mean, learner.cov, hypothesis, market.cap_k.shape[0], market.cap_m.shape[0])
     evidence = 0.0
     for step in range(max(0, seen - ring), seen):
         row = step % ring
-        mind.cov[0, 0] += mind.hyper[1]
-        if mind.answer[row] != NO_PRICE:
-            evidence += _learn(mind, market, row)
+        learner.cov[0, 0] += learner.hyper[1]
+        if learner.answer[row] != NO_PRICE:
+            evidence += _learn(learner, market, row)
     return evidence
 
 
 @kernel
-def _refit_law(mind: Mind, tuning: Tuning) -> None:
+def _refit_noise(learner: LearnerState, tuning: Tuning) -> None:
     """Fit the noise to the prequential gaps of the whole history."""
-    seen = min(mind.counts[SEEN], mind.hold.shape[0])
-    asked = np.flatnonzero(mind.answer[:seen] != NO_PRICE)
-    gap, spread, answers = tally(mind.offer[asked, 1], mind.offer[asked, 2], mind.answer[asked] == YES)
-    mind.law[:], mind.rival[:], mind.doubt[0] = fit_law(mind.law, gap, spread, answers, tuning.penalty)
-    fill_response(mind.law, mind.response)
+    seen = min(learner.counts[SEEN], learner.hold.shape[0])
+    asked = np.flatnonzero(learner.answer[:seen] != NO_PRICE)
+    gap, spread, answers = tally(
+        learner.offer[asked, 1], learner.offer[asked, 2], learner.answer[asked] == YES
+    )
+    learner.noise[:], learner.rival[:], learner.doubt[0] = fit_noise(
+        learner.noise, gap, spread, answers, tuning.penalty
+    )
+    fill_response(learner.noise, learner.response)
 
 
 @kernel

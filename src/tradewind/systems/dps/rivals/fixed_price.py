@@ -1,6 +1,6 @@
 """Fixed unit prices in hindsight: bfp, and bfp-tau whose prices also grow with the runtime.
 
-The prices come from `optimum/dps.py`, which knows every budget; these are yardsticks, not online policies.
+The prices come from `bound.py`, which knows every budget; these are references, not online policies.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import numpy as np
 from tradewind.model.errors import InputError
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param, Spec
-from tradewind.systems.dps.policy import OBJECTIVES, TRIGGERS, WORKS
-from tradewind.systems.dps.shared import RULES, Order, Seller, unit_price
+from tradewind.systems.dps.shared.order import Order, unit_price
+from tradewind.systems.dps.shared.seller import Seller
+from tradewind.systems.dps.shared.spec import seller_spec
 
 
 class FixedPrice(Seller):
-    """Every job pays p_k d_k + p_m d_m, each price times (spread runtime / median)^power and at most 1."""
+    """Every job pays p_k d_k + p_m d_m; each price is multiplied by (spread runtime / median)^power and capped at 1."""
 
     def __init__(self, setup: Setup, params: Mapping[str, Any], seed: int) -> None:
         super().__init__(setup, params["placement"], seed)
@@ -28,7 +29,9 @@ class FixedPrice(Seller):
         self._p_m = np.array([known[names[r]] for r in self.kinds.second])
         self._power, self._median = params["power"], params["median_slots"]
         if not self._median > 0:
-            raise InputError(f"found {self._median}; it must be positive", where="bfp.median_slots")
+            raise InputError(
+                f"found {self._median}; allowed is a positive number of slots", where="bfp.median_slots"
+            )
 
     def price(self, order: Order) -> tuple[float, str]:
         factor = (max(order.spread, 1) / self._median) ** self._power if self._power else 1.0
@@ -44,7 +47,7 @@ class FixedPrice(Seller):
 
 
 def read_prices(text: str, setup: Setup) -> dict[str, float]:
-    """`"worker-01=0.4,ps-01=0.3"` -> price per resource; every resource needs one. A single number holds for all."""
+    """`"worker-01=0.4,ps-01=0.3"` -> price per resource; every resource needs one. A single number is the price of all."""
     where = "bfp.prices"
     found: dict[str, float] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
@@ -53,7 +56,7 @@ def read_prices(text: str, setup: Setup) -> dict[str, float]:
             number = unit_price(float(price), where)
         except ValueError:
             raise InputError(
-                f"found {part!r}; write worker-01=0.4, several with commas", where=where
+                f"found {part!r}; write worker-01=0.4, separated by commas for several resources", where=where
             ) from None
         if sign:
             setup.resource(name)
@@ -63,39 +66,26 @@ def read_prices(text: str, setup: Setup) -> dict[str, float]:
     missing = [name for name in setup.resources if name not in found]
     if missing:
         raise InputError(
-            f"no price for {missing[0]}; give one per resource, or one number for all. "
-            "The best prices in hindsight come from tradewind.systems.dps.bound.best_prices.",
+            f"no price for {missing[0]}; give one per resource, or one number for all "
+            "(tradewind.systems.dps.bound.best_prices finds the best ones in hindsight)",
             where=where,
         )
     return found
 
 
 def _spec(name: str, summary: str, hindsight: str) -> Spec:
-    return Spec(
-        name=name,
-        summary=summary,
-        factory=lambda setup, values, rng: FixedPrice(setup, values, int(rng.integers(2**62))),
-        works=WORKS,
-        architectures=frozenset({"ps"}),
-        objectives=OBJECTIVES,
-        triggers=TRIGGERS,
-        params={
-            "prices": Param(
-                default="0.4",
-                doc="unit prices: one number, or worker-01=0.4,ps-01=0.3,…; by default the best ones in hindsight",
-            ),
-            "power": Param(default=0.0, doc="power of (spread runtime / median) in the prices"),
-            "median_slots": Param(default=1.0, doc="median of the spread runtimes, in slots"),
-            "placement": Param(default="pa", doc="pa, best-fit or random", choices=tuple(RULES)),
-        },
-        pricer=True,
-        binding=True,
-        hindsight=hindsight,
-        system="dps",
-    )
+    params = {
+        "prices": Param(
+            default="0.4",
+            doc="unit prices: one number, or worker-01=0.4,ps-01=0.3,…; the best ones in hindsight where not given",
+        ),
+        "power": Param(default=0.0, doc="power of (spread runtime / median) in the prices"),
+        "median_slots": Param(default=1.0, doc="median of the spread runtimes, in slots"),
+    }
+    return seller_spec(name, summary, FixedPrice, params, placement="pa", hindsight=hindsight)
 
 
-BFP = _spec("bfp", "Best fixed unit price of each type in hindsight", "tradewind.systems.dps.bound:bfp")
+BFP = _spec("bfp", "Best fixed unit price per type in hindsight", "tradewind.systems.dps.bound:bfp")
 BFP_TAU = _spec(
     "bfp-tau",
     "Best fixed unit prices in hindsight, times a power of the runtime",

@@ -1,1 +1,1 @@
-"""The paper's figures, and who judges them."""
+"""The paper's figures and whether they reproduce."""

@@ -1,6 +1,6 @@
-"""DPS's market at the speed of its compiled twin: one function per seller, the same random numbers each time.
+"""DPS's market in compiled loops: one function per seller, with the same random numbers each time.
 
-The twins are checked against the audited loop in the tests (the same profit to nine digits).
+Tests compare these loops with the audited one (the same profit to nine digits).
 """
 
 from __future__ import annotations
@@ -15,28 +15,27 @@ from tradewind.systems.dps.kernels.arms import (
     UCB,
     UNIFORM,
     WINDOW,
-    Rules,
+    BanditSettings,
     free_share,
     grid_step,
     new_arms,
     price_grid,
     simulate_arms,
 )
-from tradewind.systems.dps.kernels.books import Cluster, Stream
 from tradewind.systems.dps.kernels.bound import fluid_bound
 from tradewind.systems.dps.kernels.demand import Prior
 from tradewind.systems.dps.kernels.fixed import (
-    ACCEPTED,
     FixedPrices,
-    Outcome,
     Search,
     best_fixed_prices,
     fixed_payments,
     simulate_payments,
 )
+from tradewind.systems.dps.kernels.learner_sales import simulate_learner
+from tradewind.systems.dps.kernels.occupancy import Cluster, Stream
 from tradewind.systems.dps.kernels.place import BEST_FIT, RANDOM, WORST_FIT
-from tradewind.systems.dps.kernels.run import simulate_learner
-from tradewind.systems.dps.kernels.state import Market, Mind, Tuning, new_mind
+from tradewind.systems.dps.kernels.sales import ACCEPTED, Outcome, Sales, new_sales
+from tradewind.systems.dps.kernels.state import LearnerState, Market, Settings, Tuning, new_learner
 from tradewind.systems.dps.workload.draw import KINDS, MarketDraw, MarketSize, draw_market
 
 STRONG = Search(WORST_FIT)
@@ -44,14 +43,14 @@ MODES = {"dps-paper": UCB, "dps-simple": UCB, "top": WINDOW, "random": UNIFORM, 
 
 
 class Sold(NamedTuple):
-    """What a seller did: outcome, and what each job paid (N,), 0 where it did not buy."""
+    """The outcome of a market, and what each job paid (N,); 0 where it did not buy."""
 
     outcome: Outcome
     paid: Floats
 
 
 class Knobs(NamedTuple):
-    """The paper's constants; a negative number stands for the printed formula."""
+    """The paper's constants; a negative value selects the printed formula."""
 
     theta: float = 0.11
     delta: float = 0.2
@@ -64,49 +63,54 @@ def drawn(market: str, seed: int, jobs: int = 10_000) -> MarketDraw:
 
 
 def arrays(market: MarketDraw) -> tuple[Stream, Cluster]:
-    """A market as the kernels want it."""
+    """A market as arrays for the kernels."""
     stream = Stream(market.arrive, market.k, market.m, market.d_k, market.d_m, market.spread, market.together)
     return stream, Cluster(np.ascontiguousarray(market.idle_k.T), np.ascontiguousarray(market.idle_m.T))
 
 
+def _sales(market: MarketDraw, rule: int, seed: int = 0) -> Sales:
+    stream, cluster = arrays(market)
+    return new_sales(stream, cluster, market.budget, rule, seed)
+
+
 def sell(market: MarketDraw, policy: str, seed: int, knobs: Knobs | None = None) -> Sold:
     """One online seller in one market."""
-    stream, cluster = arrays(market)
     if policy == "dps":
         return learn(market, seed)[0]
+    _, cluster = arrays(market)
     knobs = Knobs() if knobs is None else knobs
     items = np.concatenate([cluster.idle_k.sum(axis=1), cluster.idle_m.sum(axis=1)]).astype(float)
     expected = np.concatenate([market.expected_k, market.expected_m])
     theta = 0.0 if policy in ("dps-simple", "top", "random") else knobs.theta
     share = free_share(market.slots, items, expected) if theta < 0 else np.full(len(items), theta)
     delta = grid_step(market.slots, items, expected) if knobs.delta < 0 else knobs.delta
-    rules = Rules(expected, items, np.asarray(share * expected), float(market.slots), MODES[policy])
+    settings = BanditSettings(
+        expected, items, np.asarray(share * expected), float(market.slots), MODES[policy]
+    )
     arms = new_arms(price_grid(delta), len(items), seed)
     placement = RANDOM if policy == "dps-rs" else WORST_FIT
-    return _sold(*simulate_arms(stream, cluster, market.budget, arms, (rules, placement, seed)))
+    return _sold(simulate_arms(_sales(market, placement, seed), arms, settings))
 
 
-def learn(market: MarketDraw, seed: int) -> tuple[Sold, Floats, Mind]:
-    """Our learner in one market: what it sold, what it asked (N,), and what it knows in the end."""
-    stream, cluster = arrays(market)
+def learn(market: MarketDraw, seed: int) -> tuple[Sold, LearnerState]:
+    """Our learner in one market: what it sold, and its final state."""
+    _, cluster = arrays(market)
     caps = cluster.idle_k.sum(axis=1).astype(float), cluster.idle_m.sum(axis=1).astype(float)
     public = Market(*caps, float(market.slots), float(market.expected_k.sum()))
-    settings = (Tuning(), public, Prior(), BEST_FIT)
-    mind = new_mind(public, settings[0], settings[2], seed)
-    outcome, asked = simulate_learner(stream, cluster, market.budget, mind, settings)
-    return _sold(outcome, asked), asked, mind
+    settings = Settings(Tuning(), public, Prior())
+    learner = new_learner(settings, seed)
+    return _sold(simulate_learner(_sales(market, BEST_FIT), learner, settings)), learner
 
 
 def sell_fixed(market: MarketDraw, prices: FixedPrices, rule: int = WORST_FIT) -> Sold:
     """Fixed prices in one market."""
-    stream, cluster = arrays(market)
-    payment = fixed_payments(stream, prices)
-    return _sold(simulate_payments(stream, cluster, payment, market.budget, rule), payment)
+    sales = _sales(market, rule)
+    return _sold(simulate_payments(sales, fixed_payments(sales.stream, prices)))
 
 
 @cache
 def best_fixed(market: str, seed: int, search: Search, jobs: int = 10_000) -> FixedPrices:
-    """The best fixed prices in hindsight; those that follow the runtime are found from those that do not."""
+    """The best fixed prices in hindsight; a search with the runtime starts from the prices found without it."""
     data = drawn(market, seed, jobs)
     stream, cluster = arrays(data)
     if not search.with_runtime:
@@ -117,14 +121,14 @@ def best_fixed(market: str, seed: int, search: Search, jobs: int = 10_000) -> Fi
 
 @cache
 def sold(market: str, seed: int, policy: str, knobs: Knobs | None = None, jobs: int = 10_000) -> Sold:
-    """One online seller in a market of the generator; figures share what they have in common."""
+    """One online seller in a market of the generator; cached, because figures share runs."""
     if policy == "dps":
         return learned(market, seed, jobs)[0]
     return sell(drawn(market, seed, jobs), policy, seed, knobs)
 
 
 @cache
-def learned(market: str, seed: int, jobs: int = 10_000) -> tuple[Sold, Floats, Mind]:
+def learned(market: str, seed: int, jobs: int = 10_000) -> tuple[Sold, LearnerState]:
     """Our learner in a market of the generator."""
     return learn(drawn(market, seed, jobs), seed)
 
@@ -136,9 +140,9 @@ def bound_of(market: str, seed: int) -> float:
 
 
 def non_peeking(market: MarketDraw) -> float:
-    """The bound that knows the demand law, but no budget."""
+    """The bound that knows the distribution of the budgets, but no budget."""
     stream, cluster = arrays(market)
-    return fluid_bound(stream, cluster, market.slots, (market.log_value, market.law)).value
+    return fluid_bound(stream, cluster, market.slots, (market.log_value, market.noise)).value
 
 
 def profit_until(market: MarketDraw, sold: Sold, slots: Floats) -> Floats:
@@ -147,5 +151,5 @@ def profit_until(market: MarketDraw, sold: Sold, slots: Floats) -> Floats:
     return np.asarray(earned[np.searchsorted(market.arrive, slots, side="left")])
 
 
-def _sold(outcome: Outcome, asked: Floats) -> Sold:
-    return Sold(outcome, np.where(outcome.answer == ACCEPTED, asked, 0.0))
+def _sold(outcome: Outcome) -> Sold:
+    return Sold(outcome, np.where(outcome.answer == ACCEPTED, outcome.payment, 0.0))

@@ -1,1 +1,1 @@
-"""Generators and readers of scenarios."""
+"""The generator of DPS's market."""

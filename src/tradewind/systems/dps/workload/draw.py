@@ -1,12 +1,12 @@
-"""The nine markets of DPS (Zhang et al., Section V) as plain arrays: bins, a stream of bundles, and private budgets.
+"""The nine markets of DPS (Zhang et al., Section V) as plain arrays: servers, a stream of jobs, and private budgets.
 
 Units: slots of 300 s, microseconds, bytes, bit/s; money in the paper's normalised units (a unit price lies in [0, 1]).
-Runtimes are computed in whole numbers, so whoever recomputes them by (1) gets the same slots.
+Runtimes are computed in integers, so that (1) gives the same slots everywhere.
 Symbols: S servers, K worker types, M parameter-server types, N jobs, T slots.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -24,7 +24,7 @@ class MarketKind:
     """What makes one market differ from another; every other number of the generator is shared."""
 
     load: float = 1.2
-    """Offered worker-slots, were every job taken and spread over servers, over the worker-slots that exist."""
+    """Worker-slots of all jobs, spread over servers, divided by the worker-slots that exist."""
     workers_median: float = 16.0
     location: float = 1.0
     noise: float = 0.4
@@ -57,7 +57,7 @@ MODES = ((0.6, 0.6, 0.15), (0.4, 1.6, 0.15))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarketSize:
-    """How large a market is drawn; the defaults are the paper's Section V."""
+    """Size of a market; the defaults are those of the paper's Section V."""
 
     slots: int = 10_000
     jobs: int = 10_000
@@ -70,7 +70,7 @@ class MarketSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarketDraw:
-    """One market. The fields up to `together` are public; `log_value`, `law` and `budget` are the customers' own."""
+    """One market. The fields up to `together` are public; `log_value`, `noise` and `budget` are private."""
 
     slots: int
     idle_k: Ints
@@ -82,7 +82,7 @@ class MarketDraw:
     bps_m: Ints
     """(M,) bandwidth H_m that one parameter server reserves."""
     expected_k: Floats
-    """(K,) jobs expected for each worker type: the public forecast n_k of Algorithm 1, not the count that came true."""
+    """(K,) jobs expected for each worker type: the public forecast n_k of Algorithm 1, not the realised count."""
     expected_m: Floats
     arrive: Ints
     """(N,) slot of arrival, ascending, in [0, T)."""
@@ -99,16 +99,16 @@ class MarketDraw:
     """(N,) runtime tau of (1) in slots with q = 1: everything on one server."""
     log_value: Floats
     """(N,) log of the budget before its noise."""
-    law: Floats
+    noise: Floats
     """(G, 3) groups of customers: share, mean and standard deviation of the log of the noise."""
     budget: Floats
-    """(N,) what the customer would pay at most."""
+    """(N,) the most that the customer would pay."""
 
 
 def draw_market(kind: MarketKind, seed: int, size: MarketSize | None = None) -> MarketDraw:
-    """One market of a kind. Cluster, arrivals, jobs and budgets have random streams of their own."""
+    """Draw a market. Cluster, arrivals, jobs, values and noise have independent random streams."""
     size = MarketSize() if size is None else size
-    cluster, clock, work, money, noise = np.random.default_rng(seed).spawn(5)
+    cluster, clock, work, money, luck = np.random.default_rng(seed).spawn(5)
     idle_k = cluster.integers(0, size.workers_per_server + 1, (size.servers, size.worker_types))
     idle_m = cluster.integers(0, size.servers_per_server + 1, (size.servers, size.server_types))
     bps_k = np.rint(1e9 * np.exp(cluster.uniform(np.log(0.1), np.log(5.0), size.worker_types))).astype(
@@ -127,7 +127,7 @@ def draw_market(kind: MarketKind, seed: int, size: MarketSize | None = None) -> 
     spread = runtime_slots(epochs, round_us)
     asks = (k, m, d_k, d_m, spread)
     log_value = _log_value(money, kind, size, arrive, asks)
-    law = _law(kind)
+    noise = _noise(kind)
     return MarketDraw(
         slots=size.slots,
         idle_k=idle_k,
@@ -147,26 +147,9 @@ def draw_market(kind: MarketKind, seed: int, size: MarketSize | None = None) -> 
         spread=spread,
         together=runtime_slots(epochs, epoch_us),
         log_value=log_value,
-        law=law,
-        budget=_budgets(noise, log_value, law),
+        noise=noise,
+        budget=_budgets(luck, log_value, noise),
     )
-
-
-def redraw_budgets(market: MarketDraw, seed: int) -> MarketDraw:
-    """The same jobs with fresh budgets from the same law."""
-    budget = _budgets(np.random.default_rng(seed), market.log_value, market.law)
-    return replace(market, budget=budget)
-
-
-def first_jobs(market: MarketDraw, count: int) -> MarketDraw:
-    """The market's first `count` jobs, everything else as it was."""
-    jobs = len(market.arrive)
-    cut = {
-        f.name: getattr(market, f.name)[:count]
-        for f in fields(market)
-        if f.name not in ("law", "slots") and getattr(market, f.name).shape == (jobs,)
-    }
-    return replace(market, **cut)
 
 
 def runtime_slots(epochs: Ints, round_us: Ints) -> Ints:
@@ -187,7 +170,7 @@ def _lognormal(rng: np.random.Generator, median: float, sigma: float, count: int
 
 
 def _arrivals(rng: np.random.Generator, size: MarketSize) -> Ints:
-    """Arrival slots (N,): day and night, quiet weekends, and bursts (mean 12 slots) every 120 slots or so."""
+    """Arrival slots (N,): day and night, quiet weekends, and bursts of 12 slots about every 120 slots."""
     t = np.arange(size.slots)
     rate = 1.0 + 0.6 * np.sin(2 * np.pi * t / SLOTS_PER_DAY)
     rate = rate * np.where((t // SLOTS_PER_DAY) % 7 >= 5, 0.6, 1.0)
@@ -220,9 +203,9 @@ def _demands(
 
 
 def _epochs(shape: Floats, round_us: Ints, d_k: Ints, worker_slots: float, horizon: int) -> Ints:
-    """Epochs (N,) with the drawn shape whose spread runtimes offer `worker_slots` in total (by bisection).
+    """Epochs (N,) of the drawn shape, scaled by bisection so that spread runtimes ask for `worker_slots` in total.
 
-    No job has more epochs than fit into a quarter of the horizon when it is spread.
+    No spread job runs longer than a quarter of the horizon.
     """
     most = np.maximum(1, max(1, horizon // 4) * SLOT_US // round_us)
 
@@ -255,14 +238,14 @@ def _log_value(
     return np.asarray(np.log(value))
 
 
-def _law(kind: MarketKind) -> Floats:
+def _noise(kind: MarketKind) -> Floats:
     if kind.bimodal:
         return np.array([(share, np.log(factor), sigma) for share, factor, sigma in MODES])
     return np.array([(1.0, 0.0, kind.noise)])
 
 
-def _budgets(rng: np.random.Generator, log_value: Floats, law: Floats) -> Floats:
-    """Budgets (N,) from the law; a job's budget depends on the stream's position of that job only."""
-    group = np.minimum(np.searchsorted(np.cumsum(law[:, 0]), rng.random(len(log_value))), len(law) - 1)
-    noise = law[group, 1] + law[group, 2] * rng.standard_normal(len(log_value))
-    return np.asarray(np.exp(log_value + noise))
+def _budgets(rng: np.random.Generator, log_value: Floats, noise: Floats) -> Floats:
+    """Budgets (N,): location plus noise, drawn job by job in order."""
+    group = np.minimum(np.searchsorted(np.cumsum(noise[:, 0]), rng.random(len(log_value))), len(noise) - 1)
+    drawn = noise[group, 1] + noise[group, 2] * rng.standard_normal(len(log_value))
+    return np.asarray(np.exp(log_value + drawn))

@@ -1,7 +1,7 @@
-"""DPS's market (Section V): servers with typed workers and parameter servers, jobs that come with a private budget.
+"""DPS's market (Section V): servers with typed workers and parameter servers, and jobs with private budgets.
 
-The arrays are drawn in `maths/market_draw.py`; here they become a scenario. Arrivals lie on the starts of slots and
-resources are held *through* the last instant, so that they are free again for a job that arrives strictly after t + tau.
+`draw.py` draws the arrays; this module makes them a scenario. Jobs arrive at the starts of slots and hold their
+resources *through* the last instant, so that these are free for a job that arrives strictly after t + tau.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tradewind.model.job import Customer, Job, Rounds
+from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.node import Node
 from tradewind.model.spec import Param
 from tradewind.model.units import MILLI
 from tradewind.model.workload import Workload
@@ -28,7 +28,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
 
 
 def scenario_of(market: MarketDraw, name: str, origin: Mapping[str, object]) -> Scenario:
-    """A drawn market as a scenario; jobs that ask for more of a type than all servers hold stay in, to be refused."""
+    """A drawn market as a scenario, including jobs that ask for more of a type than all servers hold."""
     kinds_k, kinds_m = len(market.bps_k), len(market.bps_m)
     resources = (
         *(f"worker-{k + 1:02d}" for k in range(kinds_k)),
@@ -59,7 +59,7 @@ def scenario_of(market: MarketDraw, name: str, origin: Mapping[str, object]) -> 
 
 
 def _job(market: MarketDraw, i: int, kinds_k: int) -> Job:
-    """One job's public part; runtime (1) follows from `work`, the bandwidths and where it is placed."""
+    """The public part of a job; its runtime (1) follows from `work`, the bandwidths and the placement."""
     k, m = int(market.k[i]), int(market.m[i])
     workers = int(market.d_k[i])
     return Job(
@@ -92,8 +92,8 @@ DPS = Workload(
     params={
         "market": Param(
             default="balanced",
-            doc="load light/balanced/saturated; budgets per type pair (km), growing with runtime (sat-runtime), "
-            "loose, tight, drifting, bimodal",
+            doc="load light, balanced or saturated; budgets by pair of types (km), growing with the runtime (sat-runtime), "
+            "loose, tight, drifting or bimodal",
             choices=tuple(KINDS),
         ),
         "jobs": Param(default=10_000, doc="number of jobs", least=0, most=1_000_000),

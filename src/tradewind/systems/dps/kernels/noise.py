@@ -1,7 +1,7 @@
 """The noise of the willingness to pay, fitted to offers and answers by maximum likelihood.
 
-The data are prequential: each gap is a log price minus the location predicted *before* the answer was heard, with the
-variance of that prediction. In-sample gaps would make the noise look smaller than it is.
+The data are prequential: each gap is a log price minus the location predicted *before* the answer, with the
+variance of that prediction. In-sample gaps would underestimate the noise.
 """
 
 import math
@@ -20,27 +20,27 @@ _LEVELS, _LEVEL_WIDTH = 6, 0.07
 
 @kernel
 def one_group(sd: float) -> Floats:
-    """The law (2, 3) of a single normal group; the second group has no share."""
-    law = np.zeros((GROUPS, 3))
-    law[0, 0], law[0, 2], law[1, 2] = 1.0, sd, 1.0
-    return law
+    """Noise (2, 3) of a single normal group; the second group has share 0."""
+    noise = np.zeros((GROUPS, 3))
+    noise[0, 0], noise[0, 2], noise[1, 2] = 1.0, sd, 1.0
+    return noise
 
 
 @kernel
 def two_groups(share: float, apart: float, sd_low: float, sd_high: float) -> Floats:
-    """Two groups whose mixture has mean zero: the location belongs to the demand model, not to the law."""
-    law = np.zeros((GROUPS, 3))
-    law[0] = np.array([share, -(1.0 - share) * apart, sd_low])
-    law[1] = np.array([1.0 - share, share * apart, sd_high])
-    return law
+    """Two groups whose mixture has mean zero: the location belongs to the demand model."""
+    noise = np.zeros((GROUPS, 3))
+    noise[0] = np.array([share, -(1.0 - share) * apart, sd_low])
+    noise[1] = np.array([1.0 - share, share * apart, sd_high])
+    return noise
 
 
 @kernel
-def log_likelihood(law: Floats, gap: Floats, spread: Floats, answers: Floats) -> float:
+def log_likelihood(noise: Floats, gap: Floats, spread: Floats, answers: Floats) -> float:
     """Sum of the log probabilities of the answers: gap (n,), spread (n,), numbers of no and yes (n, 2)."""
     total = 0.0
     for i in range(gap.shape[0]):
-        chance = accept_chance(gap[i], spread[i], law)
+        chance = accept_chance(gap[i], spread[i], noise)
         if answers[i, 1] > 0.0:
             total += answers[i, 1] * math.log(max(chance, 1e-9))
         if answers[i, 0] > 0.0:
@@ -50,7 +50,7 @@ def log_likelihood(law: Floats, gap: Floats, spread: Floats, answers: Floats) ->
 
 @kernel
 def tally(gap: Floats, spread: Floats, yes: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
-    """Pool like offers: mean gap and mean variance (c,) and numbers of no and yes (c, 2) of the cells that are in use."""
+    """Pool similar offers: mean gap and variance (c,) and numbers of no and yes (c, 2) of each cell in use."""
     cells = np.zeros((_GAPS * _LEVELS, 4))
     for i in range(gap.shape[0]):
         across = int((min(max(gap[i], -_REACH), _REACH) + _REACH) / (2.0 * _REACH) * (_GAPS - 1) + 0.5)
@@ -71,15 +71,15 @@ def tally(gap: Floats, spread: Floats, yes: NDArray[np.bool_]) -> tuple[Floats, 
 
 
 @kernel
-def fit_law(
+def fit_noise(
     start: Floats, gap: Floats, spread: Floats, answers: Floats, penalty: float
 ) -> tuple[Floats, Floats, float]:
-    """The better of one and two groups, the other one, and the probability of that rival.
+    """Fit one and two groups: the better fit, the other one, and the probability of that other one.
 
-    Two groups have three numbers more to fit; `penalty` is the log likelihood that they must gain to be even.
+    Two groups have three more parameters; `penalty` is the log likelihood they must gain to break even.
     """
     single, single_value = _fit_single(gap, spread, answers)
-    best_value = -1e300
+    best_value = -math.inf
     best = np.zeros(4)
     starts = np.array([[0.0, 0.7, -1.5, -1.5], [0.4, 1.0, -1.8, -1.8], [0.0, 0.4, -1.2, -1.2]])
     for s in range(starts.shape[0] + 1):
@@ -99,8 +99,8 @@ def fit_law(
     lead = best_value - single_value - penalty
     rival = 1.0 / (1.0 + math.exp(min(abs(lead), 50.0)))
     if lead > 0.0:
-        return _law_at(best), single, rival
-    return single, _law_at(best), rival
+        return _noise_at(best), single, rival
+    return single, _noise_at(best), rival
 
 
 @kernel
@@ -115,32 +115,32 @@ def _fit_single(gap: Floats, spread: Floats, answers: Floats) -> tuple[Floats, f
             low = a
         else:
             high = b
-    law = one_group(math.exp(0.5 * (low + high)))
-    return law, log_likelihood(law, gap, spread, answers)
+    noise = one_group(math.exp(0.5 * (low + high)))
+    return noise, log_likelihood(noise, gap, spread, answers)
 
 
 @kernel
-def _law_at(point: Floats) -> Floats:
-    """Point (4,): logit of the low group's share, distance, logs of both standard deviations; kept in sane ranges."""
+def _noise_at(point: Floats) -> Floats:
+    """Point (4,): logit of the low group's share, distance, logs of both standard deviations; clipped to sane ranges."""
     share = 1.0 / (1.0 + math.exp(-min(max(point[0], -2.5), 2.5)))
     apart = min(max(point[1], 0.0), 2.0)
     sd_low = math.exp(min(max(point[2], -2.5), 0.4))
     sd_high = math.exp(min(max(point[3], -2.5), 0.4))
-    law: Floats = two_groups(share, apart, sd_low, sd_high)
-    return law
+    noise: Floats = two_groups(share, apart, sd_low, sd_high)
+    return noise
 
 
 @kernel
 def _polish(point: Floats, gap: Floats, spread: Floats, answers: Floats) -> float:
     """Pattern search from `point` (4,), overwritten."""
-    best: float = log_likelihood(_law_at(point), gap, spread, answers)
+    best: float = log_likelihood(_noise_at(point), gap, spread, answers)
     step = 0.4
     for _ in range(5):
         for c in range(4):
             for sign in (1.0, -1.0):
                 old = point[c]
                 point[c] = old + sign * step
-                value = log_likelihood(_law_at(point), gap, spread, answers)
+                value = log_likelihood(_noise_at(point), gap, spread, answers)
                 if value > best:
                     best = value
                     break

@@ -1,4 +1,4 @@
-"""What every seller of DPS's market shares: reading a request, planning where it would run, hearing answers."""
+"""A seller: reads a request, plans where it would run, prices it, and observes the answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,124 +14,71 @@ from numpy.typing import NDArray
 
 from tradewind.model.arrays import Ints
 from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote, Step
-from tradewind.model.errors import InputError
 from tradewind.model.job import Job, Rounds
 from tradewind.model.progress import rate
 from tradewind.model.setup import Setup
 from tradewind.model.units import MILLI, OPEN
 from tradewind.model.view import View
-from tradewind.systems.dps.kernels.place import BEST_FIT, LARGEST, RANDOM, WORST_FIT, place, scratch
-
-RULES = {"pa": WORST_FIT, "best-fit": BEST_FIT, "random": RANDOM}
-"""Placement: Algorithm 2 of the paper, ours, and at random."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """A request as a seller sees it: kinds as rows of its tables, items, runtimes in slots, and where it would run."""
-
-    job: int
-    tenant: str
-    k: int
-    m: int
-    d_k: int
-    d_m: int
-    unit_k: float
-    """Resource units that one worker takes."""
-    unit_m: float
-    slot: int
-    spread: int
-    idle_k: int
-    idle_m: int
-    runtime: int = 0
-    finish_us: int = 0
-    step: Step | None = None
-
-
-class Catalogue:
-    """The kinds on offer: resources called `ps…` are parameter servers, the others workers; without any `ps…`, both."""
-
-    def __init__(self, setup: Setup) -> None:
-        names = setup.resources
-        second = [r for r, name in enumerate(names) if name.startswith("ps")]
-        first = [r for r in range(len(names)) if r not in second] if second else list(range(len(names)))
-        self.first, self.second = first, second or list(range(len(names)))
-        self.row_k = {r: row for row, r in enumerate(self.first)}
-        self.row_m = {r: row for row, r in enumerate(self.second)}
-        hosts = [setup.nodes[h] for h in setup.hosts]
-        most = LARGEST * MILLI
-        self.cap_k = np.array(
-            [sum(min(n.capacity_milli[r], most) for n in hosts) / MILLI for r in self.first]
-        )
-        self.cap_m = np.array(
-            [sum(min(n.capacity_milli[r], most) for n in hosts) / MILLI for r in self.second]
-        )
-
-    def expected(self, setup: Setup) -> tuple[float, NDArray[np.float64]]:
-        """Jobs expected in all and per kind (K + M,), from the public forecast; one job a slot where there is none."""
-        total = setup.forecast.get("jobs", float(setup.slots))
-        rows = [
-            setup.forecast.get(f"jobs.{setup.resources[r]}", total / len(group))
-            for group in (self.first, self.second)
-            for r in group
-        ]
-        return total, np.array(rows)
+from tradewind.systems.dps.kernels.place import LARGEST, place, scratch
+from tradewind.systems.dps.shared.order import PLACEMENTS, Kinds, Order
 
 
 class Seller(ABC):
-    """Answers requests one by one. A subclass sets the price and learns; it never sees a budget."""
+    """Quotes requests one by one. A subclass sets the price and learns; it never sees a budget."""
 
     def __init__(self, setup: Setup, placement: str, seed: int) -> None:
-        self.setup, self.rule = setup, RULES[placement]
-        self.kinds = Catalogue(setup)
+        self.setup, self.rule = setup, PLACEMENTS[placement]
+        self.kinds = Kinds(setup)
         self._room = scratch(len(setup.hosts), seed)
         self._read = 0
         self._pending: Order | None = None
         self._running: dict[int, tuple[int, int, int]] = {}
-        self._again: list[int] = []
+        self._voided: list[int] = []
 
-    # ------------------------------------------------------------------ what a subclass does
+    # ------------------------------------------------------------------ for subclasses
     @abstractmethod
     def price(self, order: Order) -> tuple[float, str]:
-        """What to ask for the whole bundle and why; a negative number: do not sell."""
+        """The payment to ask for the whole bundle, and why; a negative payment means no offer."""
 
     def unit_prices(self, order: Order, payment: float) -> tuple[float, float]:
-        """The payment as prices of one worker and one parameter server."""
+        """Split the payment into the prices of one worker and one parameter server."""
         both = payment / (order.d_k + order.d_m)
         return both, both
 
-    def heard(self, order: Order, yes: bool) -> None:
-        """The customer's answer; sellers that do not learn let it pass, like the two below."""
-        del order, yes
+    def observe_answer(self, order: Order, accepted: bool) -> None:
+        """Learn from the customer's answer."""
+        del order, accepted
 
-    def passed(self, order: Order) -> None:
-        """There was no room, so no price was asked."""
+    def observe_no_room(self, order: Order) -> None:
+        """Learn from a request that got no price because there was no room."""
         del order
 
-    def done(self, k: int, m: int, runtime: int) -> None:
-        """A job is over and its resources are free."""
+    def observe_release(self, k: int, m: int, runtime: int) -> None:
+        """Learn from a job that is over and whose resources are free."""
         del k, m, runtime
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return {}, {}
+    def _state(self) -> dict[str, NDArray[Any]]:
+        """Arrays of the subclass to save."""
+        return {}
 
-    def _set_state(self, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        del facts, arrays
+    def _set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take over what `_state` gave."""
+        del arrays
 
-    # ------------------------------------------------------------------ the market
+    # ------------------------------------------------------------------ the policy
     def quote(self, view: View, job: Job) -> Quote:
-        """Plan first, so that the runtime is known before the price; then price."""
-        self._listen(view)
+        """Plan, so that the runtime is known, and then price."""
+        self._observe(view)
         order = self._order(view, job)
         if isinstance(order, str):
             return Quote(job.index, refused="unsupported", why=order)
         if order.d_k > self.kinds.cap_k[order.k] or order.d_m > self.kinds.cap_m[order.m]:
-            self.passed(replace(order, runtime=order.spread))
-            return Quote(job.index, refused="capacity", why="asks for more than the whole cluster has")
+            self.observe_no_room(replace(order, runtime=order.spread))
+            return Quote(job.index, refused="capacity", why="asks for more items than the whole cluster has")
         planned = self._plan(view, job, order)
-        if planned is None or planned.step is None:
-            self.passed(replace(order, runtime=order.spread))
-            return Quote(job.index, refused="capacity", why="not enough is idle")
+        if planned.step is None:
+            self.observe_no_room(replace(order, runtime=order.spread))
+            return Quote(job.index, refused="capacity", why="too few idle items")
         payment, why = self.price(planned)
         if payment < 0.0:
             return Quote(job.index, refused="capacity", why=why)
@@ -143,24 +90,24 @@ class Seller(ABC):
         return Quote(job.index, (Offer(payment, planned.finish_us, plan, units),), why=why)
 
     def decide(self, view: View) -> Decision:
-        """Nothing to decide between arrivals, except to start again what a failure stopped."""
-        self._listen(view)
+        """Restart jobs that a failure stopped; everything else is decided on arrival."""
+        self._observe(view)
         self._read = 0
-        if not self._again:
+        if not self._voided:
             return NOTHING
-        plans, taken = [], set[int]()
-        for index in list(self._again):
+        plans, taken = [], frozenset[int]()
+        for index in list(self._voided):
             job = view.job(index)
             order = self._order(view, job)
-            planned = None if isinstance(order, str) else self._plan(view, job, order, taken)
-            if planned is not None and planned.step is not None:
-                plans.append(Plan(index, (planned.step,)))
-                taken.update(planned.step.nodes)
-                self._again.remove(index)
+            step = None if isinstance(order, str) else self._plan(view, job, order, taken).step
+            if step is not None:
+                plans.append(Plan(index, (step,)))
+                taken |= set(step.nodes)
+                self._voided.remove(index)
         return Decision(plans=tuple(plans)) if plans else NOTHING
 
-    def _listen(self, view: View) -> None:
-        """Takes in what happened since the last call."""
+    def _observe(self, view: View) -> None:
+        """Read the events since the last call."""
         events = view.events
         for event in events[self._read :]:
             order = self._pending
@@ -168,18 +115,18 @@ class Seller(ABC):
                 self._pending = None
                 if event.kind == "accepted":
                     self._running[event.job] = (order.k, order.m, order.runtime)
-                self.heard(order, event.kind == "accepted")
+                self.observe_answer(order, event.kind == "accepted")
             elif event.kind == "finished" and event.job in self._running:
                 if view.job(event.job).hold == "until":
-                    self.done(*self._running.pop(event.job))
+                    self.observe_release(*self._running.pop(event.job))
             elif event.kind in ("released", "ended") and event.job in self._running:
-                self.done(*self._running.pop(event.job))
+                self.observe_release(*self._running.pop(event.job))
             elif event.kind == "voided" and event.job in view.active:
-                self._again.append(event.job)
+                self._voided.append(event.job)
         self._read = len(events)
 
     def _order(self, view: View, job: Job) -> Order | str:
-        """The request in the seller's terms, or why it is none that is sold here."""
+        """The request in the seller's terms, or the reason why it is not sold here."""
         kinds = self.kinds
         if (
             not isinstance(job.work, Rounds)
@@ -187,7 +134,7 @@ class Seller(ABC):
             or len(job.server) != 1
             or job.servers < 1
         ):
-            return "sold are bundles of one type of worker and one type of parameter server"
+            return "a bundle has one type of worker and one type of parameter server"
         (r_k, milli_k), (r_m, milli_m) = job.worker[0], job.server[0]
         if (
             r_k not in kinds.row_k
@@ -195,7 +142,7 @@ class Seller(ABC):
             or r_k == r_m
             or job.workers_min != job.workers_max
         ):
-            return "sold are fixed numbers of workers and parameter servers of different types"
+            return "a bundle has a fixed number of workers, and parameter servers of another type"
         apart = Step(view.now_us, OPEN, (0, 0), (job.workers_max, 0), (0, job.servers))
         return Order(
             job=job.index,
@@ -212,8 +159,8 @@ class Seller(ABC):
             idle_m=0,
         )
 
-    def _plan(self, view: View, job: Job, order: Order, taken: set[int] | None = None) -> Order | None:
-        """The order with its placement and runtime; None where too little is idle."""
+    def _plan(self, view: View, job: Job, order: Order, taken: frozenset[int] = frozenset()) -> Order:
+        """The order with its placement and runtime; `step` stays None where too few items are idle."""
         x = self._idle(view, job, *job.worker[0], taken)
         z = self._idle(view, job, *job.server[0], taken)
         idle_k, idle_m = int(x.sum()), int(z.sum())
@@ -242,16 +189,13 @@ class Seller(ABC):
         runtime, finish = self._runtime(view.now_us, job, step)
         return replace(order, runtime=runtime, finish_us=finish, step=step)
 
-    def _idle(self, view: View, job: Job, resource: int, milli: int, taken: set[int] | None) -> Ints:
-        """Items of one kind that fit on each host now, (S,)."""
+    def _idle(self, view: View, job: Job, resource: int, milli: int, taken: frozenset[int]) -> Ints:
+        """Items of one kind that fit on each host now, (S,); none on hosts that are `taken`."""
         free = view.free
         idle = np.array([free(h, resource) for h in self.setup.hosts], dtype=np.int64)
         idle = np.clip(idle // milli, 0, LARGEST)
         if job.nodes is not None or taken:
-            out = [
-                (job.nodes is not None and h not in job.nodes) or (taken is not None and h in taken)
-                for h in self.setup.hosts
-            ]
+            out = [(job.nodes is not None and h not in job.nodes) or h in taken for h in self.setup.hosts]
             idle[out] = 0
         return idle
 
@@ -266,8 +210,7 @@ class Seller(ABC):
 
     # ------------------------------------------------------------------ state
     def save(self) -> bytes:
-        """Everything that the next answer depends on."""
-        facts, arrays = self._state()
+        """Everything that the next quote depends on."""
         pending = None
         if self._pending is not None:
             order = replace(self._pending, step=None)
@@ -276,11 +219,15 @@ class Seller(ABC):
             "read": self._read,
             "pending": pending,
             "running": [[job, *rest] for job, rest in self._running.items()],
-            "again": self._again,
-            "facts": facts,
+            "again": self._voided,
+            "facts": {},
         }
         target = io.BytesIO()
-        every: dict[str, Any] = {"_text": np.array(json.dumps(common)), "_room": self._room.state, **arrays}
+        every: dict[str, Any] = {
+            "_text": np.array(json.dumps(common)),
+            "_room": self._room.state,
+            **self._state(),
+        }
         np.savez(target, **every)
         return target.getvalue()
 
@@ -290,14 +237,7 @@ class Seller(ABC):
             arrays = {name: data[name] for name in data.files}
         common = json.loads(str(arrays.pop("_text")))
         self._room.state[:] = arrays.pop("_room")
-        self._read, self._again = common["read"], list(common["again"])
+        self._read, self._voided = common["read"], list(common["again"])
         self._pending = None if common["pending"] is None else Order(**common["pending"])
         self._running = {job: (k, m, tau) for job, k, m, tau in common["running"]}
-        self._set_state(common["facts"], arrays)
-
-
-def unit_price(text: float, where: str) -> float:
-    """A unit price that the market allows, or an error that says where."""
-    if not 0.0 <= text <= 1.0:
-        raise InputError(f"found {text}; a unit price lies between 0 and 1", where=where)
-    return text
+        self._set_state(arrays)

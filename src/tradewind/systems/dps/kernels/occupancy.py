@@ -1,4 +1,4 @@
-"""Who holds what on which bin, and when it comes free: compiled books of a market of bundles.
+"""Which bundle holds what on which bin, and when it is released, as compiled arrays.
 
 Convention: a bundle taken in slot t with runtime tau holds its items through slot t + tau; they are idle again for an
 arrival strictly after t + tau. Rows are per kind and contiguous over bins: `free_k` (K, S), `free_m` (M, S).
@@ -32,8 +32,8 @@ class Cluster(NamedTuple):
     idle_m: Ints
 
 
-class Books(NamedTuple):
-    """Mutable state of a running market."""
+class Occupancy(NamedTuple):
+    """Mutable: idle items per bin, and the placements of running bundles as linked lists."""
 
     free_k: Ints
     free_m: Ints
@@ -52,12 +52,12 @@ class Books(NamedTuple):
     took_k: Ints
     took_m: Ints
     head: Ints
-    """(2,): first free entry; slot up to which ends have been released."""
+    """(2,): first free entry; slot up to which ended bundles were released."""
     room: Scratch
 
 
-def open_books(stream: Stream, cluster: Cluster, seed: int = 0) -> Books:
-    """Books of an empty cluster before the first arrival."""
+def empty_occupancy(stream: Stream, cluster: Cluster, seed: int = 0) -> Occupancy:
+    """An empty cluster before the first arrival."""
     jobs, bins = len(stream.arrive), cluster.idle_k.shape[1]
     longest = int(stream.spread.max()) if jobs else 0
     last = int(stream.arrive.max()) if jobs else 0
@@ -65,7 +65,7 @@ def open_books(stream: Stream, cluster: Cluster, seed: int = 0) -> Books:
     entries = int(cluster.idle_k.sum() + cluster.idle_m.sum()) + 1
     entries = min(entries, 2 * bins * jobs + 1)
     chain = np.arange(1, entries + 1, dtype=np.int64)
-    return Books(
+    return Occupancy(
         free_k=np.ascontiguousarray(cluster.idle_k, dtype=np.int64).copy(),
         free_m=np.ascontiguousarray(cluster.idle_m, dtype=np.int64).copy(),
         idle_k=cluster.idle_k.sum(axis=1).astype(np.int64),
@@ -82,67 +82,81 @@ def open_books(stream: Stream, cluster: Cluster, seed: int = 0) -> Books:
     )
 
 
+@kernel
+def reset(occupancy: Occupancy, empty: Occupancy) -> None:
+    """Return to the empty cluster without allocating."""
+    occupancy.free_k[:] = empty.free_k
+    occupancy.free_m[:] = empty.free_m
+    occupancy.idle_k[:] = empty.idle_k
+    occupancy.idle_m[:] = empty.idle_m
+    occupancy.ends[:] = -1
+    occupancy.chain[:] = empty.chain
+    occupancy.head[:] = 0
+    occupancy.room.state[:] = empty.room.state
+
+
 @kernel(inline="always")
-def release_before(books: Books, stream: Stream, slot: int) -> None:
+def release_before(occupancy: Occupancy, stream: Stream, slot: int) -> None:
     """Free everything that ended strictly before `slot`."""
-    for t in range(books.head[1], slot):
-        job = books.ends[t]
+    for t in range(occupancy.head[1], slot):
+        job = occupancy.ends[t]
         while job >= 0:
-            _release(books, job, stream.k[job], stream.m[job])
-            job = books.after[job]
-    books.head[1] = max(books.head[1], slot)
+            _release(occupancy, job, stream.k[job], stream.m[job])
+            job = occupancy.after[job]
+    occupancy.head[1] = max(occupancy.head[1], slot)
 
 
 @kernel(inline="always")
-def _release(books: Books, job: int, k: int, m: int) -> None:
-    entry = books.first[job]
+def _release(occupancy: Occupancy, job: int, k: int, m: int) -> None:
+    entry = occupancy.first[job]
     while entry >= 0:
-        s = books.where[entry]
-        books.free_k[k, s] += books.took_k[entry]
-        books.free_m[m, s] += books.took_m[entry]
-        books.idle_k[k] += books.took_k[entry]
-        books.idle_m[m] += books.took_m[entry]
-        beyond = books.chain[entry]
-        books.chain[entry] = books.head[0]
-        books.head[0] = entry
+        s = occupancy.where[entry]
+        occupancy.free_k[k, s] += occupancy.took_k[entry]
+        occupancy.free_m[m, s] += occupancy.took_m[entry]
+        occupancy.idle_k[k] += occupancy.took_k[entry]
+        occupancy.idle_m[m] += occupancy.took_m[entry]
+        beyond = occupancy.chain[entry]
+        occupancy.chain[entry] = occupancy.head[0]
+        occupancy.head[0] = entry
         entry = beyond
 
 
 @kernel(inline="always")
-def fits(books: Books, stream: Stream, job: int) -> bool:
+def fits(occupancy: Occupancy, stream: Stream, job: int) -> bool:
     """(2a): enough idle items of both kinds over all bins."""
     return bool(
-        books.idle_k[stream.k[job]] >= stream.d_k[job] and books.idle_m[stream.m[job]] >= stream.d_m[job]
+        occupancy.idle_k[stream.k[job]] >= stream.d_k[job]
+        and occupancy.idle_m[stream.m[job]] >= stream.d_m[job]
     )
 
 
 @kernel(inline="always")
-def plan(books: Books, stream: Stream, job: int, rule: int) -> tuple[int, int]:
-    """Where the bundle would go (left in `books.room`): number of entries and runtime in slots."""
-    x, z = books.free_k[stream.k[job]], books.free_m[stream.m[job]]
-    count, together = place(rule, x, z, stream.d_k[job], stream.d_m[job], books.room)
+def plan(occupancy: Occupancy, stream: Stream, job: int, rule: int) -> tuple[int, int]:
+    """Place the bundle tentatively (in `occupancy.room`); return the number of entries and the runtime in slots."""
+    x, z = occupancy.free_k[stream.k[job]], occupancy.free_m[stream.m[job]]
+    count, together = place(rule, x, z, stream.d_k[job], stream.d_m[job], occupancy.room)
     return count, stream.together[job] if together else stream.spread[job]
 
 
 @kernel(inline="always")
-def commit(books: Books, stream: Stream, job: int, count: int, runtime: int) -> None:
+def commit(occupancy: Occupancy, stream: Stream, job: int, count: int, runtime: int) -> None:
     """Take the planned items from the bundle's arrival through arrival + runtime."""
     k, m = stream.k[job], stream.m[job]
-    room = books.room
-    books.first[job] = -1
+    room = occupancy.room
+    occupancy.first[job] = -1
     for i in range(count):
         s = room.bins[i]
-        entry = books.head[0]
-        books.head[0] = books.chain[entry]
-        books.where[entry] = s
-        books.took_k[entry] = room.take_k[i]
-        books.took_m[entry] = room.take_m[i]
-        books.chain[entry] = books.first[job]
-        books.first[job] = entry
-        books.free_k[k, s] -= room.take_k[i]
-        books.free_m[m, s] -= room.take_m[i]
-        books.idle_k[k] -= room.take_k[i]
-        books.idle_m[m] -= room.take_m[i]
+        entry = occupancy.head[0]
+        occupancy.head[0] = occupancy.chain[entry]
+        occupancy.where[entry] = s
+        occupancy.took_k[entry] = room.take_k[i]
+        occupancy.took_m[entry] = room.take_m[i]
+        occupancy.chain[entry] = occupancy.first[job]
+        occupancy.first[job] = entry
+        occupancy.free_k[k, s] -= room.take_k[i]
+        occupancy.free_m[m, s] -= room.take_m[i]
+        occupancy.idle_k[k] -= room.take_k[i]
+        occupancy.idle_m[m] -= room.take_m[i]
     end = stream.arrive[job] + runtime
-    books.after[job] = books.ends[end]
-    books.ends[end] = job
+    occupancy.after[job] = occupancy.ends[end]
+    occupancy.ends[end] = job

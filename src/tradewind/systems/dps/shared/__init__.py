@@ -1,0 +1,1 @@
+"""What all sellers of DPS's market have in common."""
