@@ -35,7 +35,7 @@ class Ranks:
     """The running ranks of a job."""
 
     def __init__(self, fork_server: ForkServer, folder: Path, job: Job) -> None:
-        self._fork_server, self._folder, self._job = fork_server, folder, job
+        self._fork_server, self._folder = fork_server, folder
         self.world = len(job.sites)
         folder.mkdir(parents=True, exist_ok=True)
         self._local = LocalJob(

@@ -190,15 +190,15 @@ def test_ranks_get_the_contract_and_nothing_else_of_the_loops_environment(
     step = run_at(0, (1, 0), (2, 1), servers=(0, 1))
     run_live(given, tmp_path / "state", spec_of(Scripted({0: decision(plan(0, step))}, {})))
     home = tmp_path / "state" / "jobs" / "0000-j0"
-    told = [
+    environments = [
         dict(line.split("=", 1) for line in (home / f"rank-{i}" / f"env-{i}").read_text().splitlines())
         for i in range(4)
     ]
-    assert [t["TRADEWIND_ROLE"] for t in told] == ["ps", "worker", "worker", "worker"]
-    assert [t["TRADEWIND_SITE"] for t in told] == ["a", "b", "b", "a"]
-    assert [t["LOCAL_RANK"] for t in told] == ["0", "0", "1", "1"]
-    assert [t["TRADEWIND_DATA_SHARD"] for t in told[1:]] == ["0/3", "1/3", "2/3"]
-    one_of = told[2]
+    assert [t["TRADEWIND_ROLE"] for t in environments] == ["ps", "worker", "worker", "worker"]
+    assert [t["TRADEWIND_SITE"] for t in environments] == ["a", "b", "b", "a"]
+    assert [t["LOCAL_RANK"] for t in environments] == ["0", "0", "1", "1"]
+    assert [t["TRADEWIND_DATA_SHARD"] for t in environments[1:]] == ["0/3", "1/3", "2/3"]
+    one_of = environments[2]
     expected = {
         "RANK": "2", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "TRADEWIND_SITES": "a,b,b,a", "TRADEWIND_RING": "",
         "TRADEWIND_JOB": "j0", "TRADEWIND_SLOT": "0", "TRADEWIND_SEED": "42", "COLOUR": "blue",
@@ -206,7 +206,7 @@ def test_ranks_get_the_contract_and_nothing_else_of_the_loops_environment(
         "TRADEWIND_CHECKPOINT_DIR": str(home / "checkpoint"), "TRADEWIND_REPORT": str(home / "report/rank-2.jsonl"),
     }  # fmt: skip
     assert {name: one_of.get(name) for name in expected} == expected
-    assert len({t["MASTER_PORT"] for t in told}) == 1
+    assert len({t["MASTER_PORT"] for t in environments}) == 1
     assert log(tmp_path / "state", rank=3).splitlines()[1] == str(home / "rank-3")
     allowed = {
         *expected,

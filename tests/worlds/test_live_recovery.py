@@ -248,8 +248,8 @@ def test_the_command_explains_what_it_rejects(tmp_path: Path, capsys: pytest.Cap
     api.dump(broker(())[0], tmp_path / "bare.yaml")
     api.dump(broker()[0], tmp_path / "fine.yaml")
 
-    def said(file: str, *more: str) -> str:
-        words = [
+    def errors_of(file: str, *more: str) -> str:
+        arguments = [
             "live",
             str(tmp_path / file),
             "--policy",
@@ -258,12 +258,14 @@ def test_the_command_explains_what_it_rejects(tmp_path: Path, capsys: pytest.Cap
             str(tmp_path / "state"),
             *more,
         ]
-        assert guarded(lambda: cli.app(words, standalone_mode=False)) == 2
+        assert guarded(lambda: cli.app(arguments, standalone_mode=False)) == 2
         return capsys.readouterr().err
 
-    assert "has no command" in said("bare.yaml")
-    assert "No limit is called 'memory'" in said("fine.yaml", "--limit", "memory=3")
-    assert "write a whole number" in said("fine.yaml", "--limit", "open_files=many")
-    assert "a name that ends in .html" in said("fine.yaml", "--report", "x.pdf")
+    assert "has no command" in errors_of("bare.yaml")
+    assert "No limit is called 'memory'" in errors_of("fine.yaml", "--limit", "memory=3")
+    assert "write a whole number" in errors_of("fine.yaml", "--limit", "open_files=many")
+    assert "a name that ends in .html" in errors_of("fine.yaml", "--report", "x.pdf")
     (tmp_path / "places.json").write_text('{"a": {"netns": "x"}}')
-    assert "allowed are the fields namespace" in said("fine.yaml", "--places", str(tmp_path / "places.json"))
+    assert "allowed are the fields namespace" in errors_of(
+        "fine.yaml", "--places", str(tmp_path / "places.json")
+    )

@@ -98,7 +98,7 @@ def test_packets_take_the_fewest_hops_and_then_the_fastest_link() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         ((WanLink(0, 1, M, M),), "cannot reach each other"),
         ((WanLink(0, 0, M, M), WanLink(1, 2, M, M)), "joins site 0 to site 0"),
@@ -106,8 +106,8 @@ def test_packets_take_the_fewest_hops_and_then_the_fastest_link() -> None:
         ((WanLink(0, 1, M, 10), WanLink(1, 2, M, M)), "larger --scale"),
     ],
 )
-def test_a_network_that_cannot_be_built_is_rejected(lines: tuple[WanLink, ...], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_a_network_that_cannot_be_built_is_rejected(lines: tuple[WanLink, ...], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         Wan(name="bad", sites=("a", "b", "c"), links=lines)
 
 

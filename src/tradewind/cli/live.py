@@ -27,9 +27,9 @@ from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import UNLIMITED, parse_bytes
 from tradewind.worlds.live import LiveRequest, Observer, live
-from tradewind.worlds.live_tables import placement
 from tradewind.worlds.processes.gang import Gang
 from tradewind.worlds.processes.launch import ExecutionOptions, Limits, SiteNetwork
+from tradewind.worlds.processes.tables import placement
 from tradewind.worlds.processes.world import ProcessWorld
 from tradewind.worlds.simulate import unsettled
 from tradewind.worlds.testbed import network as testbed

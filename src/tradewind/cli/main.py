@@ -42,7 +42,7 @@ def options(
 
 
 @app.command()
-def live(
+def live(  # one parameter per option: typer builds the command line from this signature
     scenario: ScenarioArg,
     policy: Annotated[str, typer.Option("--policy", help="Name of a policy; see `tradewind policies`.")],
     slot_seconds: Annotated[

@@ -30,8 +30,8 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.version import __version__
 from tradewind.worlds.clock import Clock
-from tradewind.worlds.live_tables import live_tables
 from tradewind.worlds.processes.launch import ExecutionOptions
+from tradewind.worlds.processes.tables import live_tables
 from tradewind.worlds.processes.world import ProcessWorld, RunContext
 from tradewind.worlds.simulate import make_policy, timed, unsettled
 
