@@ -17,7 +17,8 @@ import numpy as np
 from tradewind.model.arrays import Floats
 from tradewind.model.params import resolve_params
 from tradewind.model.scenario import Scenario
-from tradewind.systems.mlbroker.bound import bound, exact, look_ahead
+from tradewind.systems.mlbroker.bound.certified import bound
+from tradewind.systems.mlbroker.bound.exact import exact, look_ahead
 from tradewind.systems.mlbroker.kernels.bound import lower_bound
 from tradewind.systems.mlbroker.kernels.costs import cost_parts
 from tradewind.systems.mlbroker.kernels.fractional import fractional_step

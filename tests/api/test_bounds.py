@@ -20,8 +20,9 @@ from tradewind.model.spec import Spec
 from tradewind.model.tenant import SpendCap
 from tradewind.model.view import Change
 from tradewind.report.bounds import UNKNOWN, Bounds, note, served_of, turned_away
-from tradewind.systems.mlbroker.bills import tenant_bills
-from tradewind.systems.mlbroker.bound import bound, exact
+from tradewind.systems.mlbroker.bound.certified import bound
+from tradewind.systems.mlbroker.bound.exact import exact
+from tradewind.systems.mlbroker.explain.bills import tenant_bills
 from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.worlds.simulate import simulate
 
@@ -176,6 +177,6 @@ def test_compare_marks_ratios_of_runs_that_turned_jobs_away(files: Path) -> None
 
 def test_a_stream_that_never_has_data_is_named_and_the_bound_of_all_jobs_holds(files: Path) -> None:
     done = tradewind("run", str(files / "dry.json"), "--policy", "mlbroker", "--bound")
-    assert "never trained: job-3: no data came while it was there" in done.stdout
+    assert "never trained: job-3: it had no data while it was present" in done.stdout
     assert "bound (certified)" in done.stdout
     assert "no bound" not in done.stdout

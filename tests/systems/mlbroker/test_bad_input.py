@@ -16,8 +16,8 @@ from tradewind.model.errors import InputError
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.model.view import Change
-from tradewind.systems.mlbroker.decided import decided_slots
-from tradewind.systems.mlbroker.explain import explain
+from tradewind.systems.mlbroker.explain.placement import explain
+from tradewind.systems.mlbroker.explain.slots import decided_slots
 from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.worlds.simulate import simulate
 
@@ -50,9 +50,7 @@ def test_a_dry_slot_later_on_is_no_reason_to_refuse() -> None:
 def test_a_refused_job_is_explained() -> None:
     given = changed(made(), 0, workers_max=1)
     run = simulate(given, MLBROKER)
-    with pytest.raises(
-        InputError, match=r"turned away in slot 0: its data needs .* but at most 1 are allowed"
-    ):
+    with pytest.raises(InputError, match=r"refused in slot 0: its data needs .* but at most 1 are allowed"):
         explain(given, run, given.jobs[0].id, 0)
 
 

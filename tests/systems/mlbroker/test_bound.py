@@ -11,7 +11,8 @@ from tests.systems.mlbroker.test_policy import made, reasons, with_capacity
 from tradewind.model.job import Stream
 from tradewind.model.scenario import Scenario
 from tradewind.model.tenant import SpendCap
-from tradewind.systems.mlbroker.bound import bound, exact
+from tradewind.systems.mlbroker.bound.certified import bound
+from tradewind.systems.mlbroker.bound.exact import exact
 from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.worlds.simulate import simulate
 

@@ -19,8 +19,8 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.model.tenant import SpendCap
 from tradewind.registry import policies
-from tradewind.systems.mlbroker.bills import shares, tenant_bills
-from tradewind.systems.mlbroker.decided import decided_slots
+from tradewind.systems.mlbroker.explain.bills import shares, tenant_bills
+from tradewind.systems.mlbroker.explain.slots import decided_slots
 from tradewind.systems.mlbroker.kernels.bills import SPLIT_RULES, list_cost
 from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.systems.mlbroker.shared.caps import Caps

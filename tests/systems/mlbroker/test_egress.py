@@ -14,9 +14,10 @@ from tradewind.model.errors import Unsupported
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.tariff import Tariff
-from tradewind.systems.mlbroker.bills import tenant_bills
-from tradewind.systems.mlbroker.bound import bound, exact
-from tradewind.systems.mlbroker.decided import decided_slots
+from tradewind.systems.mlbroker.bound.certified import bound
+from tradewind.systems.mlbroker.bound.exact import exact
+from tradewind.systems.mlbroker.explain.bills import tenant_bills
+from tradewind.systems.mlbroker.explain.slots import decided_slots
 from tradewind.systems.mlbroker.kernels.costs import cost_parts
 from tradewind.systems.mlbroker.kernels.egress import moved
 from tradewind.systems.mlbroker.kernels.search import SearchEffort

@@ -17,10 +17,12 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.model.tariff import Tariff
 from tradewind.model.tenant import SpendCap
-from tradewind.systems.mlbroker.bills import tenant_bills
-from tradewind.systems.mlbroker.bound import bound, exact
-from tradewind.systems.mlbroker.decided import never_trained, places_of
-from tradewind.systems.mlbroker.explain import explain
+from tradewind.systems.mlbroker.bound.certified import bound
+from tradewind.systems.mlbroker.bound.exact import exact
+from tradewind.systems.mlbroker.explain.bills import tenant_bills
+from tradewind.systems.mlbroker.explain.placement import explain
+from tradewind.systems.mlbroker.explain.remarks import never_trained
+from tradewind.systems.mlbroker.explain.slots import places_of
 from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.worlds.simulate import simulate
 
@@ -122,11 +124,13 @@ def test_a_waiting_job_is_explained_and_so_is_one_that_waited_in_vain() -> None:
     given = late()
     run = simulate(given, MLBROKER)
     name = given.jobs[LATE].id
-    with pytest.raises(InputError, match="no plan in slot 1; it waited: its data begins in slot 2"):
+    with pytest.raises(
+        InputError, match="no plan in slot 1: it was waiting for data, which begins in slot 2"
+    ):
         explain(given, run, name, 1)
     assert explain(given, run, name, 2).added_usd > 0.0
     dry = without_data(given, {LATE})
-    with pytest.raises(InputError, match="it waited: no data came while it was there"):
+    with pytest.raises(InputError, match="it had no data while it was present"):
         explain(dry, simulate(dry, MLBROKER), name, 2)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
-from tradewind.systems.mlbroker.bound import bound
+from tradewind.systems.mlbroker.bound.certified import bound
 from tradewind.systems.mlbroker.paper import MLBROKER_PAPER
 from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.systems.mlbroker.rivals.alone import CENTRAL, SELFISH

@@ -15,10 +15,11 @@ from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.model.units import UNLIMITED
-from tradewind.systems.mlbroker.bills import tenant_bills
-from tradewind.systems.mlbroker.bound import bound, exact, look_ahead
-from tradewind.systems.mlbroker.decided import decided_slots
-from tradewind.systems.mlbroker.explain import explain
+from tradewind.systems.mlbroker.bound.certified import bound
+from tradewind.systems.mlbroker.bound.exact import exact, look_ahead
+from tradewind.systems.mlbroker.explain.bills import tenant_bills
+from tradewind.systems.mlbroker.explain.placement import explain
+from tradewind.systems.mlbroker.explain.slots import decided_slots
 from tradewind.systems.mlbroker.paper import MLBROKER_PAPER
 from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.systems.mlbroker.rivals.alone import CENTRAL, SELFISH

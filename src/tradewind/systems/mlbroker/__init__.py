@@ -4,7 +4,7 @@ from tradewind.model.system import System
 
 SYSTEM = System(
     name="mlbroker",
-    summary="Streams of data in several regions at the lowest bill: prices fall with pooled volume",
+    summary="Trains on data streams in several regions at the lowest pooled bill, where prices fall with volume",
     policies={
         "central": "tradewind.systems.mlbroker.rivals.alone:CENTRAL",
         "local": "tradewind.systems.mlbroker.rivals.local:LOCAL",
@@ -17,11 +17,11 @@ SYSTEM = System(
     workloads={
         "mlbroker": "tradewind.systems.mlbroker.workload.generator:MLBROKER",
     },
-    bound="tradewind.systems.mlbroker.bound:bound",
+    bound="tradewind.systems.mlbroker.bound.certified:bound",
     bound_for=frozenset(("cost_usd", "mlbroker", "mlbroker-real")),
     bound_of_served=True,
     study="tradewind.systems.mlbroker.study.figures:STUDY",
-    explain="tradewind.systems.mlbroker.explain:explain",
-    bills="tradewind.systems.mlbroker.bills:bills",
-    remarks="tradewind.systems.mlbroker.decided:remarks",
+    explain="tradewind.systems.mlbroker.explain.placement:explain",
+    bills="tradewind.systems.mlbroker.explain.bills:bills",
+    remarks="tradewind.systems.mlbroker.explain.remarks:remarks",
 )

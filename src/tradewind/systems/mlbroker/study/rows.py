@@ -13,8 +13,9 @@ from tradewind.model.params import resolve_params
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
-from tradewind.systems.mlbroker.bound import bound, slots_of
-from tradewind.systems.mlbroker.decided import decided_slots
+from tradewind.systems.mlbroker.bound.certified import bound
+from tradewind.systems.mlbroker.bound.slots import slots_of
+from tradewind.systems.mlbroker.explain.slots import decided_slots
 from tradewind.systems.mlbroker.kernels.costs import cost_parts
 from tradewind.systems.mlbroker.kernels.fractional import FractionalDecision, fractional_step
 from tradewind.systems.mlbroker.kernels.milp import relaxed_horizon

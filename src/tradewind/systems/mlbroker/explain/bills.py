@@ -1,4 +1,4 @@
-"""What each tenant pays: alone at list price, and its share of the pooled bill."""
+"""Bills: what each tenant would pay alone at list price, and its share of the pooled cost."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from tradewind.model.arrays import Floats
 from tradewind.model.errors import InputError
 from tradewind.model.result import Run, Table
 from tradewind.model.scenario import Scenario
-from tradewind.systems.mlbroker.decided import DecidedSlot, decided_slots
+from tradewind.systems.mlbroker.explain.slots import DecidedSlot, decided_slots
 from tradewind.systems.mlbroker.kernels.bills import SPLIT_RULES, group_shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantBill:
-    """USD over the whole run: alone at list price, its share of the pooled bill, what it used of the saving."""
+    """USD over the whole run: the tenant's cost alone at list price, and its share of the pooled cost."""
 
     tenant: str
     alone_usd: float
@@ -26,7 +26,7 @@ def shares(
 ) -> tuple[list[str], Floats, Floats]:
     """(tenants, alone (G,), pooled (G,)) of one slot in USD; jobs that were not placed pay nothing."""
     if rule not in SPLIT_RULES:
-        raise InputError(f"found {rule!r}; allowed are {', '.join(SPLIT_RULES)}", where="bills.rule")
+        raise InputError(f"found {rule!r}; it must be one of {', '.join(SPLIT_RULES)}", where="bills.rule")
     tenants = [job.tenant for job in decided.jobs]
     return group_shares(decided.slot, decided.workers, decided.server, tenants, rule, margin)
 
@@ -34,7 +34,7 @@ def shares(
 def tenant_bills(
     scenario: Scenario, run: Run, rule: str = "proportional", margin: float = 0.0
 ) -> list[TenantBill]:
-    """Each tenant's bill alone and pooled, added up over the slots, tenants in alphabetical order."""
+    """Each tenant's bill over all slots, in alphabetical order."""
     alone: dict[str, float] = {}
     pooled: dict[str, float] = {}
     for decided in decided_slots(scenario, run):
@@ -47,15 +47,11 @@ def tenant_bills(
 
 
 def bills(scenario: Scenario, run: Run) -> Table | None:
-    """The `bills` table of a run: what each tenant pays alone and pooled; None where there are not several tenants."""
+    """The `bills` table of a run, two rows per tenant; None where there are not several tenants."""
     if len({job.tenant for job in scenario.jobs}) < 2:
         return None
     rule, margin = str(run.params.get("split", "proportional")), float(run.params.get("margin", 0.0))
-    return bills_table(tenant_bills(scenario, run, rule, margin))
-
-
-def bills_table(found: list[TenantBill]) -> Table:
-    """The rows of a run's ``bills`` table: two per tenant."""
+    found = tenant_bills(scenario, run, rule, margin)
     return {
         "tenant": [each.tenant for each in found for _ in range(2)],
         "kind": ["alone", "pooled"] * len(found),

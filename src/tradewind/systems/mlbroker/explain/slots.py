@@ -1,42 +1,26 @@
-"""A finished brokerage run slot by slot: the arrays that were decided on, and the decision."""
+"""A finished run slot by slot: the arrays of each slot's decision, and the decision."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 
-from tradewind.model.arrays import Floats, Ints
-from tradewind.model.job import Job, Stream
+from tradewind.model.arrays import Bools, Floats, Ints
+from tradewind.model.job import Job
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import GB
-from tradewind.systems.mlbroker.bound import first_data_slot, slots_of
-from tradewind.systems.mlbroker.kernels.slot import Slot
-
-NO_DATA = "no data came while it was there; nothing was deployed and nothing spent"
-
-
-def never_trained(scenario: Scenario, run: Run) -> list[int]:
-    """Stream jobs of a run that waited for data in vain: there was none while they were there, or until the run's end."""
-    begins, turned_away = first_data_slot(scenario), set(run.tables["verdicts"]["job"])
-    jobs = [scenario.jobs[cast(int, index)] for index in run.tables["outcomes"]["job"]]
-    waited = [job.index for job in jobs if isinstance(job.work, Stream) and job.index not in begins]
-    return [index for index in waited if index not in turned_away]
-
-
-def remarks(scenario: Scenario, run: Run) -> list[str]:
-    """Which jobs never trained, and why."""
-    return [f"never trained: {scenario.jobs[index].id}: {NO_DATA}" for index in never_trained(scenario, run)]
+from tradewind.systems.mlbroker.bound.slots import slots_of
+from tradewind.systems.mlbroker.kernels.slot import NO_SITE, Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedSlot:
-    """One slot of a run: its arrays (with the true state before), jobs, workers (I, R), server site (I,) or -1.
+    """One slot of a run: its arrays with the true state before, jobs, workers (I, R), server site (I,) or NO_SITE.
 
-    Where prices between sites have tiers, the arrays have the average price that was paid, so that books add up.
+    Where prices between sites have tiers, the arrays have the average price that was paid, so that costs add up.
     """
 
     number: int
@@ -47,7 +31,7 @@ class DecidedSlot:
 
 
 def places_of(scenario: Scenario, run: Run) -> dict[tuple[int, int], list[tuple[int, int, int]]]:
-    """(slot, job) -> (node, workers, servers) rows of the plans that were made."""
+    """(slot, job) -> (node, workers, servers) of the plans that were made."""
     plans, steps, places = run.tables["plans"], run.tables["steps"], run.tables["places"]
     owner = np.array(plans["job"], dtype=np.int64)[np.array(steps["plan"], dtype=np.int64)]
     number = np.array(steps["from_us"], dtype=np.int64) // scenario.setup.slot_us
@@ -59,8 +43,8 @@ def places_of(scenario: Scenario, run: Run) -> dict[tuple[int, int], list[tuple[
     return found
 
 
-def paid_per_byte(scenario: Scenario, run: Run) -> Floats | None:
-    """(T, R, R): what a byte between two sites cost on average, NaN where none moved; None where prices have one tier."""
+def _paid_per_byte(scenario: Scenario, run: Run) -> Floats | None:
+    """(T, R, R): average USD per byte between two sites, NaN where none moved; None where prices have one tier."""
     setup = scenario.setup
     if all(len(tariff.usd) == 1 for tariff in setup.egress.values()):
         return None
@@ -80,15 +64,14 @@ def paid_per_byte(scenario: Scenario, run: Run) -> Floats | None:
 
 def decided_slots(scenario: Scenario, run: Run) -> Iterator[DecidedSlot]:
     """Every slot with jobs, in order."""
-    places, paid = places_of(scenario, run), paid_per_byte(scenario, run)
+    places, paid = places_of(scenario, run), _paid_per_byte(scenario, run)
     site = {node: r for r, node in enumerate(scenario.setup.hosts)}
-    before: dict[int, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
+    before: dict[int, Bools] = {}
     last = -2
     for slot, jobs, number in slots_of(scenario, first_only=False):
-        count = slot.shape[1]
-        workers = np.zeros((len(jobs), count), dtype=np.int64)
-        server = np.full(len(jobs), -1, dtype=np.int64)
-        deployed = np.zeros((len(jobs), count), dtype=np.bool_)
+        workers = np.zeros((len(jobs), slot.shape[1]), dtype=np.int64)
+        server = np.full(len(jobs), NO_SITE, dtype=np.int64)
+        deployed = np.zeros(workers.shape, dtype=np.bool_)
         now = {}
         for i, job in enumerate(jobs):
             for node, w, s in places.get((number, job.index), ()):
@@ -102,8 +85,8 @@ def decided_slots(scenario: Scenario, run: Run) -> Iterator[DecidedSlot]:
                 here[server[i]] = True
             now[job.index] = here
         before, last = now, number
-        told = replace(slot, deployed=deployed)
+        slot = replace(slot, deployed=deployed)
         if paid is not None:
             unit = np.where(np.isnan(paid[number]), slot.move_usd, paid[number])
-            told = replace(told, move_usd=unit, traffic_usd=unit)
-        yield DecidedSlot(number=number, slot=told, jobs=jobs, workers=workers, server=server)
+            slot = replace(slot, move_usd=unit, traffic_usd=unit)
+        yield DecidedSlot(number=number, slot=slot, jobs=jobs, workers=workers, server=server)
