@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 commands = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Build a wide area network on this machine from network namespaces (root), and measure traffic on it.",
+    help="Builds a wide area network on this machine from network namespaces (root), and measures traffic on it.",
 )
 
 Name = Annotated[str, typer.Option("--name", help="Name of the testbed; several can exist.")]

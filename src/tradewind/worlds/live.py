@@ -82,7 +82,8 @@ def live(request: LiveRequest, observer: Observer | None = None) -> Run:
         )
     if request.pace <= 0:
         raise InputError(
-            f"--slot-seconds {request.slot_seconds} --speed {request.speed}: both must be positive"
+            f"--slot-seconds {request.slot_seconds} --speed {request.speed}: slots must take a positive time; use "
+            "--slot-seconds 0 (as in the scenario) or more, and a --speed above 0"
         )
     _create(request.state)
     begin = perf_counter()
