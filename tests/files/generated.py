@@ -1,4 +1,4 @@
-"""Strategies for whole scenarios and runs, of all kinds of work, with names that are hard on file formats."""
+"""Strategies for scenarios and runs of all kinds of work, with names that are difficult for file formats."""
 
 from __future__ import annotations
 

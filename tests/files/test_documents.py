@@ -37,7 +37,9 @@ from tradewind.model.errors import ScenarioError
         ("a.toml", b"a = 1", ".json, .yaml or .yml"),
     ],
 )
-def test_broken_text_is_refused_with_its_place(tmp_path: Path, name: str, data: bytes, part: str) -> None:
+def test_invalid_text_is_rejected_with_its_position(
+    tmp_path: Path, name: str, data: bytes, part: str
+) -> None:
     (tmp_path / name).write_bytes(data)
     with pytest.raises(ScenarioError) as found:
         load(tmp_path / name)
@@ -45,7 +47,7 @@ def test_broken_text_is_refused_with_its_place(tmp_path: Path, name: str, data: 
     assert str(found.value).startswith(str(tmp_path / name))
 
 
-def test_a_yaml_bomb_is_refused_quickly(tmp_path: Path) -> None:
+def test_a_yaml_bomb_is_rejected_quickly(tmp_path: Path) -> None:
     for merge in ("", "<<: "):
         lines = ["a0: &a0 {x: 1, y: 2}"]
         for i in range(1, 40):
@@ -68,7 +70,7 @@ def test_yaml_aliases_and_merge_keys_work(tmp_path: Path) -> None:
     assert [job.workers_max for job in scenario.jobs] == [1, 2]
 
 
-def test_missing_files_folders_and_pipes_are_refused(tmp_path: Path) -> None:
+def test_missing_files_folders_and_pipes_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "folder.json").mkdir()
     os.mkfifo(tmp_path / "pipe.json")
     for name, part in (
@@ -82,6 +84,6 @@ def test_missing_files_folders_and_pipes_are_refused(tmp_path: Path) -> None:
         load(tmp_path / "nul\x00.json")
 
 
-def test_yaml_written_here_is_ordinary_yaml(tmp_path: Path) -> None:
+def test_written_yaml_is_standard_yaml(tmp_path: Path) -> None:
     dump(parse(small()), tmp_path / "s.yaml")
     assert yaml.safe_load((tmp_path / "s.yaml").read_text())["nodes"][0]["name"] == "eu-west"

@@ -1,4 +1,4 @@
-"""docs/formats.md explains every field, and what it shows works."""
+"""docs/formats.md explains every field, and its examples work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run files: complete, repeatable byte for byte, and suspicious of what was changed."""
+"""Run files: complete, byte-for-byte reproducible, and protected against modification."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_the_header_fits_its_published_schema(header: dict[str, Any], tmp_path: 
     jsonschema.validate(json.loads((tmp_path / "big.json").read_text()), schema("run"))
 
 
-def test_timings_lie_beside_the_run_and_leave_with_it(tmp_path: Path) -> None:
+def test_timings_are_stored_next_to_the_run_and_removed_with_it(tmp_path: Path) -> None:
     clock = Timings(total=1.5, decide_p50=0.001, decide_p99=0.002)
     save(a_run(timings=clock), tmp_path / "run.json")
     assert load_run(tmp_path / "run.json").timings == clock
@@ -89,7 +89,7 @@ def test_timings_lie_beside_the_run_and_leave_with_it(tmp_path: Path) -> None:
     assert load_run(tmp_path / "run.json").timings is None
 
 
-def test_undefined_and_unbounded_metrics_survive(tmp_path: Path) -> None:
+def test_undefined_and_unbounded_metrics_are_preserved(tmp_path: Path) -> None:
     metrics = {"cost_usd": float("nan"), "up": float("inf"), "down": float("-inf")}
     save(a_run(metrics=metrics), tmp_path / "run.json")
     found = load_run(tmp_path / "run.json").metrics
@@ -97,7 +97,7 @@ def test_undefined_and_unbounded_metrics_survive(tmp_path: Path) -> None:
     assert (found["up"], found["down"]) == (float("inf"), float("-inf"))
 
 
-def test_numbers_of_numpy_are_written_as_numbers(tmp_path: Path) -> None:
+def test_numpy_numbers_are_written_as_numbers(tmp_path: Path) -> None:
     run = a_run()
     tables: dict[str, Any] = dict(run.tables)
     tables["payments"] = {"job": np.array([3, 4]), "usd": [np.float64(0.1), 2]}
@@ -162,7 +162,7 @@ def _set(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
         ("tables.events", {"rows": 0, "columns": {}, "sha256": "0" * 64, "file": "x"}, "no such file"),
     ],
 )
-def test_a_changed_header_is_refused(
+def test_a_modified_header_is_rejected(
     header: dict[str, Any], tmp_path: Path, path: str, value: Any, part: str
 ) -> None:
     raw = copy.deepcopy(header)
@@ -180,7 +180,7 @@ def test_a_changed_header_is_refused(
         ("outcomes", "state", "lost", "tables.outcomes.state contains 'lost'"),
     ],
 )
-def test_rows_must_be_linked(tmp_path: Path, table: str, column: str, value: Any, part: str) -> None:
+def test_row_references_must_be_valid(tmp_path: Path, table: str, column: str, value: Any, part: str) -> None:
     run = a_run()
     tables: dict[str, Any] = {name: dict(content) for name, content in run.tables.items()}
     tables[table][column] = [value]
@@ -205,7 +205,7 @@ def test_the_words_of_a_column_are_those_of_its_description() -> None:
             assert word in TABLES[table][column][1], (table, column, word)
 
 
-def test_a_parquet_file_that_was_changed_is_refused(tmp_path: Path) -> None:
+def test_a_modified_parquet_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     save(a_run(MANY), path)
     file = tmp_path / "run.d" / "events.parquet"
@@ -251,7 +251,7 @@ while True:
 """
 
 
-def test_a_killed_process_leaves_a_whole_run_or_none(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_a_complete_run_or_none(tmp_path: Path) -> None:
     path, dice = tmp_path / "run.json", Random(1)
     root = Path(__file__).parents[2]
     for _ in range(4):
@@ -266,13 +266,13 @@ def test_a_killed_process_leaves_a_whole_run_or_none(tmp_path: Path) -> None:
             assert load_run(path).policy == "fifo"
 
 
-def test_an_unknown_table_is_refused_when_saving(tmp_path: Path) -> None:
+def test_an_unknown_table_is_rejected_when_saving(tmp_path: Path) -> None:
     tables: dict[str, Any] = dict(a_run().tables) | {"evnets": {"at_us": []}}
     with pytest.raises(RunFileError, match="Did you mean 'events'"):
         save(a_run(tables=tables), tmp_path / "run.json")
 
 
-def test_a_smaller_run_takes_the_tables_of_a_larger_one_away(tmp_path: Path) -> None:
+def test_saving_a_smaller_run_removes_the_tables_of_a_larger_one(tmp_path: Path) -> None:
     for factor in (MANY, MANY + 1, 1):
         save(a_run(factor), tmp_path / "run.json")
         assert load_run(tmp_path / "run.json") == a_run(factor)

@@ -91,7 +91,7 @@ def test_every_other_form_gives_back_an_equal_scenario(
 
 @given(scenarios())
 @quicker
-def test_the_hash_forgets_origin_and_name_but_nothing_else(scenario: Scenario) -> None:
+def test_the_hash_ignores_only_origin_and_name(scenario: Scenario) -> None:
     base = scenario_hash(scenario)
     assert scenario_hash(dataclasses.replace(scenario, origin={"seed": 9}, name="other")) == base
     longer = dataclasses.replace(scenario.setup, horizon_us=scenario.setup.horizon_us + 1)
@@ -113,7 +113,7 @@ def test_defaults_and_units_are_filled_in() -> None:
     assert second.work == Fixed(runtime_us=60_000_000)
 
 
-def test_inline_columns_say_the_same_as_rows() -> None:
+def test_inline_columns_are_equivalent_to_rows() -> None:
     columns = {
         "id": ["job-7", None],
         "arrive_us": [None, 5],
@@ -127,7 +127,7 @@ def test_inline_columns_say_the_same_as_rows() -> None:
     assert parse(small(jobs=columns)) == parse(small())
 
 
-def test_a_star_prices_all_pairs_that_no_other_line_names() -> None:
+def test_a_star_prices_all_pairs_without_an_entry_of_their_own() -> None:
     lines = [
         {"src": "*", "dst": "*", "tariff": 0.02},
         {"src": "us-east", "dst": "eu-west", "tariff": {"usd": [0.09, 0.05], "starts": [0, 10]}},
@@ -137,7 +137,7 @@ def test_a_star_prices_all_pairs_that_no_other_line_names() -> None:
     assert egress[1, 0].usd == (0.09, 0.05)
 
 
-def test_links_in_changes_go_by_name_direction_or_number() -> None:
+def test_changes_refer_to_links_by_name_direction_or_number() -> None:
     rows = [
         {"at_us": 0, "kind": "bandwidth", "link": "eu-west->us-east", "bps": 1},
         {"at_us": 0, "kind": "bandwidth", "link": "us-east->eu-west", "bps": 2},
@@ -222,9 +222,7 @@ def _with(path: str, value: Any) -> dict[str, Any]:
         ("jobs_file", "jobs.csv", ("both jobs and jobs_file",)),
     ],
 )  # fmt: skip
-def test_a_mistake_is_named_with_its_place_and_its_cure(
-    path: str, value: Any, parts: tuple[str, ...]
-) -> None:
+def test_an_error_says_where_it_is_and_what_to_do(path: str, value: Any, parts: tuple[str, ...]) -> None:
     message = refused(_with(path, value))
     for part in parts:
         assert part in message, message
@@ -242,7 +240,7 @@ def test_a_misspelt_field_is_named_rather_than_the_one_that_is_missing() -> None
     assert "objektive is not a known field. Did you mean 'objective'?" in refused(raw)
 
 
-def test_files_beside_stay_in_the_folder(tmp_path: Path) -> None:
+def test_table_files_must_be_in_the_folder_of_the_scenario(tmp_path: Path) -> None:
     for name in ("/etc/passwd.csv", "../jobs.csv", "jobs.txt", "", 5, "nothing.csv"):
         raw = small(jobs_file=name)
         del raw["jobs"]
@@ -266,7 +264,7 @@ def test_a_csv_written_by_hand_is_read(tmp_path: Path) -> None:
     assert two.utility is not None
 
 
-def test_volumes_go_by_name_or_by_number(tmp_path: Path) -> None:
+def test_volumes_refer_to_jobs_and_nodes_by_name_or_number(tmp_path: Path) -> None:
     stream = {"worker": {"gpu": 1}, "work": {"kind": "stream", "bytes_per_worker_slot": "1 GB"}}
     raw = small(jobs=[stream | {"id": "s", "private": {"runtime_us": "1 h"}}])
     by_name = {"job": ["s", "s"], "slot": [0, 1], "node": ["us-east", "eu-west"], "bytes": [5, 6]}
@@ -289,7 +287,7 @@ def test_whole_numbers_in_the_id_column_of_a_parquet_file_are_names(tmp_path: Pa
     assert (one.id, one.workers_max, two.id, two.worker) == ("12", 2, "7", ((0, 500),))
 
 
-def test_a_folder_that_does_not_exist_is_refused_when_writing(tmp_path: Path) -> None:
+def test_a_folder_that_does_not_exist_is_rejected_when_writing(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         dump(parse(small()), tmp_path / "missing" / "s.json")
 

@@ -1,4 +1,4 @@
-"""Studies for tests: figures that cost nothing and count how often they are computed; one in parts, one that waits."""
+"""Studies for tests: cheap figures that count how often they are computed; one has parts, one waits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tradewind.lab.study import Chart, Effort, Finding, PaperFigure, Part, Piece
 
 COUNTER = Path("computed.txt")
 GATE = Path("gate.txt")
-"""The waiting parts are done once this file is there."""
+"""Waiting parts finish once this file exists."""
 PIDS = Path("pids.txt")
 
 
@@ -52,7 +52,7 @@ STUDY = Study(
 
 
 def _piece(effort: Effort, number: int) -> list[Row]:
-    """The first two parts are done at once, the others wait for the gate."""
+    """The first two parts finish at once, the others wait for the gate."""
     PIDS.open("a").write(f"{os.getpid()}\n")
     while number >= 2 and not GATE.exists():
         time.sleep(0.01)

@@ -40,12 +40,14 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
 _read, _write = bench.read, bench.write
 
 
-def test_what_meets_its_target_is_ok(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_figure_that_meets_its_target_is_ok(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert made(one=[good()]) == 0
     assert "1 ok, 0 SHORT" in capsys.readouterr().out
 
 
-def test_what_falls_short_is_marked_and_fails(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_figure_that_misses_its_target_is_marked_and_fails(
+    made: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert made(one=[good(measured=3.1), good(name="share", better="higher", target=0.9, measured=0.95)]) == 1
     out = capsys.readouterr().out
     assert "1 ok, 1 SHORT" in out
@@ -62,23 +64,23 @@ def test_a_crash_is_a_row_and_the_others_still_run(made: Any, capsys: pytest.Cap
     assert "1 CRASHED" in out
 
 
-def test_what_is_known_to_fall_short_does_not_fail(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_known_miss_does_not_fail(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
     _write({"one": {"speed": {"target": 3.0, "known": "the slow road"}}}, bench.FILE)
     assert made(one=[good(measured=9.0)]) == 0
     assert "the slow road" in capsys.readouterr().out
 
 
-def test_a_figure_that_disappeared_is_missed(made: Any) -> None:
+def test_a_figure_that_disappeared_fails(made: Any) -> None:
     _write({"one": {"speed": {"target": 3.0}, "other": {"target": 1.0}}}, bench.FILE)
     assert made(one=[good()]) == 1
 
 
-def test_what_cannot_run_here_is_shown(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_figure_that_cannot_run_here_is_shown(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert made(one=[{"name": "far", "measured": None, "note": "no file here"}]) == 0
     assert "no file here" in capsys.readouterr().out
 
 
-def test_an_update_writes_what_was_measured_and_keeps_the_rest(made: Any) -> None:
+def test_an_update_writes_new_measurements_and_keeps_the_rest(made: Any) -> None:
     _write({"other": {"x": {"target": 1.0, "measured": 0.5}}}, bench.FILE)
     assert made("--update", one=[good(spread=0.25), good(name='a "b"', measured=4.0)]) == 1
     found = _read(bench.FILE)
@@ -100,6 +102,6 @@ def test_cheap_benchmarks_run_three_times_and_give_median_and_range(made: Any) -
     assert (entry["measured"], entry["spread"]) == (2.0, 4.0)
 
 
-def test_an_unknown_name_is_refused(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_is_rejected(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert made("two", one=[good()]) == 2
     assert "Known: one" in capsys.readouterr().err

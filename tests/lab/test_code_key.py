@@ -92,7 +92,7 @@ def keys(folder: Path, file: str = "", old: str = "", new: str = "") -> dict[str
         ("policy.py", "pass", "knob = 1", {"second"}),
     ],
 )
-def test_a_change_touches_the_results_that_use_it(
+def test_a_change_affects_only_results_that_use_it(
     package: Path, file: str, old: str, new: str, changed: set[str]
 ) -> None:
     before = keys(package)

@@ -59,7 +59,7 @@ def test_the_fixed_jobs_behind_a_bound_are_never_slower_than_the_real_ones() -> 
         assert took >= int(str(job.work.runtime_us))
 
 
-def test_on_finite_sites_no_site_can_take_everything() -> None:
+def test_finite_capacity_binds() -> None:
     free, tight = cross_families.mlbroker_narrow(QUICK, 1), cross_families.mlbroker_finite(QUICK, 1)
     run = simulate(free, policies.find("central"), seed=1)
     short = simulate(tight, policies.find("central"), seed=1)

@@ -32,7 +32,7 @@ def test_the_page_shows_pictures_and_the_verdict_of_every_figure(
     assert "&lt;half>" in text
 
 
-def test_pictures_that_the_docs_show_are_there_and_small() -> None:
+def test_pictures_in_the_docs_exist_and_are_small() -> None:
     shown = set()
     for page in (*DOCS.rglob("*.md"), DOCS.parent / "README.md"):
         for piece in page.read_text(encoding="utf-8").split("](")[1:]:

@@ -1,4 +1,4 @@
-"""Reproducing a paper: CSV, pictures and a page per figure, kept when interrupted, computed again when code changes."""
+"""Reproducing a paper: CSV, pictures and a page; results survive interruptions and are recomputed when code changes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_figure_becomes_a_table_two_pictures_and_a_part_of_the_page(tmp_pa
     assert "http://" not in page.replace("http://www.w3.org", "")
 
 
-def test_what_was_computed_is_not_computed_again_unless_the_effort_changes(tmp_path: Path) -> None:
+def test_saved_results_are_reused_unless_the_effort_changes(tmp_path: Path) -> None:
     reproduce(["made"], tmp_path / "out", effort=QUICK, figure="fig-1")
     assert computed() == 1
     reproduce(["made"], tmp_path / "out", effort=QUICK)
@@ -76,12 +76,12 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path) -> None:
     assert computed() == 4
 
 
-def test_an_unknown_figure_is_refused_with_a_suggestion(tmp_path: Path) -> None:
+def test_an_unknown_figure_is_rejected_with_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(LookupFailed, match="fig-1"):
         reproduce(["made"], tmp_path / "out", effort=QUICK, figure="fig-11")
 
 
-def test_a_figure_that_fails_says_so_and_the_others_are_there(tmp_path: Path) -> None:
+def test_a_failed_figure_is_reported_and_the_others_are_computed(tmp_path: Path) -> None:
     broken, fine = reproduce(["broken"], tmp_path / "out", effort=QUICK)
     assert broken.failed
     assert "three is not two" in broken.finding.reason
@@ -93,7 +93,7 @@ def test_a_figure_that_fails_says_so_and_the_others_are_there(tmp_path: Path) ->
 
 
 def begin(folder: Path, jobs: int) -> subprocess.Popen[bytes]:
-    """`reproduce` of the study in parts, in a process of its own."""
+    """Start `reproduce` of the study with parts in a separate process."""
     code = (
         "from pathlib import Path; from tradewind.registry import studies; from tradewind.cli.guard import guarded;"
         "from tradewind.lab.reproduce import reproduce; from tradewind.lab.study import Effort;"
@@ -107,12 +107,12 @@ def begin(folder: Path, jobs: int) -> subprocess.Popen[bytes]:
 
 
 def until(reached: Callable[[], bool]) -> None:
-    """Waits for something that happens soon, or fails."""
+    """Wait until the condition holds; fail after a minute."""
     for _ in range(3000):
         if reached():
             return
         time.sleep(0.02)
-    raise AssertionError("it never came to that")
+    raise AssertionError("the condition was not reached")
 
 
 def kept(folder: Path) -> int:
@@ -129,7 +129,7 @@ def alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
-def test_after_an_interruption_it_goes_on_where_it_was(tmp_path: Path, how: int, code: int) -> None:
+def test_an_interrupted_reproduction_resumes(tmp_path: Path, how: int, code: int) -> None:
     running = begin(tmp_path, jobs=2)
     until(lambda: kept(tmp_path) == 2 and len(sample_study.PIDS.read_text().split()) == 4)
     running.send_signal(how)

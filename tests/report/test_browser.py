@@ -1,4 +1,4 @@
-"""Reports in a real browser, on a desktop and on a phone, light and dark: they render, whole, alone and without errors."""
+"""Reports in a real browser, on desktop and phone, light and dark: complete, self-contained and without errors."""
 
 from __future__ import annotations
 
@@ -80,7 +80,9 @@ def shown(browser: Browser, path: Path, width: int, scheme: str) -> tuple[Page, 
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("kind", ["compare", "reproduce", "tour"])
-def test_it_renders_whole_and_alone(browser: Browser, pages: dict[str, Path], kind: str, width: int) -> None:
+def test_pages_render_without_errors_or_requests(
+    browser: Browser, pages: dict[str, Path], kind: str, width: int
+) -> None:
     page, log = shown(browser, pages[kind], width, "light")
     assert log.messages == [], "the console stays empty"
     assert [url for url in log.requests if not url.startswith(("file:", "data:"))] == []
@@ -103,7 +105,7 @@ def test_it_renders_whole_and_alone(browser: Browser, pages: dict[str, Path], ki
 
 
 @pytest.mark.parametrize("kind", ["compare", "reproduce", "tour"])
-def test_text_stands_out_in_light_and_dark(browser: Browser, pages: dict[str, Path], kind: str) -> None:
+def test_text_has_contrast_in_light_and_dark(browser: Browser, pages: dict[str, Path], kind: str) -> None:
     found = {}
     for scheme in ("light", "dark"):
         page, _ = shown(browser, pages[kind], 1280, scheme)
@@ -118,7 +120,7 @@ def test_text_stands_out_in_light_and_dark(browser: Browser, pages: dict[str, Pa
     assert ink - paper > 150
 
 
-def test_a_printed_report_is_light_and_leaves_folded_parts_out(
+def test_a_printed_report_is_light_and_omits_collapsed_parts(
     browser: Browser, pages: dict[str, Path]
 ) -> None:
     page, _ = shown(browser, pages["compare"], 1280, "dark")
@@ -129,7 +131,7 @@ def test_a_printed_report_is_light_and_leaves_folded_parts_out(
     page.context.close()
 
 
-def test_the_tour_names_the_winner_and_links_to_whole_reports(pages: dict[str, Path]) -> None:
+def test_the_tour_names_the_winner_and_links_to_full_reports(pages: dict[str, Path]) -> None:
     text = pages["tour"].read_text()
     assert 'href="cluster.html"' in text
     assert (pages["tour"].parent / "cluster.html").exists()

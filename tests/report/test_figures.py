@@ -1,4 +1,4 @@
-"""What the figures show, and that they can be drawn, themed and repeated."""
+"""The data behind figures, and that drawing is themed and reproducible."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_capacity_follows_failures_and_limits_of_parents() -> None:
     assert ScenarioData(scenario).capacity(bins(3 * HOUR, 3)).tolist() == [[13.0, 11.0, 9.0]]
 
 
-def test_capacity_is_infinite_where_a_root_is_unlimited() -> None:
+def test_capacity_is_infinite_if_a_root_is_unlimited() -> None:
     scenario = Scenario(
         name="free", setup=setup(nodes=(Node(name="x", capacity_milli=(UNLIMITED,)),)), jobs=(job(0),)
     )
@@ -79,7 +79,7 @@ def test_many_numbered_resources_become_one_kind() -> None:
     assert kinds(["worker-1", "worker-2"]).names == ("worker-1", "worker-2")
 
 
-def test_a_thin_tail_is_cut() -> None:
+def test_a_long_tail_with_little_activity_is_cut() -> None:
     scenario = Scenario(name="tail", setup=setup(4, horizon_us=100 * HOUR), jobs=(job(0, workers=30), job(1)))
     t = Tables()
     t.plan(0, 0, (0, 10 * HOUR, [(0, 8), (1, 8), (2, 8), (3, 6)]))
@@ -162,7 +162,7 @@ def test_a_layout_is_repeatable_and_stays_in_its_box() -> None:
         assert np.abs(xy).max() <= 1 + 1e-12
 
 
-def test_neighbours_of_a_tree_do_not_lie_on_each_other() -> None:
+def test_nodes_of_a_tree_do_not_overlap() -> None:
     tree = np.array(
         [(0, i) for i in range(1, 5)] + [(i, 4 + 4 * (i - 1) + k) for i in range(1, 5) for k in (1, 2, 3, 4)]
     )
@@ -171,7 +171,7 @@ def test_neighbours_of_a_tree_do_not_lie_on_each_other() -> None:
     assert apart.min() > 0.1
 
 
-def test_the_heat_map_joins_servers_where_there_are_many() -> None:
+def test_the_heat_map_joins_servers_if_there_are_many() -> None:
     scenario = Scenario(name="wide", setup=setup(400), jobs=(job(0, workers=8),))
     t = Tables()
     t.plan(0, 0, (0, 2 * HOUR, [(0, 8)]))
@@ -184,7 +184,7 @@ def test_the_heat_map_joins_servers_where_there_are_many() -> None:
     assert found.share[1:].max() == 0
 
 
-def test_stand_in_colours_all_become_variables() -> None:
+def test_all_placeholder_colours_become_variables() -> None:
     scenario = wan()
     series = comparison.series_of(
         scenario, [moved(scenario, p, s) for p in ("nearest", "far") for s in (1, 2)]
@@ -207,7 +207,7 @@ def test_stand_in_colours_all_become_variables() -> None:
         ET.fromstring(text.replace("xlink:href", "href"))
 
 
-def test_ids_begin_with_the_name_of_the_figure_and_every_reference_is_there() -> None:
+def test_ids_start_with_the_name_of_the_figure_and_references_resolve() -> None:
     scenario, result = market()
     with style():
         text = svg(curves.prices(comparison.series_of(scenario, [result]), THEMED, 400), "asked", "x")
@@ -227,7 +227,7 @@ def test_labels_are_escaped() -> None:
     ET.fromstring(text.replace("xlink:href", "href"))
 
 
-def test_pictures_are_the_same_each_time_and_need_nothing_else(tmp_path: Path) -> None:
+def test_pictures_are_reproducible_and_self_contained(tmp_path: Path) -> None:
     scenario = cluster(40)
     runs = [scheduled(scenario, p, s) for p in ("fifo", "sjf") for s in (1, 2)]
     first = [p.read_bytes() for p in comparison.picture(tmp_path / "a" / "x", scenario, runs)]
@@ -255,7 +255,7 @@ def test_a_picture_without_finished_jobs_shows_the_queue(tmp_path: Path) -> None
     assert "Jobs waiting" in vector.read_text()
 
 
-def test_settings_of_the_user_stay_as_they_are() -> None:
+def test_matplotlib_settings_of_the_user_are_kept() -> None:
     import matplotlib
 
     def kept() -> dict[str, object]:
@@ -269,7 +269,7 @@ def test_settings_of_the_user_stay_as_they_are() -> None:
     assert kept() == before
 
 
-def test_runs_of_several_scenarios_find_their_own() -> None:
+def test_runs_are_matched_to_their_own_scenarios() -> None:
     from tradewind.model.hash import scenario_hash
 
     one, two = cluster(20, seed=1), cluster(30, seed=2)

@@ -1,4 +1,4 @@
-"""The report is one file that stands alone, says what the numbers say, and copes with odd runs."""
+"""The report is one self-contained file, agrees with the metrics, and copes with odd runs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VOID = {"meta", "link", "br", "img", "hr"}
 
 
 class Page(HTMLParser):
-    """Checks that tags close in order, and keeps ids, headings and addresses."""
+    """Check that tags close in order; collect ids, headings and addresses."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ def text() -> str:
     return report.html(*compared(), title="A <crowded> cluster")
 
 
-def test_the_page_is_well_formed_and_every_drawing_has_a_name(text: str) -> None:
+def test_the_page_is_well_formed_and_every_chart_has_a_label(text: str) -> None:
     page = Page(text)
     assert page.unnamed == 0
     assert len(page.ids) == len(set(page.ids))
@@ -94,13 +94,13 @@ def test_the_page_needs_no_network(text: str) -> None:
     assert re.findall(r"url\((?!#)", text) == []
 
 
-def test_every_reference_inside_a_drawing_leads_somewhere(text: str) -> None:
+def test_every_reference_inside_a_chart_resolves(text: str) -> None:
     page = Page(text)
     used = re.findall(r"url\(#([^)]+)\)", text) + [a[1:] for a in page.addresses if a.startswith("#")]
     assert set(used) <= set(page.ids)
 
 
-def test_light_and_dark_phone_and_paper_are_served(text: str) -> None:
+def test_the_style_sheet_covers_light_dark_phone_and_print(text: str) -> None:
     for rule in ("prefers-color-scheme: dark", "max-width: 760px", "@media print", 'name="viewport"'):
         assert rule in text
     declared = set(re.findall(r"(--[a-z0-9]+):", text))
@@ -134,7 +134,7 @@ def test_the_table_shows_means_intervals_and_the_winner(text: str) -> None:
     assert "20.0\u202fµs" in rows[0]
 
 
-def test_sections_come_only_with_their_data(text: str) -> None:
+def test_sections_without_data_are_left_out(text: str) -> None:
     assert Page(text).headings == [
         "Results", "Mean completion time", "Completion times", "Resources in use", "Queue",
         "Where", "Servers under sjf", "Jobs", "Jobs under sjf", "All runs",
@@ -153,7 +153,7 @@ def _market() -> tuple[Scenario, list[Run]]:
     return scenario, [result]
 
 
-def test_metrics_that_are_zero_throughout_are_left_out(text: str) -> None:
+def test_metrics_that_are_always_zero_are_left_out(text: str) -> None:
     assert "<small>makespan_s</small>" in text
     assert "<small>cost_usd</small>" not in text
     assert text.index("<small>jct_mean_s</small>") < text.index("<small>makespan_s</small>")
@@ -167,7 +167,7 @@ def test_a_large_gap_is_shown_as_a_multiple() -> None:
 
 
 @pytest.mark.parametrize("policy", ["fifo", "las", "srtf"])
-def test_what_is_drawn_agrees_with_the_audited_metrics(policy: str) -> None:
+def test_chart_data_agrees_with_the_audited_metrics(policy: str) -> None:
     scenario = tw.generate("cluster", jobs=80, seed=3)
     result = tw.run(scenario, policy, seed=3)
     data = RunData(ScenarioData(scenario), result)
@@ -185,7 +185,7 @@ def test_one_scenario_per_seed_makes_one_report() -> None:
     assert "2 seeds" in page
 
 
-def test_a_broken_rule_is_shown_and_not_ranked() -> None:
+def test_a_run_with_violations_is_shown_but_not_ranked() -> None:
     scenario = cluster(20)
     page = report.html(scenario, [broken(scenario), scheduled(scenario, "fifo")])
     assert "1 violation" in page
@@ -194,7 +194,7 @@ def test_a_broken_rule_is_shown_and_not_ranked() -> None:
     assert re.findall(r'<tr class="best">.*?</i>(\w+)', page) == ["fifo"]
 
 
-def test_a_run_in_which_nothing_happened_still_has_a_report() -> None:
+def test_a_run_without_any_activity_still_has_a_report() -> None:
     scenario = Scenario(name="nothing", setup=setup(), jobs=(job(0),))
     t = Tables()
     t.event(0, "arrived", 0)
@@ -217,12 +217,12 @@ def test_a_loss_is_drawn_too() -> None:
     assert "−40" in page
 
 
-def test_no_run_is_a_clear_mistake() -> None:
+def test_a_report_without_runs_is_rejected() -> None:
     with pytest.raises(InputError, match="no run"):
         report.html(cluster(3), [])
 
 
-def test_write_leaves_one_whole_file(tmp_path: Path) -> None:
+def test_write_leaves_one_complete_file(tmp_path: Path) -> None:
     scenario = cluster(10)
     path = report.write(tmp_path / "r.html", scenario, [scheduled(scenario, "fifo")])
     assert path.read_text(encoding="utf-8").endswith("</html>\n")
@@ -264,7 +264,7 @@ def large(jobs: int, pieces: int) -> tuple[Scenario, Run]:
     return scenario, replace(run(scenario), tables=t)
 
 
-def test_a_large_run_makes_a_small_page_in_little_time() -> None:
+def test_a_large_run_gives_a_small_page_quickly() -> None:
     scenario, result = large(20_000, 5)
     began = time.process_time()
     page = report.html(scenario, [result])

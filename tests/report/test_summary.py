@@ -1,4 +1,4 @@
-"""Means, intervals, ranks, units and the sentences made of them."""
+"""Means, intervals, ranks, units and sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tradewind.report.summary import estimate, group, paired, ranked
 from tradewind.report.verdict import sentences
 
 
-def test_the_interval_is_that_of_the_t_distribution() -> None:
+def test_the_interval_is_a_t_interval() -> None:
     values = [3.0, 4.5, 5.0, 7.25]
     low, high = stats.t.interval(0.95, 3, loc=4.9375, scale=stats.sem(values))
     found = estimate(values)
@@ -30,7 +30,7 @@ def test_a_single_value_has_no_interval_and_none_has_no_mean() -> None:
     assert estimate([2.0, math.nan]).n == 1
 
 
-def test_equal_values_have_an_interval_of_no_width() -> None:
+def test_equal_values_have_an_interval_of_zero_width() -> None:
     assert estimate([0.1, 0.1, 0.1]).half == 0
 
 
@@ -54,7 +54,7 @@ def test_policies_are_ranked_by_the_sense_of_the_objective() -> None:
     assert [g.label for g in ranked(group(most))] == ["b", "a"]
 
 
-def test_a_policy_that_broke_a_rule_comes_last() -> None:
+def test_a_policy_with_violations_comes_last() -> None:
     scenario = cluster(20)
     assert [g.label for g in ranked(group([broken(scenario), scheduled(scenario, "fifo")]))] == [
         "fifo",
@@ -62,7 +62,7 @@ def test_a_policy_that_broke_a_rule_comes_last() -> None:
     ]
 
 
-def test_parameters_name_a_group_only_where_they_differ() -> None:
+def test_labels_include_only_parameters_that_differ() -> None:
     scenario = wan()
     runs = [
         moved(scenario, "nearest", 1, 1.0),
@@ -97,7 +97,7 @@ def test_differences_are_paired_by_seed() -> None:
         ("jobs", 7.0, "7"),
     ],
 )
-def test_numbers_are_written_for_people(metric: str, value: float, text: str) -> None:
+def test_numbers_are_formatted_for_readers(metric: str, value: float, text: str) -> None:
     assert quantities.measure(metric, value).replace("\u202f", " ") == text
 
 
