@@ -1,7 +1,7 @@
-"""Placement quality and time, from B4 to 754 nodes, against targets and against what a user would write instead.
+"""Quality and time of placements from B4 to 754 nodes, against targets and a simple program with networkx and scipy.
 
 B4 and Internet2 ship with the project. The larger networks are read from TRADEWIND_TOPOLOGIES (a folder with JSON files)
-or ../shared/data/topologies; where they are not there the row says so. Every bound is re-checked by the audit's own checker.
+or ../shared/data/topologies; rows of missing files are empty. Every bound is re-checked by the audit's own checker.
 Times are CPU seconds.
 """
 
@@ -102,9 +102,7 @@ def large() -> list[Row]:
     for name, rule, gap, ratio, seconds, goal in LARGE:
         path = folder / f"{name}.json"
         if not path.exists():
-            found.append(
-                {"name": f"{name} to {ratio}", "measured": None, "note": "no such topology file here"}
-            )
+            found.append({"name": f"{name} to {ratio}", "measured": None, "note": "topology file not found"})
             continue
         drawn = network(str(path), rule, 0)
         named = name if rule == "file" else f"{name} ({rule})"
@@ -142,7 +140,7 @@ def large() -> list[Row]:
 
 
 def by_hand(net: Net, paths: int) -> float:
-    """What a user would write: k shortest paths by networkx and one scipy LP per site; the least LP value."""
+    """A simple program: k shortest paths by networkx and one scipy LP per site; the least LP value."""
     g = net.problem.graph
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_edges_from(zip(g.tail.tolist(), g.head.tolist(), strict=True))
@@ -174,7 +172,7 @@ def by_hand(net: Net, paths: int) -> float:
 
 
 def instead() -> list[Row]:
-    """Our whole answer against the LPs alone of a hand-written version, on B4."""
+    """Our whole placement against only the LPs of a simple program, on B4."""
     net = network("b4", "power", 1).net
     exact = settings_for(net.problem, 0.0)
     place(net, exact)

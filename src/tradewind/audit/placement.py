@@ -1,4 +1,4 @@
-"""Re-checks the bound of a parameter-server placement from its prices, in whole numbers, sink by sink.
+"""Check the bound of a parameter-server placement from its prices, in whole numbers, sink by sink.
 
 The claim: with integer capacities B_r, data d_f and path weights w(h), no choice of one path per flow to the sink has
 max_r load_r / B_r below the level. The check, for every sink that the certificate names:
@@ -9,8 +9,8 @@ max_r load_r / B_r below the level. The check, for every sink that the certifica
 where a path is admitted if room_r >= d_f * w(|p|) on all of it, and a resource that cannot hold two flows counts as full
 with one (as if d_f * w(|p|) were room_r there). If a routing were faster than the level, the left
 side could not exceed the right one. A proof may branch: a path leaves a node at most once, so a flow avoids the first
-or the second set of arcs. Or it goes on over lists of the paths that prices leave (audit.wan_lists). Both files share
-nothing with the solver but the format of the certificate.
+or the second set of arcs. Or it continues over lists of the paths that prices leave (audit.placement_lists).
+Both files share nothing with the solver but the format of the certificate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tradewind.audit.placement_lists import Flow, ListChecker, Scene
+from tradewind.audit.placement_lists import ListChecker, ListProblem, Sender
 from tradewind.audit.work import exchanged
 from tradewind.model.arrays import Ints
 from tradewind.model.job import Rounds
@@ -32,9 +32,11 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 
 NAME = "apsp epoch_s"
-"""What a placement certificate is called in a decision."""
+"""Name of a placement certificate in a decision."""
 FAR = 1 << 60
+"""Cost of a node that no admitted path reaches."""
 SAFE = 1 << 61
+"""Sums below this cannot overflow 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ class Claim:
 
     arcs      (tail, head, resource) triples;  capacity (R,) integers in one unit
     data      per node, 0 = sends nothing;  weight per number of hops from 0 on, one entry per node
-    sinks     where the server may stand
+    sinks     sites allowed for the server
     """
 
     arcs: Sequence[tuple[int, int, int]]
@@ -64,7 +66,7 @@ class Checker:
         self.place = {(a[0], a[1]): k for k, a in enumerate(claim.arcs)}
 
     def bound(self, sinks: Mapping[str, Any]) -> tuple[Fraction | None, str]:
-        """(the least level over all sinks, "") if every sink has a proof that holds, else (None, what is wrong)."""
+        """(least level over all sinks, "") if every sink has a valid proof, else (None, what is wrong)."""
         least: Fraction | None = None
         for sink in self.claim.sinks:
             entry = sinks.get(str(sink))
@@ -77,7 +79,7 @@ class Checker:
         return least, ""
 
     def wrong(self, sink: int, level: Fraction, proof: Mapping[str, Any]) -> str:
-        """Why a proof does not show that no routing to the sink is faster than the level; empty if it does."""
+        """What is wrong with a proof that no routing to the sink is faster than the level; empty if it holds."""
         if level <= 0:
             return "" if level == 0 else "the level is negative"
         room = [(level.numerator * int(b) - 1) // level.denominator for b in self.claim.capacity]
@@ -133,7 +135,7 @@ class Checker:
         if slack < 0:
             return ""
         claim = self.claim
-        scene = Scene(
+        lists = ListProblem(
             arcs=claim.arcs,
             room=room,
             weight=[int(w) for w in claim.weight],
@@ -141,7 +143,7 @@ class Checker:
             paid=paid,
             slack=slack,
         )
-        return ListChecker(scene, flows).wrong(proof)
+        return ListChecker(lists, flows).wrong(proof)
 
     def _paid(self, price: Sequence[Sequence[int]]) -> list[int] | None:
         """Price of every resource; None if some are not whole numbers >= 0 of existing resources."""
@@ -154,19 +156,19 @@ class Checker:
 
     def _flows(
         self, sink: int, room: list[int], paid: list[int], banned: dict[int, frozenset[int]]
-    ) -> list[Flow] | None:
+    ) -> list[Sender] | None:
         """Every sender with the cost of its cheapest admitted path; None if one has none."""
         groups: dict[tuple[int, frozenset[int]], list[int]] = {}
         for u, size in enumerate(self.claim.data):
             if size > 0 and u != sink:
                 groups.setdefault((int(size), banned.get(u, frozenset())), []).append(u)
-        flows: list[Flow] = []
+        flows: list[Sender] = []
         for (size, avoid), members in groups.items():
             cost = self._cheapest(sink, room, paid, size, avoid)
             for u in members:
                 if cost[u] >= FAR:
                     return None
-                flows.append(Flow(node=u, size=size, cheapest=int(cost[u]), avoid=avoid))
+                flows.append(Sender(node=u, size=size, cheapest=int(cost[u]), avoid=avoid))
         return flows
 
     def _cheapest(
@@ -216,7 +218,7 @@ class Checker:
 
 
 def claim_of(data: Mapping[str, Any], links: Sequence[Link], transport: str, nodes: int) -> Claim:
-    """The problem that a policy's certificate speaks of, rebuilt from the scenario's own links.
+    """The problem that a certificate is about, rebuilt from the scenario's own links.
 
     data: what the certificate carries: sources, unit_bps, bps (two per link: what it took as free), sinks; amounts
     where sources send different numbers of units of model_bytes.
@@ -232,7 +234,7 @@ def claim_of(data: Mapping[str, Any], links: Sequence[Link], transport: str, nod
             best[ends] = k
             capacity[2 * k] = capacity[2 * k + 1] = width // unit
             if width % unit:
-                raise ValueError(f"link {k} has {width} bit/s, which is no multiple of the unit {unit}")
+                raise ValueError(f"link {k} has {width} bit/s, which is not a multiple of the unit {unit}")
     for k in best.values():
         link = links[k]
         arcs.append((link.a, link.b, 2 * k))
@@ -254,10 +256,10 @@ def claim_of(data: Mapping[str, Any], links: Sequence[Link], transport: str, nod
 
 
 def recheck(setup: Setup, data: Mapping[str, Any], value_s: float) -> str:
-    """Checks the certificate of a decision again; empty if the bound in seconds holds, else what is wrong.
+    """What is wrong with a certificate's bound in seconds; empty if it holds.
 
     The free bandwidth that the certificate assumed must not be less than what the job could use: `check_certificate`
-    compares it with the books. A larger one only weakens the bound.
+    compares it with the audit's ledger. A larger one only weakens the bound.
     """
     try:
         claim = claim_of(data, setup.links, setup.transport, len(setup.nodes))
@@ -276,9 +278,9 @@ def recheck(setup: Setup, data: Mapping[str, Any], value_s: float) -> str:
 def check_certificate(
     scenario: Scenario, certificate: Mapping[str, Any], free: Callable[[int], list[list[int]]]
 ) -> tuple[Violation, ...]:
-    """Re-checks a placement certificate: its problem is the scenario's at that time, and its prices show the bound.
+    """Check a placement certificate: its problem is the scenario's at that time, and its prices show the bound.
 
-    free: job -> bit/s of every link, there and back, that the other jobs leave to it, by the audit's own books. The
+    free: job -> bit/s of every link, there and back, that the other jobs leave to it, by the audit's own ledger. The
     certificate must be about exactly these: a bound on a narrower network would claim too much.
     """
     if certificate["name"] != NAME:
@@ -306,7 +308,7 @@ def _foreign(scenario: Scenario, data: Mapping[str, Any], free: Callable[[int], 
             return "the certificate allows sites where the job may not run"
         for k, (now, claimed) in enumerate(zip(free(job.index), data["bps"], strict=True)):
             if [int(c) for c in claimed] != now:
-                return f"link {k} has {now} bit/s for the job, the certificate says {list(claimed)}"
+                return f"link {k} has {now} bit/s for the job, the certificate assumes {list(claimed)}"
     except (KeyError, TypeError, ValueError, IndexError) as problem:
         return f"the certificate is malformed: {problem!r}"
     return ""

@@ -1,9 +1,10 @@
-"""Re-checks placement proofs over lists of paths: whole prices leave few, and a tree leaves some flow without any.
+"""Check placement proofs over lists of paths: whole prices leave few paths, and a tree leaves some flow without any.
 
-Under prices y a routing within the room costs at most Σ room * y. A path that exceeds its flow's cheapest by more than that
-leaves over the sum of all cheapest cannot be part of one. The paths that remain are listed here anew; below, a node may
+Under prices y a routing within the room costs at most Σ room * y. The slack is what that leaves above
+the sum of all flows' cheapest paths; a path that exceeds its flow's cheapest by more cannot be part of such a routing. The
+remaining paths are listed here independently of the solver. Below them, a node of the tree may
 
-- drop paths that do not fit beside what all other flows load whatever path they take,
+- drop paths that do not fit beside what the other flows load on any of their paths,
 - drop paths by prices of load and of the number of flows on a resource (where a branch has limited that number),
 - branch: a flow uses a resource or not; at most k flows use it or at least k + 1.
 
@@ -20,14 +21,17 @@ import numpy as np
 
 from tradewind.model.arrays import Bools, Ints
 
-MANY = 1 << 40
+UNLIMITED = 1 << 40
+"""Number of flows on a resource that no branch has limited."""
 FAR = 1 << 60
+"""Cost of a node that no walk reaches."""
 SAFE = 1 << 61
+"""Sums below this cannot overflow 64 bits."""
 MOST_PATHS = 100_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
+class Sender:
     """A sender: node, data, cheapest cost of all its data, arcs (by number) it must avoid."""
 
     node: int
@@ -37,8 +41,8 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
-    """arcs (tail, head, resource); room (R,); weight by hops; prices paid (R,); what a path may cost above its cheapest."""
+class ListProblem:
+    """arcs (tail, head, resource); room (R,); weight by hops; prices paid (R,); slack of a path above its cheapest."""
 
     arcs: Sequence[tuple[int, int, int]]
     room: Sequence[int]
@@ -71,7 +75,7 @@ class _Limits:
 class ListChecker:
     """Checks one proof over lists."""
 
-    def __init__(self, scene: Scene, flows: Sequence[Flow]) -> None:
+    def __init__(self, scene: ListProblem, flows: Sequence[Sender]) -> None:
         self.room = np.array(scene.room, dtype=np.int64)
         self.nodes = [flow.node for flow in flows]
         listers: dict[tuple[int, frozenset[int]], _Lister] = {}
@@ -91,7 +95,7 @@ class ListChecker:
 
     def wrong(self, proof: Mapping[str, Any]) -> str:
         """Why the tree does not refute every routing over the listed paths; empty if it does."""
-        free = _Limits(np.zeros_like(self.room), np.full_like(self.room, MANY))
+        free = _Limits(np.zeros_like(self.room), np.full_like(self.room, UNLIMITED))
         return self._walk(proof, self.paths, free)
 
     def _walk(self, node: Mapping[str, Any], given: _Paths, limits: _Limits) -> str:
@@ -146,7 +150,9 @@ class ListChecker:
                 kind[r] = price
         if (prices[0] < 0).any():
             return "prices of load must not be negative"
-        if ((prices[1] > 0) & (limits.most >= MANY)).any() or ((prices[1] < 0) & (limits.least <= 0)).any():
+        if ((prices[1] > 0) & (limits.most >= UNLIMITED)).any() or (
+            (prices[1] < 0) & (limits.least <= 0)
+        ).any():
             return "a number of flows has a price where no branch has limited it"
         return prices
 
@@ -168,7 +174,7 @@ class ListChecker:
         return None if slack < 0 else paths.keep(cost - cheapest[paths.owner] <= slack)
 
     def _fitting(self, paths: _Paths, limits: _Limits) -> _Paths | None:
-        """Drop again and again what does not fit beside the loads that are certain; None if no routing is left."""
+        """Drop paths that do not fit beside certain loads until none does not; None if no routing is left."""
         flows = len(self.nodes)
         while True:
             first = np.searchsorted(paths.owner, np.arange(flows))
@@ -192,7 +198,7 @@ class ListChecker:
 class _Lister:
     """Lists the paths of flows that send the same amount and avoid the same arcs."""
 
-    def __init__(self, scene: Scene, size: int, avoid: frozenset[int]) -> None:
+    def __init__(self, scene: ListProblem, size: int, avoid: frozenset[int]) -> None:
         self.scene, self.size = scene, size
         self.arcs = [(a, *scene.arcs[a]) for a in range(len(scene.arcs)) if a not in avoid]
         self.leaving: dict[int, list[tuple[int, int, int]]] = {}
@@ -229,7 +235,7 @@ class _Lister:
             self.tables[hops] = [dist.tolist() for dist in table]
         return self.tables[hops]
 
-    def paths(self, flow: Flow) -> list[tuple[int, list[int]]]:
+    def paths(self, flow: Sender) -> list[tuple[int, list[int]]]:
         """(load, arcs) of every simple path whose cost is at most the flow's cheapest plus the slack."""
         found: list[tuple[int, list[int]]] = []
         most = flow.cheapest + self.scene.slack

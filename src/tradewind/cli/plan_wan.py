@@ -1,4 +1,4 @@
-"""`tradewind plan-wan`: plan, print, draw."""
+"""`tradewind plan-wan`: plan, print and draw."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ def run(request: PlanRequest, *, as_json: bool, output: Path | None) -> None:
 
 
 def _title(found: dict[str, Any]) -> str:
-    return f"{found['topology']}: server at {found['server']}, an epoch in {found['epoch_s']:.3g} s"
+    return f"{found['topology']}: server at {found['server']}, epoch {found['epoch_s']:.3g} s"

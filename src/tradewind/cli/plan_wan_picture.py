@@ -69,6 +69,6 @@ def _draw(plan: WanPlan, title: str, theme: Theme) -> Any:
                 name, xy[v], xytext=(5, 5), textcoords="offset points", color=theme.ink, fontsize=9, zorder=5
             )
     figure.text(0.03, 0.94, title, color=theme.ink, fontsize=13, weight="bold")
-    note = "Star: parameter server. Width of a link: its load by bandwidth, the widest is the bottleneck."
+    note = "Star: parameter server. Width of a link: its load divided by its bandwidth; the widest is the bottleneck."
     figure.text(0.03, 0.90, note, color=theme.muted, fontsize=10)
     return figure

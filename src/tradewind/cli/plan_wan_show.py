@@ -1,4 +1,4 @@
-"""A plan of `tradewind plan-wan` in words and tables."""
+"""Print a plan of `tradewind plan-wan` as text and tables."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich.table import Table
 
 
 def show(found: dict[str, Any]) -> None:
+    """Print a plan."""
     console = Console() if Console().is_terminal else Console(width=140)
     console.print(
         f"[bold]Parameter server at {found['server']}[/bold] ({found['topology']}, {found['transport']})"
@@ -49,8 +50,8 @@ def show(found: dict[str, Any]) -> None:
         console.print(costs)
     if out := found["pareto_without"]:
         console.print(
-            f"Time against cost is without {len(out)} worker sites to which no link has a price ({', '.join(out)}); "
-            "--default-usd-per-gb brings them in."
+            f"Time against cost leaves out {len(out)} worker sites that no priced link reaches ({', '.join(out)}); "
+            "--default-usd-per-gb includes them."
         )
     for path in found.get("pictures", ()):
         console.print(f"picture: {path}")

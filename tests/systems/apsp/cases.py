@@ -85,5 +85,5 @@ def checker(problem: Gather) -> Checker:
 
 
 def wrong(problem: Gather, bound: SinkBound) -> str:
-    """What the audit's checker says about a bound; empty if it holds."""
+    """What the audit's checker reports about a bound; empty if it holds."""
     return checker(problem).wrong(bound.sink, bound.level, proof_data(problem, bound.proof))

@@ -148,15 +148,15 @@ def test_priced_links_give_a_front_of_time_against_cost(tmp_path: Path) -> None:
     assert times[-1] == pytest.approx(found["transfer_s"])
 
 
-def test_bad_rules_bandwidths_and_transports_are_said() -> None:
-    for request, says in (
+def test_bad_rules_bandwidths_and_transports_are_reported() -> None:
+    for request, message in (
         (PlanRequest(topology="b4", rule="powr"), "power"),
         (PlanRequest(topology="b4", rule="power", min_mbps=9000), "1 to 5000"),
         (PlanRequest(topology="b4", transport="warp"), "cut-through"),
         (PlanRequest(topology="b4", model="0 MB"), "no bytes"),
         (PlanRequest(topology="b4", rule="file"), "no bandwidth in the file"),
     ):
-        with pytest.raises(InputError, match=says):
+        with pytest.raises(InputError, match=message):
             plan(request)
 
 
@@ -188,7 +188,7 @@ def test_a_site_without_priced_links_is_left_out_of_the_front_and_named(
     assert "--default-usd-per-gb" in capsys.readouterr().out
 
 
-def test_a_price_for_links_that_have_none_brings_everybody_into_the_front(tmp_path: Path) -> None:
+def test_a_price_for_links_that_have_none_brings_every_site_into_the_front(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text(PAIRS)
     found = plan(PlanRequest(topology=str(path), usd_per_gb=0.5))
@@ -196,13 +196,13 @@ def test_a_price_for_links_that_have_none_brings_everybody_into_the_front(tmp_pa
     cheapest = found["pareto"][0]
     # 92 MB there and back for each site: the dear link of d once, the cheap ones for the others
     assert cheapest["usd_per_epoch"] >= 2 * 0.092 * 0.5
-    assert any("as you said" in note for note in found["notes"])
+    assert any("--default-usd-per-gb" in note for note in found["notes"])
     with pytest.raises(InputError, match="0 or more"):
         plan(PlanRequest(topology=str(path), usd_per_gb=-1.0))
 
 
 def test_sites_may_exchange_different_amounts(tmp_path: Path) -> None:
-    """Twice the data of one site costs it twice the traffic, and everybody's doubled data takes twice the time."""
+    """Twice the data of one site costs it twice the traffic, and twice the data everywhere takes twice the time."""
     path = tmp_path / "pairs.csv"
     path.write_text(PAIRS)
     one = plan(PlanRequest(topology=str(path), model="100 MB", usd_per_gb=0.5))
@@ -213,7 +213,7 @@ def test_sites_may_exchange_different_amounts(tmp_path: Path) -> None:
         assert two["transfer_s"] == pytest.approx(2 * one["transfer_s"])
         assert two["server"] == one["server"]
     far = plan(PlanRequest(topology=str(path), model="100 MB", data="d=3000"))
-    assert far["server"] == "d", "the site with most data keeps it at home"
+    assert far["server"] == "d", "the site with most data should host the server"
     assert far["site_bytes"] == {"d": 3_000_000_000}
     assert [row["way"] for row in far["alternatives"]] == ["splittable"], (
         "a tree or a ring needs equal amounts"
@@ -222,7 +222,7 @@ def test_sites_may_exchange_different_amounts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ("Oslo=3", "Oslo"),
         ("a", "SITE=MB"),
@@ -230,11 +230,11 @@ def test_sites_may_exchange_different_amounts(tmp_path: Path) -> None:
         ("a=nan", "positive"),
         ("a=1,a=2", "twice"),
         ("none.csv", "none.csv"),
-        ("b=1", "no worker site"),
+        ("b=1", "not a worker site"),
     ],
 )
-def test_amounts_that_cannot_be_read_are_said(tmp_path: Path, data: str, said: str) -> None:
+def test_unreadable_amounts_are_reported(tmp_path: Path, data: str, message: str) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text(PAIRS)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         plan(PlanRequest(topology=str(path), workers="a,c", data=data))

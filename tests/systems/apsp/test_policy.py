@@ -42,7 +42,7 @@ def servers(run: Run) -> list[int]:
 
 
 def forged(scenario: Scenario, run: Run, certificate: Mapping[str, Any]) -> str:
-    """What the audit of the file says of this certificate in place of the run's own."""
+    """What the audit of the file reports about this certificate in place of the run's own."""
     found = check(scenario, replace(run, certificates=(certificate,)))
     assert all(v.rule == "certificate.placement" for v in found)
     return str(found[0]) if found else ""
@@ -194,7 +194,7 @@ def sized(seed: int = 3, **given: Any) -> Scenario:
 @pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
 @pytest.mark.parametrize("transport", ["store-and-forward", "cut-through"])
 def test_sites_may_send_different_amounts(spec: Spec, transport: str) -> None:
-    """The audit recomputes the time of every route from its own site's bytes; nobody is below the certified bound."""
+    """The audit recomputes the time of every route from its own site's bytes; no route beats the certified bound."""
     scenario = sized(transport=transport)
     run = simulate(scenario, spec, seed=2)
     assert check(scenario, run) == ()
@@ -244,7 +244,7 @@ def test_odd_amounts_on_what_two_jobs_leave_each_other_are_still_placed() -> Non
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"site_bytes": ((0, 5), (0, 6))}, "twice"),
         ({"site_bytes": ((0, 0),)}, "positive"),
@@ -253,9 +253,9 @@ def test_odd_amounts_on_what_two_jobs_leave_each_other_are_still_placed() -> Non
         ({"site_bytes": ((0, 5),), "work": Rounds(count=1, compute_us=1)}, "no worker is pinned"),
     ],
 )
-def test_amounts_that_make_no_sense_are_refused(given: dict[str, Any], said: str) -> None:
+def test_senseless_amounts_are_rejected(given: dict[str, Any], message: str) -> None:
     scenario = made(0)
-    with pytest.raises(ScenarioError, match=said):
+    with pytest.raises(ScenarioError, match=message):
         replace(scenario, jobs=(replace(scenario.jobs[0], **given),))
 
 

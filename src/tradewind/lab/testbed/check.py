@@ -1,4 +1,4 @@
-"""Does real traffic on a testbed take as long as the model says, and does it agree on the best server site and ring?"""
+"""Compare real traffic on a testbed with the model: times, the best server site and the best ring."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tradewind.worlds.testbed.network import Testbed
 from tradewind.worlds.testbed.traffic import Measured, carrier, measure, model_size, traffic_server
 
 SECONDS = 0.8
-"""A round of the middle one of all exchanges; the model's size follows from it unless it is given."""
+"""Predicted time of the median exchange; the model's size follows from it unless it is given."""
 TIE = 0.01
-"""Predictions this close are equal for the question which is best."""
+"""Predictions this close count as equal when the best is chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +39,9 @@ class Check:
     def best(self, kind: Literal["server", "ring"]) -> tuple[Measured, Measured, bool]:
         """The best by prediction, the best by measurement, and whether they agree (or were predicted equal)."""
         mine = self.of(kind)
-        said = min(mine, key=lambda m: m.predicted_s)
+        predicted = min(mine, key=lambda m: m.predicted_s)
         seen = min(mine, key=lambda m: m.seconds)
-        return said, seen, seen.predicted_s <= said.predicted_s * (1 + TIE)
+        return predicted, seen, seen.predicted_s <= predicted.predicted_s * (1 + TIE)
 
 
 def check(
@@ -77,7 +77,7 @@ def rows(found: Check) -> list[Row]:
 
 
 def draw(measured: Sequence[Measured], title: str, theme: Theme) -> Any:
-    """Measured over predicted seconds, with the line where both are equal; call within figures_theme.style."""
+    """Measured over predicted seconds, with the line where both are equal; call within theme.style."""
     figure = canvas(560, 420)
     figure.set_facecolor(theme.panel)
     axes = figure.add_axes((0.12, 0.13, 0.84, 0.78))

@@ -1,4 +1,4 @@
-"""Networks small enough for a testbed: what `plan-wan` reads, scaled down, or a drawn mesh; plans on them as exchanges."""
+"""Networks small enough for a testbed: topologies of `plan-wan` scaled down, or a random mesh; and exchanges on them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_RINGS = 6
 def network(topology: str, *, scale: float, sites: int = 0, rule: str = "auto", seed: int = 0) -> Wan:
     """A mesh (a link of its own between any two sites), or a topology as plan-wan reads it, times `scale`.
 
-    sites: how many; 0 means all (4 in a mesh). Of a topology those nearest to its best connected site are kept.
+    sites: how many; 0 means all (4 in a mesh). Of a topology, the sites nearest to its best connected one are kept.
     """
     if not 0 < scale <= 1:
         raise InputError(

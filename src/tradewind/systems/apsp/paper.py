@@ -1,4 +1,4 @@
-"""APSP as printed: an LP over listed paths for every candidate site, rounded at random, the best kept (Algorithm 2)."""
+"""`apsp-paper`: an LP over listed paths for every candidate site, rounded at random, the best kept (Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Rounding(RandomStream, MovableServer):
 
     def choose(self, net: Net, sinks: Sequence[int]) -> Chosen:
         # Paper: P_f is "the path set of data flow f", all feasible paths. They are listed in full on networks of
-        # up to 16 nodes; beyond that their number explodes and the shortest `paths` per flow stand in.
+        # up to 16 nodes; on larger ones there are too many, and only the shortest `paths` per flow are listed.
         limit = None if net.problem.graph.nodes <= ALL_PATHS_UP_TO else self._paths
         found = algorithm_2(
             net.problem, self._rng, limit=limit, sinks=np.array(sorted(sinks), dtype=np.int64)

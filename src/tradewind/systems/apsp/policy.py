@@ -1,6 +1,6 @@
-"""APSP: the site of the parameter server and one path per worker site, near exact and with a certificate.
+"""`apsp`: the site of the parameter server and one path per worker site, near exact and with a certificate.
 
-Ours, not the paper's algorithm (that is ``apsp-paper``): column generation over all paths, integer bounds, rerouting and
+This is our algorithm; the paper's is `apsp-paper`. It uses column generation over all paths, integer bounds, rerouting and
 branch and price; max-flow where transport is cut-through. See docs/systems/apsp.md.
 """
 

@@ -1,4 +1,4 @@
-"""The paper's rivals (APSP, Sec. V-A): two that fix the server's site and route like apsp, two that route otherwise."""
+"""The paper's baselines (Sec. V-A): two fix the site and route like apsp, two take apsp's site and route otherwise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tradewind.systems.apsp.shared.policy import LOOK_AHEAD, placement_spec
 
 
 class RandomSite(RandomStream, NearExact):
-    """The server stands at a site drawn once."""
+    """The server is at a random site, drawn once."""
 
     def __init__(self, gap: float, rng: np.random.Generator) -> None:
         super().__init__(gap)
@@ -29,7 +29,7 @@ class RandomSite(RandomStream, NearExact):
 
 
 class MostLinks(RandomSite):
-    """The server stands where most links meet; ties are drawn, or the first is taken."""
+    """The server is at the site with most links; ties are drawn, or the first is taken."""
 
     def __init__(self, gap: float, ties: str, rng: np.random.Generator) -> None:
         super().__init__(gap, rng)
@@ -39,7 +39,7 @@ class MostLinks(RandomSite):
         degree = np.bincount(net.problem.graph.head, minlength=net.problem.graph.nodes)
         most = max(degree[v] for v in sinks)
         tied = [v for v in sinks if degree[v] == most]
-        # Paper: does not say how ties are broken, and B4 has a six-way tie.
+        # Paper: how ties are broken is open, and B4 has a six-way tie.
         return tied[0] if self._ties == "first" else super().fixed(net, tied, job)
 
 
@@ -86,7 +86,7 @@ SHORTEST_PATH = placement_spec(
 )
 LOAD_BALANCING = placement_spec(
     "load-balancing",
-    "apsp's parameter-server site, but paths even out the use of links whatever their length",
+    "apsp's parameter-server site, but paths balance the number of flows per bandwidth, whatever their length",
     lambda params, rng: EvenUse(float(params["gap"])),
     {**GAP, **LOOK_AHEAD},
 )

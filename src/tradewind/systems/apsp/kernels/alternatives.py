@@ -1,6 +1,6 @@
-"""Other ways to exchange gradients on the same network: an aggregation tree, and a ring with its order.
+"""Alternatives to a parameter server on the same network: an aggregation tree, and a ring with its order.
 
-Times are in the unit of data / capacity; latency (A,) per arc is in any unit of time and returned apart.
+Times are in the unit of data / capacity; latency (A,) per arc may be in any unit of time and is returned separately.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _neighbours(graph: Graph, links: list[int]) -> list[list[tuple[int, int]]]:
 
 
 def _prune(graph: Graph, links: list[int], members: set[int]) -> list[int]:
-    """Drop leaves of the tree that are no members, again and again."""
+    """Drop leaves of the tree that are not members until none is left."""
     kept = set(links)
     while True:
         degree = np.zeros(graph.nodes, dtype=np.int64)

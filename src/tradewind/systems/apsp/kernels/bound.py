@@ -1,6 +1,6 @@
 """Lower bounds with certificates for gathering at one sink.
 
-A certificate says "no routing to this sink is faster than the level". It holds prices y >= 0, integers: with
+A certificate proves that no routing to this sink is faster than the level. It holds prices y >= 0, integers: with
 room_r the largest integer load below level * capacity_r, every routing that is faster than the level would
 need Σ_f data_f (cheapest admitted path of f under y) <= Σ_r room_r y_r, and the sum on the left is larger.
 Loads are integers, so rounding the room down is sound, and a path whose own load exceeds the room of one of its
@@ -39,10 +39,11 @@ from tradewind.systems.apsp.kernels.proof import Listed, Proof, SinkBound, Split
 from tradewind.systems.apsp.kernels.tree import ListTree
 
 SURE = 1.0 + 1e-12
+"""A bound on λ above this refutes; the margin covers rounding."""
 FINE = 1 << 40
 """Parts of a unit of time in which levels are tried."""
 MOST_LISTED = 6000
-"""Paths in all lists together up to which a question is settled over them."""
+"""Up to this many paths in all lists together, the tree works on lists."""
 
 
 def refutes(problem: Gather, sink: int, level: Fraction, price: Floats, bans: Bans = NO_BANS) -> bool:
@@ -128,7 +129,7 @@ def integer_level(
 
 @dataclass(frozen=True, slots=True)
 class RoomVerdict:
-    """Answer to "does some routing fit the room?": a routing, a proof that none does, or neither (open)."""
+    """Whether some routing fits the room: a routing, a proof that none does, or neither (open)."""
 
     routing: Routing | None
     proof: Proof | None

@@ -46,7 +46,7 @@ class PathPool:
     known: set[tuple[int, ...]] = field(default_factory=set)
 
     def add(self, flow: int, arcs: tuple[int, ...]) -> bool:
-        """Keep a path unless it is known (a path's first arc names its flow)."""
+        """Add a path unless it is known (its first arc identifies its flow); returns whether it was new."""
         if arcs in self.known:
             return False
         self.known.add(arcs)
@@ -57,11 +57,11 @@ class PathPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxation:
-    """What column generation knows at its end.
+    """Result of column generation.
 
     value: λ of the restricted master (inf: some flow has no admitted path); bound: best Lagrangian bound;
     price (R,): the duals that gave the bound, scaled to integers; share: x of every pooled path that the
-    room admits, as (pool index, share) pairs; optimal: no path can improve λ any more.
+    room admits, as (pool index, share) pairs; optimal: no path can improve λ.
     """
 
     value: float
@@ -73,7 +73,7 @@ class Relaxation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRule:
-    """When to leave: λ at most `fits`, bound above `exceeds`, or `rounds` pricing rounds."""
+    """When to stop: λ at most `fits`, bound above `exceeds`, or after `rounds` pricing rounds."""
 
     fits: float = -1.0
     exceeds: float = INFINITY
@@ -148,7 +148,7 @@ def _cheapest(
 
 
 class _Master:
-    """The restricted master problem, held by HiGHS between rounds."""
+    """The restricted master problem, kept in HiGHS between rounds."""
 
     def __init__(self, problem: Gather, sink: int, room: Ints, unit: float) -> None:
         self.problem, self.room, self.unit = problem, room, unit

@@ -37,7 +37,7 @@ def is_cut_through(problem: Gather) -> bool:
 
 
 def even_use(problem: Gather, sink: int) -> Routing:
-    """The routing with the least flows per bandwidth on the worst link, whatever their hops and sizes."""
+    """The routing with the fewest flows per bandwidth on the worst link, regardless of hops and sizes."""
     flat = replace(
         problem,
         data=np.minimum(problem.data, 1),
@@ -143,7 +143,7 @@ def _flow(problem: Gather, sink: int, room: Ints) -> _Trial:
 
 
 def _paths(problem: Gather, sink: int, sources: list[int], flow: Ints) -> Routing:
-    """Take an integral flow apart: one path per source; loops are cut out."""
+    """Decompose an integral flow into one path per source; loops are removed."""
     g = problem.graph
     left = flow.tolist()
     start, head = g.start.tolist(), g.head.tolist()

@@ -1,7 +1,7 @@
-"""All paths that can matter: those whose cost is close enough to their flow's cheapest, listed for every flow.
+"""List all paths that can matter: those whose cost is close enough to their flow's cheapest.
 
 Under prices y with Σ_f cheapest_f = Σ room y - slack, a routing that fits the room can only use paths whose cost is at most
-slack above their flow's cheapest. Where the bound is near, these are few, and lists are worked on instead of graphs.
+slack above their flow's cheapest. Where the bound is near, these are few, and the search works on lists instead of graphs.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tradewind.solvers.kernel import kernel
 from tradewind.systems.apsp.kernels.columns import Bans, Priced
 from tradewind.systems.apsp.kernels.problem import Gather, Routing
 
-FREE = 1 << 40
-"""A limit on the number of flows that no resource reaches."""
+UNLIMITED = 1 << 40
+"""Number of flows on a resource that no branch has limited."""
 
 
 class Columns(NamedTuple):

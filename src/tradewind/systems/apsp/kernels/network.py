@@ -1,4 +1,4 @@
-"""From links in bit/s to a gathering problem, and back: seconds, bandwidth per flow, certificates as plain data.
+"""Turn links in bit/s into a gathering problem, and its results into seconds, bandwidth per flow and certificates.
 
 A link's two directions are resources 2k (a to b) and 2k + 1 (b to a) in certificates; a shared link has 2k alone. What is
 pushed is pulled back over the same path, so a direction counts with the smaller of the link's two bandwidths: the paper's
@@ -40,11 +40,13 @@ class Wire(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Net:
-    """A gathering problem with what is needed to speak of links, seconds and bit/s again.
+    """A gathering problem, and how its numbers translate into links, seconds and bit/s.
 
-    link (A,): link number of each arc; public (R,): number of each resource in certificates;
-    unit_bps: bit/s of one unit of capacity; unit_bytes: bytes of one unit of data (1 where sources are only named:
-    they send 1 unit each, and its size is told later); scale: weight[h] / scale is w(h).
+    link (A,)    link number of each arc
+    public (R,)  number of each resource in certificates
+    unit_bps     bit/s of one unit of capacity
+    unit_bytes   bytes of one unit of data; 1 where sizes are not given and every source sends 1 unit
+    scale        weight[h] / scale is w(h)
     """
 
     problem: Gather
@@ -59,17 +61,18 @@ class Net:
         return float(BITS_BOTH_WAYS * self.unit_bytes * model_bytes * level / (self.scale * self.unit_bps))
 
     def sizes_as_data(self) -> dict[str, Any]:
-        """Who sends how much, for a certificate: sources, bytes of a unit, and units where they differ."""
+        """Sources, bytes of a unit, and units per source where they differ, for a certificate."""
         sources = np.flatnonzero(self.problem.data)
         units = self.problem.data[sources].tolist()
         found: dict[str, Any] = {"model_bytes": self.unit_bytes, "sources": sources.tolist()}
         return found if set(units) == {1} else {**found, "amounts": units}
 
     def path_links(self, arcs: Sequence[int]) -> tuple[int, ...]:
+        """Link numbers along a path."""
         return tuple(int(self.link[a]) for a in arcs)
 
     def rates_bps(self, routing: Routing) -> list[int]:
-        """Bandwidth per flow (n,): enough for the slowest, the rest shared out max-min; whole bit/s, rounded down."""
+        """Bandwidth per flow (n,): what the slowest flow needs, the rest shared max-min; whole bit/s, rounded down."""
         speed = fill(self.problem, routing)
         return [
             max(
@@ -85,9 +88,9 @@ class Net:
 def make_net(
     nodes: int, wires: Sequence[Wire], sources: Sequence[int] | Mapping[int, int], transport: str
 ) -> Net:
-    """Gathering from the sources, or from each its number of bytes.
+    """The problem of gathering from sources that send 1 unit each, or (a mapping) their numbers of bytes.
 
-    Links without bandwidth are left out; of parallel links the widest stays.
+    Links without bandwidth are left out; of parallel links the widest is kept.
     """
     widest: dict[tuple[int, int], tuple[int, int]] = {}
     for k, wire in enumerate(wires):
@@ -131,7 +134,7 @@ def place(net: Net, settings: SolveSettings, sinks: Sequence[int] | None = None)
     allowed = None if sinks is None else np.array(sorted(sinks), dtype=np.int64)
     senders = np.flatnonzero(net.problem.data)
     if senders.size == 1 and (allowed is None or senders[0] in allowed):
-        return _at_home(
+        return _single_source(
             net, int(senders[0]), range(net.problem.graph.nodes) if allowed is None else allowed.tolist()
         )
     if is_cut_through(net.problem):
@@ -139,8 +142,8 @@ def place(net: Net, settings: SolveSettings, sinks: Sequence[int] | None = None)
     return solve(net.problem, settings, allowed)
 
 
-def _at_home(net: Net, sink: int, allowed: Sequence[int]) -> Placement:
-    """A single source gathers at its own site: nothing is sent."""
+def _single_source(net: Net, sink: int, allowed: Sequence[int]) -> Placement:
+    """A single source has the server at its own site: nothing is sent."""
     zero = Fraction(0)
     return Placement(
         sink=sink,
@@ -153,13 +156,13 @@ def _at_home(net: Net, sink: int, allowed: Sequence[int]) -> Placement:
 
 
 def settings_for(problem: Gather, gap: float) -> SolveSettings:
-    """Exact up to the size that branch and price settles; on larger networks the gap given.
+    """Exact on networks that branch and price can settle; on larger ones, stop at the gap.
 
-    On dense ones (more than DENSE arcs a node) an LP takes a hundred times longer, so fewer are solved.
+    On dense networks (more than DENSE arcs per node) an LP takes a hundred times longer, so fewer are solved.
     """
     nodes, arcs = problem.graph.nodes, problem.graph.arcs
     if nodes <= SolveSettings().tree_size:
-        # the tree settles what a short search leaves open, so little is spent before it
+        # the tree settles what a short search leaves open, so keep the search before it short
         return SolveSettings(quick=SearchEffort(draws=32, moves=60), squeezes=40, presort_rounds=20)
     fraction = Fraction(gap).limit_denominator(1_000_000)
     if arcs > DENSE * nodes:
@@ -169,7 +172,7 @@ def settings_for(problem: Gather, gap: float) -> SolveSettings:
 
 
 def bounds_as_data(net: Net, bounds: dict[int, SinkBound]) -> dict[str, Any]:
-    """Level and proof of every sink, by its number as text."""
+    """Level and proof of every sink, keyed by its number as text."""
     names = CertificateNames(net.problem.graph, net.public)
     return {
         str(sink): {

@@ -18,7 +18,7 @@ from tradewind.systems.apsp.kernels.restricted import SEED, pool_program
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperPlacement:
-    """What Algorithm 2 returns: sink, routing, time, and the time it found for every candidate."""
+    """Result of Algorithm 2: sink, routing, time, and the time found for every candidate."""
 
     sink: int
     routing: Routing

@@ -25,9 +25,9 @@ Routing = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gather:
-    """The problem on arrays: capacity (R,), data (n,) with 0 = no source, weight (n,) by hops, weight[0] = 0.
+    """The problem as arrays: capacity (R,), data (n,) with 0 for no source, weight (n,) by hops, weight[0] = 0.
 
-    least: the least that any flow loads a resource with, the smallest data over one hop.
+    least: smallest load that any flow puts on a resource, that of the smallest data over one hop.
     """
 
     graph: Graph
@@ -51,7 +51,7 @@ class Gather:
             raise ValueError("weight must be 0 for 0 hops and must not fall with the number of hops")
         largest = int(self.data.sum()) * int(self.weight[-1])
         if largest * int(self.capacity.max()) >= 1 << 62:
-            raise ValueError("data x weight x capacity exceeds 64 bits: state sizes in a coarser unit")
+            raise ValueError("data x weight x capacity exceeds 64 bits; use sizes in a coarser unit")
         object.__setattr__(self, "least", int(self.data[self.data > 0].min()) * int(self.weight[1]))
 
 
@@ -70,7 +70,7 @@ def hop_weight(nodes: int, transport: str) -> tuple[Ints, int]:
         chunks = int(text)
         return np.where(hops > 0, chunks + hops - 1, 0), chunks
     raise ValueError(
-        f"transport {transport!r} is not known; use store-and-forward, cut-through or chunks:K with K >= 1"
+        f"transport is {transport!r}; allowed are store-and-forward, cut-through and chunks:K with K >= 1"
     )
 
 
@@ -121,7 +121,7 @@ def room_within(problem: Gather, level: Fraction) -> Ints:
 
 
 def lift_of(problem: Gather, room: Ints) -> Ints:
-    """Where one flow alone fits, it may as well fill the room (R,): the load to count with at least, 0 elsewhere."""
+    """Least load to count per flow (R,): the whole room where only one flow fits, 0 elsewhere."""
     least = problem.least
     if least == 1:
         return np.zeros_like(room)
@@ -129,7 +129,7 @@ def lift_of(problem: Gather, room: Ints) -> Ints:
 
 
 def next_level(problem: Gather, room: Ints) -> Fraction:
-    """The least time that some load above the room would take: min over resources of (room + 1) / capacity."""
+    """Least time of any load above the room: min over resources of (room + 1) / capacity."""
     ratio = (room + 1) / problem.capacity
     close = np.flatnonzero(ratio <= ratio.min() * (1 + 1e-12))
     return min(Fraction(int(room[r]) + 1, int(problem.capacity[r])) for r in close)

@@ -1,7 +1,7 @@
-"""Proofs that no routing to a sink is faster than a level: what the solver finds and audit.wan_certificate checks.
+"""Proofs that no routing to a sink is faster than a level: found by the solver, checked by audit.placement.
 
 Three kinds. Leaf: prices alone. Split: some flow must avoid one or the other half of the arcs that leave a node. Listed:
-prices leave few paths to every flow, and a tree over these lists drops one after the other until a flow has none.
+prices leave few paths to every flow, and a tree over these lists drops them until a flow has none.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Drop:
     """Prices of load (>= 0) and of the number of flows (> 0: at most so many, < 0: at least) per resource.
 
     With c(p) = Σ over p of load price * load + number price, a routing needs Σ_f c(p_f) <= Σ room * load price + Σ limit *
-    number price; a path that exceeds its flow's cheapest by more than what that leaves is dropped.
+    number price; a path that exceeds its flow's cheapest by more than the slack is dropped.
     """
 
     load: Pairs
@@ -104,7 +104,7 @@ def leaf_of(price: Floats) -> Leaf:
 
 @dataclass(frozen=True, slots=True)
 class CertificateNames:
-    """How a certificate names things: public (R,) number of each resource; graph: arcs as (tail, head)."""
+    """Names in a certificate: public (R,) is the number of each resource; arcs are (tail, head) pairs of the graph."""
 
     graph: Graph
     public: Ints

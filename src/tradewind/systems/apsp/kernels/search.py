@@ -1,8 +1,8 @@
 """Integral routings for one sink: categorical draws from a fractional routing, then min-conflict rerouting.
 
-The search aims at a room per resource: a routing whose every load fits is found or not. Rerouting one flow is
+The search looks for a routing whose loads all fit a given room per resource. Rerouting one flow is
 an exact best response: for each hop count a hop-limited Bellman-Ford finds the path with the least added
-overflow. Resources that stay overloaded grow heavier, which drives the search out of dead ends.
+overflow. Resources that stay overloaded get a higher weight, which leads the search out of dead ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tradewind.systems.apsp.kernels.problem import Gather, Routing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchEffort:
-    """How long to look: draws from the fractional routing, rerouting moves, hops beyond the shortest path."""
+    """Limits of a search: draws from the fractional routing, rerouting moves, hops beyond the shortest path."""
 
     draws: int = 64
     moves: int = 2000
@@ -63,7 +63,7 @@ def draw_one_path_per_flow(first: Ints, cumulative: Floats, draws: int, seed: in
 
 @kernel
 def _least_overflow(picks: Ints, start: Ints, used: Ints, amount: Ints, room: Ints, scale: Floats) -> int:
-    """Which draw overflows least: sum over resources of scale * max(0, load - room)."""
+    """The draw with the least overflow: sum over resources of scale * max(0, load - room)."""
     best = -1
     least = np.inf
     load = np.zeros(room.size, np.int64)

@@ -1,10 +1,10 @@
-"""Which sink, and which path for every source: near exact, with a certificate for every sink.
+"""Find the best sink and a path for every source, near exact, with a certificate for every sink.
 
 1. Sinks are taken in the order of their degree bound. Against the incumbent's time a sink is refuted by its degree, by
    the prices that refuted an earlier sink, or by column generation; otherwise it is searched.
 2. Sinks that survive are worked on from the lowest bound up: integer room raises the bound; draws, rerouting,
-   the restricted master as a MILP and trees (wan_bound.decide) lower the incumbent or raise the bound further.
-The work stops when the ratio of time to bound is small enough, or by counts of moves and nodes, never by time.
+   the restricted master as a MILP and trees (bound.decide) lower the incumbent or raise the bound further.
+Work stops when the ratio of time to bound is small enough or by counts of moves and nodes, never by the clock.
 """
 
 from __future__ import annotations
@@ -46,14 +46,16 @@ from tradewind.systems.apsp.kernels.squeeze import squeeze
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SolveSettings:
-    """How far to go: stop at time <= (1 + gap) * bound; counts of draws, moves and nodes limit the work.
+    """When to stop: at time <= (1 + gap) * bound, or by counts of draws, moves and nodes.
 
-    Networks of up to tree_size nodes are settled by trees, at most tree_nodes LPs a time; on
-    larger ones the restricted MILP runs `rounds` times with at most mip_nodes nodes. prices_kept and squeezes:
-    prices of earlier sinks, and rounds of multiplicative weights, that are tried before an LP. Up to presort_size
-    nodes the sinks are ordered by presort_rounds such rounds, beyond it by their degree bound. Up to raise_size nodes
-    trees of raise_nodes LPs in all raise what the gap still asks for. Once a sink stays open, after_stuck more are
-    searched for faster routings.
+    quick, long       search per sink: at first, and if the sink stays open
+    rounds, mip_nodes how often the MILP over known paths runs, and its branch-and-bound nodes
+    tree_size         networks of up to this many nodes are settled by trees of at most tree_nodes LPs
+    prices_kept       prices of earlier sinks that are tried before an LP
+    squeezes          rounds of multiplicative weights that are tried before an LP
+    presort_size      up to this many nodes, sinks are ordered by presort_rounds such rounds, else by degree bound
+    raise_size        up to this many nodes, trees of raise_nodes LPs in total raise the bound to what the gap asks
+    after_stuck       once a sink stays open, how many more are searched for faster routings
     """
 
     gap: Fraction = Fraction(0)
@@ -77,7 +79,7 @@ class SolveSettings:
 class Placement:
     """The best sink and routing found, its time, a bound that holds for every sink, and the bounds' proofs.
 
-    best: per sink the least time found for it (None if never routed); bounds: one per sink that all sources reach.
+    best: least time found per sink that was routed; bounds: one per sink that all sources reach.
     """
 
     sink: int
@@ -93,7 +95,7 @@ class Placement:
 
 
 @dataclass(slots=True)
-class _Work:
+class _State:
     """State of one solve: incumbent, bounds, path pools and prices that refuted before."""
 
     problem: Gather
@@ -109,7 +111,7 @@ class _Work:
     prices: list[Floats] = field(default_factory=list)
 
     def offer(self, sink: int, routing: Routing) -> None:
-        """A routing was found: remember the sink's best and the incumbent."""
+        """Record a routing: update the sink's best and the incumbent."""
         time = time_of(self.problem, routing)
         if sink not in self.best or time < self.best[sink]:
             self.best[sink], self.routes[sink] = time, routing
@@ -134,11 +136,11 @@ def solve(problem: Gather, settings: SolveSettings, sinks: Ints | None = None) -
     if problem.graph.nodes <= settings.presort_size:
         levels = np.maximum(levels, quick_levels(problem, allowed, settings.presort_rounds))
     order = allowed[np.argsort(levels[allowed], kind="stable")].tolist()
-    work = _Work(problem, hops, settings)
+    work = _State(problem, hops, settings)
     for sink in order:
         _first_look(work, int(sink), float(levels[sink]))
     open_sinks = sorted((b.level, v) for v, b in work.bounds.items() if not work.done(b.level))
-    # a sink that stays open keeps the bound of all down: for those above it only faster routings are looked for
+    # a sink that stays open limits the overall bound, so sinks above it are only searched for faster routings
     stuck, tried = math.inf, 0
     for _, sink in open_sinks:
         above = float(work.bounds[sink].level) >= stuck
@@ -156,7 +158,7 @@ def solve(problem: Gather, settings: SolveSettings, sinks: Ints | None = None) -
 
 
 def quick_levels(problem: Gather, sinks: Ints, rounds: int) -> Floats:
-    """Bounds (n,) near the LP's from multiplicative weights, to begin with the most promising sink."""
+    """Bounds (n,) near the LP's, from multiplicative weights, to order the sinks by."""
     room, factor = wide_room(problem)
     levels = np.zeros(problem.graph.nodes)
     for sink in sinks.tolist():
@@ -165,8 +167,8 @@ def quick_levels(problem: Gather, sinks: Ints, rounds: int) -> Floats:
     return levels
 
 
-def _first_look(work: _Work, sink: int, degree_level: float) -> None:
-    """Refute the sink against the incumbent, or bound it by its LP and search quickly."""
+def _first_look(work: _State, sink: int, degree_level: float) -> None:
+    """Refute the sink against the incumbent, or bound it by its LP and run a quick search."""
     problem, settings = work.problem, work.settings
     if work.time is not None:
         around = degree_prices(problem, sink)
@@ -198,7 +200,7 @@ def _first_look(work: _Work, sink: int, degree_level: float) -> None:
 
 
 def _search(
-    work: _Work, sink: int, share: list[tuple[int, float]], level: Fraction, effort: SearchEffort, seed: int
+    work: _State, sink: int, share: list[tuple[int, float]], level: Fraction, effort: SearchEffort, seed: int
 ) -> None:
     """Draw, then reroute towards ever tighter targets between the level and the sink's best time."""
     problem, pool, hops = work.problem, work.pools[sink], work.hops[sink]
@@ -217,8 +219,8 @@ def _search(
         work.offer(sink, found)
 
 
-def _work_on(work: _Work, sink: int, only_search: bool) -> None:
-    """Raise the sink's bound and lower the incumbent until they meet within the gap or the work is spent."""
+def _work_on(work: _State, sink: int, only_search: bool) -> None:
+    """Raise the sink's bound and lower the incumbent until they meet within the gap or the limits are reached."""
     problem, settings = work.problem, work.settings
     pool = work.pools.setdefault(sink, PathPool())
     bound, relaxed = integer_level(problem, sink, pool, work.bounds[sink], work.time)
@@ -238,10 +240,10 @@ def _work_on(work: _Work, sink: int, only_search: bool) -> None:
         _restricted(work, sink, _varied(work, sink, turn))
 
 
-def _raise(work: _Work, sink: int) -> None:
+def _raise(work: _State, sink: int) -> None:
     """Raise the bound, or find faster routings, by trees at targets up to what the gap asks for.
 
-    Bold targets first; when the boldest and three lower ones stay open, again with three times the LPs for each.
+    High targets first; when the highest and three lower ones stay open, start again with three times the LPs for each.
     """
     problem, settings = work.problem, work.settings
     left, most, part = settings.raise_nodes, settings.raise_nodes // 16, Fraction(1)
@@ -262,7 +264,7 @@ def _raise(work: _Work, sink: int) -> None:
             part, most = Fraction(1), 3 * most
 
 
-def _by_tree(work: _Work, sink: int) -> bool:
+def _by_tree(work: _State, sink: int) -> bool:
     """A tree against the incumbent; True when the sink is settled within the gap."""
     problem, settings = work.problem, work.settings
     while work.time is not None:
@@ -279,10 +281,10 @@ def _by_tree(work: _Work, sink: int) -> bool:
     return False
 
 
-def _varied(work: _Work, sink: int, turn: int) -> PathPool:
-    """Another pool for the MILP: most of the paths by chance, the best routing's, and a shortest one per flow.
+def _varied(work: _State, sink: int, turn: int) -> PathPool:
+    """Another pool for the MILP: a random 93% of the paths, the best routing's, and a shortest one per flow.
 
-    HiGHS's dives end elsewhere when a few columns are missing, which finds more than more nodes do.
+    HiGHS dives elsewhere when a few columns are missing, which finds more than extra nodes do.
     """
     problem, pool = work.problem, work.pools[sink]
     rng = np.random.default_rng((work.settings.seed, sink, turn))
@@ -298,7 +300,7 @@ def _varied(work: _Work, sink: int, turn: int) -> PathPool:
     return varied
 
 
-def _restricted(work: _Work, sink: int, pool: PathPool) -> None:
+def _restricted(work: _State, sink: int, pool: PathPool) -> None:
     """The restricted master as a MILP over a pool of paths."""
     best = work.best[sink]
     room = room_within(work.problem, best)

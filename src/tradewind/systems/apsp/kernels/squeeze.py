@@ -65,7 +65,7 @@ def _squeeze(flows: _Flows, price: Floats, rounds: int) -> tuple[float, Floats]:
         for r in range(room.size):
             if room[r] > 0:
                 most = max(most, load[r] / room[r])
-        if most == 0.0:  # nobody sends: the only source is the sink
+        if most == 0.0:  # nothing is sent: the only source is the sink
             break
         step = 1.2 / (1.0 + 0.08 * turn)
         for r in range(room.size):
@@ -75,7 +75,7 @@ def _squeeze(flows: _Flows, price: Floats, rounds: int) -> tuple[float, Floats]:
 
 
 def squeeze(problem: Gather, sink: int, room: Ints, start: Floats, rounds: int) -> tuple[float, Floats]:
-    """(bound on λ, integer prices (R,)) from some rounds of multiplicative weights, begun near `start` (R,)."""
+    """(bound on λ, integer prices (R,)) after some rounds of multiplicative weights, started near `start` (R,)."""
     g = problem.graph
     base = 1.0 / np.maximum(problem.capacity, 1)
     begin = base / float((base * room).sum()) + 4.0 * start / max(float((start * room).sum()), 1e-300)

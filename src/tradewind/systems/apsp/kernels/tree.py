@@ -1,8 +1,8 @@
 """Branch and bound over listed paths: a routing that fits the room, or a tree of drops that leaves some flow without a path.
 
-Every node solves one LP over the paths that are left (minimise λ, loads <= λ room). Its duals drop paths; what is
-left branches on the number of flows on a resource, or on whether one flow uses it. After a few nodes the branch is chosen
-by trying the best looking ones.
+Every node solves one LP over the paths that are left (minimise λ, loads <= λ room). Its duals drop paths; the rest
+branches on the number of flows on a resource, or on whether one flow uses it. After a few nodes the branch is chosen
+by trying the most promising ones (strong branching).
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ import numpy as np
 from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.solvers.highs import INFINITY
 from tradewind.systems.apsp.kernels.columns import simplex_solver
-from tradewind.systems.apsp.kernels.lists import FREE, Lists, cheapest_columns, drop, propagate, usage
+from tradewind.systems.apsp.kernels.lists import UNLIMITED, Lists, cheapest_columns, drop, propagate, usage
 from tradewind.systems.apsp.kernels.problem import Gather, Routing, loads_of
 from tradewind.systems.apsp.kernels.proof import Branch, Drop, Pruned, pairs_of
 
 WHOLE = 1 << 40
-"""What all loads cost at most, in whole prices."""
+"""Scale of whole prices: all loads within the room cost at most this."""
 AGAINST = 5.0
-"""What it costs in the LP, in units of λ, to miss a limit on the number of flows by one."""
+"""Cost in the LP, in units of λ, of missing a limit on the number of flows by one."""
 QUICK = 12
-"""Nodes in which the branch is not tried before it is taken."""
+"""Nodes whose branch is taken without trying it."""
 CANDIDATES = 8
-"""Branches of each kind that are looked at."""
+"""Branches of each kind that are considered."""
 TRIED = 6
-"""Of these, how many at most are tried by their two LPs."""
+"""Most of these that are tried by their two LPs."""
 RELIABLE = 2
-"""Trials of a branch after which their mean stands in for another one."""
+"""Trials of a branch after which their mean replaces further ones."""
 FRACTION = 1e-4
 DUAL, PRIMAL = 1, 4
 
@@ -67,7 +67,7 @@ class _Choice(NamedTuple):
 
 
 class _Master:
-    """The LP, held by HiGHS from node to node, with those of the listed columns that were ever cheap enough.
+    """The LP, kept in HiGHS from node to node, with the listed columns that were ever cheap enough.
 
     Columns that a node has dropped get an upper bound of 0.
     """
@@ -89,7 +89,7 @@ class _Master:
         h.addCol(float(f), 0.0, INFINITY, r, rows, -room[self.tight].astype(np.float64))
 
     def _add(self, chosen: Ints) -> None:
-        """Take listed columns into the model."""
+        """Add listed columns to the model."""
         columns, h = self.lists.columns, self.solver
         starts: list[int] = []
         index: list[int] = []
@@ -122,7 +122,7 @@ class _Master:
         )
 
     def _row_of_number(self, resource: int) -> int:
-        """The row that counts the flows on a resource, added when first asked for."""
+        """The row that counts the flows on a resource; added on first use."""
         if resource not in self.number_row:
             h, columns = self.solver, self.lists.columns
             using = np.repeat(self.column, np.diff(columns.start))[columns.used == resource]
@@ -132,20 +132,20 @@ class _Master:
             for sign in (
                 1.0,
                 -1.0,
-            ):  # both limits can be missed at a price, so that the LP always has a solution
+            ):  # a slack at a price, so that the LP always has a solution
                 cost = AGAINST * self.flows
                 h.addCol(cost, 0.0, INFINITY, 1, np.array([row], dtype=np.int32), np.array([sign]))
         return self.number_row[resource]
 
     def _limit(self, left: _Left) -> dict[int, int]:
-        """Set what is alive and the limits of a node; the rows of limits that hold, with their resources."""
+        """Set the columns and limits of a node; returns the rows of active limits with their resources."""
         h = self.solver
-        limited = np.flatnonzero((left.least > 0) | (left.most < FREE)).tolist()
+        limited = np.flatnonzero((left.least > 0) | (left.most < UNLIMITED)).tolist()
         wanted = {self._row_of_number(r): r for r in limited}
         for row in self.number_row.values():
             r = wanted.get(row, -1)
             low = float(left.least[r]) if r >= 0 and left.least[r] > 0 else -INFINITY
-            high = float(left.most[r]) if r >= 0 and left.most[r] < FREE else INFINITY
+            high = float(left.most[r]) if r >= 0 and left.most[r] < UNLIMITED else INFINITY
             h.changeRowBounds(row, low, high)
         there = np.flatnonzero(self.column >= 0)
         upper = np.where(left.alive[there], INFINITY, 0.0)
@@ -159,7 +159,7 @@ class _Master:
         return wanted
 
     def solve(self, left: _Left) -> _Solved:
-        """Minimise λ over all columns that are alive: those outside the model are priced and taken in where cheap."""
+        """Minimise λ over all columns that are alive; those outside the model are priced and added where cheap."""
         h, lists, f = self.solver, self.lists, self.flows
         wanted = self._limit(left)
         h.setOptionValue("simplex_strategy", DUAL)
@@ -211,7 +211,7 @@ class ListTree:
         begin = _Left(
             np.ones(self.lists.size, dtype=np.bool_),
             np.zeros(resources, dtype=np.int64),
-            np.full(resources, FREE, dtype=np.int64),
+            np.full(resources, UNLIMITED, dtype=np.int64),
         )
         for self.tries in (False, True):
             self.nodes = 0
@@ -274,7 +274,7 @@ class ListTree:
         """Drop columns by the LP's prices in whole numbers: (prices, how many), -1 if a flow is left without any."""
         load = np.floor(solved.load * WHOLE).astype(np.int64)
         number = np.rint(solved.number * WHOLE).astype(np.int64)
-        number[((number > 0) & (left.most >= FREE)) | ((number < 0) & (left.least <= 0))] = 0
+        number[((number > 0) & (left.most >= UNLIMITED)) | ((number < 0) & (left.least <= 0))] = 0
         budget = int((load * self.room).sum())
         for r in np.flatnonzero(number).tolist():
             budget += int(number[r]) * int(left.most[r] if number[r] > 0 else left.least[r])
@@ -282,7 +282,7 @@ class ListTree:
         return Drop(pairs_of(load), pairs_of(number)), int(dropped)
 
     def _choose(self, left: _Left, solved: _Solved) -> _Choice | None:
-        """The branch that looks best; later in the tree the one whose two LPs rise most."""
+        """The most promising branch; later in the tree the one whose two LPs rise most."""
         ranked = self._ranked(solved)
         if not ranked:
             return self._any(solved)

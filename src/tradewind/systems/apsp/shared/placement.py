@@ -21,7 +21,7 @@ from tradewind.systems.apsp.kernels.problem import Routing
 from tradewind.systems.apsp.kernels.proof import SinkBound
 
 CERTIFICATE = "apsp epoch_s"
-"""Name of a placement certificate; the audit knows it by this name."""
+"""Name of a placement certificate, by which the audit recognises it."""
 MBPS = 1_000_000
 
 

@@ -1,6 +1,6 @@
 """The policy around a placement method: when jobs are planned again, and when a server moves.
 
-A job has workers pinned at sites. Its server stands at one site, every other worker site sends along one path, and each path
+A job has workers pinned at sites. Its server is at one site, every other worker site sends along one path, and each path
 holds bandwidth. When bandwidth changes the job is planned again on what is free plus its own; the server moves only
 where the rounds gained within the look-ahead outweigh those lost to `restart_us`.
 """

@@ -1,4 +1,4 @@
-"""Bandwidth draws of a WAN solved for every site: what the tables and figures of APSP are made of. Arrays only, no runs.
+"""Bandwidth draws of a WAN solved for every site: the data of APSP's tables and figures. Arrays only, no runs.
 
 Times are in seconds per byte of the model (T is proportional to D), so one draw serves all four models.
 """

@@ -32,7 +32,7 @@ SWEEP_DRAWS = 14
 
 
 def _draws(effort: Effort, network: str, min_mbps: int = 500, most: int = 1000) -> list[tuple[str, Draw]]:
-    """(rule, draw) for every rule and seed; a quick study looks at a few draws only."""
+    """(rule, draw) for every rule and seed; a quick study uses a few draws only."""
     count = min(_count(effort), most)
     return [(rule, solved(network, rule, min_mbps, seed)) for rule in RULES for seed in range(count)]
 
@@ -77,13 +77,13 @@ def judge_table_3(rows: Sequence[Row]) -> Finding:
         for n, m in PAPER
         for r in ("random-ps", "most-connected")
     )
-    said = (
+    reason = (
         f"apsp is fastest in every row: {'yes' if order else 'no'}; {inside} of {len(rows)} of the paper's numbers lie "
         "between the 5% and 95% of our draws. The paper's T is not proportional to D on B4 (0.060-0.071 s per MB), which "
         "its model demands; and two of its percentages are misprints: 52.40% should read 54.20% and 21.04% should read "
         "20.04%, by its own table."
     )
-    return Finding(word="reproduced" if order and inside == len(rows) else "partly reproduced", reason=said)
+    return Finding(word="reproduced" if order and inside == len(rows) else "partly reproduced", reason=reason)
 
 
 def _of(rows: Sequence[Row], network: str, model: str, method: str) -> float:
@@ -131,12 +131,12 @@ def judge_reductions(rows: Sequence[Row]) -> Finding:
         if r["network"] == "b4" and str(r["rival"]).startswith("most-connected")
     ]
     near = all(45 <= value <= 70 for value in found["b4"])
-    said = (
+    reason = (
         f"over a random site apsp saves {min(found['b4']):.0f}-{max(found['b4']):.0f}% on B4 (paper: 52-62%) and "
         f"{min(found['internet2']):.0f}-{max(found['internet2']):.0f}% on Internet2 (paper: 22%). Over the most connected "
         f"site of B4 the answer depends on which of six tied sites is taken: {min(ties):.0f}-{max(ties):.0f}%."
     )
-    return Finding(word="partly reproduced" if near else "not reproduced", reason=said)
+    return Finding(word="partly reproduced" if near else "not reproduced", reason=reason)
 
 
 def sweep(network: str, methods: Callable[[Draw], dict[str, float]]) -> Callable[[Effort], list[Row]]:
@@ -174,7 +174,7 @@ def judge_fig_5(rows: Sequence[Row]) -> Finding:
     below = all(a <= min(r, m) * (1 + 1e-9) for a, r, m in zip(ours, random, most, strict=True))
     shrinks = random[0] / ours[0] > random[-1] / ours[-1]
     equal = most[-1] <= ours[-1] * 1.000001
-    said = (
+    reason = (
         f"apsp is never above the others: {'yes' if below else 'no'}; its lead over a random site goes from "
         f"{random[0] / ours[0]:.2f}x at 500 to {random[-1] / ours[-1]:.2f}x at 5000 Mbit/s; at equal bandwidth the most "
         f"connected site (mean of ties) takes {most[-1] / ours[-1]:.2f} of apsp's time, where the paper expects 1."
@@ -182,7 +182,7 @@ def judge_fig_5(rows: Sequence[Row]) -> Finding:
     word: Word = (
         "reproduced" if below and shrinks and equal else "partly reproduced" if below else "not reproduced"
     )
-    return Finding(word=word, reason=said)
+    return Finding(word=word, reason=reason)
 
 
 def judge_fig_6(rows: Sequence[Row]) -> Finding:
@@ -191,11 +191,11 @@ def judge_fig_6(rows: Sequence[Row]) -> Finding:
     below = all(a <= min(s, e) * (1 + 1e-9) for a, s, e in zip(ours, short, even, strict=True))
     short_share = float(np.mean(np.array(ours) / np.array(short)))
     even_share = float(np.mean(np.array(ours) / np.array(even)))
-    said = (
+    reason = (
         f"at the same site apsp's routes take {short_share:.2f} of the time of shortest paths and {even_share:.2f} of load "
         "balancing's, on average over the sweep."
     )
-    return Finding(word="reproduced" if below else "not reproduced", reason=said)
+    return Finding(word="reproduced" if below else "not reproduced", reason=reason)
 
 
 DAY: dict[str, float] = {"vary": 1.0, "epochs": 1_000_000.0, "hours": 24.0, "move_s": 60.0, "compute_s": 5.0}
@@ -224,14 +224,14 @@ def day(effort: Effort) -> list[Row]:
 def judge_day(rows: Sequence[Row]) -> Finding:
     gain = {str(r["server"]): float(r["rounds_percent"]) for r in rows}
     hour = gain[ANSWERS[1][0]]
-    said = (
+    reason = (
         f"with a move costing {DAY['move_s']:.0f} s, a server that moves when that pays within the next hour does "
-        f"{hour - 100:.1f}% more rounds in a day than one that stays (the paper says only that APSP can be run again)."
+        f"{hour - 100:.1f}% more rounds in a day than one that stays (the paper states only that APSP can be run again)."
     )
     low = min(float(r["low"]) for r in rows if str(r["server"]) == ANSWERS[1][0])
-    said += f" The 95% interval begins at {low - 100:+.1f}%."
+    reason += f" The 95% interval begins at {low - 100:+.1f}%."
     word: Word = "reproduced" if low > 100 else "partly reproduced" if hour > 100 else "not reproduced"
-    return Finding(word=word, reason=said)
+    return Finding(word=word, reason=reason)
 
 
 def ring_rows(effort: Effort) -> list[Row]:
@@ -257,11 +257,11 @@ def ring_rows(effort: Effort) -> list[Row]:
 def judge_ring(rows: Sequence[Row]) -> Finding:
     wins = min(float(r["ring_wins_percent"]) for r in rows)
     sizes = [float(r["from_mb_median"]) for r in rows]
-    said = (
+    reason = (
         f"without latency a ring beats the server in at least {wins:.0f}% of the draws of every case; with 5 us/km it does "
-        f"so above {min(sizes):.0f}-{max(sizes):.0f} MB (medians). The paper does not look at rings."
+        f"so above {min(sizes):.0f}-{max(sizes):.0f} MB (medians). The paper does not study rings."
     )
-    return Finding(word="not tested", reason=said)
+    return Finding(word="not tested", reason=reason)
 
 
 def _fig(number: str, network: str, methods: Callable[[Draw], dict[str, float]]) -> PaperFigure:
@@ -343,8 +343,8 @@ STUDY = Study(
         ),
     ),
     remarks=(
-        "Bandwidths are drawn: the paper says only that they lie between 500 Mbit/s and 5 Gbit/s by distance. Every number "
-        "is over all draws and three rules (power, linear, inverse), each with a lognormal factor.",
+        "Bandwidths are drawn: the paper states only that they lie between 500 Mbit/s and 5 Gbit/s by distance. Every "
+        "number is over all draws and three rules (power, linear, inverse), each with a lognormal factor.",
         "Random-ps is the mean over all sites, the expectation of a random choice; most-connected the mean over tied sites.",
         "Site names and positions of B4 are an assignment; its operator published none.",
     ),

@@ -1,6 +1,6 @@
 """Bandwidth by distance: three rules that keep 500-5000 Mbit/s, and random draws around them. numpy only.
 
-The paper (Sec. V-A) says only "in the range of 500 Mbps to 5 Gbps according to the physical distance of the link".
+The paper (Sec. V-A) states only the range, 500 Mbit/s to 5 Gbit/s, and that bandwidth follows the link's length.
 
 | rule    | bandwidth of a link of d km                                                      |
 |---------|----------------------------------------------------------------------------------|
@@ -55,7 +55,7 @@ def rule_mbps(km: Floats, rule: str) -> Floats:
     if rule == "inverse":
         reach = float(np.median(km)) / 4
         return np.clip(WIDEST_MBPS * reach / km, NARROWEST_MBPS, WIDEST_MBPS)
-    raise ValueError(f"rule {rule!r} is not known; there are {', '.join(RULES)}")
+    raise ValueError(f"rule is {rule!r}; allowed are {', '.join(RULES)}")
 
 
 def draw_mbps(km: Floats, rule: str, min_mbps: int, rng: np.random.Generator) -> Ints:

@@ -1,8 +1,8 @@
-"""The APSP paper's workload: one training job whose workers sit at every site of a WAN, bandwidth drawn by distance.
+"""The APSP paper's workload: one training job with workers at every site of a WAN, bandwidth drawn by distance.
 
-The seed draws the bandwidths (`workload.draw`). Workers of a site add their gradients up first, so each
-site sends the model once (the paper's hierarchy). With ``vary`` bandwidth follows the hour: every hour each link gets its
-drawn bandwidth times a factor that falls in the busy evening of its place and wanders at random.
+The seed draws the bandwidths (`workload.draw`). Workers of a site add up their gradients first, so each
+site sends the model once (the paper's hierarchy). With ``vary`` each link's bandwidth changes every hour: it is the drawn
+one times a factor that dips in the local evening and follows a random walk.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tradewind.systems.apsp.workload.topologies import Topology, read_topology
 BOTH = 2
 """Direction of a bandwidth change that holds both ways."""
 SWING = 0.5
-"""With vary = 1 the evening takes half of the bandwidth at its worst."""
-WANDER = 0.9
-"""Correlation of an hour's random factor with the hour before."""
+"""Largest share of bandwidth that the evening takes with vary = 1."""
+PERSISTENCE = 0.9
+"""Correlation of an hour's random factor with that of the hour before."""
 
 
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
@@ -71,7 +71,7 @@ def _changes(topology: Topology, setup: Setup, vary: float, seed: int) -> tuple[
     walk: Floats = np.zeros(count)
     rows = []
     for hour in range(setup.slots):
-        walk = WANDER * walk + np.sqrt(1 - WANDER**2) * rng.normal(0.0, 0.5, count)
+        walk = PERSISTENCE * walk + np.sqrt(1 - PERSISTENCE**2) * rng.normal(0.0, 0.5, count)
         clock = (hour + (east[a] + east[b]) / 30.0) % 24
         busy = SWING * np.clip(np.cos((clock - 20.0) / 24 * 2 * np.pi), 0.0, 1.0)
         factor = (1 - vary * busy) * np.exp(vary * walk)
@@ -91,32 +91,34 @@ APSP = Workload(
         "topology": Param(default="b4", doc="b4, internet2, or a .graphml, .gml, .json or .csv file"),
         "rule": Param(
             default="power",
-            doc="how bandwidth falls with distance; file: as the file says; …-exact: without the random factor",
+            doc="how bandwidth falls with distance; file: the file's own; …-exact: without the random factor",
             choices=ALL_RULES,
         ),
         "model": Param(
-            default="resnet50", doc="whose parameters are exchanged (Table II)", choices=tuple(MODEL_BYTES)
+            default="resnet50",
+            doc="model whose parameters are exchanged (Table II)",
+            choices=tuple(MODEL_BYTES),
         ),
         "min_mbps": Param(
             default=500, doc="least bandwidth of a link in Mbit/s (Figures 5-6 raise it to 5000)"
         ),
-        "workers": Param(default="", doc="worker sites, separated by commas; empty: all"),
+        "workers": Param(default="", doc="worker sites, separated by commas; empty means all"),
         "data": Param(
             default="",
-            doc="what a site exchanges where not the model: SITE=MB,… or a .csv (site, mb) or .json file",
+            doc="amounts of sites that do not exchange the model's size: SITE=MB,… or a .csv (site, mb) or .json file",
         ),
         "transport": Param(
             default="store-and-forward", doc="store-and-forward (the paper), cut-through or chunks:K"
         ),
         "shared": Param(default=False, doc="both directions of a link share its bandwidth"),
-        "latency": Param(default=False, doc="count propagation delay, 5 us/km (the paper leaves it out)"),
+        "latency": Param(default=False, doc="count propagation delay, 5 us/km (the paper ignores it)"),
         "epochs": Param(default=100, doc="rounds of the job", least=1, most=10**12),
         "compute_s": Param(default=0.0, doc="computation of a round in seconds", least=0, most=1e7),
         "move_s": Param(default=0.0, doc="seconds lost when the server moves", least=0, most=1e7),
         "hours": Param(default=24.0, doc="length of the run", least=1, most=100_000),
         "vary": Param(
             default=0.0,
-            doc="0: constant bandwidth, up to 1: evenings and chance change it every hour",
+            doc="0: constant bandwidth; up to 1: evenings and chance change it every hour",
             least=0,
             most=1,
         ),

@@ -28,7 +28,7 @@ def model_bytes(model: str) -> int:
 
 
 def read_sizes(text: str, topology: Topology, sites: Iterable[int]) -> dict[int, int]:
-    """Bytes per site that is named; a text that ends in .csv (columns site, mb) or .json (site -> MB) is a file."""
+    """Bytes of every site that is named; a text that ends in .csv (columns site, mb) or .json (site -> MB) is a file."""
     if not text.strip():
         return {}
     found: dict[int, int] = {}
@@ -36,7 +36,7 @@ def read_sizes(text: str, topology: Topology, sites: Iterable[int]) -> dict[int,
     for name, amount in _file(text) if text.endswith((".csv", ".json")) else _line(text):
         node = topology.index(name)
         if node not in allowed:
-            raise InputError(f"{name!r} is no worker site; add it to the workers or drop it", where="data")
+            raise InputError(f"{name!r} is not a worker site; add it to the workers or drop it", where="data")
         if node in found:
             raise InputError(f"{name!r} is named twice; keep one", where="data")
         found[node] = _bytes(name, amount)
@@ -64,13 +64,13 @@ def _file(name: str) -> list[tuple[str, str]]:
         try:
             read = json.loads(text)
         except ValueError as error:
-            raise InputError(f"{name} is no JSON: {error}", where="data") from None
+            raise InputError(f"{name} is not JSON: {error}", where="data") from None
         if not isinstance(read, dict):
-            raise InputError(f"{name} holds no object; write site -> MB", where="data")
+            raise InputError(f"{name} is not a JSON object; write site -> MB", where="data")
         return [(str(site), str(amount)) for site, amount in read.items()]
     rows = csv.DictReader(text.splitlines())
     if not {"site", "mb"} <= set(rows.fieldnames or ()):
-        raise InputError(f"{name} has the columns {rows.fieldnames}; needed are site and mb", where="data")
+        raise InputError(f"{name} has the columns {rows.fieldnames}; it needs site and mb", where="data")
     return [(str(row["site"]).strip(), str(row["mb"]).strip()) for row in rows]
 
 

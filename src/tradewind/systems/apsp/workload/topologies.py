@@ -1,6 +1,6 @@
-"""Networks from files: the shipped B4 and Internet2, GraphML and GML, JSON, and tables of region pairs.
+"""Read networks from files: the shipped B4 and Internet2, GraphML and GML, JSON, and tables of region pairs.
 
-A network here is names, positions where they are known, and links with what the file says about them. Parallel links are
+A topology has names, positions where they are known, and links with what the file states about them. Parallel links are
 merged (their bandwidths add up) unless the caller refuses them; a link from a node to itself is an error.
 """
 
@@ -29,7 +29,7 @@ Parallel = Literal["merge", "refuse"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WanLink:
+class TopologyLink:
     """A link as a file states it: bandwidths in Mbit/s (None: not stated), latency in us one way, price in USD/GB.
 
     priced: False where a table of prices leaves this pair out; its price is then unknown, not 0.
@@ -48,16 +48,16 @@ class WanLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
-    """Nodes and links; notes: what reading it changed, for people."""
+    """Nodes and links; notes: what the reader changed or assumed."""
 
     name: str
     nodes: tuple[str, ...]
-    links: tuple[WanLink, ...]
+    links: tuple[TopologyLink, ...]
     position: tuple[tuple[float, float] | None, ...] = ()
     notes: tuple[str, ...] = ()
 
     def index(self, name: str) -> int:
-        """Number of a node by name, or an error that suggests the nearest."""
+        """Number of a node by name; an unknown name raises LookupFailed with a suggestion."""
         if name not in self.nodes:
             raise LookupFailed("site", name, self.nodes)
         return self.nodes.index(name)
@@ -86,7 +86,7 @@ class Topology:
         )
 
     def latency_us(self) -> list[int]:
-        """One way, as stated or by length (0 where neither is known)."""
+        """One-way latency of each link, as stated or by length; 0 where neither is known."""
         lengths: Iterable[float]
         try:
             lengths = self.km().tolist()
@@ -112,16 +112,16 @@ def read_topology(source: str | Path, *, parallel: Parallel = "merge") -> Topolo
     if not path.exists():
         if not path.suffix:
             raise LookupFailed("shipped network or topology file", text, SHIPPED)
-        raise InputError("there is no such file; shipped are " + ", ".join(SHIPPED), where=text)
+        raise InputError(f"no such file; shipped are {', '.join(SHIPPED)}", where=text)
     readers = {".graphml": _read_graph, ".gml": _read_graph, ".json": _read_json, ".csv": _read_pairs}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise InputError(f"files that can be read end in {', '.join(readers)}", where=text)
+        raise InputError(f"found a file of another kind; allowed are {', '.join(readers)}", where=text)
     try:
         found = reader(path)
     except InputError:
         raise
-    except Exception as problem:  # a damaged file can fail anywhere in a foreign reader
+    except Exception as problem:  # a damaged file can fail anywhere in the libraries that read it
         raise InputError(f"the file cannot be read as {path.suffix[1:]}: {problem}", where=text) from None
     return _checked(found, parallel)
 
@@ -144,9 +144,9 @@ def _from_json(data: Any, name: str) -> Topology:
         facts: Mapping[str, Any] = {} if isinstance(link, list) else link
         for end in ends:
             if end not in key:
-                raise InputError(f"links[{row}] ends at {end!r}, which is no node", where=name)
+                raise InputError(f"links[{row}] ends at {end!r}, which is not a node of the file", where=name)
         links.append(
-            WanLink(
+            TopologyLink(
                 a=key[ends[0]],
                 b=key[ends[1]],
                 ab_mbps=_number(facts.get("mbps"), f"{name}: links[{row}].mbps"),
@@ -177,7 +177,7 @@ def _read_graph(path: Path) -> Topology:
         speed = _number(facts.get("LinkSpeedRaw"), f"{path.name}: LinkSpeedRaw")
         mbps = None if speed is None else speed / 1e6
         km = _number(facts.get("dist", facts.get("km")), f"{path.name}: dist")
-        links.append(WanLink(a=key[u], b=key[v], ab_mbps=mbps, ba_mbps=mbps, km=km))
+        links.append(TopologyLink(a=key[u], b=key[v], ab_mbps=mbps, ba_mbps=mbps, km=km))
     both = _neighbours_mean(place, links)
     lost = sum(p is None for p in place)
     notes = (f"{lost} nodes had no position; they got the mean of their neighbours'",) if lost else ()
@@ -215,17 +215,17 @@ def _read_pairs(path: Path) -> Topology:
         rtt = _number(row.get("rtt_ms") or None, f"{where}, rtt_ms")
         usd = _number(row.get("usd_per_gb") or None, f"{where}, usd_per_gb")
         pairs[ends] = (gbps * 1000, rtt, usd)
-    links: list[WanLink] = []
-    lonely = silent = 0
+    links: list[TopologyLink] = []
+    one_way = without_rtt = 0
     for (a, b), (mbps, rtt, usd) in pairs.items():
         if a < b or (b, a) not in pairs:
             back = pairs.get((b, a))
-            lonely += back is None
+            one_way += back is None
             there = back or (mbps, rtt, usd)
             times = [t for t in (rtt, there[1]) if t is not None]
             known = usd is not None and there[2] is not None
             links.append(
-                WanLink(
+                TopologyLink(
                     a=a,
                     b=b,
                     ab_mbps=mbps,
@@ -236,10 +236,12 @@ def _read_pairs(path: Path) -> Topology:
                     priced=known or "usd_per_gb" not in columns,
                 )
             )
-            silent += not times
-    notes = [f"{lonely} pairs are given one way only; the way back is taken to be the same"] if lonely else []
-    if silent and "rtt_ms" in columns:
-        notes.append(f"{silent} links have no RTT; their latency counts as 0")
+            without_rtt += not times
+    notes = (
+        [f"{one_way} pairs are given one way only; the way back is taken to be the same"] if one_way else []
+    )
+    if without_rtt and "rtt_ms" in columns:
+        notes.append(f"{without_rtt} links have no RTT; their latency counts as 0")
     if unknown := sum(not link.priced for link in links):
         notes.append(f"{unknown} links have no price; plans over them have no cost")
     if inner := sum(a == b for a, b in pairs):
@@ -261,7 +263,7 @@ def _number(value: Any, where: str) -> float | None:
     except (TypeError, ValueError):
         raise InputError(f"found {value!r}; allowed is a number", where=where) from None
     if not math.isfinite(found):
-        raise InputError(f"found {value!r}; it must be finite", where=where)
+        raise InputError(f"found {value!r}; allowed is a finite number", where=where)
     return found
 
 
@@ -272,7 +274,7 @@ def _place(lat: Any, lon: Any) -> tuple[float, float] | None:
 
 
 def _distinct(names: list[str]) -> list[str]:
-    """The second node of a name gets " 2" behind it, and so on."""
+    """Make names distinct: the second node of a name gets the suffix " 2", and so on."""
     count: dict[str, int] = {}
     found, taken = [], set(names)
     for name in names:
@@ -287,7 +289,7 @@ def _distinct(names: list[str]) -> list[str]:
 
 
 def _neighbours_mean(
-    place: list[tuple[float, float] | None], links: list[WanLink]
+    place: list[tuple[float, float] | None], links: list[TopologyLink]
 ) -> tuple[tuple[float, float] | None, ...]:
     near: list[set[int]] = [set() for _ in place]
     for link in links:
@@ -309,11 +311,11 @@ def _neighbours_mean(
 
 
 def _checked(found: Topology, parallel: Parallel) -> Topology:
-    """Errors for what no plan can be made on; merges parallel links."""
+    """Reject networks that cannot be planned on; merge parallel links."""
     name = found.name
     if len(found.nodes) < 2:
         raise InputError(f"the network has {len(found.nodes)} node; at least two are needed", where=name)
-    merged: dict[tuple[int, int], WanLink] = {}
+    merged: dict[tuple[int, int], TopologyLink] = {}
     for link in found.links:
         ends = f"{found.nodes[link.a]} - {found.nodes[link.b]}"
         if link.a == link.b:
@@ -339,7 +341,7 @@ def _checked(found: Topology, parallel: Parallel) -> Topology:
     return replace(found, links=tuple(merged.values()), notes=notes)
 
 
-def _both(one: WanLink, two: WanLink) -> WanLink:
+def _both(one: TopologyLink, two: TopologyLink) -> TopologyLink:
     other = (two.ab_mbps, two.ba_mbps) if two.a == one.a else (two.ba_mbps, two.ab_mbps)
     if one.ab_mbps is None or one.ba_mbps is None or other[0] is None or other[1] is None:
         return one
