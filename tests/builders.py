@@ -1,4 +1,4 @@
-"""Small scenarios by hand, a world driven step by step, and policies that do what a test tells them."""
+"""Small hand-made scenarios, a world driven step by step, and scripted policies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tradewind.worlds.simulate import simulate
 from tradewind.worlds.simulated import SimulatedWorld
 
 SLOT = 100
-"""Microseconds of a slot in hand-made scenarios: times are small numbers that one can add in one's head."""
+"""Microseconds of a slot in hand-made scenarios; small, so that times are easy to add."""
 HORIZON = 10_000
 ALL: frozenset[Trigger] = frozenset(("arrival", "completion", "slot", "change", "timer"))
 WORKS = frozenset(("fixed", "stream", "dataset", "rounds"))
@@ -104,16 +104,16 @@ Script = Mapping[int, Decision | Callable[[View], Decision]]
 
 
 class Scripted:
-    """Decides at each instant what the script says, and nothing elsewhere; quotes what `quotes` says, charges `due`."""
+    """Decides by script, by time; quotes from `quotes` and charges `due()`. Keeps the events it observed."""
 
     def __init__(
         self, script: Script, quotes: Mapping[int, Quote], due: Callable[[], tuple[Charge, ...]] = tuple
     ) -> None:
         self.script, self.quotes, self.due = script, quotes, due
-        self.heard: list[Event] = []
+        self.observed: list[Event] = []
 
     def decide(self, view: View) -> Decision:
-        self.heard += view.events
+        self.observed += view.events
         found = self.script.get(view.now_us, NOTHING)
         return found if isinstance(found, Decision) else found(view)
 
@@ -134,7 +134,7 @@ def spec_of(policy: Any, *, pricer: bool = False, slots: bool = True) -> Spec:
     triggers: frozenset[Trigger] = ALL if slots else ALL - {"slot"}
     return Spec(
         name="scripted",
-        summary="what the test says",
+        summary="scripted by a test",
         factory=lambda setup, params, random: policy,
         works=WORKS,
         pricer=pricer,
@@ -145,13 +145,13 @@ def spec_of(policy: Any, *, pricer: bool = False, slots: bool = True) -> Spec:
 def play(
     given: Scenario, script: Script, quotes: Mapping[int, Quote] | None = None, *, slots: bool = True
 ) -> Run:
-    """A whole audited run of a script; raises Refused where it breaks the law."""
+    """A whole audited run of a script; raises Refused if it breaks a rule."""
     policy = Scripted(script, quotes or {})
     return simulate(given, spec_of(policy, pricer=quotes is not None, slots=slots))
 
 
 class Stage:
-    """World, ledger and audit without a policy: a test plays the policy by hand."""
+    """World, ledger and audit without a policy: the test decides."""
 
     def __init__(self, given: Scenario, *, slots: bool = False) -> None:
         self.world = SimulatedWorld(given, slots=slots)
@@ -172,7 +172,7 @@ class Stage:
         return self.audit.check(self.now, Decision(plans=plans, **more))
 
     def act(self, *plans: Plan, **more: Any) -> None:
-        """Checks, commits and carries out."""
+        """Check a decision, carry it out and record it."""
         chosen = Decision(plans=plans, **more)
         assert self.audit.check(self.now, chosen) == ()
         self.number += 1
@@ -182,7 +182,7 @@ class Stage:
         self.ledger.take(after)
 
     def until(self, at_us: int) -> list[tuple[int, str, int, int]]:
-        """Goes on to the instant `at_us`; (time, kind, job, value) of all that happened on the way."""
+        """Advance to `at_us`; (time, kind, job, value) of all events on the way."""
         seen = []
         while self.now < at_us:
             events = self.wait()
@@ -193,7 +193,7 @@ class Stage:
 
 
 def loop_of(given: Scenario, spec: Spec, policy: Any) -> Loop:
-    """A loop ready to be driven by hand."""
+    """A loop for a test to drive."""
     world = SimulatedWorld(given, slots="slot" in spec.triggers)
     return Loop(world, Ledger(given.setup), Audit(given), Journal(), policy, spec)
 

@@ -1,4 +1,4 @@
-"""Every rule on decisions: what is broken is named exactly, and nothing of the decision is applied."""
+"""Every rule on decisions: a violation is named exactly, and nothing of the decision is applied."""
 
 from __future__ import annotations
 

@@ -240,7 +240,7 @@ def charged(
     return []
 
 
-def test_charges_are_for_what_is_complete_once_and_no_more_than_the_bid_says() -> None:
+def test_only_complete_jobs_are_charged_once_and_at_most_their_bid() -> None:
     assert charged() == charged(Charge(0, 0.0)) == charged(Charge(0, 7.0)) == []
     assert charged(Charge(0, 7.01)) == ["market.charge"]
     assert charged(Charge(0, -0.01)) == charged(Charge(0, float("nan"))) == ["market.charge"]
@@ -254,7 +254,7 @@ def test_charges_are_for_what_is_complete_once_and_no_more_than_the_bid_says() -
     assert charged(Charge(0, 0.01), worth=late) == ["market.charge"]
 
 
-def test_who_took_an_offer_is_not_charged_again() -> None:
+def test_a_job_that_bought_an_offer_is_not_charged_again() -> None:
     sold = {0: Quote(0, (offer(finish=250),)), 1: Quote(1, refused="capacity")}
     assert charged(quotes=sold) == []
     assert charged(Charge(0, 1.0), quotes=sold) == ["market.charge"]

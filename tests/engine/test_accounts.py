@@ -229,7 +229,7 @@ def test_a_ring_moves_its_share_over_every_hop() -> None:
     assert run.metrics["cost_traffic_usd"] == pytest.approx(5 * 2 * 1500 / 1e9)
 
 
-def test_utility_of_progress_counts_finished_or_not_and_even_turned_away() -> None:
+def test_utility_of_progress_counts_for_finished_unfinished_and_refused_jobs() -> None:
     worth = Utility(of="progress", shape="linear", args=(0.0, 2.0))
     slots = Rounds(count=8, unit="worker-slot", rate=0.5)
     jobs = [job(i, work=slots, workers_max=4, utility=worth) for i in range(3)]

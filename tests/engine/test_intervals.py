@@ -1,4 +1,4 @@
-"""Steps count only while they came true."""
+"""Intervals: steps count only while they were carried out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def cut(tables: Tables, end: int = 24 * HOUR) -> list[tuple[int, int, int]]:
     return list(zip(found.job.tolist(), found.from_us.tolist(), found.until_us.tolist(), strict=True))
 
 
-def test_a_bounded_step_ends_where_it_says() -> None:
+def test_a_bounded_step_ends_at_its_end() -> None:
     t = Tables()
     t.plan(0, 0, (0, HOUR, [(0, 1)]))
     assert cut(t) == [(0, 0, HOUR)]
@@ -69,7 +69,7 @@ def test_a_voided_plan_ends_and_its_future_steps_never_come() -> None:
     assert cut(t) == [(0, 0, HOUR // 2)]
 
 
-def test_a_plan_made_at_the_instant_of_a_void_survives_it() -> None:
+def test_a_plan_made_when_the_earlier_one_is_voided_stays_in_force() -> None:
     t = Tables()
     t.plan(0, 0, (0, -1, [(0, 1)]))
     t.event(HOUR, "voided", 0)

@@ -1,4 +1,4 @@
-"""The journal: a run can be rebuilt from it, and no number in it can be changed without being found out."""
+"""The journal: a run can be rebuilt from it, and any changed number in it is found."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ RUNS = runs()
 
 
 def state(ledger: Ledger) -> dict[str, Any]:
-    """Everything in a ledger; rows that were touched and emptied again are no difference."""
+    """Everything in a ledger; rows that were filled and emptied again do not count."""
     found = {k: v for k, v in vars(ledger).items() if not isinstance(v, Setup)}
-    found["_booked"] = {(r, s): n for r, book in ledger._booked.items() for s, n in book.items() if n}
+    found["_booked"] = {(r, s): n for r, slots in ledger._booked.items() for s, n in slots.items() if n}
     for name in ("events", "_new", "active"):
         del found[name]
     return found
@@ -86,8 +86,8 @@ def test_a_run_of_another_scenario_is_refused() -> None:
 
 
 FREE = {
-    ("steps", "usd"),  # what the policy says
-    ("offers", "finish_us"),  # it may promise later than it must
+    ("steps", "usd"),  # stated by the policy
+    ("offers", "finish_us"),  # a later promise is valid too
     ("prices", "usd"),
     ("bills", "usd"),
     ("paths", "path"),
@@ -95,7 +95,7 @@ FREE = {
 
 
 def numbers(run: Run) -> list[tuple[str, str, int]]:
-    """Every number in the tables that means something to others than the policy.
+    """Every number in the tables that the policy is not free to choose.
 
     Costs and use of an offer that was not taken may be anything valid, so they are left out.
     """
@@ -135,7 +135,7 @@ def is_caught(given: Scenario, run: Run) -> bool:
 
 
 def is_still_valid(given: Scenario, run: Run, column: str, row: int) -> bool:
-    """A timer that the run does not live to hear."""
+    """Whether it is a timer after the end of the run."""
     value: Any = run.tables["decisions"][column][row] if column == "wake_us" else 0
     return bool(value > given.setup.horizon_us)
 
@@ -149,7 +149,7 @@ def assert_found(place: tuple[int, str, str, int], by: int) -> None:
     try:
         check_links(changed.tables)
     except RunFileError:
-        return  # the file is refused when it is read
+        return  # the file is rejected when it is read
     assert is_caught(given, changed), (place, by)
 
 
@@ -172,7 +172,7 @@ def test_any_metric_that_is_changed_is_found() -> None:
             assert is_caught(given, replace(run, metrics={**run.metrics, name: float("nan")})), name
 
 
-def test_a_row_that_is_taken_out_is_found() -> None:
+def test_a_removed_event_is_found() -> None:
     for given, run in RUNS:
         for row in range(len(run.tables["events"]["kind"])):
             tables: Any = copy.deepcopy(dict(run.tables))

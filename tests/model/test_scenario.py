@@ -1,4 +1,4 @@
-"""What a scenario may not be: each mistake is refused with a message that names the place."""
+"""Invalid scenarios: each mistake is refused with a message that names its place."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_a_volume_that_is_named_twice_is_refused() -> None:
         scenario(streams, customers=[Customer(runtime_us=1)], volumes=[(0, 3, 0, 1), (0, 3, 0, 2)])
 
 
-def test_what_is_right_is_taken() -> None:
+def test_valid_scenarios_are_accepted() -> None:
     assert len(scenario([job(0), job(1, arrive_us=HORIZON - 1)]).customers) == 2
     assert setup(transfer_bytes_per_slot=0).transfer_bytes_per_slot == 0
     assert node("a", None).capacity_milli == (UNLIMITED,)
@@ -173,7 +173,7 @@ def test_hosts_lineage_and_sites_follow_the_tree() -> None:
     assert made.site_of == (0, 0, 0, 3)
 
 
-def test_a_name_that_nothing_has_suggests_the_nearest() -> None:
+def test_an_unknown_name_suggests_the_nearest() -> None:
     made = setup([node("eu-west"), node("us-east")])
     assert made.node("us-east") == 1
     with pytest.raises(LookupFailed, match="Did you mean 'eu-west'"):
@@ -278,7 +278,7 @@ def test_pinned_workers_and_flows_without_a_server_are_refused() -> None:
         scenario([job(0, workers_max=2, **ps)], where=joined)
 
 
-def test_egress_inside_a_site_and_a_capacity_that_is_not_there_are_refused() -> None:
+def test_egress_inside_a_site_and_changes_of_a_missing_capacity_are_refused() -> None:
     nodes = [Node(name="a", capacity_milli=(UNLIMITED,)), Node(name="b", parent=0, capacity_milli=(1000,))]
     with pytest.raises(ScenarioError, match="inside a site"):
         setup(nodes=nodes, egress={(0, 1): Tariff(usd=(1.0,))})

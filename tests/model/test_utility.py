@@ -1,4 +1,4 @@
-"""Utilities: each shape at points that one can compute in one's head, and what is refused."""
+"""Utilities: each shape at points that are easy to compute, and what is refused."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_shape_has_a_value_above() -> None:
     st.floats(0, 99),
     st.floats(0, 99),
 )
-def test_rising_shapes_rise_and_nothing_done_is_worth_nothing_from_zero(
+def test_increasing_shapes_increase_and_are_zero_at_zero_with_from_zero(
     shape: str, scale: float, a: float, b: float
 ) -> None:
     args = (3.0, scale, 2.0) if shape == "sigmoid" else (3.0, scale)

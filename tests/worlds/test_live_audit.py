@@ -51,7 +51,7 @@ def test_a_policy_that_fails_raises_an_alarm_and_is_called_again(tmp_path: Path)
     run = run_live(given, tmp_path / "state", spec_of(policy))
     assert "what a day" in alarms(run)
     assert states(run) == ["finished"]
-    assert [event.kind for event in policy.heard][:2] == [
+    assert [event.kind for event in policy.observed][:2] == [
         "arrived",
         "slot",
     ]  # it gets the first instant again

@@ -216,7 +216,7 @@ def _check_times(tables: Mapping[str, Table]) -> None:
     decided = [row for (row,) in _column(tables, "plans", "decision")]
     for plan, (at, row) in enumerate(zip(made, decided, strict=True)):
         if row >= 0 and when[row] != at:
-            raise RunFileError(f"tables.plans.at_us[{plan}] is {at}; its decision was taken at {when[row]}")
+            raise RunFileError(f"tables.plans.at_us[{plan}] is {at}; its decision was made at {when[row]}")
     answered = dict(_column(tables, "answers", "job", "at_us"))
     counts: dict[int, int] = {}
     for at, job, number, plan in _column(tables, "offers", "at_us", "job", "number", "plan"):

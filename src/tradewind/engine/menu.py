@@ -35,13 +35,13 @@ class OfferedMenu(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """For people."""
+        """Text for people."""
         when = f"{self.job}, quoted at {self.at_us / 1e6:g} s"
         if not self.offers:
             return [f"{when}: no offer ({self.refused}: {self.why})" if self.why else f"{when}: no offer"]
-        found = [f"{when}: what it could buy before it committed"]
+        found = [f"{when}: the offers it could choose from"]
         found.append(
-            f"{'':2}{'done at':>12}{'delay, slots':>14}{'payment USD':>14}{'worth USD':>12}{'payoff USD':>13}"
+            f"{'':2}{'completion':>12}{'delay, slots':>14}{'payment USD':>14}{'worth USD':>12}{'payoff USD':>13}"
         )
         for line in self.offers:
             worth, payoff = ("–" if x is None else f"{x:.2f}" for x in (line.worth_usd, line.payoff_usd))
@@ -50,9 +50,7 @@ class OfferedMenu(NamedTuple):
                 f"{line.payment_usd:>14.2f}{worth:>12}{payoff:>13}"
             )
         taken = any(line.taken for line in self.offers)
-        found.append(
-            "> was taken; the plan and the payment do not change" if taken else "none of them was taken"
-        )
+        found.append("> was taken; its plan and payment are fixed" if taken else "no offer was taken")
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -73,10 +71,10 @@ class Invoice(NamedTuple):
 
     @property
     def lines(self) -> list[str]:
-        """For people."""
+        """Text for people."""
         return [
-            f"{self.job}: complete at {self.finish_us / 1e6:g} s, {self.delay_slots} slots after it came; its bid says that "
-            f"this is worth {self.worth_usd:.2f} USD",
+            f"{self.job}: complete at {self.finish_us / 1e6:g} s, {self.delay_slots} slots after its arrival; its bid "
+            f"values this at {self.worth_usd:.2f} USD",
             f"charged {self.charged_usd:.2f} USD: {self.why}",
         ]
 
@@ -95,7 +93,7 @@ def invoice_of(scenario: Scenario, run: Run, job_id: str, charges: Sequence[Char
             delay = (finish - 1) // scenario.setup.slot_us - job.arrive_us // scenario.setup.slot_us
             return Invoice(job_id, finish, delay, job.utility.value(delay), charge.usd, charge.why)
     raise InputError(
-        f"job {job_id!r} was not charged: it is not complete, and {run.policy} charges for nothing else"
+        f"job {job_id!r} was not charged: it is not complete, and {run.policy} charges complete jobs only"
     )
 
 
@@ -113,7 +111,7 @@ def menu_of(scenario: Scenario, run: Run, job_id: str, quotes: list[tuple[int, Q
         if quote.job == index:
             offers = tuple(_line(scenario, index, offer, n == taken) for n, offer in enumerate(quote.offers))
             return OfferedMenu(job_id, at_us, offers, quote.refused, quote.why, quote.posted)
-    raise InputError(f"job {job_id!r} was never quoted a price: {run.policy} sells nothing")
+    raise InputError(f"job {job_id!r} got no quote: {run.policy} makes no offers")
 
 
 def _line(scenario: Scenario, index: int, offer: Offer, taken: bool) -> MenuLine:
