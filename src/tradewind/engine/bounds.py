@@ -20,12 +20,12 @@ def bound(scenario: Scenario) -> Bound | None:
     return found
 
 
-def bound_of_served(scenario: Scenario, gone: Mapping[int, int]) -> Bound | None:
-    """Bound where the jobs in `gone` (index -> microsecond) are served only until then; None if no system has one."""
+def bound_of_served(scenario: Scenario, until_us: Mapping[int, int]) -> Bound | None:
+    """Bound where the jobs in `until_us` are served only until that instant; None if no system has one."""
     system = _system_for(scenario)
     if system is None or not system.bound_of_served:
         return None
-    found: Bound | None = registry.load(system.bound)(scenario, gone)
+    found: Bound | None = registry.load(system.bound)(scenario, until_us)
     return found
 
 

@@ -127,7 +127,7 @@ def _plan_ends(run: Run) -> Ints:
 
 
 def _first_ending(run: Run, at: Ints, job: Ints) -> Ints:
-    """The first event that ends `job` after `at` (an event of the same instant came before the plan), shape as at."""
+    """Time of the first event that ends `job` after `at`, shape as at; events at `at` precede the plan."""
     rows = np.flatnonzero(np.isin(texts(run, "events", "kind"), ENDINGS))
     if not len(rows) or not len(at):
         return np.full(len(at), OPEN, dtype=np.int64)

@@ -15,7 +15,8 @@ from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN, UNLIMITED
 from tradewind.model.view import Change, Event
 
-Volumes = tuple[tuple[int, int], ...]
+SlotVolumes = tuple[tuple[int, int], ...]
+"""(node, bytes) of a stream job in a slot."""
 Reservation = tuple[int, int, int]
 """(row, slot or -1 for open-ended, amount)."""
 
@@ -33,7 +34,7 @@ class Ledger:
         self._plans: dict[int, Plan] = {}
         self._reserved: dict[int, list[Reservation]] = {}
         self._changes: dict[int, Change] = {}
-        self._data: dict[int, tuple[int, Volumes]] = {}
+        self._data: dict[int, tuple[int, SlotVolumes]] = {}
         # Rows: node * R + resource, then 2 per link (direction), then one for the bytes moved in a slot.
         self._r = len(setup.resources)
         self._links_at = len(setup.nodes) * self._r
@@ -79,7 +80,7 @@ class Ledger:
                 self._changes[event.value] = event.fact
                 self._take_change(event.fact)
             elif kind == "data":
-                self._data[job] = (event.value, cast(Volumes, event.fact))
+                self._data[job] = (event.value, cast(SlotVolumes, event.fact))
             self.now_us = event.at_us
         self._new.extend(events)
         self.events = self._new

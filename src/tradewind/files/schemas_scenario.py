@@ -27,7 +27,7 @@ from tradewind.files.scalars import (
 from tradewind.model.job import Architecture, Comm, Hold, RoundUnit
 from tradewind.model.node import NodeKind
 from tradewind.model.setup import Objective
-from tradewind.model.tariff import Rule
+from tradewind.model.tariff import TariffRule
 from tradewind.model.utility import Of, Shape
 
 VERSION = 1
@@ -55,7 +55,7 @@ class TariffFile(Strict):
         default_factory=lambda: [0.0],
         description="start of each tier: units (rent) or GB of a slot (egress); the first is 0",
     )
-    rule: Rule = Field(
+    rule: TariffRule = Field(
         default="graduated",
         description="graduated: each unit at its tier's price; retroactive: all units at the price of the last tier reached",
     )

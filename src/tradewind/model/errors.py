@@ -46,7 +46,7 @@ class LookupFailed(InputError):
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else f" There is: {', '.join(names) or 'nothing'}."
+        hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(names) or 'none'}."
         super().__init__(f"No {what} is called {name!r}.{hint}")
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from tradewind.model.errors import ScenarioError
 
-Rule = Literal["graduated", "retroactive"]
+TariffRule = Literal["graduated", "retroactive"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Tariff:
 
     starts: tuple[float, ...] = (0.0,)
     usd: tuple[float, ...]
-    rule: Rule = "graduated"
+    rule: TariffRule = "graduated"
     _base: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +51,7 @@ class Tariff:
             if number > 1 and price > usd[number - 2]:
                 raise ScenarioError(
                     f"tier {number} costs {price} USD; it must be at most tier {number - 1}'s {usd[number - 2]} "
-                    "(a discount never raises the price). Swap the tiers or drop one."
+                    "(a discount never raises the price). Swap the tiers or remove one."
                 )
         if self.rule not in ("graduated", "retroactive"):
             raise ScenarioError(f"rule is {self.rule!r}; allowed are 'graduated' and 'retroactive'")

@@ -23,7 +23,7 @@ MICRO: Final = 1_000_000
 """Work is counted in millionths of a round or of a worker-slot."""
 
 UNLIMITED: Final = 2**62
-"""Capacity where none is given."""
+"""Capacity if none is given."""
 OPEN: Final = 2**62
 """End of a step that lasts until the job finishes or a new plan replaces it."""
 LARGEST: Final = 2**53
