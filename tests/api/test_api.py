@@ -89,7 +89,7 @@ def test_a_bound_from_below_is_not_held_against_a_run_that_turned_jobs_away() ->
     assert Bounds(scenario).attach(run).bound is not None
     fewer = replace(run, metrics={**run.metrics, "jobs_refused": 1.0})
     assert Bounds(scenario).attach(fewer) == fewer
-    assert note(scenario, fewer).startswith("no bound of all jobs: 1 of 10 jobs were turned away")
+    assert note(scenario, fewer).startswith("no bound for all jobs: 1 of 10 jobs were rejected")
 
 
 def test_compare_says_a_mismatch_before_the_first_run() -> None:

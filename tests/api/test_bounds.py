@@ -145,12 +145,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_run_shows_the_bound_of_what_was_served_and_calls_it_that(files: Path) -> None:
     done = tradewind("run", str(files / "hopeless.json"), "--policy", "mlbroker", "--bound")
     assert done.returncode == 0, done.stderr
-    assert "bound of what was served (certified)" in done.stdout
-    assert "ratio to bound of what was served" in done.stdout
+    assert "bound of the served jobs (certified)" in done.stdout
+    assert "ratio to bound of the served jobs" in done.stdout
     assert "bound (certified)" not in done.stdout
     said = " ".join(done.stdout.split())
     assert "no bound for all jobs: 1 of 5 jobs were rejected" in said
-    assert "The least that all jobs cost is no bound for serving fewer" in said
+    assert "A bound for all jobs does not hold for a run that serves fewer" in said
 
 
 def test_the_json_keeps_both_bounds_apart(files: Path) -> None:

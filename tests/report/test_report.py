@@ -137,7 +137,7 @@ def test_the_table_shows_means_intervals_and_the_winner(text: str) -> None:
 def test_sections_without_data_are_left_out(text: str) -> None:
     assert Page(text).headings == [
         "Results", "Mean completion time", "Completion times", "Resources in use", "Queue",
-        "Where", "Servers under sjf", "Jobs", "Jobs under sjf", "All runs",
+        "Placement", "Servers under sjf", "Jobs", "Jobs under sjf", "All runs",
         "Servers under fifo", "Jobs under fifo", "Servers under largest", "Jobs under largest",
     ]  # fmt: skip
     scenario = wan()

@@ -104,8 +104,8 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None, b
         table.add_row(f"bound ({b.kind})", number(b.value))
         table.add_row("ratio to bound", f"{b.ratio:.4f}")
     if served := bounds.served_of(result):
-        table.add_row("bound of what was served (certified)", number(served.value))
-        table.add_row("ratio to bound of what was served", f"{served.ratio:.4f}")
+        table.add_row("bound of the served jobs (certified)", number(served.value))
+        table.add_row("ratio to bound of the served jobs", f"{served.ratio:.4f}")
     for name, value in result.metrics.items():
         if name != objective and value:
             table.add_row(name, number(value))
@@ -211,7 +211,7 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None
 
 
 def _ratios(g: Group) -> str:
-    """Ratio to bound over the seeds that served every job; marked *: to the bound of what the others served."""
+    """Ratio to bound over the seeds that served all jobs; marked *: ratio to the bound of the served jobs."""
     part = estimate([served.ratio for run in g.runs if (served := bounds.served_of(run))])
     shown = [_interval(g.ratio)] if g.ratio.n or not part.n else []
     return ", ".join(shown + ([f"{_interval(part)} *"] if part.n else []))

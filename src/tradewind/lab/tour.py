@@ -17,7 +17,6 @@ from tradewind.files import atomic
 from tradewind.lab.drawing import our_policies
 from tradewind.lab.task_pool import PoolTask, run_tasks
 from tradewind.model.errors import TradewindError
-from tradewind.model.setup import SENSE
 from tradewind.report import page as report
 from tradewind.report import quantities
 from tradewind.report.figures import bars, comparison
@@ -142,12 +141,8 @@ def _print(console: Console, result: DemoResult) -> None:
     shown = Table(
         title=f"{result.demo.name}: {result.demo.question}", title_justify="left", title_style="bold"
     )
-    for head in (
-        "policy",
-        f"{quantities.name(objective)} ({SENSE[objective]})",
-        "ratio to bound",
-        "decision time",
-    ):
+    value = f"{quantities.name(objective)} ({quantities.better(objective)} is best)"
+    for head in ("policy", value, "ratio to bound", "decision time"):
         shown.add_column(head, justify="left" if head == "policy" else "right")
     for each in result.groups:
         shown.add_row(_label(each), _value(each), _ratio(each), _decision(each))

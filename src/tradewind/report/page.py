@@ -56,7 +56,7 @@ def _sections(series: Sequence[Series]) -> list[str]:
         _verdict(series),
         _cover([s.group for s in series]),
         section("Results", report_charts.grid(report_charts.comparison_charts(series)), note=_which(series)),
-        section("Where", full(place.whole()) if place else ""),
+        section("Placement", full(place.whole()) if place else ""),
         section("Jobs", full(jobs.whole()) if jobs else ""),
         *[measured(best.data.base.scenario, run) for run in best.group.runs],
         section("All runs", *[_policy(s, s is not best and i < MOST_DETAILED) for i, s in enumerate(series)]),

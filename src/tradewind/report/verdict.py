@@ -95,7 +95,7 @@ def _bound(best: Group) -> str:
     if bound is None or not math.isfinite(ratio.mean):
         return ""
     certified = bound.kind == "certified"
-    kind = "certified offline bound" if certified else "offline bound in expectation"
+    kind = "certified offline bound" if certified else "expected offline bound"
     if abs(ratio.mean - 1) < 1e-6:
         return f"It meets the {kind}" + (", so nothing better exists." if certified else ".")
     if SENSE[best.objective] == "min":
