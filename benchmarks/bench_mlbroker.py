@@ -1,7 +1,7 @@
-"""mlBroker: quality against exact optima and certified bounds, and speed beside what a user would write instead.
+"""mlBroker: quality against exact optima and certified bounds, and speed against general solvers.
 
-Times are CPU seconds, best of three, everything in one process. The rivals: the slot's fractional program in CVXPY
-with Clarabel, and the slot's integer program as a plain HiGHS model (stopped after its root node).
+Times are CPU seconds in one process, best of three. The general solvers get a slot's fractional program (CVXPY with
+Clarabel) and its integer program (a plain HiGHS model, stopped after the root node).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tradewind.systems.mlbroker.paper import MLBROKER_PAPER
 from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.systems.mlbroker.rivals.local import LOCAL
 from tradewind.systems.mlbroker.rivals.oasis import OASIS
-from tradewind.systems.mlbroker.study.growth import MOST, SEEDS, exponents, growth
+from tradewind.systems.mlbroker.study.growth import MOST_GROWTH, SEEDS, exponents, growth
 from tradewind.systems.mlbroker.study.growth import SIZES as JOBS
 from tradewind.systems.mlbroker.workload.draw import FAMILIES, DrawSettings
 from tradewind.systems.mlbroker.workload.generator import MLBROKER as WORKLOAD
@@ -49,12 +49,12 @@ def made(seed: int, **params: Any) -> Scenario:
 
 
 def single(family: str, seed: int, jobs: int, sites: int = 15) -> Slot:
-    """The first jobs of a drawn slot, nothing deployed."""
+    """The first jobs of a drawn slot, none deployed."""
     return drawn_slot(DrawSettings(family=family, sites=sites), seed, jobs)
 
 
 def seconds(work: Callable[[], object], repeats: int = 3) -> float:
-    """CPU seconds of the fastest of some repeats."""
+    """CPU seconds of the fastest repeat."""
     best = float("inf")
     for _ in range(repeats):
         begin = process_time()
@@ -64,14 +64,14 @@ def seconds(work: Callable[[], object], repeats: int = 3) -> float:
 
 
 def row(name: str, measured: float, target: float, unit: str, better: str = "lower", **more: Any) -> Row:
-    """A figure beside its target; ratios are told to four decimals."""
+    """A figure with its target; ratios are also noted to four decimals."""
     if unit.startswith("x o") or unit.startswith("x b"):
         more["note"] = ", ".join(filter(None, (f"{measured:.4f}", more.get("note"))))
     return {"name": name, "measured": measured, "target": target, "unit": unit, "better": better, **more}
 
 
 def tiny_rows() -> list[Row]:
-    """Whole horizons against the exact offline optimum; beside it the paper's pipeline."""
+    """Whole horizons against the exact offline optimum, with the paper's pipeline in the note."""
     found = []
     for family in FAMILIES:
         ours, paper = [], []
@@ -94,7 +94,7 @@ def tiny_rows() -> list[Row]:
 
 
 def switching_rows(seeds: Sequence[int] = (0, 3, 4)) -> list[Row]:
-    """Deployment five times as dear, sources that move on every slot: against the exact offline optimum."""
+    """Five times the deployment cost and sources that move every slot, against the exact offline optimum."""
     online, ahead = [], []
     for data_gb in (300.0, 500.0):
         for seed in seeds:
@@ -126,7 +126,7 @@ def horizon_rows() -> list[Row]:
 
 
 def slot_rows() -> list[Row]:
-    """Single slots of 20 and 60 jobs of all families against the bound; pooling against selfish."""
+    """Single slots of 20 and 60 jobs of all families against the bound, and the saving of pooling against selfish."""
     ratios, savings = [], []
     for jobs in (20, 60):
         for family in FAMILIES:
@@ -143,7 +143,7 @@ def slot_rows() -> list[Row]:
 
 
 def with_cvxpy(case: Slot, v0: Floats) -> float:
-    """The fractional program of a slot as a user would write it; its value in USD."""
+    """The fractional program of a slot as a user would write it in CVXPY; its value in USD."""
     import cvxpy as cp
 
     jobs, sites, _ = case.shape
@@ -165,7 +165,7 @@ def with_cvxpy(case: Slot, v0: Floats) -> float:
 
 
 def fractional_rows() -> list[Row]:
-    """The fractional step: gap, agreement with and speed beside CVXPY + Clarabel, and a large slot."""
+    """The fractional step: gap, agreement with and speed against CVXPY + Clarabel, and large slots."""
     case = single("paper", 1, 20)
     v0 = np.random.default_rng(1).random(case.data.shape) * 0.5
     step = fractional_step(case, v0, EPS)
@@ -188,9 +188,9 @@ def fractional_rows() -> list[Row]:
     for family in FAMILIES:
         big = single(family, 1, 1000, 50)
         nowhere = np.zeros(big.data.shape)
-        answer = fractional_step(big, nowhere, EPS, 1e-6)
+        step = fractional_step(big, nowhere, EPS, 1e-6)
         taken = seconds(partial(fractional_step, big, nowhere, EPS, 1e-6))
-        note = f"relative gap {answer.gap.sum() / answer.parts.sum():.1e}, all jobs new"
+        note = f"relative gap {step.gap.sum() / step.parts.sum():.1e}, all jobs new"
         found.append(row(f"fractional step, 1000 jobs x 50 sites, {family}", taken, 0.05, "s", note=note))
     return found
 
@@ -199,7 +199,7 @@ SIZES = ((20, 15, 0.05, None), (100, 15, 0.4, None), (300, 30, 1.0, None), (1000
 
 
 def searching(case: Slot) -> float:
-    """CPU seconds of deciding a slot, compiled beforehand."""
+    """CPU seconds of deciding a slot, without compilation."""
     search(case)
     return seconds(lambda: search(case))
 
@@ -223,28 +223,30 @@ def speed_rows() -> list[Row]:
     ratio, slope = exponents(measured)
     mean = {n: np.mean([r["seconds"] for r in measured if r["jobs"] == n]) for n in JOBS}
     note = ", ".join(f"{n} jobs {t:.2f} s" for n, t in mean.items())
-    found.append(row(f"time per job, {JOBS[-1]} jobs over {JOBS[0]} jobs", ratio, MOST, "x", note=note))
+    found.append(
+        row(f"time per job, {JOBS[-1]} jobs over {JOBS[0]} jobs", ratio, MOST_GROWTH, "x", note=note)
+    )
     found.append(row("growth with the jobs: slope of log time over log jobs", slope, 1.1, ""))
     return found
 
 
 def capacity_row() -> Row:
-    """Sites at 60% of what the free decision uses: against the exact optimum of a small slot."""
+    """A small slot with sites at 60% of what the unlimited decision uses, against the exact optimum."""
     case = single("narrow", 0, 4, 4)
     free = search(case)
     used = usage_of(case, free.workers, free.server)
     short = replace(case, capacity=np.maximum(0.6 * used, 0.45 * used.sum(axis=0)))
-    answer, _ = decide(short)
+    decided, _ = decide(short)
     return row(
         "finite capacity, one small slot",
-        answer.cost / solve_exactly([short], nodes=20_000).cost,
+        decided.cost / solve_exactly([short], nodes=20_000).cost,
         1.02,
         "x optimum",
     )
 
 
 def rows() -> list[Row]:
-    """All figures of the mlBroker note."""
+    """All figures."""
     return [
         *tiny_rows(), *switching_rows(), *horizon_rows(), *slot_rows(), *fractional_rows(), *speed_rows(), capacity_row(),
     ]  # fmt: skip

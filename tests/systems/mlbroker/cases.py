@@ -1,4 +1,4 @@
-"""Brokerage slots for tests, drawn as the workload draws them."""
+"""Slots for tests, drawn like those of the workload."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from tradewind.systems.mlbroker.workload.slot import drawn_slot
 
 
 def tiny(family: str, seed: int, jobs: int = 4, sites: int = 4, tier_count: int = 2) -> Slot:
-    """A slot that the exact program solves in a moment; thresholds scaled down so that tiers matter."""
+    """A slot that the exact program solves quickly; thresholds are scaled down so that tiers matter."""
     settings = DrawSettings(family=family, sites=sites, threshold_scale=0.06, data_gb=150.0, tiers=tier_count)
     return drawn_slot(settings, seed, jobs)
 

@@ -1,4 +1,4 @@
-"""Bad input to the brokerage: an error before the run starts, or that job alone is refused and the others go on."""
+"""Bad input: an error before the run starts, or only the job in question is refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tradewind.worlds.simulate import simulate
 
 
 def without_data(scenario: Scenario, jobs: set[int], slots: set[int] | None = None) -> Scenario:
-    """The rows of these jobs (and slots) are taken out."""
+    """The scenario without the data of these jobs (in these slots)."""
     v = scenario.volumes
     gone = np.isin(v.job, list(jobs)) & (np.isin(v.slot, list(slots)) if slots is not None else True)
     rows = {name: getattr(v, name)[~gone] for name in ("job", "slot", "node", "bytes")}
@@ -31,12 +31,13 @@ def without_data(scenario: Scenario, jobs: set[int], slots: set[int] | None = No
 
 
 def changed(scenario: Scenario, job: int, **fields: Any) -> Scenario:
+    """The scenario with other fields of one job."""
     jobs = list(scenario.jobs)
     jobs[job] = replace(jobs[job], **fields)
     return replace(scenario, jobs=tuple(jobs))
 
 
-def test_a_dry_slot_later_on_is_no_reason_to_refuse() -> None:
+def test_a_job_without_data_in_a_later_slot_is_not_refused() -> None:
     free = made()
     dry = without_data(free, {0}, {1})
     run = simulate(dry, MLBROKER)
@@ -79,7 +80,7 @@ def elsewhere(raw: dict[str, Any]) -> None:
         (elsewhere, r"data_nodes.*atlantis"),
     ],
 )
-def test_what_can_be_seen_in_the_file_is_refused_before_the_run(
+def test_errors_in_the_file_are_reported_before_the_run(
     spoil: Callable[[dict[str, Any]], None], message: str
 ) -> None:
     raw = document(made())
@@ -89,7 +90,7 @@ def test_what_can_be_seen_in_the_file_is_refused_before_the_run(
         parse(raw)
 
 
-def test_prices_that_jump_are_refused_before_the_run() -> None:
+def test_retroactive_prices_are_refused_before_the_run() -> None:
     raw = document(made())
     raw["nodes"][1]["rent"]["vcpu"] = {"starts": [0, 10], "usd": [2.0, 1.0], "rule": "retroactive"}
     with pytest.raises(InputError, match="needs concave tariffs"):
@@ -106,7 +107,7 @@ def test_a_job_whose_sites_are_all_forbidden_is_refused_alone(spec: Spec) -> Non
 
 
 @pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
-def test_a_site_that_is_down_is_left_alone_and_only_who_needs_it_is_refused(spec: Spec) -> None:
+def test_a_site_that_is_down_is_not_used_and_only_jobs_that_need_it_are_refused(spec: Spec) -> None:
     free = made()
     lost = replace(free, changes=(Change(0, "node_down", 1, 0, 0),))
     run = simulate(lost, spec)
@@ -117,7 +118,7 @@ def test_a_site_that_is_down_is_left_alone_and_only_who_needs_it_is_refused(spec
     assert "is up" in reasons(bound_to_it)[0]
 
 
-def test_a_site_without_any_capacity_is_left_alone() -> None:
+def test_a_site_without_any_capacity_is_not_used() -> None:
     free = made()
     nodes = list(free.setup.nodes)
     nodes[0] = replace(nodes[0], capacity_milli=(0, 0, 0, 0))

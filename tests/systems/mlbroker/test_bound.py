@@ -22,7 +22,7 @@ def tiny(seed: int) -> Scenario:
 
 
 def resident(scenario: Scenario) -> Scenario:
-    """Every job is barred from one site, its data from another."""
+    """Every job may not use one site, and its data may not be at another."""
     jobs = (
         replace(job, nodes=frozenset({0, 1, 2} - {job.index % 3}), data_nodes=frozenset({0, 1, 2} - {(job.index + 1) % 3}))
         for job in scenario.jobs
@@ -31,7 +31,7 @@ def resident(scenario: Scenario) -> Scenario:
 
 
 def few_workers(scenario: Scenario) -> Scenario:
-    """Not one worker more than the data needs in the slot with the most."""
+    """As many workers as the data needs in the slot with the most, and no more."""
     most: dict[int, int] = {}
     size: dict[tuple[int, int], int] = {}
     v = scenario.volumes
@@ -75,7 +75,7 @@ def test_the_bound_stays_below_the_exact_optimum_under_every_limit(
 
 
 def test_limits_that_bind_raise_the_exact_optimum() -> None:
-    """So the comparison above is not empty."""
+    """Otherwise the comparison above would show nothing."""
     free = exact(tiny(5), nodes=20_000).cost
     for limit in (resident, short):
         assert exact(limit(tiny(5)), nodes=20_000).cost > free * 1.001

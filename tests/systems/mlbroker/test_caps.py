@@ -1,4 +1,4 @@
-"""Tenants' spend caps: kept by every brokerage policy, seen by the audit, an upper bound of every bill."""
+"""Tenants' spend caps: enforced by every mlBroker policy, checked by the audit, an upper bound of every bill."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def spend(scenario: Scenario, run: Run) -> dict[str, list[float]]:
 
 
 @pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
-def test_every_brokerage_policy_keeps_caps_and_says_whom_it_refuses_and_why(spec: Spec) -> None:
+def test_every_policy_enforces_caps_and_gives_reasons_for_refusals(spec: Spec) -> None:
     free = made(**BUSY)
     used = spend(free, simulate(free, spec))["tenant-0"]
     given = capped(free, tenant_0=SpendCap(slot_usd=0.7 * max(used), total_usd=0.5 * sum(used)))
@@ -65,7 +65,7 @@ def test_every_brokerage_policy_keeps_caps_and_says_whom_it_refuses_and_why(spec
 @pytest.mark.parametrize("rule", SPLIT_RULES)
 @pytest.mark.parametrize("policy", ["mlbroker", "local"])
 def test_no_bill_exceeds_the_spend_at_list_price_whatever_rule_and_margin(policy: str, rule: str) -> None:
-    """So a cap that is kept at list price holds for what the tenant is charged; also where a policy wastes."""
+    """So a cap at list price also holds for the bill, even of a wasteful policy."""
     given = made(**BUSY)
     for decided in decided_slots(given, simulate(given, policies.find(policy))):
         listed: dict[str, float] = defaultdict(float)
@@ -81,7 +81,7 @@ def test_no_bill_exceeds_the_spend_at_list_price_whatever_rule_and_margin(policy
 
 
 def test_nobody_is_refused_while_the_cheapest_plans_fit_the_cap() -> None:
-    """The pooled plan costs a tenant more at list price than its cheapest plans: over its cap it gets those."""
+    """The pooled plan costs a tenant more at list price than its cheapest plans; over its cap it gets those."""
     free = made(**BUSY, slots=1, seed=5)
     pooled = spend(free, simulate(free, MLBROKER))
     least = spend(free, simulate(free, policies.find("selfish")))

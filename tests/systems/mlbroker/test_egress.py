@@ -1,4 +1,4 @@
-"""Prices between sites that fall with volume: seen by the decision, billed in full, bounded by their chord."""
+"""Prices between sites that fall with volume: counted by the decision, billed exactly, bounded by their chord."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tradewind.worlds.simulate import simulate
 
 
 def tiered(scenario: Scenario, start_gb: float, part: float) -> Scenario:
-    """Every price between sites falls to ``part`` of it from ``start_gb`` on; the first GB are three times as dear."""
+    """The scenario with prices between sites tripled, and falling to `part` of that from `start_gb` on."""
     egress = {
         pair: Tariff(starts=(0.0, start_gb), usd=(3 * tariff.usd[0], 3 * part * tariff.usd[0]))
         for pair, tariff in scenario.setup.egress.items()
@@ -36,8 +36,8 @@ def tiered(scenario: Scenario, start_gb: float, part: float) -> Scenario:
     return replace(scenario, setup=replace(scenario.setup, egress=egress))
 
 
-def blind(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> SlotPolicy:
-    """mlbroker as it would be if it looked at first tiers only."""
+def first_tier_only(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> SlotPolicy:
+    """mlbroker without knowledge of further tiers."""
     del params, rng
     return SlotPolicy(setup, TierSearch(0.5, SearchEffort()), Weights())
 
@@ -45,7 +45,7 @@ def blind(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> 
 @pytest.mark.parametrize("seed", [0, 2, 4])
 def test_the_bound_holds_and_a_slot_never_costs_more_for_knowing_tiers(seed: int) -> None:
     given = tiered(made(seed, family="cpu", jobs_per_slot=5, slots=1), 60.0, 0.2)
-    aware, unaware = simulate(given, MLBROKER), simulate(given, replace(MLBROKER, factory=blind))
+    aware, unaware = simulate(given, MLBROKER), simulate(given, replace(MLBROKER, factory=first_tier_only))
     certified = bound(given)
     assert certified is not None
     assert certified.value <= aware.value <= unaware.value * (1 + 1e-9)
@@ -53,11 +53,11 @@ def test_the_bound_holds_and_a_slot_never_costs_more_for_knowing_tiers(seed: int
 
 def test_knowing_tiers_pays_off_where_data_can_travel_together() -> None:
     given = tiered(made(2, family="cpu", jobs_per_slot=8), 60.0, 0.1)
-    aware, unaware = simulate(given, MLBROKER), simulate(given, replace(MLBROKER, factory=blind))
+    aware, unaware = simulate(given, MLBROKER), simulate(given, replace(MLBROKER, factory=first_tier_only))
     assert aware.value < 0.99 * unaware.value
 
 
-def test_the_books_and_bills_of_tiered_prices_add_up() -> None:
+def test_costs_and_bills_at_tiered_prices_add_up() -> None:
     given = tiered(made(2, family="cpu", jobs_per_slot=5), 60.0, 0.2)
     run = simulate(given, MLBROKER)
     total = np.zeros(4)
@@ -67,7 +67,7 @@ def test_the_books_and_bills_of_tiered_prices_add_up() -> None:
     assert sum(each.pooled_usd for each in tenant_bills(given, run)) == pytest.approx(run.value, rel=1e-9)
 
 
-def test_what_a_decision_moves_is_what_the_books_bill() -> None:
+def test_the_volume_a_decision_moves_explains_its_cost() -> None:
     given = made(2, family="cpu", jobs_per_slot=5)
     for decided in decided_slots(given, simulate(given, MLBROKER)):
         data, _, _, traffic = cost_parts(decided.slot, decided.workers, decided.server)
@@ -75,6 +75,6 @@ def test_what_a_decision_moves_is_what_the_books_bill() -> None:
         assert (volume * decided.slot.move_usd).sum() == pytest.approx(data + traffic, rel=1e-9)
 
 
-def test_the_exact_program_says_that_it_does_not_know_tiers() -> None:
+def test_the_exact_program_refuses_tiers() -> None:
     with pytest.raises(Unsupported, match="tiers"):
         exact(tiered(made(), 60.0, 0.5))

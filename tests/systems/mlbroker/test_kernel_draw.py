@@ -35,7 +35,7 @@ def test_the_mean_number_of_jobs_present_is_what_was_asked_for() -> None:
     assert np.mean(present) == pytest.approx(20.0, rel=0.08)
 
 
-def test_every_job_has_its_data_in_every_slot_that_it_is_there() -> None:
+def test_every_job_has_data_in_every_slot_it_is_present() -> None:
     d = draw(replace(DEFAULT, slots=12), 2)
     assert len(d.row_job) == int((d.depart - d.arrive).sum())
     total = d.data_gb.sum(axis=1)
@@ -50,7 +50,7 @@ def test_close_prices_are_close(family: str, spread: float) -> None:
     assert (first.max(axis=0) / first.min(axis=0) <= spread + 1e-12).all()
 
 
-def test_cpu_families_ask_for_no_gpu_and_deploy_is_twenty_times_as_dear() -> None:
+def test_cpu_families_need_no_gpu_and_deploy_costs_twenty_times_as_much() -> None:
     cpu, deploy = (draw(replace(DEFAULT, family=f), 3) for f in ("cpu", "deploy"))
     assert (cpu.worker[:, 0] == 0).all()
     assert np.allclose(deploy.deploy_usd, 20 * cpu.deploy_usd)

@@ -87,7 +87,7 @@ def test_the_gap_is_small_and_the_parts_add_up(family: str) -> None:
 
 
 @pytest.mark.parametrize("known", [0.0, 0.15, 0.6])
-def test_dear_deployment_spreads_a_job_widely_and_is_solved_all_the_same(known: float) -> None:
+def test_expensive_deployment_spreads_a_job_widely_and_is_solved_too(known: float) -> None:
     case = drawn_slot(DrawSettings(family="deploy", sites=30), 5, 40)
     rng = np.random.default_rng(4)
     v0 = rng.random(case.data.shape) * (rng.random(case.data.shape) < known)
@@ -100,7 +100,7 @@ def test_dear_deployment_spreads_a_job_widely_and_is_solved_all_the_same(known: 
     assert step.parts.sum() == pytest.approx(by_hand, rel=1e-9)
 
 
-def test_servers_stand_elsewhere_where_workers_and_servers_may_not_share_a_site() -> None:
+def test_servers_are_elsewhere_where_workers_and_servers_may_not_share_a_site() -> None:
     case = tiny("deploy", 1)
     server_ok = np.zeros_like(case.server_ok)
     server_ok[:, 0] = True
@@ -114,7 +114,7 @@ def test_servers_stand_elsewhere_where_workers_and_servers_may_not_share_a_site(
 
 
 def test_a_server_that_is_much_cheaper_elsewhere_is_used_there() -> None:
-    """So pairs of two sites are found although pairs of one site are solved first."""
+    """Pairs of two sites are found although pairs of one site are solved first."""
     case = tiny("deploy", 1)
     heavy = replace(case, server=200.0 * case.server, traffic_usd=1e-3 * case.traffic_usd)
     step = fractional_step(heavy, np.zeros(case.data.shape))

@@ -55,11 +55,11 @@ def test_every_remote_worker_pays_its_traffic() -> None:
     case = crafted((1.0, 1.0), traffic=3.0, data=(15.0, 20.0))
     # Two workers at each site, the server at the first: the two remote ones exchange 3 GB each.
     assert cost_parts(case, np.array([[2, 2]]), np.array([0])) == (0.0, 4.0, 0.0, 6.0)
-    # A surplus worker is no exception.
+    # So does a surplus worker.
     assert cost_parts(case, np.array([[2, 3]]), np.array([0]))[3] == 9.0
 
 
-def test_dear_traffic_gathers_the_job_at_one_site() -> None:
+def test_expensive_traffic_gathers_the_job_at_one_site() -> None:
     spread = crafted((1.0, 1.0), traffic=0.1, data=(20.0, 20.0))
     gathered = crafted((1.0, 1.0), traffic=100.0, data=(20.0, 20.0))
     for case, sites in ((spread, 2), (gathered, 1)):

@@ -40,7 +40,7 @@ def test_shares_add_up_and_nobody_pays_more_than_alone(used: list[float], margin
         assert (share >= 0).all()
 
 
-def test_waste_is_paid_by_those_whose_plans_are_dear_and_never_above_list_price() -> None:
+def test_excess_cost_is_paid_by_groups_whose_plans_exceed_their_cost_alone() -> None:
     share = split_excess(np.array([10.0, 20.0]), np.array([10.0, 50.0]), 45.0)
     assert share.tolist() == [10.0, 35.0]
 
@@ -56,7 +56,7 @@ def test_sampled_shapley_is_near_the_exact_one_for_two_tenants() -> None:
     assert share[0] == pytest.approx(exact)  # an order and its reverse are all orders of two
 
 
-def test_who_uses_nothing_pays_nothing() -> None:
+def test_a_group_that_uses_nothing_pays_nothing() -> None:
     assert shapley_rent(np.array([[[0.0]], [[20.0]]]), PRICE)[0] == 0.0
 
 

@@ -1,4 +1,4 @@
-"""A whole slot: bounds, the exact program and the search in their order; invariances; limits."""
+"""A whole slot: order of bounds, exact optimum and search; invariances; limits."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ from tradewind.systems.mlbroker.workload.slot import drawn_slot
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize(("seed", "tier_count"), [(0, 2), (1, 2), (2, 3)])
-def test_chord_bound_column_bound_optimum_and_answer_are_in_order(
+def test_chord_bound_column_bound_optimum_and_search_are_in_order(
     family: str, seed: int, tier_count: int
 ) -> None:
     case = tiny(family, seed, tier_count=tier_count)
@@ -59,14 +59,14 @@ def test_pooling_saves_five_percent_where_prices_are_close() -> None:
 
 def test_prices_times_a_hundred_change_no_decision() -> None:
     case = tiny("narrow", 3)
-    dear = replace(
+    scaled = replace(
         case,
         tiers=tiers(case.tiers.start, 100.0 * case.tiers.usd),
         move_usd=100.0 * case.move_usd,
         traffic_usd=100.0 * case.traffic_usd,
         deploy_usd=100.0 * case.deploy_usd,
     )
-    a, b = search(case), search(dear)
+    a, b = search(case), search(scaled)
     assert np.array_equal(a.workers, b.workers)
     assert np.array_equal(a.server, b.server)
     assert b.cost == pytest.approx(100.0 * a.cost, rel=1e-9)
@@ -119,7 +119,7 @@ def test_capacity_is_kept_and_the_decision_stays_near_the_optimum(seed: int) -> 
     assert exact.cost * (1 - 1e-6) <= answer.cost <= 1.05 * exact.cost
 
 
-def test_a_clash_names_the_limits() -> None:
+def test_a_conflict_names_the_limits() -> None:
     case = tiny("cpu", 0)
     none_ok = np.zeros_like(case.worker_ok)
     assert "no site is allowed for them" in conflicts(replace(case, worker_ok=none_ok))[0].limits
@@ -138,13 +138,13 @@ def test_local_moves_no_data_and_oasis_pays_the_least_rent_per_job() -> None:
     assert moved == 0.0
     price = case.tiers.usd[:, :, 0]
     workers, server = cheapest_rent(case, price)
-    wage = case.worker @ price.T
-    assert np.array_equal(workers.argmax(axis=1), wage.argmin(axis=1))
+    worker_usd = case.worker @ price.T
+    assert np.array_equal(workers.argmax(axis=1), worker_usd.argmin(axis=1))
     assert np.array_equal(server, (case.server @ price.T).argmin(axis=1))
 
 
 def test_the_exact_program_charges_a_return_twice() -> None:
-    """Two slots, one job, data at one site then the other; staying at both would cost more rent than deploying."""
+    """One job, three slots, data alternating between two sites; staying at both would cost more than deploying again."""
     case = tiny("cpu", 2, jobs=1, sites=2)
     first = replace(
         case,

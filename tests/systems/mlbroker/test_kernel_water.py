@@ -1,4 +1,4 @@
-"""WaterFilling-filling of sources over sites: optimal by its own conditions, and as a general solver finds it."""
+"""Water-filling of sources over sites: it meets the optimality conditions and agrees with a general solver."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from tradewind.systems.mlbroker.kernels.water import WaterFilling, fill_all, sta
 EPS, C = 0.01, 4.0
 
 
-def poured(seed: int, sources: int, sites: int, known: float, spread: float = 1.0) -> WaterFilling:
-    """Sources whose amounts have a presence of 1 together; ``known``: part of the sites with a presence before."""
+def started(seed: int, sources: int, sites: int, known: float, spread: float = 1.0) -> WaterFilling:
+    """Sources with a total presence of 1; `known`: part of the sites with a presence in the previous slot."""
     rng = np.random.default_rng(seed)
     unit = spread * rng.random((sources, sites))
     amount = rng.dirichlet(np.ones(sources)) * sources
@@ -39,13 +39,11 @@ def value(water: WaterFilling, brought: Floats) -> float:
 
 @pytest.mark.parametrize("known", [0.0, 0.2, 1.0])
 @pytest.mark.parametrize("shape", [(1, 1), (1, 12), (5, 1), (4, 6), (9, 50)])
-def test_all_is_brought_and_new_jobs_would_not_rather_be_elsewhere(
-    shape: tuple[int, int], known: float
-) -> None:
-    """With presence before, where it costs nothing, the caller looks at the gap and goes on pair by pair."""
+def test_all_presence_is_placed_and_optimal_for_new_jobs(shape: tuple[int, int], known: float) -> None:
+    """With presence in the previous slot the result may be improvable; the caller checks the gap."""
     for seed in range(20):
         for spread in (0.01, 0.3, 3.0):
-            water = poured(seed, *shape, known, spread)
+            water = started(seed, *shape, known, spread)
             fill_all(water, 1e-10)
             assert water.brought.min() >= 0.0
             assert np.allclose(water.brought.sum(axis=1), water.supply, rtol=1e-9)
@@ -58,17 +56,17 @@ def test_all_is_brought_and_new_jobs_would_not_rather_be_elsewhere(
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_general_solver_finds_the_same(seed: int) -> None:
-    water = poured(seed, 3, 4, 0.3)
+    water = started(seed, 3, 4, 0.3)
     fill_all(water, 1e-12)
     ours = value(water, water.brought)
     each = np.kron(np.eye(3), np.ones(4))
     start = np.repeat(water.supply / 4, 4)
 
-    def dear(x: Floats, *_: Any, **__: Any) -> float:
+    def objective(x: Floats, *_: Any, **__: Any) -> float:
         return value(water, x.reshape(3, 4))
 
     theirs = minimize(
-        dear,
+        objective,
         start,
         bounds=Bounds(0.0, 1.0),
         constraints=LinearConstraint(each, water.supply, water.supply),
@@ -80,7 +78,7 @@ def test_a_general_solver_finds_the_same(seed: int) -> None:
     assert ours <= theirs.fun * (1 + 1e-9)
 
 
-def test_where_all_costs_are_equal_sources_share_sites_and_cycles_do_no_harm() -> None:
+def test_equal_costs_spread_presence_evenly_despite_cycles() -> None:
     water = start_filling(np.ones((6, 8)), np.full(6, 1.0), np.zeros(8), C, EPS, 1.0 / 6.0)
     fill_all(water, 1e-12)
     assert np.allclose(water.v, 1.0 / 8.0)

@@ -1,4 +1,4 @@
-"""Streams whose data begins late, or never: they wait without a plan, cost nothing, and are served once there is data."""
+"""Streams whose data begins late or never: they wait without a plan and cost nothing until there is data."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from tradewind.systems.mlbroker.policy import MLBROKER
 from tradewind.worlds.simulate import simulate
 
 HOUR = 3_600_000_000
-LATE, BEGINS = 3, 2  # the newest job of the first slot; its data begins in slot 2
+LATE, BEGINS = 3, 2
+"""The newest job of the first slot, and the slot in which its data begins."""
 
 
 def late(**params: Any) -> Scenario:
@@ -35,7 +36,7 @@ def late(**params: Any) -> Scenario:
 
 
 def arriving_with_its_data(scenario: Scenario) -> Scenario:
-    """The same scenario in which the late job comes only when its data does."""
+    """The same scenario, but the late job arrives with its data."""
     wait = BEGINS * scenario.setup.slot_us
     jobs, customers = list(scenario.jobs), list(scenario.customers)
     stay = customers[LATE].runtime_us
@@ -46,7 +47,7 @@ def arriving_with_its_data(scenario: Scenario) -> Scenario:
 
 
 @pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
-def test_a_late_stream_waits_and_costs_what_it_would_had_it_come_with_its_data(spec: Spec) -> None:
+def test_a_late_stream_costs_what_it_would_had_it_arrived_with_its_data(spec: Spec) -> None:
     given = late(family="deploy")
     run, other = simulate(given, spec), simulate(arriving_with_its_data(given), spec)
     assert reasons(run) == []
@@ -80,7 +81,7 @@ def test_the_bill_of_a_late_stream_by_hand() -> None:
     assert run.metrics["wait_mean_s"] == 2 * 3600
     certified = bound(given)
     assert certified is not None
-    assert certified.value == pytest.approx(3 * 2.0 + 7.0)  # the audit would let go of the server in slot 3
+    assert certified.value == pytest.approx(3 * 2.0 + 7.0)  # the audit does not require the server in slot 3
 
 
 def test_bound_and_optimum_of_a_late_stream_count_from_its_data_on() -> None:
@@ -93,8 +94,8 @@ def test_bound_and_optimum_of_a_late_stream_count_from_its_data_on() -> None:
     assert best.bound * (1 - 1e-6) <= run.value <= 1.06 * best.cost
 
 
-def test_a_job_that_waits_leaves_its_room_and_its_tenants_money_to_others() -> None:
-    """Site a holds one worker and one server: whoever has data gets them, though the other came first."""
+def test_a_waiting_job_uses_neither_capacity_nor_its_tenants_cap() -> None:
+    """Site a has room for one worker and one server: the job with data gets them, though the other arrived first."""
     given = one_stream([(0, 3, 0, 10)])
     second = replace(given.jobs[0], index=1, id="j1", tenant="x", arrive_us=0)
     nodes = tuple(
@@ -120,7 +121,7 @@ def test_a_tenant_pays_nothing_while_its_job_waits() -> None:
     assert bills == other
 
 
-def test_a_waiting_job_is_explained_and_so_is_one_that_waited_in_vain() -> None:
+def test_a_waiting_job_is_explained_and_so_is_one_that_never_had_data() -> None:
     given = late()
     run = simulate(given, MLBROKER)
     name = given.jobs[LATE].id
@@ -144,7 +145,7 @@ def test_a_stream_that_never_has_data_costs_nothing_and_is_named_after_the_run(s
     assert set(run.tables["plans"]["job"]) == {job.index for job in given.jobs} - {LATE}
 
 
-def test_where_nobody_has_data_nothing_is_spent_and_everybody_is_named() -> None:
+def test_without_any_data_nothing_is_spent_and_every_job_is_named() -> None:
     free = made()
     given = without_data(free, {job.index for job in free.jobs})
     run = simulate(given, MLBROKER)

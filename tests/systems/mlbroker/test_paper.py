@@ -44,7 +44,7 @@ def test_dependent_rounding_stays_below_2_5_at_the_papers_settings() -> None:
 
 
 def test_dependent_rounding_does_not_beat_independent_rounding() -> None:
-    """Fig. 7 does not hold: the largest of K + 1 roundings over-provides."""
+    """Fig. 7 does not hold: the maximum of K + 1 roundings over-provisions."""
     for family in ("paper", "cpu"):
         ratio = rounding_ratios(given(family), ("A_round", "independent", "Round2 alone"), 0)
         assert ratio["A_round"] > ratio["independent"]
@@ -77,8 +77,8 @@ def test_central_exchanges_no_parameters_between_sites() -> None:
     assert ran("central").metrics["cost_traffic_usd"] == 0.0
 
 
-def test_costs_scale_with_nothing_hidden() -> None:
-    """The four parts are the whole cost, for every policy."""
+def test_the_four_parts_are_the_whole_cost() -> None:
+    """For every policy."""
     for name in SPECS:
         metrics = ran(name).metrics
         parts = [metrics[f"cost_{part}_usd"] for part in ("transfer", "rent", "deploy", "traffic")]

@@ -1,4 +1,4 @@
-"""The brokerage policies in the audited house: costs, rivals, limits, bad input, bills and explanations."""
+"""The mlBroker policies in audited simulations: costs, baselines, limits, bills and explanations."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def test_every_policy_passes_the_audit_and_costs_at_least_the_bound(spec: Spec) 
     assert sum(parts) == pytest.approx(run.value, rel=1e-9)
 
 
-def test_the_decisions_books_are_the_audits_books() -> None:
-    """The four costs that the maths computes from workers and servers are what the ledger and the audit bill."""
+def test_the_costs_of_the_kernels_are_those_of_ledger_and_audit() -> None:
+    """The four costs computed from workers and servers equal the metrics of the run."""
     from tradewind.systems.mlbroker.kernels.costs import cost_parts
 
     scenario = made(family="cpu", seed=3)
@@ -86,14 +86,14 @@ def test_tiny_horizons_are_close_to_the_exact_optimum(family: str) -> None:
     assert run.value <= proof.cost * (1.06 if family == "deploy" else 1.02)
 
 
-def test_looking_ahead_over_the_whole_horizon_is_the_optimum_and_none_is_the_greedy_sum() -> None:
+def test_looking_ahead_over_the_whole_horizon_gives_the_optimum() -> None:
     scenario = made(family="cpu", slots=3, deploy_scale=5.0, rotating=True)
     best = exact(scenario, nodes=20_000).cost
     assert look_ahead(scenario, 3) == pytest.approx(best, rel=1e-5)
     assert look_ahead(scenario, 0) >= best * (1 - 1e-6)
 
 
-def test_no_slot_costs_more_than_the_rivals_from_the_same_state() -> None:
+def test_no_slot_costs_more_than_central_or_selfish_from_the_same_state() -> None:
     from tradewind.systems.mlbroker.kernels.costs import cost_parts
     from tradewind.systems.mlbroker.kernels.rivals import central, selfish
 
@@ -135,7 +135,7 @@ def test_too_few_workers_allowed_names_both_numbers() -> None:
 
 @pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
 def test_finite_capacity_is_respected_by_every_policy(spec: Spec) -> None:
-    """The audit checks capacity.node at every decision; whoever finds no room is refused with the reason."""
+    """The audit checks capacity.node at every decision; a job that does not fit is refused with the reason."""
     run = simulate(with_capacity(made(family="narrow", jobs_per_slot=6), 60_000), spec)
     assert run.metrics["jobs"] > run.metrics["jobs_refused"]
     assert all("capacity" in reason for reason in reasons(run))
@@ -148,7 +148,7 @@ def test_three_tiers_run_and_are_bounded() -> None:
     assert certified.value <= simulate(scenario, MLBROKER).value <= certified.value * 1.05
 
 
-def test_the_same_seed_gives_the_same_run_and_a_restored_policy_goes_on() -> None:
+def test_the_same_seed_gives_the_same_run() -> None:
     scenario = made(family="narrow")
     for spec in (MLBROKER, MLBROKER_PAPER, LOCAL):
         assert simulate(scenario, spec, seed=3) == simulate(scenario, spec, seed=3)
@@ -181,7 +181,7 @@ def test_an_explanation_names_sites_next_best_and_tiers() -> None:
 
 
 def test_leaving_a_site_and_coming_back_is_paid_twice() -> None:
-    """Local follows the data: two sources in turn make it leave and return."""
+    """`local` follows the data: two sources that alternate make it leave and return."""
     scenario = made(seed=4, slots=4, jobs_per_slot=2, rotating=True, sites=2)
     run = simulate(scenario, LOCAL)
     job_cost = {job.index: job.deploy_usd for job in scenario.jobs}

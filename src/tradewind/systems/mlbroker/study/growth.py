@@ -1,4 +1,4 @@
-"""How the time of a slot grows with the jobs in it: beyond the paper, which plots no running time of its own."""
+"""How the time of a slot's decision grows with the number of jobs. Not in the paper."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tradewind.systems.mlbroker.workload.slot import drawn_slot
 SIZES = (100, 300, 1000, 3000)
 SITES = 15
 SEEDS = (3, 4, 5)
-MOST = 1.3
-"""Time per job with the most jobs over time per job with the fewest: above that, growth counts as worse than linear."""
+MOST_GROWTH = 1.3
+"""Time per job with the most jobs over that with the fewest; above this, growth counts as worse than linear."""
 
 
 def cpu_seconds(cases: dict[int, Slot], repeats: int) -> dict[int, float]:
-    """CPU seconds of deciding each slot, best of some rounds over all of them; compiled beforehand.
+    """CPU seconds of deciding each slot, best of `repeats`, without compilation.
 
-    All sizes take turns, so that whatever else the machine does falls on all of them.
+    Sizes take turns, so that other load on the machine affects all of them.
     """
     search(next(iter(cases.values())))
     best = dict.fromkeys(cases, float("inf"))
@@ -36,7 +36,7 @@ def cpu_seconds(cases: dict[int, Slot], repeats: int) -> dict[int, float]:
 
 
 def growth(sizes: Sequence[int], seeds: Sequence[int], repeats: int) -> list[Row]:
-    """One row per size and seed: seconds of one slot of the narrow family."""
+    """CPU seconds of one slot of the narrow family, one row per size and seed."""
     rows: list[Row] = []
     for seed in seeds:
         cases = {jobs: drawn_slot(DrawSettings(family="narrow", sites=SITES), seed, jobs) for jobs in sizes}
@@ -45,7 +45,7 @@ def growth(sizes: Sequence[int], seeds: Sequence[int], repeats: int) -> list[Row
 
 
 def exponents(rows: Sequence[Row]) -> tuple[float, float]:
-    """(time per job at most jobs over at fewest, slope of log time over log jobs) of the means over the seeds."""
+    """Time per job with the most jobs over that with the fewest, and the slope of log time over log jobs; means of seeds."""
     sizes = sorted({float(row["jobs"]) for row in rows})
     mean = [np.mean([float(row["seconds"]) for row in rows if row["jobs"] == n]) for n in sizes]
     ratio = float(mean[-1] / sizes[-1] * sizes[0] / mean[0])
@@ -53,7 +53,7 @@ def exponents(rows: Sequence[Row]) -> tuple[float, float]:
 
 
 def growth_figure(effort: Effort) -> list[Row]:
-    """Seconds over jobs, and the straight line through the smallest size."""
+    """Measured seconds over jobs, and linear growth from the smallest size."""
     sizes = effort.pick(SIZES[:2], SIZES)
     measured = spread(growth(sizes, SEEDS[: effort.pick(1, 3)], effort.pick(2, 3)), ("jobs",), "seconds")
     first = float(measured[0]["seconds"]) / float(measured[0]["jobs"])
@@ -65,12 +65,12 @@ def growth_figure(effort: Effort) -> list[Row]:
 
 
 def judge_growth(rows: Sequence[Row]) -> Finding:
-    """Linear or better, within what a busy machine lets one measure."""
+    """Linear or better, within the accuracy of a busy machine."""
     measured = [row for row in rows if row["line"] == "measured"]
     ratio, slope = exponents(measured)
     low, high = (f"{f(float(row['jobs']) for row in measured):g}" for f in (min, max))
     return Finding(
-        word="reproduced" if ratio <= MOST else "not reproduced",
-        reason=f"a job costs {ratio:.2f} times as much time with {high} jobs as with {low} (limit {MOST:g}); time grows as "
-        f"jobs^{slope:.2f}",
+        word="reproduced" if ratio <= MOST_GROWTH else "not reproduced",
+        reason=f"time per job with {high} jobs is {ratio:.2f} times that with {low} (limit {MOST_GROWTH:g}); "
+        f"time grows as jobs^{slope:.2f}",
     )

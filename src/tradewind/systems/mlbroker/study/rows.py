@@ -1,4 +1,4 @@
-"""The numbers behind the mlBroker figures: pure functions of the effort."""
+"""Rows of the mlBroker figures, as functions of the effort."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tradewind.lab.study import Effort, Row, spread
-from tradewind.model.arrays import Floats, Ints
+from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.model.params import resolve_params
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -48,14 +48,14 @@ def scenario(seed: int, **params: Any) -> Scenario:
 
 
 def size(effort: Effort) -> dict[str, Any]:
-    """Jobs and slots of a study: the paper's in full, fewer when quick."""
+    """Slots and jobs per slot: the paper's numbers, fewer when quick."""
     return {"slots": effort.pick(8, 50), "jobs_per_slot": effort.pick(8.0, 20.0)}
 
 
 def fractional_run(made: Scenario, eps: float) -> tuple[float, float]:
-    """A_fractional over a scenario: (its cost in P_f, the offline optimum of P_f), USD.
+    """Cost of A_fractional in P_f and the offline optimum of P_f, USD.
 
-    Both costs in the relaxation of :func:`relaxed_horizon`: rent at the chord, C3 as c (v - v')+.
+    Both in the relaxation of :func:`relaxed_horizon`: rent at the chord, C3 as c (v - v')+.
     """
     last: dict[int, int] = {}
     follows = []
@@ -69,7 +69,7 @@ def fractional_run(made: Scenario, eps: float) -> tuple[float, float]:
 def fractional_steps(
     made: Scenario, eps: float = 0.01
 ) -> tuple[list[tuple[Slot, FractionalDecision]], float]:
-    """Every slot with its fractional decision, and the cost of all in P_f, USD."""
+    """Every slot with its fractional decision, and their total cost in P_f, USD."""
     presence: dict[int, Floats] = {}
     steps, cost = [], 0.0
     for slot, jobs, _ in slots_of(made, first_only=False):
@@ -83,7 +83,7 @@ def fractional_steps(
 
 
 def fig5(effort: Effort) -> list[Row]:
-    """Ratio of A_fractional to the offline optimum of P_f over sites and epsilon."""
+    """Fig. 5: ratio of A_fractional to the offline optimum of P_f over sites and epsilon."""
     rows: list[Row] = []
     for sites in effort.pick((5, 10), (5, 10, 15, 20)):
         for eps in effort.pick((0.01, 1.0), (0.001, 0.01, 0.1, 1.0)):
@@ -97,35 +97,35 @@ def fig5(effort: Effort) -> list[Row]:
     return spread(rows, ("sites", "eps"), "ratio")
 
 
-def rounded(steps: list[tuple[Slot, FractionalDecision]], name: str, seed: int, lives: list[Ints]) -> float:
-    """True cost in USD of rounding every slot's fractional decision; ``lives``: job numbers per slot."""
+def rounded(steps: list[tuple[Slot, FractionalDecision]], name: str, seed: int, present: list[Ints]) -> float:
+    """True cost in USD of rounding every slot's fractional decision; `present`: indices of the jobs of each slot."""
     rng = np.random.default_rng(seed)
-    here: dict[int, np.ndarray[Any, np.dtype[np.bool_]]] = {}
+    here: dict[int, Bools] = {}
     total = 0.0
-    for (slot, step), jobs in zip(steps, lives, strict=True):
+    for (slot, step), jobs in zip(steps, present, strict=True):
         workers, server = ROUNDINGS[name](slot, step.workers, step.server, rng)
-        moved, rent, _, talked = cost_parts(slot, workers, server)
+        data, rent, _, traffic = cost_parts(slot, workers, server)
         now = {}
         for i, job in enumerate(jobs.tolist()):
-            present = workers[i] > 0
-            present[server[i]] = True
-            gone = here.get(job, np.zeros(len(present), dtype=np.bool_))
-            total += float(slot.deploy_usd[i]) * int((present & ~gone).sum())
-            now[job] = present
+            used = workers[i] > 0
+            used[server[i]] = True
+            before = here.get(job, np.zeros(len(used), dtype=np.bool_))
+            total += float(slot.deploy_usd[i]) * int((used & ~before).sum())
+            now[job] = used
         here = now
-        total += moved + rent + talked
+        total += data + rent + traffic
     return total
 
 
 def rounding_ratios(made: Scenario, names: tuple[str, ...], seed: int) -> dict[str, float]:
-    """Cost of each rounding over the cost of A_fractional in P_f (chord)."""
+    """Cost of each rounding divided by the cost of A_fractional in P_f (chord)."""
     steps, cost = fractional_steps(made)
-    lives = [np.array([job.index for job in jobs]) for _, jobs, _ in slots_of(made, first_only=False)]
-    return {name: rounded(steps, name, seed, lives) / cost for name in names}
+    present = [np.array([job.index for job in jobs]) for _, jobs, _ in slots_of(made, first_only=False)]
+    return {name: rounded(steps, name, seed, present) / cost for name in names}
 
 
 def fig6(effort: Effort) -> list[Row]:
-    """Ratio of A_round over worker speed and data size."""
+    """Fig. 6: ratio of A_round over data size and worker speed."""
     rows: list[Row] = []
     for low, high in ((16.0, 32.0), (33.0, 49.0), (50.0, 66.0)):
         for data in effort.pick((100.0, 700.0), (100.0, 300.0, 500.0, 700.0)):
@@ -137,14 +137,14 @@ def fig6(effort: Effort) -> list[Row]:
 
 
 def drawn(seed: int, *, data_gb: float, chunk_gb: tuple[float, float], effort: Effort) -> Scenario:
-    """A scenario with a chosen range of worker speeds."""
+    """A scenario with a given range of worker speeds."""
     slots, active = effort.pick(5, 20), effort.pick(8.0, 20.0)
     settings = DrawSettings(slots=slots, active=active, data_gb=data_gb, chunk_gb=chunk_gb)
     return scenario_of("mlbroker-speed", draw(settings, seed), slots=slots, tenants=1, origin={"seed": seed})
 
 
 def fig7(effort: Effort) -> list[Row]:
-    """Roundings against each other over the number of sites, on the paper's prices and on CPU jobs."""
+    """Fig. 7: ratio of the roundings over the number of sites, for the paper's family and CPU jobs."""
     rows: list[Row] = []
     for family in ("paper", "cpu"):
         for sites in effort.pick((5, 15), (5, 10, 15, 20)):
@@ -160,7 +160,7 @@ def fig7(effort: Effort) -> list[Row]:
 
 @lru_cache(maxsize=2)
 def by_data_size(effort: Effort) -> tuple[Row, ...]:
-    """One row per data size, policy and seed with all costs: Figures 8 and 11-14."""
+    """Figures 8 and 11-14: one row per data size, policy and seed with all costs."""
     rows: list[Row] = []
     for data in effort.pick((100.0, 700.0), (100.0, 300.0, 500.0, 700.0)):
         for seed in range(effort.seeds):
@@ -173,14 +173,14 @@ def by_data_size(effort: Effort) -> tuple[Row, ...]:
 
 
 def cost_by_data(effort: Effort, column: str) -> list[Row]:
-    """Figures 8 and 11-14: one column over the data size."""
+    """Figures 8 and 11-14: one cost over the data size."""
     return spread(by_data_size(effort), ("data_gb", "policy"), column)
 
 
 def ratios(effort: Effort, key: str, values: tuple[float, ...]) -> list[Row]:
-    """Figures 9 and 10: cost over the certified bound, as slots or jobs per slot grow; five seeds at most.
+    """Figures 9 and 10: cost divided by the certified bound as slots or jobs per slot grow.
 
-    The bound takes most of the study's time, and the ratios hardly differ between seeds.
+    Five seeds at most: the bound takes most of the study's time, and the ratios hardly differ between seeds.
     """
     rows: list[Row] = []
     for value in values:
@@ -199,7 +199,7 @@ def ratios(effort: Effort, key: str, values: tuple[float, ...]) -> list[Row]:
 
 @lru_cache(maxsize=2)
 def real_rows(effort: Effort) -> tuple[Row, ...]:
-    """One row per policy and seed of the scaled real experiment: costs, instance hours, discount rate."""
+    """The scaled real experiment: costs, instance hours and discount rate, one row per policy and seed."""
     rows: list[Row] = []
     for seed in range(effort.seeds):
         made = real_experiment(seed)
@@ -213,7 +213,7 @@ def real_rows(effort: Effort) -> tuple[Row, ...]:
 
 
 def instance_hours(made: Scenario, run: Run) -> tuple[float, float]:
-    """Instance-hours of a real-experiment run, and what they cost at list price."""
+    """Instance hours of a run of the real experiment, and their cost at list price."""
     hours = listed = 0.0
     for decided in decided_slots(made, run):
         amount = float(decided.workers.sum()) + float((decided.server >= 0).sum())
@@ -223,12 +223,12 @@ def instance_hours(made: Scenario, run: Run) -> tuple[float, float]:
 
 
 def real_column(effort: Effort, column: str) -> list[Row]:
-    """Figures 15-17."""
+    """Figures 15-17: one column by policy."""
     return spread(real_rows(effort), ("policy",), column)
 
 
 def table4(effort: Effort) -> list[Row]:
-    """Cost parts of the real experiment: one row per policy and part."""
+    """Table 4: cost parts of the real experiment."""
     rows: list[Row] = [
         {"policy": row["policy"], "part": part, "usd": row[part]}
         for row in real_rows(effort)
@@ -238,7 +238,7 @@ def table4(effort: Effort) -> list[Row]:
 
 
 def table5(effort: Effort) -> list[Row]:
-    """Instance hours, discount rate and rent."""
+    """Table 5: instance hours, discount rate and rent."""
     rows: list[Row] = [
         {"policy": row["policy"], "what": what, "value": row[what]}
         for row in real_rows(effort)

@@ -1,7 +1,7 @@
-"""Random brokerage instances after Sec. 6.1 of the mlBroker paper, as plain arrays.
+"""Random instances after Sec. 6.1 of the mlBroker paper, as plain arrays.
 
-The ranges (prices, thresholds, demands, speeds, traffic) are the paper's. What the paper leaves open is fixed
-here and named: durations, arrivals, how the data of a job spreads over its sources and how it drifts.
+The ranges of prices, thresholds, demands, speeds and traffic are the paper's. What the paper leaves open is fixed here:
+durations, arrivals, how the data of a job spreads over its sources and how it drifts.
 """
 
 from dataclasses import dataclass
@@ -13,21 +13,23 @@ from tradewind.model.arrays import Floats, Ints
 FAMILIES = ("paper", "cpu", "narrow", "trap", "deploy")
 RESOURCES = ("gpu", "vcpu", "mem", "disk")
 
-# USD per unit and day before the discount, threshold in units (Sec. 6.1), one row per resource.
+# One row per resource (Sec. 6.1): USD per unit and day at list price, threshold in units.
 LIST_PRICE_RANGE = np.array([[1.2, 9.6], [0.13, 0.24], [0.01, 0.1], [0.01, 0.1]])
 THRESHOLD_RANGE = np.array([[500.0, 600.0], [800.0, 1000.0], [1000.0, 1050.0], [1000.0, 1050.0]])
 DISCOUNT_RANGE = (0.7, 0.8)
 WORKER_LOW, WORKER_HIGH = (0, 1, 2, 5), (4, 10, 32, 10)
 SERVER_LOW, SERVER_HIGH = (0, 1, 2, 5), (0, 10, 32, 10)
 DAYS_PER_SLOT = 0.5
-EXCHANGES_PER_SLOT = 144  # parameters cross a worker's link this often: 30-575 MB become 4.32-82.8 GB
+EXCHANGES_PER_SLOT = 144
+"""Exchanges of all parameters between a worker and the server: 30-575 MB become 4.32-82.8 GB of traffic."""
 DURATION_SLOTS = (3, 20)
 HIGH_OVER_LOW, HIGH_SHARE, LEAVE_HIGH = 4.0, 0.25, 0.3
+"""Arrivals: rate of the high state over the low one, share of time in it, probability per slot of leaving it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawSettings:
-    """What to draw. ``active`` is the mean number of jobs present in a slot; ``data_gb`` per job and slot."""
+    """What to draw. `active`: mean number of jobs present in a slot; `data_gb`: per job and slot."""
 
     family: str = "paper"
     sites: int = 15
@@ -45,10 +47,17 @@ class DrawSettings:
 class MlbrokerDraw:
     """One instance. J jobs, R sites, K resources, L price tiers, N rows of (job, slot) with data.
 
-    tier_start (R, K, L) units; tier_usd (R, K, L) USD per unit and slot; transfer_usd (R, R) USD per GB, symmetric;
-    arrive, depart (J,) slots, present in [arrive, depart); worker, server (J, K) units; chunk_gb (J,) GB a worker
-    can process in a slot; traffic_gb (J,) GB between a worker and the server in a slot; parameters_gb (J,);
-    deploy_usd (J,); row_job, row_slot (N,); data_gb (N, R).
+    tier_start        (R, K, L) units
+    tier_usd          (R, K, L) USD per unit and slot
+    transfer_usd      (R, R) USD per GB, symmetric
+    arrive, depart    (J,) slots; a job is present in [arrive, depart)
+    worker, server    (J, K) units
+    chunk_gb          (J,) GB that a worker can process in a slot
+    traffic_gb        (J,) GB between a worker and the server in a slot
+    parameters_gb     (J,)
+    deploy_usd        (J,)
+    row_job, row_slot (N,)
+    data_gb           (N, R)
     """
 
     tier_start: Floats
@@ -68,7 +77,7 @@ class MlbrokerDraw:
 
 
 def draw(settings: DrawSettings, seed: int) -> MlbrokerDraw:
-    """Draw one instance; the same settings and seed give the same arrays."""
+    """Draw one instance; it depends on settings and seed alone."""
     if settings.family not in FAMILIES:
         raise ValueError(f"family is {settings.family!r}; it must be one of {', '.join(FAMILIES)}")
     rng = np.random.default_rng(seed)
@@ -102,7 +111,7 @@ def draw(settings: DrawSettings, seed: int) -> MlbrokerDraw:
 
 
 def draw_prices(settings: DrawSettings, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Tier starts and unit prices (R, K, L) of every site; each further tier takes another 20-30% off."""
+    """Tier starts and unit prices (R, K, L) of every site; each further tier is another 20-30% cheaper."""
     low, high = LIST_PRICE_RANGE[:, 0], LIST_PRICE_RANGE[:, 1]
     shape = (settings.sites, len(RESOURCES))
     first = rng.uniform(low, high, shape)
@@ -122,8 +131,8 @@ def draw_prices(settings: DrawSettings, rng: np.random.Generator) -> tuple[Float
 def draw_presence(settings: DrawSettings, rng: np.random.Generator) -> tuple[Ints, Ints]:
     """Slots of arrival and departure: two-state Markov-modulated Poisson arrivals, uniform durations.
 
-    The process starts one longest duration before slot 0, so the first slot already holds ``active`` jobs in the
-    mean; a job that began earlier arrives in slot 0 with what is left of it.
+    The process starts the longest duration before slot 0, so the first slot already has `active` jobs on average; a
+    job that began earlier arrives in slot 0 with its remaining duration.
     """
     shortest, longest = DURATION_SLOTS
     mean_rate = settings.active / ((shortest + longest) / 2.0)
@@ -144,7 +153,7 @@ def draw_presence(settings: DrawSettings, rng: np.random.Generator) -> tuple[Int
 def draw_data(
     settings: DrawSettings, arrive: Ints, depart: Ints, rng: np.random.Generator
 ) -> tuple[Ints, Ints, Floats]:
-    """Rows (job, slot, GB per site): volume +-30% around the mean on a few sources whose shares drift."""
+    """Rows (job, slot, GB per site): volume within 30% of the mean, on a few sources whose shares drift."""
     few, many = (1, 3) if settings.family == "trap" else (3, 8)
     jobs: list[int] = []
     slots: list[int] = []

@@ -1,15 +1,14 @@
 """The mlBroker paper's workload: training jobs whose data keeps arriving at many sites with volume discounts.
 
-Half-day slots, prices and demands of Sec. 6.1; what the paper leaves open is listed in
-`workload.draw`.
+Half-day slots, prices and demands of Sec. 6.1; `workload.draw` lists what the paper leaves open.
 
 | family | what differs                                                                          |
 |--------|---------------------------------------------------------------------------------------|
 | paper  | the paper's ranges: GPU prices differ by 8x between sites                              |
 | cpu    | workers without GPUs                                                                   |
-| narrow | site prices within 10%: placement decides who reaches a discount                       |
-| trap   | within 2-3%, one to three sources: every job alone chooses a different site            |
-| deploy | cpu with deployment 20 times as dear                                                   |
+| narrow | site prices within 10%: placement decides which sites reach a discount                  |
+| trap   | within 2-3%, one to three sources: by itself every job chooses a different site         |
+| deploy | cpu with 20 times the deployment cost                                                  |
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ SLOT_US = SLOT_HOURS * US_PER_HOUR
 
 
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
-    """The scenario for these parameters and this seed."""
+    """The scenario of these parameters and this seed."""
     settings = DrawSettings(
         family=params["family"],
         sites=params["sites"],
@@ -51,7 +50,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     )
     drawn = draw(settings, seed)
     name = f"mlbroker-{params['family']}-{params['sites']}x{params['slots']}"
-    made = scenario_of(
+    scenario = scenario_of(
         name,
         drawn,
         slots=params["slots"],
@@ -60,8 +59,8 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     )
     cap = SpendCap(slot_usd=params["cap_slot_usd"] or None, total_usd=params["cap_total_usd"] or None)
     if cap == SpendCap():
-        return made
-    return replace(made, setup=replace(made.setup, spend_caps={EVERY_TENANT: cap}))
+        return scenario
+    return replace(scenario, setup=replace(scenario.setup, spend_caps={EVERY_TENANT: cap}))
 
 
 def scenario_of(
@@ -74,7 +73,7 @@ def scenario_of(
     resources: tuple[str, ...] = RESOURCES,
     slot_us: int = SLOT_US,
 ) -> Scenario:
-    """A drawn instance as a scenario; job j belongs to tenant j mod ``tenants``."""
+    """A drawn instance as a scenario; job j belongs to tenant j mod `tenants`."""
     jobs, customers = [], []
     digits = len(str(max(len(drawn.arrive) - 1, 0)))
     for j in range(len(drawn.arrive)):
@@ -111,7 +110,7 @@ def _demand(units: Floats) -> Demand:
 
 
 def _setup(drawn: MlbrokerDraw, resources: tuple[str, ...], slot_us: int, slots: int) -> Setup:
-    """Sites without limits, tiered rent per hour, a price per GB between any two sites."""
+    """Unlimited sites with tiered rent per hour, and a price per GB between any two sites."""
     sites = drawn.transfer_usd.shape[0]
     hours = slot_us / US_PER_HOUR
     rent = {
@@ -158,7 +157,7 @@ MLBROKER = Workload(
     summary="Geo-distributed training with volume discounts: data streams at many sites, half-day slots",
     generate=generate,
     params={
-        "family": Param(default="paper", doc="which prices and demands", choices=FAMILIES),
+        "family": Param(default="paper", doc="family of prices and demands", choices=FAMILIES),
         "sites": Param(default=15, doc="number of sites", least=1, most=2000),
         "slots": Param(default=50, doc="number of half-day slots", least=1, most=100_000),
         "jobs_per_slot": Param(
@@ -167,21 +166,21 @@ MLBROKER = Workload(
         "data_gb": Param(default=500.0, doc="mean data of a job per slot, GB", least=0.001, most=1e5),
         "threshold_scale": Param(
             default=1.0,
-            doc="scales the volumes at which tiers start (small instances: below 1)",
+            doc="factor on the volumes at which tiers start; below 1 for small instances",
             least=1e-6,
             most=1e6,
         ),
-        "deploy_scale": Param(default=1.0, doc="scales the deployment cost", least=0, most=1e6),
+        "deploy_scale": Param(default=1.0, doc="factor on the deployment cost", least=0, most=1e6),
         "tiers": Param(default=2, doc="price tiers per site and resource", least=1, most=100),
         "tenants": Param(
-            default=5, doc="number of tenants that the jobs belong to in turn", least=1, most=1_000_000
+            default=5, doc="number of tenants; jobs belong to them in turn", least=1, most=1_000_000
         ),
         "cap_slot_usd": Param(
-            default=0.0, doc="most that each tenant may spend in a slot, USD; 0: no cap", least=0
+            default=0.0, doc="most that each tenant may spend per slot, USD; 0 means no cap", least=0
         ),
         "cap_total_usd": Param(
-            default=0.0, doc="most that each tenant may spend in all, USD; 0: no cap", least=0
+            default=0.0, doc="most that each tenant may spend in total, USD; 0 means no cap", least=0
         ),
-        "rotating": Param(default=False, doc="the sources of a job move on by one site every slot"),
+        "rotating": Param(default=False, doc="move the sources of a job by one site every slot"),
     },
 )

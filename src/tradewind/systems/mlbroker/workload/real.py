@@ -1,8 +1,8 @@
 """A scaled copy of the mlBroker paper's real experiment (Sec. 6.4): three zones, five models, ten slots.
 
-The paper gives the instance (3.06 USD per hour), the price of a GB between zones (0.02 USD), the models with their
-parameters and batch sizes (Table 3), the number of slots and the stay of a job. It does not give discounts,
-thresholds, arrivals, speeds or volumes; those are fixed here. A slot is an hour, a worker and a parameter server take
+The paper gives the instance price (3.06 USD per hour), the price of a GB between zones (0.02 USD), the models with
+their parameters and batch sizes (Table 3), the number of slots and the stay of a job. It does not give discounts,
+thresholds, arrivals, speeds or volumes; those are fixed here. A slot is an hour; a worker and a parameter server take
 one instance each.
 """
 
@@ -20,7 +20,7 @@ GB_USD = 0.02
 SLOTS, STAY_SLOTS, ARRIVALS_PER_SLOT = 10, (3, 8), 2.0
 THRESHOLD_INSTANCES, DISCOUNT = 15.0, 0.8
 DATASET_GB = 138.0
-# millions of parameters (Table 3), and GB of images that one instance trains to convergence in a slot (assumed)
+# Millions of parameters (Table 3), and GB of images that one instance trains to convergence in a slot (assumed).
 MODELS = {
     "AlexNet": (61.1, 9.0),
     "VGG-16": (138.0, 4.0),
@@ -32,7 +32,7 @@ EXCHANGES_PER_SLOT = 12
 
 
 def real_experiment(seed: int) -> Scenario:
-    """One run of the experiment as a scenario; the seed draws arrivals, models, stays and volumes."""
+    """One run of the experiment; the seed draws arrivals, models, stays and volumes."""
     rng = np.random.default_rng(seed)
     arrive, depart, kind = [], [], []
     for slot in range(SLOTS):
