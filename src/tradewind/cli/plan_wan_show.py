@@ -38,13 +38,13 @@ def show(found: dict[str, Any]) -> None:
             slower = f"{100 * (row['epoch_s'] / found['epoch_s'] - 1):.0f}%"
             others.add_row(row["server"], f"{row['epoch_s']:.4g}", slower)
         console.print(others)
-    ways = _table("another way", "epoch s", "how")
+    ways = _table("alternative", "epoch s", "how")
     for row in found["alternatives"]:
         ways.add_row(row["way"], f"{row['epoch_s']:.4g}", row["detail"])
     if found["alternatives"]:
         console.print(ways)
     if found["pareto"]:
-        costs = _table("time against cost", "epoch s", "USD/epoch")
+        costs = _table("server, by cost", "epoch s", "USD/epoch")
         for row in found["pareto"]:
             costs.add_row(row["server"], f"{row['epoch_s']:.4g}", f"{row['usd_per_epoch']:.4f}")
         console.print(costs)

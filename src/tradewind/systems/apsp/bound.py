@@ -36,7 +36,7 @@ def network_of(scenario: Scenario, job: Job) -> Net:
 
 
 def bound(scenario: Scenario) -> Bound | None:
-    """Least mean epoch time in seconds; None if the objective or a job is of another kind, or exact numbers are too large."""
+    """Least mean epoch time in seconds; None for other objectives or jobs, or if exact numbers are too large."""
     if scenario.setup.objective != "epoch_s" or not scenario.jobs:
         return None
     if not all(isinstance(job.work, Rounds) and job.work.comm == "flows" for job in scenario.jobs):
