@@ -156,7 +156,7 @@ def wan(sites: int = 6, seed: int = 3) -> Scenario:
     )
     ends = [(i, (i + 1) % sites) for i in range(sites)] + [(0, sites // 2)]
     links = tuple(Link(a=a, b=b, ab_bps=10**9, ba_bps=10**9) for a, b in ends)
-    house = Setup(
+    base = Setup(
         resources=("gpu", "disk_gb"), nodes=nodes, links=links, slot_us=HOUR, horizon_us=24 * HOUR,
         objective="cost_usd",
     )  # fmt: skip
@@ -170,7 +170,7 @@ def wan(sites: int = 6, seed: int = 3) -> Scenario:
         )
         for i in range(20)
     )  # fmt: skip
-    return Scenario(name="six regions", setup=house, jobs=jobs)
+    return Scenario(name="six regions", setup=base, jobs=jobs)
 
 
 def moved(scenario: Scenario, policy: str = "nearest", seed: int = 1, factor: float = 1.0) -> Run:
@@ -216,12 +216,12 @@ def moved(scenario: Scenario, policy: str = "nearest", seed: int = 1, factor: fl
 
 def market() -> tuple[Scenario, Run]:
     """Twelve arriving jobs with two offers each: every third declines, every fifth is refused."""
-    house = setup(3, 4, resources=("gpu", "vcpu"), objective="profit_usd", nodes=tuple(
+    base = setup(3, 4, resources=("gpu", "vcpu"), objective="profit_usd", nodes=tuple(
         Node(name=f"s{i}", kind="server", capacity_milli=(4000, 16000)) for i in range(3)
     ))  # fmt: skip
     jobs = tuple(job(i, i * HOUR, 3 * HOUR, worker=((0, 1000), (1, 4000))) for i in range(12))
     scenario = Scenario(
-        name="market", setup=house, jobs=jobs, customers=tuple(Customer(budget_usd=20.0) for _ in jobs)
+        name="market", setup=base, jobs=jobs, customers=tuple(Customer(budget_usd=20.0) for _ in jobs)
     )
     t, income = Tables(), 0.0
     for one in jobs:

@@ -84,13 +84,11 @@ def test_pages_render_without_errors_or_requests(
     browser: Browser, pages: dict[str, Path], kind: str, width: int
 ) -> None:
     page, log = shown(browser, pages[kind], width, "light")
-    assert log.messages == [], "the console stays empty"
+    assert log.messages == [], "the console is empty"
     assert [url for url in log.requests if not url.startswith(("file:", "data:"))] == []
-    assert len([url for url in log.requests if url.startswith("file:")]) == 1, (
-        "no file beside the page is needed"
-    )
+    assert len([url for url in log.requests if url.startswith("file:")]) == 1, "the page needs no other file"
     over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert over == 0, "nothing sticks out sideways"
+    assert over == 0, "nothing overflows horizontally"
     boxes = page.evaluate(
         "[...document.querySelectorAll('figure svg')].filter(e => e.checkVisibility())"
         ".map(e => e.getBoundingClientRect()).map(b => [b.width, b.height])"

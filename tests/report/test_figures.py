@@ -258,15 +258,15 @@ def test_a_picture_without_finished_jobs_shows_the_queue(tmp_path: Path) -> None
 def test_matplotlib_settings_of_the_user_are_kept() -> None:
     import matplotlib
 
-    def kept() -> dict[str, object]:
+    def settings() -> dict[str, object]:
         return {
             k: matplotlib.rcParams[k] for k in matplotlib.rcParams if k != "backend"
         }  # found out when first read
 
-    before = kept()
+    before = settings()
     with style():
         assert matplotlib.rcParams["svg.fonttype"] == "none"
-    assert kept() == before
+    assert settings() == before
 
 
 def test_runs_are_matched_to_their_own_scenarios() -> None:

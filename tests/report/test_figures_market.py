@@ -116,7 +116,9 @@ def test_classes_show_expected_and_actual_acceptance() -> None:
 def test_with_floor_or_cap_the_expected_acceptance_is_that_of_the_price_offered(market: Scenario) -> None:
     low = simulate(market, DPS, {"cap": 0.05}, seed=1)
     offers = market_charts.single_offers(comparison.series_of(market, [low])[0].data)
-    assert offers.expected[len(offers.expected) // 2 :].mean() > 0.9, "almost everybody accepts so low a price"
+    assert offers.expected[len(offers.expected) // 2 :].mean() > 0.9, (
+        "almost everybody accepts so low a price"
+    )
 
 
 def test_a_report_of_a_run_file_alone_shows_the_market(

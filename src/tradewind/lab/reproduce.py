@@ -21,15 +21,12 @@ from tradewind.files import atomic
 from tradewind.lab import reproduce_page
 from tradewind.lab.code_key import code_key
 from tradewind.lab.reproduce_page import Result
-from tradewind.lab.reproduce_times import expected, total, words
+from tradewind.lab.reproduce_times import SAVED, expected, total, words
 from tradewind.lab.study import Effort, Finding, PaperFigure, Part, Row, Study
 from tradewind.lab.task_pool import PoolTask, run_tasks
 from tradewind.model.errors import LookupFailed, TradewindError
 from tradewind.registry import studies
 from tradewind.report.progress import bar
-
-KEPT = "kept"
-"""Folder of saved results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +104,7 @@ def _computed(
     pieces: Sequence[Piece], out: Path, effort: Effort, jobs: int
 ) -> tuple[dict[Piece, list[Row]], dict[Piece, str]]:
     """Rows by piece, and error messages of the pieces that failed."""
-    (out / KEPT).mkdir(parents=True, exist_ok=True)
+    (out / SAVED).mkdir(parents=True, exist_ok=True)
     rows = {p: saved for p in pieces if (saved := _load(out, p)) is not None}
     todo = {_name(p): p for p in pieces if p not in rows}
     failed: dict[Piece, str] = {}
@@ -160,7 +157,7 @@ def _announce(tasks: Sequence[PoolTask], pieces: int, jobs: int, effort: Effort)
 def _load(out: Path, piece: Piece) -> list[Row] | None:
     """Rows saved by the same code earlier, or None."""
     try:
-        saved = json.loads((out / KEPT / piece.file).read_text(encoding="utf-8"))
+        saved = json.loads((out / SAVED / piece.file).read_text(encoding="utf-8"))
         rows: list[Row] = saved["rows"]
         return rows if saved["key"] == piece.key else None
     except (OSError, ValueError, TypeError, KeyError):
@@ -173,9 +170,9 @@ def _save(out: Path, piece: Piece, effort: Effort, rows: list[Row], cpu_s: float
         "key": piece.key, "system": piece.system, "figure": piece.figure, "part": piece.part,
         "quick": effort.quick, "seeds": effort.seeds, "cpu_s": cpu_s, "rows": rows,
     }  # fmt: skip
-    atomic.write_text(out / KEPT / piece.file, json.dumps(text))
+    atomic.write_text(out / SAVED / piece.file, json.dumps(text))
     stem = piece.file[: -len(".json") - 17]
-    for old in (out / KEPT).glob(f"{stem}.*.json"):
+    for old in (out / SAVED).glob(f"{stem}.*.json"):
         if old.name != piece.file and _same_effort(old, effort):
             old.unlink(missing_ok=True)
 

@@ -13,7 +13,7 @@ from tradewind.lab.reproduce_times import total, words
 from tradewind.lab.study import Effort, Finding, PaperFigure, Row
 from tradewind.registry import studies
 from tradewind.report.figures.theme import LIGHT, THEMED, Theme, save, style, svg, variables
-from tradewind.report.html import Cell, Chart, folded, full, section, stylesheet, table, template
+from tradewind.report.html import Cell, Chart, collapsible, full, section, stylesheet, table, template
 from tradewind.version import __version__
 
 MOST_ROWS = 60
@@ -152,13 +152,13 @@ def _numbers(r: Result) -> str:
     cells = [("", [escape(_text(row[h])) for h in heads]) for row in r.rows[:most]]
     more = f", first {most} of {len(r.rows)} rows" if len(r.rows) > most else ""
     path = f"{r.system}/{r.figure.name}.csv"
-    raw = folded("All columns", f"{path}{more}", table(heads, cells, f"Data of {r.figure.title}"))
+    raw = collapsible("All columns", f"{path}{more}", table(heads, cells, f"Data of {r.figure.title}"))
     pivot = _pivot(r)
     if not pivot:
         return raw
     count, body = pivot
     return (
-        f'<div class="panel numbers">{body}</div>' if count <= OPEN_ROWS else folded("Numbers", "", body)
+        f'<div class="panel numbers">{body}</div>' if count <= OPEN_ROWS else collapsible("Numbers", "", body)
     ) + raw
 
 

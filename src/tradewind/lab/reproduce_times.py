@@ -19,6 +19,8 @@ from tradewind.lab.study import Effort
 Times = dict[str, dict[str, float]]
 """quick or full -> "system/figure" -> CPU seconds."""
 FILE = "times.json"
+SAVED = "kept"
+"""Folder of saved results in the output of `tradewind reproduce`."""
 UNKNOWN_S = 20.0
 USUAL_RATIO = 15.0
 """Full / quick if no figure of a system was measured both ways."""
@@ -65,11 +67,11 @@ def words(seconds: float) -> str:
 def collect(folder: Path, known: Times) -> Times:
     """The table updated with the results saved by `tradewind reproduce`; parts of a figure are summed."""
     found: dict[str, dict[str, float]] = {"quick": {}, "full": {}}
-    for path in sorted((folder / "kept").glob("*.json")):
-        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        kind = found["quick" if kept["quick"] else "full"]
-        name = f"{kept['system']}/{kept['figure']}"
-        kind[name] = kind.get(name, 0.0) + kept["cpu_s"]
+    for path in sorted((folder / SAVED).glob("*.json")):
+        saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        kind = found["quick" if saved["quick"] else "full"]
+        name = f"{saved['system']}/{saved['figure']}"
+        kind[name] = kind.get(name, 0.0) + saved["cpu_s"]
     return {
         kind: dict(sorted({**known[kind], **{n: round(s, 1) for n, s in found[kind].items()}}.items()))
         for kind in ("quick", "full")

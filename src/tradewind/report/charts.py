@@ -63,8 +63,8 @@ def colour(number: int) -> str:
 
 def comparison_charts(series: Sequence[Series]) -> list[ChartSpec]:
     """All charts that compare policies."""
-    made = (_objective, _ratio, _completion, _costs, _prices, _use, _queue)
-    return [spec for make in made if (spec := make(series)) is not None] + _market(series)
+    makers = (_objective, _ratio, _completion, _costs, _prices, _use, _queue)
+    return [spec for make in makers if (spec := make(series)) is not None] + _market(series)
 
 
 def _market(series: Sequence[Series]) -> list[ChartSpec]:

@@ -93,7 +93,7 @@ def section(heading: str, *parts: str, note: str = "") -> str:
     return f"<section><h2>{escape(heading)}</h2>{text}{''.join(found)}</section>"
 
 
-def folded(heading: str, aside: str, *parts: str) -> str:
+def collapsible(heading: str, aside: str, *parts: str) -> str:
     """A collapsible part."""
     head = f"<summary>{escape(heading)}<span>{escape(aside)}</span></summary>"
     return f"<details>{head}{''.join(parts)}</details>"

@@ -16,7 +16,7 @@ from tradewind.report.figures import comparison
 from tradewind.report.figures.comparison import Scenarios
 from tradewind.report.figures.data import Series
 from tradewind.report.figures.theme import style
-from tradewind.report.html import Cell, folded, full, section, stylesheet, table, template
+from tradewind.report.html import Cell, collapsible, full, section, stylesheet, table, template
 from tradewind.report.live import measured
 from tradewind.report.summary import Estimate, Group, estimate
 from tradewind.report.verdict import sentences
@@ -191,7 +191,7 @@ def _policy(s: Series, charted: bool) -> str:
     aside = (
         f"{quantities.name(s.group.objective)} {quantities.measure(s.group.objective, s.group.value.mean)}"
     )
-    return folded(
+    return collapsible(
         s.group.label,
         aside,
         *charts,
