@@ -79,7 +79,7 @@ def test_tiers_that_go_up_are_refused_with_where_found_allowed_and_what_to_do() 
     with pytest.raises(ScenarioError) as caught:
         Tariff(starts=(0.0, 5.0), usd=(3.06, 3.4))
     text = str(caught.value)
-    for part in ("tier 2", "3.4", "at most tier 1's 3.06", "Swap the tiers or drop one"):
+    for part in ("tier 2", "3.4", "at most tier 1's 3.06", "Swap the tiers or remove one"):
         assert part in text
 
 
