@@ -16,7 +16,7 @@ from tradewind.systems.gadget.kernels.columns import relax
 from tradewind.systems.gadget.kernels.exact import solve_exactly
 from tradewind.systems.gadget.kernels.paper import paper, ring_sizes
 from tradewind.systems.gadget.kernels.slot import Slot, excess
-from tradewind.systems.gadget.kernels.solve import Effort, solve
+from tradewind.systems.gadget.kernels.solve import SlotEffort, solve
 from tradewind.systems.gadget.study.runs import first_slot, moved_share
 from tradewind.worlds.simulate import simulate
 
@@ -54,7 +54,7 @@ def against_exact() -> list[Row]:
                 best = solve_exactly(given, 5_000)
                 if best.optimal:
                     found = paper(given, np.random.default_rng(seed))
-                    ours.append(solve(given, Effort(), seed=seed).value / best.value)
+                    ours.append(solve(given, SlotEffort(), seed=seed).value / best.value)
                     theirs.append(found.value / best.value)
                     over.append(max(found.raw_room, found.raw_links))
     note = f"{len(ours)} slots; printed algorithm cut to fit {min(theirs):.2f}-{max(theirs):.2f}, raw use {max(over):.1f}x"
@@ -66,7 +66,7 @@ def against_exact() -> list[Row]:
 
 def fifty() -> list[Row]:
     """50 servers, 100 jobs: share of the bound and time, by utility; violations."""
-    solve(slot("tight", "gang", 10, 20, 0), Effort(rounds=50))
+    solve(slot("tight", "gang", 10, 20, 0), SlotEffort(rounds=50))
     found = []
     worst = 0.0
     for utility, target in (("sqrt", 0.995), ("gang", 0.975)):
@@ -76,7 +76,7 @@ def fifty() -> list[Row]:
         for family in FAMILIES:
             for seed in range(2):
                 given = slot(family, utility, 50, 100, seed)
-                answer, spent = _quicker(partial(solve, given, Effort(), seed=seed))
+                answer, spent = _quicker(partial(solve, given, SlotEffort(), seed=seed))
                 (certified if answer.proof == "knapsack" and spent < 0.1 else seconds).append(spent)
                 ratios.append(answer.value / answer.bound)
                 worst = max(worst, *excess(given, answer.rings))
@@ -94,7 +94,7 @@ def fifty() -> list[Row]:
             found.append(
                 row(f"50 servers, {utility}: slowest certified", 1000 * max(certified), 50, "lower", "ms cpu")
             )
-    longer = [solve(slot("tight", "gang", 50, 100, s), Effort(rounds=80_000), seed=s) for s in range(3)]
+    longer = [solve(slot("tight", "gang", 50, 100, s), SlotEffort(rounds=80_000), seed=s) for s in range(3)]
     found.append(
         row(
             "50 servers, tight gang, 80,000 rounds",
@@ -116,7 +116,7 @@ def _quicker(call: Callable[[], T]) -> tuple[T, float]:
 def large() -> list[Row]:
     """2,000 servers, 4,000 jobs: bound and solution."""
     found = []
-    solve(slot("tight", "gang", 200, 400, 0), Effort(rounds=50))
+    solve(slot("tight", "gang", 200, 400, 0), SlotEffort(rounds=50))
     for family, utility, rounds, target, limit in (
         ("tight", "sqrt", 5_000, 0.985, 2.0),
         ("tight", "gang", 6_000, 0.985, 2.0),
@@ -124,7 +124,7 @@ def large() -> list[Row]:
     ):
         given = slot(family, utility, 2000, 4000, 0)
         begin = process_time()
-        answer = solve(given, Effort(rounds=rounds))
+        answer = solve(given, SlotEffort(rounds=rounds))
         spent = process_time() - begin
         found.append(
             row(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -12,20 +10,20 @@ from tradewind.systems.gadget.kernels.bound import knapsack, pooled, possible
 from tradewind.systems.gadget.kernels.columns import lagrangian, relax
 from tradewind.systems.gadget.kernels.exact import solve_exactly
 from tradewind.systems.gadget.kernels.gains import Climb, climbs, envelope, gains, gains_now, price_of_waiting
-from tradewind.systems.gadget.kernels.slot import Prices, Slot, excess, make_slot, use, worth
-from tradewind.systems.gadget.kernels.solve import Effort, solve
+from tradewind.systems.gadget.kernels.slot import Slot, SlotPrices, excess, make_slot, use, worth
+from tradewind.systems.gadget.kernels.solve import SlotEffort, solve
 
 SEEDS = range(12)
 
 
-def priced(slot: Slot, seed: int) -> Prices:
+def priced(slot: Slot, seed: int) -> SlotPrices:
     rng = np.random.default_rng(seed)
-    return Prices(
+    return SlotPrices(
         room=rng.random(slot.room.shape), link=rng.random(slot.servers), trunk=rng.random(len(slot.trunk))
     )
 
 
-def cost_of(slot: Slot, i: int, y: tuple[int, ...], prices: Prices) -> float:
+def cost_of(slot: Slot, i: int, y: tuple[int, ...], prices: SlotPrices) -> float:
     workers = np.array(y)
     here = workers > 0
     total = float((workers[:, None] * slot.need[i] * prices.room).sum())
@@ -70,7 +68,7 @@ def test_bounds_are_ordered_and_no_answer_passes_the_optimum(seed: int) -> None:
     proof = solve_exactly(slot)
     assert proof.optimal
     assert max(excess(slot, proof.rings)) <= 1.0
-    answer = solve(slot, Effort(rounds=400), seed=seed)
+    answer = solve(slot, SlotEffort(rounds=400), seed=seed)
     room, links = excess(slot, answer.rings)
     assert room <= 1.0
     assert links <= 1.0
@@ -86,7 +84,7 @@ def test_small_slots_come_within_half_a_percent_of_the_optimum_on_average() -> N
     ratios = []
     for seed in range(20):
         slot = drawn(100 + seed, servers=10, jobs=10, racks=3)
-        ratios.append(solve(slot, Effort(rounds=6000), seed=seed).value / solve_exactly(slot).value)
+        ratios.append(solve(slot, SlotEffort(rounds=6000), seed=seed).value / solve_exactly(slot).value)
     assert np.mean(ratios) >= 0.995
     assert min(ratios) >= 0.98
 
@@ -98,7 +96,7 @@ def test_gangs_of_five_on_four_gpus_without_bandwidth_are_worth_nothing_and_the_
         room=np.full((4, 1), 4), link=np.zeros(4, int), first=np.array([0, 2, 4]), trunk=np.zeros(2, int),
         need=np.ones((3, 1), int), band=np.ones(3, int), gain=gain,
     )  # fmt: skip
-    answer = solve(slot, Effort())
+    answer = solve(slot, SlotEffort())
     assert answer.value == 0.0
     assert answer.bound == 0.0
     assert relax(slot, []).bound == 0.0
@@ -108,7 +106,7 @@ def test_gangs_of_five_on_four_gpus_without_bandwidth_are_worth_nothing_and_the_
 def test_the_bound_falls_when_links_shrink(seed: int) -> None:
     slot = drawn(seed, servers=8, jobs=8)
     wide, narrow = (
-        relax(replace(slot, link=slot.link * n // 4, trunk=slot.trunk * n // 4), []).bound for n in (4, 1)
+        relax(slot._replace(link=slot.link * n // 4, trunk=slot.trunk * n // 4), []).bound for n in (4, 1)
     )
     assert narrow <= wide * (1 + 1e-4)
 
@@ -117,7 +115,7 @@ def test_some_bound_falls_strictly_when_links_vanish() -> None:
     falls = 0
     for seed in SEEDS:
         slot = drawn(seed, servers=8, jobs=8)
-        none = replace(slot, link=slot.link * 0, trunk=slot.trunk * 0)
+        none = slot._replace(link=slot.link * 0, trunk=slot.trunk * 0)
         falls += relax(none, []).bound < 0.99 * relax(slot, []).bound
     assert falls >= 3
 
@@ -129,21 +127,21 @@ def test_permuting_servers_within_a_rack_leaves_the_bound(seed: int) -> None:
     order = np.concatenate(
         [rng.permutation(np.arange(a, b)) for a, b in zip(slot.first[:-1], slot.first[1:], strict=True)]
     )
-    other = replace(slot, room=slot.room[order], link=slot.link[order])
+    other = slot._replace(room=slot.room[order], link=slot.link[order])
     assert relax(other, [], gap=1e-9).bound == pytest.approx(relax(slot, [], gap=1e-9).bound, rel=1e-6)
 
 
 def test_same_seed_same_rings() -> None:
     slot = drawn(5, servers=10, jobs=14, racks=3)
-    one, two = (solve(slot, Effort(rounds=300), seed=3).rings for _ in range(2))
+    one, two = (solve(slot, SlotEffort(rounds=300), seed=3).rings for _ in range(2))
     assert (one.server == two.server).all()
     assert (one.workers == two.workers).all()
 
 
 def test_staying_keeps_rings_that_are_still_worth_it() -> None:
     slot = drawn(7, servers=10, jobs=10, racks=3)
-    before = solve(slot, Effort(rounds=300)).rings
-    again = solve(slot, Effort(rounds=300), before=before).rings
+    before = solve(slot, SlotEffort(rounds=300)).rings
+    again = solve(slot, SlotEffort(rounds=300), before=before).rings
     both = (before.size > 0) & (again.size > 0)
     same = (before.server == again.server).all(1) & (before.workers == again.workers).all(1)
     assert same[both].mean() >= 0.9
@@ -155,12 +153,12 @@ def test_two_servers_take_both_links_once_and_one_server_takes_none() -> None:
         room=np.ones((2, 1), int), link=np.array([5, 7]), first=np.array([0, 1, 2]), trunk=np.array([5, 5]),
         need=np.ones((1, 1), int), band=np.array([5]), gain=gain,
     )  # fmt: skip
-    answer = solve(slot, Effort())
+    answer = solve(slot, SlotEffort())
     assert answer.value == 3.0
     room, link, trunk = use(slot, answer.rings)
     assert link.tolist() == [5, 5]
     assert trunk.tolist() == [5, 5]
-    alone = solve(replace(slot, trunk=np.array([5, 4])), Effort())
+    alone = solve(slot._replace(trunk=np.array([5, 4])), SlotEffort())
     assert alone.value == 1.0
     assert use(slot, alone.rings)[1].tolist() == [0, 0]
     assert room.tolist() == [[1], [1]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from tests.systems.gadget.test_policy import ring_job, small, tree
 from tradewind.engine import bounds
 from tradewind.model.decision import Route
 from tradewind.registry import policies, workloads
-from tradewind.systems.gadget.bound import exact
 from tradewind.systems.gadget.kernels.bound import possible
 from tradewind.systems.gadget.kernels.columns import relax
 from tradewind.systems.gadget.kernels.exact import solve_exactly
@@ -91,10 +89,7 @@ def test_the_raw_violation_is_reported_with_the_decisions() -> None:
 
 def test_ring_selection_sees_only_the_total_of_gpus() -> None:
     slot = possible(drawn(3, servers=6, jobs=6))
-    narrow = type(slot)(
-        room=slot.room, link=slot.link * 0, first=slot.first, trunk=slot.trunk * 0, need=slot.need, band=slot.band,
-        gain=slot.gain, open=slot.open,
-    )  # fmt: skip
+    narrow = slot._replace(link=slot.link * 0, trunk=slot.trunk * 0)
     assert (ring_sizes(slot) == ring_sizes(narrow)).all()
     assert relax(narrow, []).bound < relax(slot, []).bound
 
@@ -104,7 +99,7 @@ def test_the_printed_programs_do_not_notice_that_links_are_gone_and_the_configur
     seed: int,
 ) -> None:
     slot = possible(drawn(seed, servers=6, jobs=6))
-    none = replace(slot, link=slot.link * 0, trunk=slot.trunk * 0)
+    none = slot._replace(link=slot.link * 0, trunk=slot.trunk * 0)
     sizes = ring_sizes(slot)
     assert arc_flow(none).value == pytest.approx(arc_flow(slot).value)
     assert augmented(none, sizes).value == pytest.approx(augmented(slot, sizes).value)
@@ -146,6 +141,6 @@ def test_slots_of_a_run_carry_bounds_that_their_worth_does_not_pass() -> None:
 
 def test_the_exact_program_beats_or_meets_every_answer() -> None:
     slot = possible(drawn(11, servers=6, jobs=6))
-    proof = exact(slot)
+    proof = solve_exactly(slot)
     assert proof.optimal
     assert worth(slot, proof.rings) == pytest.approx(proof.value)

@@ -1,4 +1,4 @@
-"""The GADGET study: its metrics by hand, rank lists, a trace as rings, and every figure's judge on its own rows."""
+"""The GADGET study: its metrics by hand, rank lists, a trace as rings, and the verdict of a figure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_ranks_follow_the_ring_and_name_its_narrowest_link() -> None:
 def test_one_host_has_no_bottleneck_and_other_jobs_no_ranks() -> None:
     made = rank_list(WHERE, ring_job(0, workers=2), Step(0, OPEN, (2,), (2,)))
     assert (made.bottleneck, made.bottleneck_bps, made.hosts) == ("", 0, ("s2", "s2"))
-    with pytest.raises(InputError, match="no ring job"):
+    with pytest.raises(InputError, match="not a ring job"):
         rank_list(WHERE, replace(ring_job(0), work=Fixed(runtime_us=5)), Step(0, OPEN, (2,), (1,)))
 
 
@@ -68,13 +68,13 @@ def test_the_ranks_of_a_slot_are_listed_and_mistakes_are_named() -> None:
     assert mine.as_json()["ranks"] == list(mine.hosts)
     for slot, job, found in (
         (0, "j7", "No job is called 'j7'"),
-        (20, "j0", "0 to 19"),
+        (20, "j0", "allowed are 0 to 19"),
         (9, "j0", "no ring in slot 9"),
     ):
         with pytest.raises(InputError, match=found):
             ranks_in(given, run, slot, job)
     fixed = scenario([replace(ring_job(0), work=Fixed(runtime_us=5))], where=WHERE)
-    with pytest.raises(InputError, match="no ring job"):
+    with pytest.raises(InputError, match="not a ring job"):
         ranks_in(fixed, run, 0)
 
 
@@ -126,7 +126,7 @@ def test_the_quick_study_of_failures_stays_ahead_of_its_rivals() -> None:
     assert rows == figure.rows(Effort(quick=True, seeds=1))
 
 
-def test_failing_servers_lose_work_but_break_no_law() -> None:
+def test_failing_servers_lose_work_but_break_no_rule() -> None:
     calm, rough = (
         simulate(small("paper", "sqrt", failing=share), policies.find("gadget")) for share in (0.0, 0.3)
     )

@@ -1,7 +1,7 @@
 """GADGET as printed: Algorithm 1 with LP-RS-MDE (Algorithm 2), gains of the slot alone, a fresh embedding every slot.
 
-Its rounding is made strictly feasible by discarding and completing, because a real cluster cannot be over-allocated;
-what the raw rounding would have used is in every decision's certificate data.
+The rounding over-allocates, which a real cluster cannot. It is made feasible by discarding rings that do not fit and
+trying other mappings; what the raw rounding would have used is in every decision's certificate data.
 """
 
 from __future__ import annotations
@@ -18,45 +18,57 @@ from tradewind.model.spec import Param, Spec
 from tradewind.systems.gadget.kernels.bound import knapsack, possible
 from tradewind.systems.gadget.kernels.paper import paper
 from tradewind.systems.gadget.kernels.slot import Slot, no_rings
-from tradewind.systems.gadget.shared import ARCHITECTURES, TRIGGERS, WORKS, Choice, Record, RingDesk, Sight
+from tradewind.systems.gadget.shared.choice import (
+    ARCHITECTURES,
+    TRIGGERS,
+    WORKS,
+    RingChoice,
+    RingRecord,
+    Sight,
+)
+from tradewind.systems.gadget.shared.scheduler import RingScheduler
 
 
 class Rounding:
-    """The decision of ``gadget-paper``: every slot draws from a stream of its own, so there is no state."""
+    """How ``gadget-paper`` chooses rings; every slot has its own random stream, so there is no state."""
 
     sight: Sight = "slot"
 
     def __init__(self, seed: int, tries: int) -> None:
         self._seed, self._tries = seed, tries
 
-    def choose(self, slot: Slot, jobs: Sequence[Job], records: Sequence[Record], number: int) -> Choice:
-        """Strictly feasible rings; the certificate says what the raw rounding used of rooms and links."""
+    def choose(
+        self, slot: Slot, jobs: Sequence[Job], records: Sequence[RingRecord], number: int
+    ) -> RingChoice:
+        """Feasible rings; the certificate reports what the raw rounding used of servers and links."""
         del jobs, records
         slot = possible(slot)
         if not (slot.gain > 0).any():
-            return Choice(rings=no_rings(slot))
+            return RingChoice(rings=no_rings(slot))
         found = paper(slot, np.random.default_rng([self._seed, number]), self._tries)
         data = {
             "value": found.value, "slot": number, "raw_value": found.raw_value, "raw_room": found.raw_room,
             "raw_links": found.raw_links,
         }  # fmt: skip
-        return Choice(
+        return RingChoice(
             rings=found.rings, certificate=Certificate("gadget.knapsack", knapsack(slot), "max", data)
         )
 
 
-def _paper(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> RingDesk:
-    return RingDesk(setup, Rounding(int(rng.integers(1 << 30)), int(params["tries"])))
+def _paper(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> RingScheduler:
+    return RingScheduler(setup, Rounding(int(rng.integers(1 << 30)), int(params["tries"])))
 
 
 PAPER = Spec(
     name="gadget-paper",
-    summary="GADGET as printed (LP ring selection, randomised rounding), its rounding cut to what fits",
+    summary="GADGET as printed (LP ring selection, randomised rounding), reduced to the rings that fit",
     factory=_paper,
     works=WORKS,
     architectures=ARCHITECTURES,
     triggers=TRIGGERS,
     needs=frozenset(("bid",)),
-    params={"tries": Param(default=10, doc="roundings at most (u_b)", least=1, most=100_000)},
+    params={
+        "tries": Param(default=10, doc="most roundings per slot (u_b in the paper)", least=1, most=100_000)
+    },
     system="gadget",
 )

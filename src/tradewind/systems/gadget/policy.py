@@ -1,6 +1,6 @@
-"""GADGET: every slot, rings for all jobs together, never over-allocated, with a bound on what any rings could bring.
+"""GADGET: every slot, rings for all jobs together, never over-allocated, with a bound on what any rings could earn.
 
-Ours, not the paper's pipeline (that is ``gadget-paper``): gains on the concave envelope, greedy with re-embedding,
+This is our algorithm; the paper's is ``gadget-paper``. Gains on the concave envelope, greedy with re-embedding,
 configuration LP by column generation, annealed repair, rings that stay. See docs/systems/gadget.md.
 """
 
@@ -17,53 +17,55 @@ from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param, Spec
 from tradewind.systems.gadget.kernels.slot import Slot
-from tradewind.systems.gadget.kernels.solve import Effort, solve
-from tradewind.systems.gadget.shared import (
+from tradewind.systems.gadget.kernels.solve import SlotEffort, solve
+from tradewind.systems.gadget.shared.choice import (
     ARCHITECTURES,
     TRIGGERS,
     WORKS,
-    Choice,
-    Record,
-    RingDesk,
+    RingChoice,
+    RingRecord,
     Sight,
     rings_before,
 )
+from tradewind.systems.gadget.shared.scheduler import RingScheduler
 
 
 class Embedding:
-    """The decision of ``gadget``: no state of its own."""
+    """How ``gadget`` chooses rings; keeps no state."""
 
     def __init__(
-        self, effort: Effort, slot_us: int, *, sticky: bool, seed: int, sight: Sight = "ahead"
+        self, effort: SlotEffort, slot_us: int, *, sticky: bool, seed: int, sight: Sight = "ahead"
     ) -> None:
         self._effort, self._slot_us, self._sticky, self._seed = effort, slot_us, sticky, seed
         self.sight: Sight = sight
 
-    def choose(self, slot: Slot, jobs: Sequence[Job], records: Sequence[Record], number: int) -> Choice:
-        """Rings, and the slot's bound as a certificate."""
+    def choose(
+        self, slot: Slot, jobs: Sequence[Job], records: Sequence[RingRecord], number: int
+    ) -> RingChoice:
+        """Rings of a slot, with its bound as a certificate."""
         before = rings_before(slot, records) if self._sticky else None
         lost = sum(job.restart_us for job in jobs) / (len(jobs) * self._slot_us)
         effort = replace(self._effort, moving=min(1.0, lost))
         answer = solve(slot, effort, before=before, seed=self._seed + number)
         data = {"value": answer.value, "proof": answer.proof, "slot": number}
-        return Choice(
+        return RingChoice(
             rings=answer.rings,
             certificate=Certificate("gadget.slot", answer.bound, "max", data) if answer.bound > 0 else None,
         )
 
 
-def _gadget(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> RingDesk:
-    effort = Effort(rounds=int(params["rounds"]), enough=float(params["enough"]))
+def _gadget(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> RingScheduler:
+    effort = SlotEffort(rounds=int(params["rounds"]), enough=float(params["enough"]))
     seed = int(rng.integers(1 << 30))
     embedding = Embedding(
         effort, setup.slot_us, sticky=bool(params["sticky"]), seed=seed, sight=params["sight"]
     )
-    return RingDesk(setup, embedding)
+    return RingScheduler(setup, embedding)
 
 
 GADGET = Spec(
     name="gadget",
-    summary="Rings for all jobs of a slot together: envelope gains, configuration LP, repair, rings that stay",
+    summary="Rings for all jobs of a slot together: envelope gains, configuration LP, repair, few moves",
     factory=_gadget,
     works=WORKS,
     architectures=ARCHITECTURES,
@@ -71,20 +73,21 @@ GADGET = Spec(
     params={
         "rounds": Param(
             default=2000,
-            doc="rounds of ruin and recreate in a slot that is not certified before; 0: greedy",
+            doc="rounds of ruin and recreate in a slot that greedy does not certify; 0: greedy only",
             least=0,
             most=10_000_000,
         ),
         "enough": Param(
             default=0.999,
-            doc="share of the slot's bound at which the search stops, and of its worth that staying keeps",
+            doc="share of the slot's bound at which the search stops; also the least share of the worth that is kept when "
+            "rings return to their servers",
             least=0,
             most=1,
         ),
-        "sticky": Param(default=True, doc="rings stay where they are unless moving pays"),
+        "sticky": Param(default=True, doc="keep rings on their servers unless moving pays"),
         "sight": Param(
             default="ahead",
-            doc="gains of this slot alone, as in the paper; on the concave envelope; or on it, less what can wait",
+            doc="gains: of this slot alone, as in the paper; on the concave envelope; or on it, less what can wait",
             choices=get_args(Sight),
         ),
     },

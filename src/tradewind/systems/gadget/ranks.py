@@ -1,4 +1,4 @@
-"""A ring as a launcher wants it: hosts in rank order, the iteration time by equation (1), the bottleneck link."""
+"""Rings for a launcher: hosts in rank order, the iteration time by equation (1), the bottleneck link."""
 
 from __future__ import annotations
 
@@ -17,8 +17,13 @@ from tradewind.model.units import US_PER_S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankList:
-    """hosts: name of the host of every rank, in ring order; iteration_us by (1): all-reduce plus compute;
-    bottleneck: the link with the least bandwidth on the ring ("" on one host), bottleneck_bps: its bandwidth."""
+    """A ring in rank order.
+
+    hosts           name of the host of every rank
+    iteration_us    by (1): all-reduce plus compute
+    bottleneck      link with the least bandwidth on the ring; "" on one host
+    bottleneck_bps  its bandwidth
+    """
 
     job: str
     hosts: tuple[str, ...]
@@ -27,7 +32,7 @@ class RankList:
     bottleneck_bps: int
 
     def as_json(self) -> dict[str, object]:
-        """For machines: the host of every rank, seconds of an iteration, the narrowest link (null on one host)."""
+        """As JSON: the host of every rank, seconds per iteration, the narrowest link (null on one host)."""
         return {
             "job": self.job,
             "ranks": list(self.hosts),
@@ -37,14 +42,14 @@ class RankList:
         }
 
     def hostfile(self) -> str:
-        """One line per host in ring order, as mpirun reads it: `name slots=k`."""
+        """One line per host in ring order, in the format of mpirun: `name slots=k`."""
         slots: dict[str, int] = {}
         for host in self.hosts:
             slots[host] = slots.get(host, 0) + 1
         return "".join(f"{host} slots={count}\n" for host, count in slots.items())
 
     def rankfile(self) -> str:
-        """One line per rank, as Open MPI's rankfile: `rank r=name slot=n`."""
+        """One line per rank, in the format of Open MPI's rankfile: `rank r=name slot=n`."""
         lines, seen = [], dict.fromkeys(self.hosts, 0)
         for rank, host in enumerate(self.hosts):
             lines.append(f"rank {rank}={host} slot={seen[host]}\n")
@@ -52,11 +57,16 @@ class RankList:
         return "".join(lines)
 
 
+def _ring_work(job: Job) -> Rounds:
+    """The work of a ring job; raises for other jobs."""
+    if not isinstance(job.work, Rounds) or job.work.comm != "ring":
+        raise InputError(f"job {job.id} is not a ring job; only rings have a rank order")
+    return job.work
+
+
 def rank_list(setup: Setup, job: Job, step: Step) -> RankList:
-    """The rank list of a step; workers on one host have neighbouring ranks."""
-    work = job.work
-    if not isinstance(work, Rounds) or work.comm != "ring":
-        raise InputError(f"job {job.id} is no ring job; only rings have a rank order")
+    """The rank list of a step; workers on one host have consecutive ranks."""
+    work = _ring_work(job)
     hosts = tuple(
         setup.nodes[node].name
         for node, count in zip(step.nodes, step.workers, strict=True)
@@ -79,7 +89,7 @@ def rank_list(setup: Setup, job: Job, step: Step) -> RankList:
 
 
 def ranks_at(scenario: Scenario, run: Run, at_us: int) -> list[RankList]:
-    """Rank lists of all rings that a run's last decisions up to `at_us` put into place."""
+    """Rank lists of all rings that are in place at an instant of a run."""
     steps: dict[int, Step] = {}
     for instant in instants(scenario, run.tables):
         if instant.at_us > at_us:
@@ -102,13 +112,12 @@ def ranks_in(scenario: Scenario, run: Run, slot: int, job: str = "") -> list[Ran
         raise LookupFailed("job", job, jobs)
     last = scenario.setup.slots - 1
     if not 0 <= slot <= last:
-        raise InputError(f"found slot {slot}; allowed is 0 to {last}")
+        raise InputError(f"found slot {slot}; allowed are 0 to {last}")
     for each in (jobs[job],) if job else scenario.jobs:
-        if not isinstance(each.work, Rounds) or each.work.comm != "ring":
-            raise InputError(f"job {each.id} is no ring job; only rings have a rank order")
+        _ring_work(each)
     found = ranks_at(scenario, run, slot * scenario.setup.slot_us)
     mine = [each for each in found if not job or each.job == job]
     if job and not mine:
         running = ", ".join(each.job for each in found[:10]) or "none"
-        raise InputError(f"job {job} has no ring in slot {slot}; jobs that have one: {running}")
+        raise InputError(f"job {job} has no ring in slot {slot}; jobs with a ring: {running}")
     return mine

@@ -2,91 +2,83 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from tradewind.model.arrays import Floats, Ints
+from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.gadget.kernels.columns import lagrangian, relax
 from tradewind.systems.gadget.kernels.gains import envelope
-from tradewind.systems.gadget.kernels.price import cheapest, most_workers
-from tradewind.systems.gadget.kernels.slot import Prices, Slot
+from tradewind.systems.gadget.kernels.price import Request, cheapest, make_scratch, most_workers, open_row
+from tradewind.systems.gadget.kernels.slot import Capacity, Rings, Slot, SlotPrices, no_prices
 
 BUCKETS = 8
-"""Link speeds are pooled by eighths of their order."""
+"""Groups of link speeds, of equal size."""
 SAMPLE = 60
 """Servers in the sample that gives the first prices."""
+SAMPLE_SEED = 2022
+QUICK_RACKS = 4
+"""Racks that are tried one by one before the cheapest rings of all racks are computed."""
 
 
 @kernel
-def embeddable(
-    room: Ints, link: Ints, first: Ints, trunk: Ints, need: Ints, band: Ints, widest: int, open_: np.ndarray
-) -> np.ndarray:
+def embeddable(slot: Slot) -> Bools:
     """(I, N + 1) whether a ring of that size fits into the empty cluster at all."""
-    count, spots, racks = need.shape[0], room.shape[0], trunk.size
-    window = np.arange(racks)
-    cost, outer = np.empty(widest + 1), np.empty(widest + 1)
-    kind, where = np.empty(widest + 1, np.int64), np.empty(widest + 1, np.int64)
-    inner, pick = np.empty((racks, widest + 1)), np.empty((spots, widest + 1), np.int64)
-    part = np.empty((racks, widest + 1), np.int64)
-    nothing, gate, everywhere = np.zeros(spots), np.zeros(racks), np.ones(0, np.int8)
+    free = Capacity(slot.room, slot.link, slot.first, slot.trunk)
+    count, widest, racks = slot.need.shape[0], slot.gain.shape[1] - 1, slot.trunk.size
+    window, scratch = np.arange(racks), make_scratch(slot.room.shape[0], racks, widest)
+    scratch.per_worker[:] = 0.0
+    scratch.per_server[:] = 0.0
+    scratch.per_rack[:] = 0.0
     result = np.zeros((count, widest + 1), np.bool_)
     for i in range(count):
-        row = open_[i] if open_.shape[0] > 0 else everywhere
-        if _one_rack(room, link, first, need[i], band[i], widest, row):
+        request = Request(slot.need[i], slot.band[i], widest, open_row(slot.open, i))
+        if _fits_one_rack(free, request):
             result[i] = True
             continue
-        cheapest(
-            room, link, first, trunk, window, need[i], band[i], widest, nothing, nothing, gate, row,
-            cost, kind, where, inner, pick, outer, part,
-        )  # fmt: skip
+        cheapest(free, window, request, scratch)
         for k in range(widest + 1):
-            result[i, k] = cost[k] < np.inf
+            result[i, k] = scratch.cost[k] < np.inf
     return result
 
 
 @kernel
-def _one_rack(
-    room: Ints, link: Ints, first: Ints, need: Ints, band: int, widest: int, row: np.ndarray
-) -> bool:
+def _fits_one_rack(free: Capacity, request: Request) -> bool:
     """Whether one of the first racks holds a ring of `widest`, and with it rings of all sizes."""
-    for g in range(min(4, first.size - 1)):
+    for g in range(min(QUICK_RACKS, free.trunk.size)):
         reach = 0
-        for s in range(first[g], first[g + 1]):
-            if link[s] >= band and (row.size == 0 or row[s] != 0):
-                reach += most_workers(room[s], need, widest)
-                if reach >= widest:
+        for s in range(free.first[g], free.first[g + 1]):
+            if free.link[s] >= request.band and (request.open.size == 0 or request.open[s] != 0):
+                reach += most_workers(free.room[s], request.need, request.widest)
+                if reach >= request.widest:
                     return True
     return False
 
 
 def possible(slot: Slot) -> Slot:
-    """The slot without ring sizes that no empty cluster could hold."""
+    """The slot without ring sizes that the empty cluster cannot hold."""
     if not slot.jobs or not slot.servers:
-        return replace(
-            slot, gain=np.where(np.arange(slot.widest + 1) == 0, 0.0, np.full_like(slot.gain, -np.inf))
-        )
-    fits = embeddable(
-        slot.room, slot.link, slot.first, slot.trunk, slot.need, slot.band, slot.widest, slot.open
-    )
-    return replace(slot, gain=np.where(fits, slot.gain, -np.inf))
+        nothing = np.where(np.arange(slot.widest + 1) == 0, 0.0, np.full_like(slot.gain, -np.inf))
+        return slot._replace(gain=nothing)
+    return slot._replace(gain=np.where(embeddable(slot), slot.gain, -np.inf))
 
 
 def knapsack(slot: Slot) -> float:
-    """Fractional knapsack of the scarcest resource with concave gains: valid, quick, blind to where things are."""
+    """Fractional knapsack of the scarcest resource with concave gains: valid and quick, ignores placement."""
     return _knapsack(slot)[0]
 
 
-def knapsack_prices(slot: Slot) -> tuple[Prices, Floats]:
-    """Its prices: the gain of the last worker that goes in, everywhere alike. And (I,) every job's best reduced value."""
+def knapsack_prices(slot: Slot) -> tuple[SlotPrices, Floats]:
+    """Prices of the knapsack, the same on every server: the gain of its last worker; and (I,) the best reduced values."""
     _, scarce, price = _knapsack(slot)
-    room = np.zeros(slot.room.shape)
+    prices = no_prices(slot)
     if scarce >= 0:
-        room[:, scarce] = price
+        prices.room[:, scarce] = price
     paid = np.arange(slot.widest + 1) * (slot.need[:, scarce, None] * price if scarce >= 0 else 0.0)
-    hope: Floats = np.maximum(slot.gain - paid, 0.0).max(1)
-    return Prices(room=room, link=np.zeros(slot.servers), trunk=np.zeros(len(slot.trunk))), hope
+    reduced: Floats = np.maximum(slot.gain - paid, 0.0).max(1)
+    return prices, reduced
 
 
 def _knapsack(slot: Slot) -> tuple[float, int, float]:
@@ -114,11 +106,18 @@ def _knapsack(slot: Slot) -> tuple[float, int, float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pooled:
-    """bound, and the prices and reduced values (I,) that gave it, for every server."""
+    """A bound, and the prices and reduced values (I,) that gave it."""
 
     bound: float
-    prices: Prices
-    hope: Floats
+    prices: SlotPrices
+    reduced: Floats
+
+
+class _ByGroup(NamedTuple):
+    """Prices or use by group of servers: room (Q, R), link (Q,)."""
+
+    room: Floats
+    link: Floats
 
 
 def _classes(slot: Slot) -> tuple[Ints, Ints]:
@@ -143,8 +142,7 @@ def _representative(slot: Slot, exact: Ints) -> tuple[Slot, Ints]:
     for c in range(len(best)):
         chosen.extend(order[begins[c] : begins[c + 1]][: max(1, slot.widest)].tolist())
     pick = np.array(chosen, np.int64)
-    made = replace(
-        slot,
+    made = slot._replace(
         room=slot.room[pick],
         link=best[exact[pick]],
         first=np.array([0, len(pick)]),
@@ -158,8 +156,8 @@ def _sample(slot: Slot, rng: np.random.Generator) -> tuple[Slot, Ints]:
     count = min(SAMPLE, slot.servers)
     servers = np.sort(rng.choice(slot.servers, count, replace=False))
     jobs = np.sort(rng.choice(slot.jobs, max(1, slot.jobs * count // slot.servers), replace=False))
-    made = replace(
-        slot, room=slot.room[servers], link=slot.link[servers], first=np.array([0, count]),
+    made = slot._replace(
+        room=slot.room[servers], link=slot.link[servers], first=np.array([0, count]),
         trunk=np.zeros(1, np.int64), need=slot.need[jobs], band=slot.band[jobs], gain=slot.gain[jobs],
     )  # fmt: skip
     return made, servers
@@ -178,8 +176,14 @@ def pooled(slot: Slot, floor: float, *, turns: int = 8, samples: int = 2) -> Poo
     floor: a worth that is known to be reachable (the steps aim between it and the best bound). Only for slots where
     every job may run everywhere.
     """
-    rng = np.random.default_rng(20_22)
     group, exact = _classes(slot)
+    start = _sampled_prices(slot, group, samples)
+    return _polyak(slot, group, exact, start, floor, turns)
+
+
+def _sampled_prices(slot: Slot, group: Ints, samples: int) -> _ByGroup:
+    """Mean prices by group of the configuration LPs of samples."""
+    rng = np.random.default_rng(SAMPLE_SEED)
     groups, resources = int(group.max()) + 1, slot.room.shape[1]
     room_p, link_p = np.zeros((groups, resources)), np.zeros(groups)
     for _ in range(samples):
@@ -192,51 +196,51 @@ def pooled(slot: Slot, floor: float, *, turns: int = 8, samples: int = 2) -> Poo
         size = made.link.astype(np.float64)
         mean = float((found.link * size).sum() / max(size.sum(), 1.0))
         link_p += _averaged(found.link, size, group[servers], groups, mean) / samples
-    small, pick = _representative(slot, exact)
-    own = exact[pick]
-    return _polyak(slot, small, own, group, exact, room_p, link_p, floor, turns)
+    return _ByGroup(room_p, link_p)
 
 
-def _polyak(
-    slot: Slot, small: Slot, own: Ints, group: Ints, exact: Ints, room_p: Floats, link_p: Floats, floor: float,
-    turns: int,
-) -> Pooled:  # fmt: skip
+def _polyak(slot: Slot, group: Ints, exact: Ints, start: _ByGroup, floor: float, turns: int) -> Pooled:
     """Subgradient steps on prices by group, scaled by capacity."""
-    groups, resources = room_p.shape
-    of = np.zeros(int(exact.max()) + 1, np.int64)
-    of[exact] = group
-    mine = of[own]
+    small, pick = _representative(slot, exact)
+    mine, (groups, resources) = group[pick], start.room.shape
     room_c = np.stack([np.bincount(group, slot.room[:, r], minlength=groups) for r in range(resources)], 1)
     link_c = np.bincount(group, slot.link, minlength=groups)
-    best, kept, hope, aim = np.inf, (room_p, link_p), np.zeros(slot.jobs), 0.5
-    stuck = 0
+    now = kept = start
+    best, reduced, aim, stuck = np.inf, np.zeros(slot.jobs), 0.5, 0
     for _ in range(turns):
-        at = Prices(room=room_p[mine], link=link_p[mine], trunk=np.zeros(1))
-        _, reduced, rings = lagrangian(small, at)
-        bound = float((room_c * room_p).sum() + (link_c * link_p).sum() + reduced.sum())
+        at = SlotPrices(room=now.room[mine], link=now.link[mine], trunk=np.zeros(1))
+        _, values, rings = lagrangian(small, at)
+        bound = float((room_c * now.room).sum() + (link_c * now.link).sum() + values.sum())
         if bound < best:
-            best, kept, hope, stuck = bound, (room_p, link_p), reduced, 0
+            best, kept, reduced, stuck = bound, now, values, 0
         else:
             stuck += 1
             if stuck >= 2:
-                room_p, link_p = kept
-                aim, stuck = aim * 0.5, 0
+                now, aim, stuck = kept, aim * 0.5, 0
                 continue
-        used_room, used_link = np.zeros_like(room_p), np.zeros(groups)
-        there = rings.server >= 0
-        i, j = np.nonzero(there)
-        g = mine[rings.server[i, j]]
-        for r in range(resources):
-            np.add.at(used_room[:, r], g, rings.workers[i, j] * slot.need[i, r])
-        several = there.sum(1) > 1
-        np.add.at(used_link, g, np.where(several[i], slot.band[i], 0))
-        slope_room = np.divide(room_c - used_room, room_c, out=np.zeros_like(room_c, float), where=room_c > 0)
-        slope_link = np.divide(link_c - used_link, link_c, out=np.zeros_like(link_c, float), where=link_c > 0)
+        used = _used(small, rings, mine, groups)
+        slope_room = np.divide(room_c - used.room, room_c, out=np.zeros_like(room_c, float), where=room_c > 0)
+        slope_link = np.divide(link_c - used.link, link_c, out=np.zeros_like(link_c, float), where=link_c > 0)
         norm = float((slope_room**2).sum() + (slope_link**2).sum())
         if norm <= 1e-18:
             break
         step = aim * max(bound - (0.7 * best + 0.3 * floor), 1e-4 * best) / norm
-        room_p = np.maximum(0.0, room_p - step * slope_room / np.maximum(room_c, 1))
-        link_p = np.maximum(0.0, link_p - step * slope_link / np.maximum(link_c, 1))
-    prices = Prices(room=kept[0][group], link=kept[1][group], trunk=np.zeros(len(slot.trunk)))
-    return Pooled(bound=best, prices=prices, hope=hope)
+        now = _ByGroup(
+            np.maximum(0.0, now.room - step * slope_room / np.maximum(room_c, 1)),
+            np.maximum(0.0, now.link - step * slope_link / np.maximum(link_c, 1)),
+        )
+    prices = SlotPrices(room=kept.room[group], link=kept.link[group], trunk=np.zeros(len(slot.trunk)))
+    return Pooled(bound=best, prices=prices, reduced=reduced)
+
+
+def _used(slot: Slot, rings: Rings, group: Ints, groups: int) -> _ByGroup:
+    """Room and link bandwidth that rings use, by group of servers."""
+    room, link = np.zeros((groups, slot.room.shape[1])), np.zeros(groups)
+    there = rings.server >= 0
+    i, j = np.nonzero(there)
+    g = group[rings.server[i, j]]
+    for r in range(slot.room.shape[1]):
+        np.add.at(room[:, r], g, rings.workers[i, j] * slot.need[i, r])
+    several = there.sum(1) > 1
+    np.add.at(link, g, np.where(several[i], slot.band[i], 0))
+    return _ByGroup(room, link)

@@ -19,19 +19,24 @@ import numpy as np
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.highs import INFINITY, quiet_solver
 from tradewind.systems.gadget.kernels.price import price_jobs
-from tradewind.systems.gadget.kernels.slot import Prices, Rings, Slot, no_rings
+from tradewind.systems.gadget.kernels.slot import Rings, Slot, SlotPrices, no_prices, no_rings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxed:
-    """bound: valid upper bound on the worth; prices that gave it; hope (I,): reduced values there.
+    """The end of column generation.
 
-    columns: the rings of all columns; job (C,), share (C,) of each; value of the restricted LP; rounds of pricing.
+    bound    valid upper bound on the worth
+    prices   that gave it
+    reduced  (I,) reduced value of every job's best ring there
+    columns  servers and workers of the rings of all columns; job (C,) and share (C,) of each
+    value    of the restricted LP
+    rounds   of pricing
     """
 
     bound: float
-    prices: Prices
-    hope: Floats
+    prices: SlotPrices
+    reduced: Floats
     columns: list[tuple[Ints, Ints]]
     job: Ints
     share: Floats
@@ -39,13 +44,10 @@ class Relaxed:
     rounds: int
 
 
-def lagrangian(slot: Slot, prices: Prices) -> tuple[float, Floats, Rings]:
+def lagrangian(slot: Slot, prices: SlotPrices) -> tuple[float, Floats, Rings]:
     """Upper bound at prices, reduced value of every job's best ring, and those rings."""
     rings, best = no_rings(slot), np.zeros(slot.jobs)
-    price_jobs(
-        slot.room, slot.link, slot.first, slot.trunk, slot.need, slot.band, slot.gain, slot.open,
-        prices.room, prices.link, prices.trunk, best, rings.server, rings.workers, rings.size,
-    )  # fmt: skip
+    price_jobs(slot, prices, best, rings)
     paid = (
         (slot.room * prices.room).sum() + (slot.link * prices.link).sum() + (slot.trunk * prices.trunk).sum()
     )
@@ -53,14 +55,13 @@ def lagrangian(slot: Slot, prices: Prices) -> tuple[float, Floats, Rings]:
 
 
 class Master:
-    """The restricted LP. Rows are scaled to capacity 1, so that duals are worths; rows that can never bind are left out."""
+    """The restricted LP, one HiGHS model that grows by columns. Rows are scaled to capacity 1, so that duals are worths."""
 
     def __init__(self, slot: Slot) -> None:
         self.slot, self.rack = slot, slot.rack
         spots, resources = slot.room.shape
         self.capacity = np.concatenate([slot.room.ravel(), slot.link, slot.trunk]).astype(np.float64)
         self.link_at, self.trunk_at = spots * resources, spots * resources + spots
-        self.row = np.arange(len(self.capacity)) + slot.jobs
         self.columns: list[tuple[Ints, Ints]] = []
         self.job: list[int] = []
         self.known: set[tuple[int, bytes, bytes]] = set()
@@ -73,7 +74,7 @@ class Master:
         h.changeObjectiveSense(highspy.ObjSense.kMaximize)
 
     def add(self, rings: Rings, jobs: Ints) -> int:
-        """Adds the rings of these jobs; returns how many were new."""
+        """Add the rings of these jobs; returns how many were new."""
         slot = self.slot
         costs: list[float] = []
         starts: list[int] = []
@@ -118,32 +119,32 @@ class Master:
                 used.append(np.full(len(racks), float(slot.band[i])))
         return np.concatenate(rows), np.concatenate(used)
 
-    def solve(self) -> tuple[float, Prices]:
-        """(value, prices)."""
+    def solve(self) -> tuple[float, SlotPrices]:
+        """Optimal value and duals as prices."""
         h = self.solver
         h.run()
         if h.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            raise RuntimeError(f"the restricted LP ended as {h.getModelStatus()}")
+            raise RuntimeError(f"the restricted LP was not solved: HiGHS reports {h.getModelStatus()}")
         dual = np.maximum(np.array(h.getSolution().row_dual), 0.0)
         return float(h.getInfo().objective_function_value), self.prices(dual[self.slot.jobs :])
 
-    def prices(self, dual: Floats) -> Prices:
+    def prices(self, dual: Floats) -> SlotPrices:
         """Duals of the scaled rows as prices of amounts."""
         p = np.divide(dual, self.capacity, out=np.zeros_like(dual), where=self.capacity > 0)
-        return Prices(
+        return SlotPrices(
             room=p[: self.link_at].reshape(self.slot.room.shape),
             link=p[self.link_at : self.trunk_at],
             trunk=p[self.trunk_at :],
         )
 
     def shares(self) -> Floats:
-        """x of every column."""
+        """(C,) value of every column."""
         return np.array(self.solver.getSolution().col_value)
 
 
-def mixed(a: Prices, b: Prices, part: float) -> Prices:
+def mixed(a: SlotPrices, b: SlotPrices, part: float) -> SlotPrices:
     """part · a + (1 - part) · b."""
-    return Prices(
+    return SlotPrices(
         room=part * a.room + (1 - part) * b.room,
         link=part * a.link + (1 - part) * b.link,
         trunk=part * a.trunk + (1 - part) * b.trunk,
@@ -159,23 +160,20 @@ def relax(
     smooth: float = 0.6,
     known: float = np.inf,
 ) -> Relaxed:
-    """Column generation from the rings in `start` until bound <= value · (1 + gap), with smoothed duals.
+    """Generate columns from the rings in `start` until bound <= value · (1 + gap), with smoothed duals.
 
     known: another upper bound; once the LP's value meets it, better prices cannot lower the bound.
-    smooth: weight of the prices of the best bound so far; where smoothed prices find no new ring, the plain duals are
+    smooth: weight of the prices of the best bound so far. Where smoothed prices find no new ring, the plain duals are
     tried, so that the end is exact.
     """
     master = Master(slot)
     every = np.arange(slot.jobs)
     for rings in start:
         master.add(rings, every)
-    zero = Prices(
-        room=np.zeros(slot.room.shape), link=np.zeros(slot.servers), trunk=np.zeros(len(slot.trunk))
-    )
-    best, hope, found = lagrangian(slot, zero)
-    centre: Prices | None = None
-    kept = zero
-    master.add(found, np.flatnonzero(hope > 0))
+    kept = no_prices(slot)
+    best, reduced, found = lagrangian(slot, kept)
+    centre: SlotPrices | None = None
+    master.add(found, np.flatnonzero(reduced > 0))
     value, used = 0.0, 0
     while used < rounds and master.job:
         used += 1
@@ -183,10 +181,10 @@ def relax(
         fresh = 0
         for part in (smooth, 0.0) if centre is not None else (0.0,):
             tried = prices if centre is None or part == 0.0 else mixed(centre, prices, part)
-            bound, reduced, found = lagrangian(slot, tried)
+            bound, values, found = lagrangian(slot, tried)
             if bound < best:
-                best, hope, kept, centre = bound, reduced, tried, tried
-            fresh = master.add(found, np.flatnonzero(reduced > 0.0))
+                best, reduced, kept, centre = bound, values, tried, tried
+            fresh = master.add(found, np.flatnonzero(values > 0.0))
             if fresh or min(best, known) <= value * (1 + gap):
                 break
         if centre is None:
@@ -194,6 +192,6 @@ def relax(
         if min(best, known) <= value * (1 + gap) or not fresh:
             break
     return Relaxed(
-        bound=best, prices=kept, hope=hope, columns=master.columns, job=np.array(master.job, np.int64),
+        bound=best, prices=kept, reduced=reduced, columns=master.columns, job=np.array(master.job, np.int64),
         share=master.shares() if master.job else np.empty(0), value=value, rounds=used,
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """A slot as one mixed-integer program: the exact optimum of small ones.
 
 Variables of job i: size χ_ik; workers y_is; alone e_is (all of it on server s); visit f_is (server s in a ring of
-several); own r_ig (the ring stays in rack g); pass t_ig (rack g in a ring over several racks).
+several); own r_ig (the ring stays in rack g); cross t_ig (rack g in a ring over several racks).
 
     Σ_k χ_ik <= 1,  Σ_s y_is = Σ_k k χ_ik,  y_is <= c_is (e_is + f_is)
     Σ_s e_is + Σ_g r_ig + over_i <= 1,  f_is <= r_ig + t_ig,  t_ig <= over_i
@@ -21,8 +21,8 @@ from tradewind.systems.gadget.kernels.slot import Rings, Slot, no_rings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proof:
-    """value of the rings found, bound on any; equal where `optimal`."""
+class ExactSlot:
+    """Rings, their value and a bound on any; the two are equal where `optimal`."""
 
     rings: Rings
     value: float
@@ -30,10 +30,10 @@ class Proof:
     optimal: bool
 
 
-def solve_exactly(slot: Slot, nodes: int = 100_000) -> Proof:
-    """The best rings of a slot; `nodes` of branch and bound at most."""
+def solve_exactly(slot: Slot, nodes: int = 100_000) -> ExactSlot:
+    """The best rings of a slot, with at most `nodes` of branch and bound."""
     if not slot.jobs:
-        return Proof(rings=no_rings(slot), value=0.0, bound=0.0, optimal=True)
+        return ExactSlot(rings=no_rings(slot), value=0.0, bound=0.0, optimal=True)
     program = Program()
     room: dict[tuple[int, int], list[Entry]] = {}
     link: dict[int, list[Entry]] = {}
@@ -55,14 +55,14 @@ def solve_exactly(slot: Slot, nodes: int = 100_000) -> Proof:
             rings.server[i, j], rings.workers[i, j] = s, k
         rings.size[i] = sum(k for _, k in here)
     value = float(slot.gain[np.arange(slot.jobs), rings.size].sum())
-    return Proof(rings=rings, value=value, bound=answer.bound, optimal=answer.optimal)
+    return ExactSlot(rings=rings, value=value, bound=answer.bound, optimal=answer.optimal)
 
 
 def _job(
     program: Program, slot: Slot, i: int, room: dict[tuple[int, int], list[Entry]],
     link: dict[int, list[Entry]], trunk: dict[int, list[Entry]],
 ) -> dict[int, int]:  # fmt: skip
-    """Adds the columns and rows of one job; returns server -> column of its workers."""
+    """Add the columns and rows of one job; returns server -> column of its workers."""
     rack, band = slot.rack, float(slot.band[i])
     sizes = [k for k in range(1, slot.widest + 1) if slot.gain[i, k] > 0]
     if not sizes:

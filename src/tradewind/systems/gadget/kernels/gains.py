@@ -1,7 +1,7 @@
 """What k more worker-slots are worth: on the concave envelope of a utility, from what is done to what can be reached.
 
-A sigmoid is flat at its foot: measured by itself the first slot of a job that needs four is worth nothing, and a
-greedy scheduler never begins. On the envelope the first slot is worth its share of what the whole climb brings. The paper
+A sigmoid is flat at its foot: by itself, the first slot of a job that needs four is worth nothing, and a greedy
+scheduler never starts it. On the envelope the first slot is worth its share of what the whole climb brings. The paper
 assumes a concave utility in its proofs and uses the sigmoid in its experiments.
 """
 
@@ -43,8 +43,8 @@ def envelope(values: Floats) -> Floats:
 def gains(values: Floats, widest: int) -> Floats:
     """(widest + 1,) gain of 0 … widest more units on the envelope of values (reach + 1,); -inf beyond the reach.
 
-    values[x] is the utility after x more units. A utility that falls is not followed down: its envelope stays at
-    the top, because nobody has to do more.
+    values[x] is the utility after x more units. Where a utility falls, its envelope stays at the maximum, because no
+    job has to do more.
     """
     best = np.maximum.accumulate(values)
     line = envelope(best)
@@ -55,14 +55,19 @@ def gains(values: Floats, widest: int) -> Floats:
 
 
 def climbs(values: Floats) -> bool:
-    """Whether a utility (n + 1,) bends upwards anywhere, so that its envelope promises what is not earned yet."""
+    """Whether a utility (n + 1,) is convex anywhere, so that its envelope counts gains that are earned later."""
     bends = np.diff(np.maximum.accumulate(values), 2)
     return bool((bends > 1e-9 * max(1.0, float(values.max() - values.min()))).any())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Climb:
-    """values[x]: utility after x more worker-slots, up to what can be reached; a worker takes `need` of the cluster."""
+    """A job's way to its utility.
+
+    values  (reach + 1,) utility after x more worker-slots
+    need    share of the cluster that a worker takes
+    widest  largest ring
+    """
 
     values: Floats
     need: float
@@ -77,9 +82,9 @@ class Climb:
 
 
 def price_of_waiting(jobs: Sequence[Climb], slots: int) -> float:
-    """USD per slot of the whole cluster at which all that these jobs want fits into `slots` slots; 0 where it fits anyway.
+    """Price of the whole cluster for a slot at which all that these jobs want fits into `slots` slots; 0 if it fits anyway.
 
-    Each job can have its widest ring in each of them. Nobody knows who else will come; they are not counted.
+    Each job can have its widest ring in each slot. Jobs that may still arrive are not counted.
     """
     density, need = [], []
     for job in jobs:
@@ -95,7 +100,7 @@ def price_of_waiting(jobs: Sequence[Climb], slots: int) -> float:
 
 
 def gains_now(job: Climb, price: float, slots: int) -> Floats:
-    """(widest + 1,) what k worker-slots now add, when `slots` slots later can be bought at the price of waiting."""
+    """(widest + 1,) what k worker-slots now add, where `slots` later slots can be bought at the price of waiting."""
     line, cost = job.line, price * job.need
     wanted = int((np.diff(line) > cost).sum())
     now = np.minimum(np.arange(job.widest + 1), len(line) - 1)

@@ -1,36 +1,73 @@
-"""Annealed ruin and recreate of the rings of a slot, over the arrays of `ring_pack`."""
+"""Annealed ruin and recreate of the rings of a slot."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.gadget.kernels.pack import TIE, book, clear, grow, look, rack_of, scratch_of, settle
+from tradewind.systems.gadget.kernels.pack import clear, grow, place, price_rings, rack_of, release, reserve
+from tradewind.systems.gadget.kernels.slot import Rings, SlotPrices
+from tradewind.systems.gadget.kernels.state import TIE, State
+
+UNIT = 1_000_003
+"""Random fractions are multiples of 1 / UNIT."""
+
+
+class Search(NamedTuple):
+    """How `improve` searches: rounds at most, worth that may be lost at the start (falling to 0), worth to stop at."""
+
+    rounds: int
+    heat: float
+    goal: float
+    seed: int
+
+
+class Occupants(NamedTuple):
+    """Linked lists of the rings on every server; entry i · N + j is the j-th server of job i, -1 is none.
+
+    head (S,) first entry of a server; after and before (I · N,) an entry's neighbours
+    """
+
+    head: Ints
+    after: Ints
+    before: Ints
+
+
+class Repair(NamedTuple):
+    """What the steps of a round share: names (I,) of the jobs taken out, kept: their rings; random: the generator."""
+
+    state: State
+    lists: Occupants
+    reduced: Floats
+    random: Any
+    names: Ints
+    kept: Rings
 
 
 @kernel
-def draw(seed: Any) -> Any:
-    """xorshift64*: the next positive 62-bit number; seed (1,) uint64."""
-    x = seed[0]
+def random_of(number: int) -> Any:
+    """State (1,) of the generator for a seed."""
+    return np.array([np.uint64(number * 2654435761 + 88172645463325252)], np.uint64)
+
+
+@kernel
+def draw(random: Any) -> Any:
+    """xorshift64*: the next positive 62-bit number."""
+    x = random[0]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
     x ^= x >> np.uint64(27)
-    seed[0] = x
+    random[0] = x
     return np.int64((x * np.uint64(2685821657736338717)) >> np.uint64(2))
 
 
 @kernel
-def _enter(lists: Any, rings: Any, i: int) -> None:
-    """Puts the ring of job i into the lists of its servers.
-
-    lists: head (S,) first entry of a server, after and before (I · N,) its neighbours; entry i · N + j is the j-th
-    server of job i; -1 is none.
-    """
+def _enter(lists: Occupants, server: Ints, i: int) -> None:
+    """Add the ring of job i to the lists of its servers."""
     head, after, before = lists
-    server = rings[0]
     width = server.shape[1]
     for j in range(width):
         s = server[i, j]
@@ -44,10 +81,9 @@ def _enter(lists: Any, rings: Any, i: int) -> None:
 
 
 @kernel
-def _leave(lists: Any, rings: Any, i: int) -> None:
-    """Takes the ring of job i out of the lists of its servers."""
+def _leave(lists: Occupants, server: Ints, i: int) -> None:
+    """Remove the ring of job i from the lists of its servers."""
     head, after, before = lists
-    server = rings[0]
     width = server.shape[1]
     for j in range(width):
         s = server[i, j]
@@ -63,16 +99,17 @@ def _leave(lists: Any, rings: Any, i: int) -> None:
 
 
 @kernel
-def _ruin(lists: Any, width: int, seed: Any, spots: Ints, most: int, out: Ints) -> int:
-    """Up to `most` jobs to take out: those on server spots[0], then some on random ones of spots[1] … spots[2] - 1."""
-    head, after, _ = lists
+def _ruin(repair: Repair, near: Any, most: int, out: Ints) -> int:
+    """Up to `most` jobs to take out: those on server near[0], then some on random ones of near[1] … near[2] - 1."""
+    head, after, _ = repair.lists
+    width = repair.state.rings.server.shape[1]
     count = 0
     for turn in range(1 + 2 * most):
-        s = spots[0] if turn == 0 else spots[1] + draw(seed) % (spots[2] - spots[1])
+        s = near[0] if turn == 0 else near[1] + draw(repair.random) % (near[2] - near[1])
         entry = head[s]
         while entry >= 0 and count < most:
             i = entry // width
-            fresh = turn == 0 or draw(seed) % 2 == 0
+            fresh = turn == 0 or draw(repair.random) % 2 == 0
             for n in range(count):
                 fresh = fresh and out[n] != i
             if fresh:
@@ -85,9 +122,9 @@ def _ruin(lists: Any, width: int, seed: Any, spots: Ints, most: int, out: Ints) 
 
 
 @kernel
-def _inside(facts: Any, rings: Any, i: int, window: Ints) -> bool:
+def _inside(state: State, i: int) -> bool:
     """Whether the whole ring of job i lies in the racks of the window."""
-    first, server = facts[0], rings[0]
+    first, server, window = state.free.first, state.rings.server, state.window
     for j in range(server.shape[1]):
         s = server[i, j]
         if s < 0:
@@ -101,64 +138,78 @@ def _inside(facts: Any, rings: Any, i: int, window: Ints) -> bool:
 
 
 @kernel
-def _at_home(facts: Any, i: int, servers: Ints) -> float:
+def _stay_bonus(state: State, i: int, servers: Ints) -> float:
     """`stay` for every server (N,) of a ring of job i where it ran before: what moving it away must bring."""
-    home, stay = facts[5], facts[6]
+    last, stay = state.demand.last, state.demand.stay
     if stay == 0.0:
         return 0.0
     count = 0
     for j in range(servers.size):
         if servers[j] < 0:
             break
-        for n in range(home.shape[1]):
-            count += home[i, n] == servers[j]
+        for n in range(last.shape[1]):
+            count += last[i, n] == servers[j]
     return float(stay * count)
 
 
 @kernel
-def _open_window(window: Ints, racks: int, home: int, seed: Any) -> None:
-    """Writes the rack `home` and random others to the window, in order behind it."""
-    window[0] = home
+def _open_window(window: Ints, racks: int, rack: int, random: Any) -> None:
+    """Write `rack` and then random others in order to the window."""
+    window[0] = rack
     for w in range(1, window.size):
-        window[w] = (window[w - 1] + 1 + draw(seed) % (racks - window.size)) % racks
+        window[w] = (window[w - 1] + 1 + draw(random) % (racks - window.size)) % racks
     window.sort()
-    at = np.searchsorted(window, home)
+    at = np.searchsorted(window, rack)
     window[at] = window[0]
-    window[0] = home
+    window[0] = rack
 
 
 @kernel
-def _join(
-    facts: Any, rings: Any, window: Ints, hope: Floats, seed: Any, most: int, names: Ints, count: int
-) -> int:
-    """Adds idle and unfinished jobs to `names`, those with more hope more often; how many there are now."""
-    gain, size, ruined = facts[3], rings[2], count
-    everywhere = window.size == facts[0].size - 1
+def _victims(repair: Repair, near: Any, most: int) -> int:
+    """Write jobs to take out to `names`: near a server and wholly in the window; returns how many."""
+    state = repair.state
+    everywhere = state.window.size == state.free.trunk.size
+    out = np.empty(most, np.int64)
+    count, found = 0, _ruin(repair, near, most, out)
+    for n in range(found):
+        if everywhere or _inside(state, out[n]):
+            repair.names[count] = out[n]
+            count += 1
+    return count
+
+
+@kernel
+def _join(repair: Repair, most: int, count: int) -> int:
+    """Add idle and unfinished jobs to `names`, those with more reduced value more often; returns how many there are."""
+    state, reduced, names, ruined = repair.state, repair.reduced, repair.names, count
+    gain, size = state.demand.gain, state.rings.size
+    everywhere = state.window.size == state.free.trunk.size
     for _ in range(4 * most):
-        i = draw(seed) % size.size
-        j = draw(seed) % size.size
-        if hope[j] > hope[i]:
+        i = draw(repair.random) % size.size
+        j = draw(repair.random) % size.size
+        if reduced[j] > reduced[i]:
             i = j
         if (size[i] > 0 and gain[i, size[i]] >= gain[i].max()) or count >= ruined + most:
             continue
         fresh = True
         for n in range(count):
             fresh = fresh and names[n] != i
-        if fresh and (size[i] == 0 or everywhere or _inside(facts, rings, i, window)):
+        if fresh and (size[i] == 0 or everywhere or _inside(state, i)):
             names[count] = i
             count += 1
     return count
 
 
 @kernel
-def _turns(gain: Floats, hope: Floats, names: Ints, seed: Any) -> Ints:
+def _order(repair: Repair, count: int) -> Ints:
     """In which order jobs come back: by reduced value (half of the time), by gain or at random, with noise."""
-    rank, order = np.empty(names.size), draw(seed) % 4
-    for n in range(names.size):
-        noise = 0.6 + 0.8 * ((draw(seed) % 1000003) / 1000003.0)
+    gain, names = repair.state.demand.gain, repair.names
+    rank, order = np.empty(count), draw(repair.random) % 4
+    for n in range(count):
+        noise = 0.6 + 0.8 * ((draw(repair.random) % UNIT) / float(UNIT))
         i = names[n]
         if order < 2:
-            rank[n] = -(hope[i] + 1e-9) * noise
+            rank[n] = -(repair.reduced[i] + 1e-9) * noise
         elif order == 2:
             rank[n] = -gain[i].max() * noise
         else:
@@ -167,122 +218,129 @@ def _turns(gain: Floats, hope: Floats, names: Ints, seed: Any) -> Ints:
 
 
 @kernel
-def _recreate(facts: Any, left: Any, rings: Any, prices: Any, scratch: Any, window: Ints, i: int) -> None:
-    """Gives job i the ring that is worth most at prices, if one is worth anything."""
-    gain = facts[3]
-    look(facts, left, prices, scratch, window, i)
+def _recreate(state: State, prices: SlotPrices, i: int) -> None:
+    """Give job i the ring that is worth most at prices, if one is worth anything."""
+    gain, cost = state.demand.gain, state.scratch.cost
+    price_rings(state, prices, i)
     top, at = 0.0, 0
     for k in range(1, gain.shape[1]):
-        v = gain[i, k] - scratch[0][k]
+        v = gain[i, k] - cost[k]
         if v > top:
             top = v
             at = k
     if at > 0:
-        settle(facts, left, rings, scratch, window, i, at)
+        place(state, i, at)
 
 
 @kernel
-def _undo(facts: Any, left: Any, rings: Any, lists: Any, names: Ints, kept: Any) -> None:
-    """Puts the rings of some jobs back as they were."""
-    server, workers, size = rings
-    for n in range(names.size):
-        if size[names[n]] > 0:
-            book(facts, left, rings, names[n], -1)
-    for n in range(names.size):
-        i = names[n]
-        server[i], workers[i], size[i] = kept[0][n], kept[1][n], kept[2][n]
+def _take_out(repair: Repair, count: int) -> float:
+    """Remove the rings of the jobs in `names` and keep a copy; returns what they were worth."""
+    state, kept, worth = repair.state, repair.kept, 0.0
+    server, workers, size = state.rings
+    for n in range(count):
+        i = repair.names[n]
+        kept.server[n], kept.workers[n], kept.size[n] = server[i], workers[i], size[i]
+        worth += state.demand.gain[i, size[i]]
         if size[i] > 0:
-            book(facts, left, rings, i, 1)
-            _enter(lists, rings, i)
+            _leave(repair.lists, server, i)
+            release(state, i)
+            clear(state.rings, i)
+    return worth
 
 
 @kernel
-def _victims(
-    facts: Any, rings: Any, lists: Any, window: Ints, near: Ints, most: int, seed: Any, names: Ints
-) -> int:
-    """Writes jobs to take out to `names`: near a server and wholly in the window; how many."""
-    out = np.empty(most, np.int64)
-    count, found = 0, _ruin(lists, rings[0].shape[1], seed, near, most, out)
-    for n in range(found):
-        if window.size == facts[0].size - 1 or _inside(facts, rings, out[n], window):
-            names[count] = out[n]
-            count += 1
-    return count
+def _undo(repair: Repair, count: int) -> None:
+    """Put the rings of the jobs in `names` back as they were."""
+    state, names, kept = repair.state, repair.names, repair.kept
+    server, workers, size = state.rings
+    for n in range(count):
+        if size[names[n]] > 0:
+            release(state, names[n])
+    for n in range(count):
+        i = names[n]
+        server[i], workers[i], size[i] = kept.server[n], kept.workers[n], kept.size[n]
+        if size[i] > 0:
+            reserve(state, i)
+            _enter(repair.lists, server, i)
 
 
 @kernel
-def improve(
-    facts: Any, left: Any, rings: Any, prices: Any, weight: Floats, hope: Floats, rounds: int, wide: int,
-    heat: float, number: int, goal: float,
-) -> float:  # fmt: skip
-    """Annealed ruin and recreate; returns the worth of the best rings, which are left in `rings` (`left` is spoilt).
-
-    hope (I,): reduced value at the prices; idle jobs are tried in proportion. wide: racks per window (0: all).
-    heat: worth that may be lost at the start, falling to 0; goal: enough, stop. Jobs come back in order of
-    reduced value with noise, each with its best size at the prices; what is then free is filled greedily,
-    nearly at no price.
-    """
-    first, gain = facts[0], facts[3]
-    server, workers, size = rings
-    jobs, spots, racks = size.size, first[-1], first.size - 1
-    width = server.shape[1]
-    seed = np.array([np.uint64(number * 2654435761 + 88172645463325252)], np.uint64)
-    scratch = scratch_of(spots, racks, gain.shape[1] - 1)
-    window = np.arange(wide) if 0 < wide < racks else np.arange(racks)
-    names, near = np.empty(jobs, np.int64), np.empty(3, np.int64)
-    kept = (np.empty((jobs, width), np.int64), np.empty((jobs, width), np.int64), np.empty(jobs, np.int64))
-    tie = np.array([TIE])
-    full = (prices[0], prices[1], prices[2], tie)
-    half = (0.5 * prices[0], 0.5 * prices[1], 0.5 * prices[2], tie)
-    cheap = (1e-3 * prices[0], 1e-3 * prices[1], 1e-3 * prices[2], tie)
-    now = 0.0
-    lists = (np.full(spots, -1), np.full(jobs * width, -1), np.full(jobs * width, -1))
+def _start(state: State, reduced: Floats, seed: int) -> Any:
+    """Tables for a search from the rings of a state."""
+    jobs, width = state.rings.server.shape
+    lists = Occupants(np.full(state.free.first[-1], -1), np.full(jobs * width, -1), np.full(jobs * width, -1))
     for i in range(jobs):
+        _enter(lists, state.rings.server, i)
+    kept = Rings(
+        np.empty((jobs, width), np.int64), np.empty((jobs, width), np.int64), np.empty(jobs, np.int64)
+    )
+    return Repair(state, lists, reduced, random_of(seed), np.empty(jobs, np.int64), kept)
+
+
+@kernel
+def _choose(repair: Repair, turn: int) -> tuple[int, int]:
+    """Write the jobs of a round to `names` and draw the weight of ties; returns how many jobs, and a die of 8."""
+    state, random = repair.state, repair.random
+    first, window = state.free.first, state.window
+    servers, racks = first[-1], first.size - 1
+    spot = draw(random) % servers
+    rack = rack_of(first, spot)
+    if window.size < racks:
+        _open_window(window, racks, rack, random)
+    most = 2 + draw(random) % (20 if turn % 8 == 7 else 6)
+    die = draw(random) % 8
+    state.tie[0] = TIE * (1 - draw(random) % 3)  # tight, any or roomy servers first
+    near = (spot, first[rack], first[rack + 1])
+    if window.size == racks and draw(random) % 2 == 0:
+        near = (spot, 0, servers)
+    count = _victims(repair, near, most)
+    return _join(repair, most, count), die
+
+
+@kernel
+def _scaled(prices: SlotPrices, factor: float) -> Any:
+    return SlotPrices(factor * prices.room, factor * prices.link, factor * prices.trunk)
+
+
+@kernel
+def improve(state: State, prices: SlotPrices, reduced: Floats, search: Search) -> float:
+    """Annealed ruin and recreate; returns the worth of the best rings, which are left in the state (`free` is spoilt).
+
+    reduced (I,): reduced values at the prices; idle jobs are tried in proportion. Jobs come back in order of reduced
+    value with noise, each with its best size at the prices; what is then free is filled greedily, nearly at no price.
+    """
+    server, workers, size = state.rings
+    repair = _start(state, reduced, search.seed)
+    gain, names = state.demand.gain, repair.names
+    half, cheap = _scaled(prices, 0.5), _scaled(prices, 1e-3)
+    now = 0.0
+    for i in range(size.size):
         now += gain[i, size[i]]
-        _enter(lists, rings, i)
-    best, best_s, best_w, best_k = now, server.copy(), workers.copy(), size.copy()
-    for turn in range(rounds):
-        if best >= goal:
+    best, best_rings = now, Rings(server.copy(), workers.copy(), size.copy())
+    for turn in range(search.rounds):
+        if best >= search.goal:
             break
-        spot = draw(seed) % spots
-        home = rack_of(first, spot)
-        if window.size < racks:
-            _open_window(window, racks, home, seed)
-        most = 2 + draw(seed) % (20 if turn % 8 == 7 else 6)
-        dice = draw(seed) % 8
-        dear = full if dice > 2 else half if dice > 0 else cheap
-        tie[0] = TIE * (1 - draw(seed) % 3)  # tight, any or roomy servers first
-        near[0], near[1], near[2] = spot, first[home], first[home + 1]
-        if window.size == racks and draw(seed) % 2 == 0:
-            near[1], near[2] = 0, spots
-        touched = _victims(facts, rings, lists, window, near, most, seed, names)
-        touched = _join(facts, rings, window, hope, seed, most, names, touched)
-        before, after, bonus = 0.0, 0.0, 0.0
-        for n in range(touched):
+        count, die = _choose(repair, turn)
+        level = prices if die > 2 else half if die > 0 else cheap
+        before, after, bonus = _take_out(repair, count), 0.0, 0.0
+        for n in _order(repair, count):
+            _recreate(state, level, names[n])
+        grow(state, cheap, names[:count])
+        for n in range(count):
             i = names[n]
-            kept[0][n], kept[1][n], kept[2][n] = server[i], workers[i], size[i]
-            before += gain[i, size[i]]
-            if size[i] > 0:
-                _leave(lists, rings, i)
-                book(facts, left, rings, i, -1)
-                clear(rings, i)
-        for n in _turns(gain, hope, names[:touched], seed):
-            _recreate(facts, left, rings, dear, scratch, window, names[n])
-        grow(facts, left, rings, cheap, weight, window, names[:touched], scratch)
-        for n in range(touched):
-            after += gain[names[n], size[names[n]]]
-            bonus += _at_home(facts, names[n], server[names[n]]) - _at_home(facts, names[n], kept[0][n])
-        allowed = heat * (1.0 - turn / rounds) * ((draw(seed) % 1000003) / 1000003.0)
+            after += gain[i, size[i]]
+            bonus += _stay_bonus(state, i, server[i]) - _stay_bonus(state, i, repair.kept.server[n])
+        allowed = search.heat * (1.0 - turn / search.rounds) * ((draw(repair.random) % UNIT) / float(UNIT))
         if after + bonus < before - allowed:
-            _undo(facts, left, rings, lists, names[:touched], kept)
+            _undo(repair, count)
             continue
-        for n in range(touched):
-            _enter(lists, rings, names[n])
+        for n in range(count):
+            _enter(repair.lists, server, names[n])
         now += after - before
         if now > best + 1e-12:
             best = now
-            if heat > 0.0:  # without heat the rings at the end are the best ones
-                best_s[:], best_w[:], best_k[:] = server, workers, size
-    if heat > 0.0:
-        server[:], workers[:], size[:] = best_s, best_w, best_k
+            if search.heat > 0.0:  # without heat the rings at the end are the best ones
+                best_rings.server[:], best_rings.workers[:], best_rings.size[:] = server, workers, size
+    if search.heat > 0.0:
+        server[:], workers[:], size[:] = best_rings
     return best

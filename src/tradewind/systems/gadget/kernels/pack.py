@@ -1,16 +1,7 @@
-"""Putting rings in and taking them out: greedy by best average marginal gain.
+"""Place and remove rings; greedy growth by best average marginal gain.
 
-All state is in arrays that the kernels change in place, so that nothing is ever over-allocated: a ring goes in only
-where `cheapest` finds one in what is left.
-
-Tuples shared by the kernels (Slot for the shapes):
-  facts    (first, need, band, gain, open, home (I, N), stay, bound (I,)): servers where a job ran before (-1: none), by
-           how much they look cheaper than they are, so that jobs stay where they are, and 1 for a job that may run on
-           exactly these and nowhere else
-  left     (room (S, R), link (S,), trunk (G,)) what is still free
-  rings    (server (I, N), workers (I, N), size (I,))
-  prices   (room (S, R), link (S,), trunk (G,), tie (1,): weight of the room that a server has left)
-  scratch  tables of one call of `cheapest`
+All state is in arrays that the kernels change in place. Nothing is ever over-allocated: a ring is placed only where
+`cheapest` finds one in what is free.
 """
 
 from __future__ import annotations
@@ -22,59 +13,26 @@ import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.gadget.kernels.price import cheapest, most_workers, trace
-from tradewind.systems.gadget.kernels.slot import Prices, Rings, Slot
+from tradewind.systems.gadget.kernels.price import Request, cheapest, most_workers, open_row, trace
+from tradewind.systems.gadget.kernels.slot import Rings, SlotPrices
+from tradewind.systems.gadget.kernels.state import State
 
-TIE = 1e-9
-"""Weight of leaving little room behind against prices of the size of 1."""
-
-
-def facts_of(slot: Slot, home: Ints | None = None, stay: float = 0.0) -> Any:
-    """The jobs' side of a slot, for the kernels."""
-    if home is None:
-        home = np.full((slot.jobs, 1), -1, np.int64)
-    return (
-        slot.first, slot.need, slot.band, slot.gain, slot.open, home, stay, np.zeros(slot.jobs, np.int8),
-    )  # fmt: skip
+MOST_SPARE = 1e6
+"""Workers that a server may have room for before more room no longer matters to ties."""
 
 
-def left_of(slot: Slot) -> Any:
-    """A copy of everything that is free."""
-    return (slot.room.copy(), slot.link.copy(), slot.trunk.copy())
-
-
-def rings_of(rings: Rings) -> Any:
-    """A copy of rings, for the kernels."""
-    return (rings.server.copy(), rings.workers.copy(), rings.size.copy())
-
-
-def prices_of(prices: Prices) -> Any:
-    """Prices, for the kernels."""
-    return (prices.room, prices.link, prices.trunk, np.array([TIE]))
-
-
-@kernel
-def scratch_of(spots: int, racks: int, widest: int) -> Any:
-    """Tables for `cheapest`."""
-    return (
-        np.empty(widest + 1), np.empty(widest + 1, np.int64), np.empty(widest + 1, np.int64),
-        np.empty((racks, widest + 1)), np.empty((spots, widest + 1), np.int64), np.empty(widest + 1),
-        np.empty((racks, widest + 1), np.int64), np.empty(spots), np.empty(spots), np.empty(racks),
-    )  # fmt: skip
-
-
-@kernel
+@kernel(forceinline=True)
 def rack_of(first: Ints, s: int) -> Any:
     """Rack of server s."""
     return np.searchsorted(first, s, side="right") - 1
 
 
-@kernel
-def book(facts: Any, left: Any, rings: Any, i: int, sign: int) -> None:
-    """Takes (sign 1) or frees (sign -1) what the ring of job i uses."""
-    first, need, band = facts[0], facts[1], facts[2]
-    room, link, trunk = left
-    server, workers, _ = rings
+@kernel(forceinline=True)
+def _take(state: State, i: int, sign: int) -> None:
+    """Subtract sign times the use of job i's ring from what is free."""
+    need, band = state.demand.need, state.demand.band
+    room, link, first, trunk = state.free
+    server, workers = state.rings.server, state.rings.workers
     several = server.shape[1] > 1 and server[i, 1] >= 0
     before, racks = -1, 0
     for j in range(server.shape[1]):
@@ -101,19 +59,65 @@ def book(facts: Any, left: Any, rings: Any, i: int, sign: int) -> None:
                 trunk[g] -= sign * band[i]
 
 
+@kernel(forceinline=True)
+def reserve(state: State, i: int) -> None:
+    """Reserve what the ring of job i uses."""
+    _take(state, i, 1)
+
+
+@kernel(forceinline=True)
+def release(state: State, i: int) -> None:
+    """Free what the ring of job i uses."""
+    _take(state, i, -1)
+
+
 @kernel
-def clear(rings: Any, i: int) -> None:
-    """Job i has no ring."""
-    server, workers, size = rings
+def reserve_all(state: State) -> None:
+    """Reserve what all rings use."""
+    for i in range(state.rings.size.size):
+        if state.rings.size[i] > 0:
+            _take(state, i, 1)
+
+
+@kernel
+def _none_negative(values: Ints) -> bool:
+    """Whether no value is below 0."""
+    found = False
+    for n in range(values.size):
+        found = found or values[n] < 0
+    return not found
+
+
+@kernel
+def reserve_if_it_fits(state: State, i: int) -> bool:
+    """Reserve the ring that was written for job i, or remove it where there is too little of anything."""
+    room, link, _, trunk = state.free
+    server = state.rings.server
+    _take(state, i, 1)
+    fits = _none_negative(trunk)
     for j in range(server.shape[1]):
-        server[i, j] = -1
-        workers[i, j] = 0
-    size[i] = 0
+        s = server[i, j]
+        if s < 0:
+            break
+        fits = fits and link[s] >= 0 and _none_negative(room[s])
+    if not fits:
+        _take(state, i, -1)
+        clear(state.rings, i)
+    return fits
 
 
-@kernel
-def spots_of(servers: Ints) -> int:
-    """How many servers a row (N,) names."""
+@kernel(forceinline=True)
+def clear(rings: Rings, i: int) -> None:
+    """Remove the ring of job i."""
+    for j in range(rings.server.shape[1]):
+        rings.server[i, j] = -1
+        rings.workers[i, j] = 0
+    rings.size[i] = 0
+
+
+@kernel(forceinline=True)
+def count_servers(servers: Ints) -> int:
+    """Number of servers in a row (N,)."""
     count = 0
     while count < servers.size and servers[count] >= 0:
         count += 1
@@ -121,16 +125,16 @@ def spots_of(servers: Ints) -> int:
 
 
 @kernel
-def stay_most(facts: Any, left: Any, i: int, widest: int) -> int:
-    """Workers that job i could have on exactly the servers where it ran, in what is left; 0 where it cannot."""
-    first, need, band, open_, home = facts[0], facts[1], facts[2], facts[4], facts[5]
-    room, link, trunk = left
-    count = spots_of(home[i])
+def most_on_last(state: State, i: int, widest: int) -> int:
+    """Workers that job i could have on exactly the servers where it ran, in what is free; 0 where it cannot."""
+    need, band, open_, last = state.demand.need, state.demand.band, state.demand.open, state.demand.last
+    room, link, first, trunk = state.free
+    count = count_servers(last[i])
     # rings go rack by rack, so one that begins and ends in the same rack is in no other
-    several = rack_of(first, home[i, 0]) != rack_of(first, home[i, count - 1])
+    several = rack_of(first, last[i, 0]) != rack_of(first, last[i, count - 1])
     total = 0
     for j in range(count):
-        s = home[i, j]
+        s = last[i, j]
         most = most_workers(room[s], need[i], widest)
         shut = open_.shape[0] > 0 and open_[i, s] == 0
         if most == 0 or shut or (count > 1 and link[s] < band[i]):
@@ -142,74 +146,90 @@ def stay_most(facts: Any, left: Any, i: int, widest: int) -> int:
 
 
 @kernel
-def _stay_put(facts: Any, left: Any, rings: Any, i: int, k: int) -> None:
-    """Writes a ring of k workers on the servers where job i ran: one each, the rest as far as there is room."""
-    need, home = facts[1], facts[5]
-    server, workers, _ = rings
-    count = spots_of(home[i])
+def _write_on_last(state: State, i: int, k: int) -> None:
+    """Write a ring of k workers on the servers where job i ran: one each, the rest as far as there is room."""
+    server, workers, last = state.rings.server, state.rings.workers, state.demand.last
+    count = count_servers(last[i])
     rest = k - count
     for j in range(count):
-        s = home[i, j]
-        more = min(rest, most_workers(left[0][s], need[i], k) - 1)
+        s = last[i, j]
+        more = min(rest, most_workers(state.free.room[s], state.demand.need[i], k) - 1)
         server[i, j], workers[i, j] = s, 1 + more
         rest -= more
 
 
 @kernel
-def look(facts: Any, left: Any, prices: Any, scratch: Any, window: Ints, i: int) -> None:
-    """Least costs of all ring sizes of job i in what is left, at prices, into scratch; fuller servers on a tie."""
-    first, need, band, gain, open_, home, stay, bound = facts
-    room, link, trunk = left
-    p_room, p_link, p_trunk, tie = prices
-    cost, kind, where, inner, pick, outer, part, fee, toll, gate = scratch
+def price_rings(state: State, prices: SlotPrices, i: int) -> None:
+    """Least costs of all ring sizes of job i in what is free, into scratch; fuller servers on a tie."""
+    cost, gain, last = state.scratch.cost, state.demand.gain, state.demand.last
     widest = gain.shape[1] - 1
     while widest > 0 and gain[i, widest] == -np.inf:
         widest -= 1
-    if bound[i]:
-        most = stay_most(facts, left, i, widest)
+    if state.demand.pinned[i]:
+        most = most_on_last(state, i, widest)
         for k in range(cost.size):
-            cost[k] = 0.0 if k == 0 or spots_of(home[i]) <= k <= most else np.inf
+            cost[k] = 0.0 if k == 0 or count_servers(last[i]) <= k <= most else np.inf
         return
-    for w in range(window.size):
-        g = window[w]
-        gate[g] = band[i] * p_trunk[g]
+    _write_fees(state, prices, i)
+    cost[widest + 1 :] = np.inf
+    request = Request(state.demand.need[i], state.demand.band[i], widest, open_row(state.demand.open, i))
+    cheapest(state.free, state.window, request, state.scratch)
+
+
+@kernel(forceinline=True)
+def _write_fees(state: State, prices: SlotPrices, i: int) -> None:
+    """What workers of job i and visits cost on the racks of the window; less where the job ran before."""
+    need, band, last = state.demand.need, state.demand.band, state.demand.last
+    room, first = state.free.room, state.free.first
+    per_worker, per_server = state.scratch.per_worker, state.scratch.per_server
+    for w in range(state.window.size):
+        g = state.window[w]
+        state.scratch.per_rack[g] = band[i] * prices.trunk[g]
         for s in range(first[g], first[g + 1]):
-            f = 0.0
+            fee = 0.0
             spare = 0.0
             for r in range(need.shape[1]):
-                f += need[i, r] * p_room[s, r]
+                fee += need[i, r] * prices.room[s, r]
                 if need[i, r] > 0:
                     spare += room[s, r] / need[i, r]
-            fee[s] = f + tie[0] * min(spare, 1e6)
-            toll[s] = band[i] * p_link[s]
-    for j in range(home.shape[1]):
-        if home[i, j] < 0:
+            per_worker[s] = fee + state.tie[0] * min(spare, MOST_SPARE)
+            per_server[s] = band[i] * prices.link[s]
+    for j in range(last.shape[1]):
+        if last[i, j] < 0:
             break
-        fee[home[i, j]] -= stay
-        toll[home[i, j]] -= stay
-    row = open_[i] if open_.shape[0] > 0 else open_[:0].reshape(0)
-    cost[widest + 1 :] = np.inf
-    cheapest(
-        room, link, first, trunk, window, need[i], band[i], widest, fee, toll, gate, row,
-        cost, kind, where, inner, pick, outer, part,
-    )  # fmt: skip
+        per_worker[last[i, j]] -= state.demand.stay
+        per_server[last[i, j]] -= state.demand.stay
 
 
 @kernel
-def settle(facts: Any, left: Any, rings: Any, scratch: Any, window: Ints, i: int, k: int) -> None:
-    """Gives job i the ring of k workers that `look` found."""
-    clear(rings, i)
-    server, workers, size = rings
-    if facts[7][i]:
-        _stay_put(facts, left, rings, i, k)
+def place(state: State, i: int, k: int) -> None:
+    """Give job i, which has no ring reserved, the ring of k workers that `price_rings` found."""
+    clear(state.rings, i)
+    if state.demand.pinned[i]:
+        _write_on_last(state, i, k)
     else:
-        trace(k, facts[0], window, scratch[1], scratch[2], scratch[4], scratch[6], server[i], workers[i])
-    size[i] = k
-    book(facts, left, rings, i, 1)
+        trace(k, state.free.first, state.window, state.scratch, state.rings.server[i], state.rings.workers[i])
+    state.rings.size[i] = k
+    _take(state, i, 1)
 
 
 @kernel
-def densest(gain: Floats, cost: Floats, now: int, weight: float) -> tuple[float, int]:
+def resize(state: State, prices: SlotPrices, i: int, k: int) -> bool:
+    """Embed job i anew with k workers; False where no ring of that size fits, and nothing changes."""
+    running = state.rings.size[i] > 0
+    if running:
+        release(state, i)
+    price_rings(state, prices, i)
+    if k < state.scratch.cost.size and state.scratch.cost[k] < np.inf:
+        place(state, i, k)
+        return True
+    if running:
+        reserve(state, i)
+    return False
+
+
+@kernel
+def best_growth(gain: Floats, cost: Floats, now: int, weight: float) -> tuple[float, int]:
     """Best average marginal gain per weight of growing from `now` to any size with a finite cost, and that size."""
     top, at = 0.0, 0
     for k in range(now + 1, gain.size):
@@ -222,37 +242,34 @@ def densest(gain: Floats, cost: Floats, now: int, weight: float) -> tuple[float,
 
 
 @kernel
-def grow(
-    facts: Any, left: Any, rings: Any, prices: Any, weight: Floats, window: Ints, chosen: Ints, scratch: Any
-) -> None:
-    """Greedy: again and again the job of `chosen` with the best average marginal gain grows, its ring embedded anew.
+def grow(state: State, prices: SlotPrices, chosen: Ints) -> None:
+    """Greedy: grow the job of `chosen` with the best average marginal gain, its ring embedded anew, while one gains.
 
-    What a job could gain only falls while others grow, so a job's entry is looked at again when it is on top.
-    weight (I,): what a worker of the job counts for.
+    What a job could gain only falls while others grow, so its entry is checked again when it is on top.
     """
-    gain, size = facts[3], rings[2]
+    gain, weight, size = state.demand.gain, state.demand.weight, state.rings.size
     heap = [(0.0, -1)]
     heappop(heap)
-    free = np.zeros(gain.shape[1])
+    anything = np.zeros(gain.shape[1])
     for n in range(chosen.size):
         i = chosen[n]
-        d, k = densest(gain[i], free, size[i], weight[i])
+        d, k = best_growth(gain[i], anything, size[i], weight[i])
         if k > 0:
             heappush(heap, (-d, i))
     while len(heap) > 0:
         negative, i = heappop(heap)
         now = size[i]
         if now > 0:
-            book(facts, left, rings, i, -1)
-        look(facts, left, prices, scratch, window, i)
-        d, k = densest(gain[i], scratch[0], now, weight[i])
+            release(state, i)
+        price_rings(state, prices, i)
+        d, k = best_growth(gain[i], state.scratch.cost, now, weight[i])
         if k == 0 or d < -negative * (1.0 - 1e-12):
             if now > 0:
-                book(facts, left, rings, i, 1)
+                reserve(state, i)
             if k > 0:
                 heappush(heap, (-d, i))
             continue
-        settle(facts, left, rings, scratch, window, i, k)
-        d, k = densest(gain[i], free, k, weight[i])
+        place(state, i, k)
+        d, k = best_growth(gain[i], anything, k, weight[i])
         if k > 0:
             heappush(heap, (-d, i))

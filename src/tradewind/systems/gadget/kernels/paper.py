@@ -5,26 +5,29 @@
 2. The augmented LP with these sizes: the convex hull of valid mappings, here by column generation over rings, whose
    shares are the mapping probabilities.
 3. Randomised rounding. It over-allocates; the raw violation is reported.
-4. Not in the paper: rings that do not fit are discarded, then other mappings of the jobs left out are tried.
+4. Not in the paper: rings that do not fit are discarded, then other mappings of the jobs without a ring are tried.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import highspy
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
-from tradewind.solvers.highs import INFINITY, quiet_solver
+from tradewind.solvers.highs import INFINITY, Entry, Program, quiet_solver
 from tradewind.systems.gadget.kernels.columns import Relaxed, relax
-from tradewind.systems.gadget.kernels.pack import book, clear, facts_of, left_of, rings_of
+from tradewind.systems.gadget.kernels.pack import reserve_if_it_fits
 from tradewind.systems.gadget.kernels.slot import Rings, Slot, excess, no_rings, worth
+from tradewind.systems.gadget.kernels.state import demand_of, scratch_of, state_of
+
+LEAST_SHARE = 1e-9
+"""Columns of an LP with a smaller share are not selected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounded:
-    """rings that fit; raw: the rounding before repair, with its worth and its use / capacity of rooms and of links."""
+    """Rings that fit; raw: the rounding before repair, with its worth and its use / capacity of servers and of links."""
 
     rings: Rings
     value: float
@@ -37,35 +40,23 @@ class Rounded:
 
 def ring_sizes(slot: Slot) -> Ints:
     """(I,) κ_i = argmax π_iκ χ_iκ over the LP relaxation of (12); 0 where no ring is selected."""
-    h = quiet_solver(seed=7)
     jobs, resources = slot.need.shape
-    total = slot.room.sum(0).astype(np.float64)
-    count = jobs + resources
-    upper = np.concatenate([np.ones(jobs), np.ones(resources)])
-    h.addRows(
-        count,
-        np.full(count, -INFINITY),
-        upper,
-        0,
-        np.zeros(count, np.int32),
-        np.empty(0, np.int32),
-        np.empty(0),
-    )
-    names: list[tuple[int, int]] = []
-    for i in range(jobs):
-        for k in range(1, slot.widest + 1):
-            if slot.gain[i, k] > 0:
-                use = k * slot.need[i] / np.maximum(total, 1.0)
-                index = np.concatenate([[i], np.arange(jobs, count)]).astype(np.int32)
-                h.addCol(float(slot.gain[i, k]), 0.0, 1.0, len(index), index, np.concatenate([[1.0], use]))
-                names.append((i, k))
+    total = np.maximum(slot.room.sum(0).astype(np.float64), 1.0)
+    names = [(i, k) for i in range(jobs) for k in range(1, slot.widest + 1) if slot.gain[i, k] > 0]
     sizes, best = np.zeros(jobs, np.int64), np.zeros(jobs)
     if not names:
         return sizes
-    h.changeObjectiveSense(highspy.ObjSense.kMaximize)
-    h.run()
-    for (i, k), x in zip(names, list(h.getSolution().col_value), strict=True):
-        if x > 1e-9 and x * slot.gain[i, k] > best[i]:
+    program, own = Program(), [list[Entry]() for _ in range(jobs)]
+    for i, k in names:
+        own[i].append((program.column(float(slot.gain[i, k]), 1.0), 1.0))
+    for entries in own:
+        program.row(-INFINITY, 1.0, entries)
+    for r in range(resources):
+        use = [(c, float(k * slot.need[i, r] / total[r])) for c, (i, k) in enumerate(names)]
+        program.row(-INFINITY, 1.0, use)
+    found = program.solve(quiet_solver(seed=7), maximise=True)
+    for (i, k), x in zip(names, found.columns.tolist(), strict=True):
+        if x > LEAST_SHARE and x * slot.gain[i, k] > best[i]:
             best[i], sizes[i] = x * slot.gain[i, k], k
     return sizes
 
@@ -75,7 +66,7 @@ def paper(slot: Slot, rng: np.random.Generator, tries: int = 10) -> Rounded:
     sizes = ring_sizes(slot)
     keep = np.arange(slot.widest + 1) == sizes[:, None]
     keep[:, 0] = True
-    fixed = replace(slot, gain=np.where(keep, slot.gain, -np.inf))
+    fixed = slot._replace(gain=np.where(keep, slot.gain, -np.inf))
     found = relax(fixed, [])
     raw = no_rings(slot)
     for _ in range(tries):
@@ -91,12 +82,12 @@ def paper(slot: Slot, rng: np.random.Generator, tries: int = 10) -> Rounded:
 
 
 def _draw(slot: Slot, found: Relaxed, rng: np.random.Generator) -> Rings:
-    """Each job takes mapping k with probability φ_k, none with the rest."""
+    """Draw mapping k of each job with probability φ_k, and none otherwise."""
     raw = no_rings(slot)
     dice = rng.random(slot.jobs)
     for c in range(len(found.job)):
         i, share = int(found.job[c]), float(found.share[c])
-        if dice[i] >= 0 and share > 1e-9:
+        if dice[i] >= 0 and share > LEAST_SHARE:
             dice[i] -= share
             if dice[i] < 0:
                 _set(raw, i, found.columns[c])
@@ -110,23 +101,20 @@ def _set(rings: Rings, i: int, column: tuple[Ints, Ints]) -> None:
 
 
 def _strict(slot: Slot, raw: Rings, found: Relaxed) -> Rings:
-    """Discards what does not fit, the most valuable rings first in line; then tries other mappings by their share."""
-    facts, left, mine = facts_of(slot), left_of(slot), rings_of(no_rings(slot))
-    rings = Rings(server=mine[0], workers=mine[1], size=mine[2])
+    """Keep the rings that fit, the most valuable first; then try other mappings by their share."""
+    state = state_of(slot, no_rings(slot), demand_of(slot), scratch_of(slot))
     gain: Floats = slot.gain[np.arange(slot.jobs), raw.size]
     chosen = [
         (int(i), (raw.server[i][raw.server[i] >= 0], raw.workers[i][raw.server[i] >= 0]))
         for i in np.argsort(-gain)
     ]
     others = [
-        (int(found.job[c]), found.columns[c]) for c in np.argsort(-found.share) if found.share[c] > 1e-9
+        (int(found.job[c]), found.columns[c])
+        for c in np.argsort(-found.share)
+        if found.share[c] > LEAST_SHARE
     ]
     for i, column in [*chosen, *others]:
-        if rings.size[i] or not len(column[0]):
-            continue
-        _set(rings, i, column)
-        book(facts, left, mine, i, 1)
-        if not all((part >= 0).all() for part in left):
-            book(facts, left, mine, i, -1)
-            clear(mine, i)
-    return rings
+        if not state.rings.size[i] and len(column[0]):
+            _set(state.rings, i, column)
+            reserve_if_it_fits(state, i)
+    return state.rings

@@ -2,32 +2,44 @@
 
 A ring that visits every chosen server once, rack by rack, crosses each visited server's link once in each direction
 and, where it spans several racks, each visited rack's trunk once in each direction; on one server it crosses none. So a
-link is one number, the smaller of its two directions, and a ring is a set of (server, workers) pairs. This is the law
-that the paper's (7)-(9) mean: (8) bounds paths, not links, and (9) admits two cycles.
+link is one number, the smaller of its two directions, and a ring is a set of (server, workers) pairs. This is the
+constraint that the paper's (7)-(9) intend: (8) bounds paths, not links, and (9) admits two cycles.
+
+The types are NamedTuples because compiled kernels take them as they are.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tradewind.model.arrays import Floats, Ints
+from tradewind.model.arrays import Bytes, Floats, Ints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
-    """S servers sorted by rack, G racks, R resources, I jobs, rings of at most N workers.
+class Capacity(NamedTuple):
+    """What S servers sorted by rack, their links and the trunks of G racks have to give.
 
-    room   (S, R) amounts free on every server
-    link   (S,) what the server's link carries in the worse direction
+    room   (S, R) amount of every resource on every server
+    link   (S,) bit/s of the server's link in the worse direction
     first  (G + 1,) servers of rack g are first[g] … first[g + 1] - 1
-    trunk  (G,) what the rack's trunk carries in the worse direction
+    trunk  (G,) bit/s of the rack's trunk in the worse direction
+    """
+
+    room: Ints
+    link: Ints
+    first: Ints
+    trunk: Ints
+
+
+class Slot(NamedTuple):
+    """Capacity of a slot, and I jobs with rings of at most N workers.
+
+    room, link, first, trunk  as in `Capacity`
     need   (I, R) amounts of one worker
-    band   (I,) reserved on every hop: b
+    band   (I,) bit/s reserved on every hop: b
     gain   (I, N + 1) worth of k workers, gain[:, 0] = 0; -inf for sizes that are not allowed
-    open   (I, S) 1 where the job may run (an empty array: everywhere)
+    open   (I, S) 1 where the job may run; empty where all jobs may run everywhere
     """
 
     room: Ints
@@ -37,7 +49,7 @@ class Slot:
     need: Ints
     band: Ints
     gain: Floats
-    open: NDArray[np.int8]
+    open: Bytes
 
     @property
     def jobs(self) -> int:
@@ -60,9 +72,8 @@ class Slot:
         return np.repeat(np.arange(len(self.trunk)), np.diff(self.first))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """What a worker's resources, a server's link and a rack's trunk cost; all >= 0.
+class SlotPrices(NamedTuple):
+    """Price of a worker's resources, a server's link and a rack's trunk; all >= 0.
 
     room (S, R) per amount; link (S,) and trunk (G,) per bit/s
     """
@@ -72,8 +83,7 @@ class Prices:
     trunk: Floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rings:
+class Rings(NamedTuple):
     """One ring per job (none where size is 0), visited in the order given: rack by rack.
 
     server (I, N) -1 where unused; workers (I, N); size (I,) workers in all
@@ -86,9 +96,9 @@ class Rings:
 
 def make_slot(
     *, room: Ints, link: Ints, first: Ints, trunk: Ints, need: Ints, band: Ints, gain: Floats,
-    open: NDArray[np.int8] | None = None,
+    open: Bytes | None = None,
 ) -> Slot:  # fmt: skip
-    """A slot with arrays of the right kinds."""
+    """Build a slot from arrays of any number type."""
     return Slot(
         room=np.ascontiguousarray(room, np.int64),
         link=np.ascontiguousarray(link, np.int64),
@@ -101,8 +111,13 @@ def make_slot(
     )
 
 
+def no_prices(slot: Slot) -> SlotPrices:
+    """All prices 0."""
+    return SlotPrices(np.zeros(slot.room.shape), np.zeros(slot.servers), np.zeros(len(slot.trunk)))
+
+
 def no_rings(slot: Slot) -> Rings:
-    """Nobody runs."""
+    """No job has a ring."""
     shape = (slot.jobs, max(slot.widest, 1))
     return Rings(
         server=np.full(shape, -1, np.int64),
@@ -117,7 +132,7 @@ def worth(slot: Slot, rings: Rings) -> float:
 
 
 def use(slot: Slot, rings: Rings) -> tuple[Ints, Ints, Ints]:
-    """What the rings take: (S, R) amounts, (S,) and (G,) bit/s."""
+    """Capacity that the rings use: (S, R) amounts, (S,) and (G,) bit/s."""
     room, link, trunk = np.zeros_like(slot.room), np.zeros_like(slot.link), np.zeros_like(slot.trunk)
     rack = slot.rack
     for i in range(slot.jobs):
@@ -133,7 +148,7 @@ def use(slot: Slot, rings: Rings) -> tuple[Ints, Ints, Ints]:
 
 
 def excess(slot: Slot, rings: Rings) -> tuple[float, float]:
-    """Largest use / capacity of rooms and of links and trunks: at most 1 where the rings fit; inf over nothing."""
+    """Largest use / capacity of servers, and of links and trunks: at most 1 where the rings fit; inf where capacity is 0."""
     room, link, trunk = use(slot, rings)
     return _ratio(room, slot.room), max(_ratio(link, slot.link), _ratio(trunk, slot.trunk))
 

@@ -8,20 +8,24 @@ import numpy as np
 
 from tradewind.systems.gadget.kernels.bound import knapsack, knapsack_prices, pooled, possible
 from tradewind.systems.gadget.kernels.columns import relax
-from tradewind.systems.gadget.kernels.pool import Bench
+from tradewind.systems.gadget.kernels.improve import Search
+from tradewind.systems.gadget.kernels.pool import RingPool
+from tradewind.systems.gadget.kernels.recall import RecallLimits
 from tradewind.systems.gadget.kernels.slot import Rings, Slot, no_rings, worth
 
 FULL_LP = 150
 """Servers up to which the configuration LP has a row for each of them."""
 SMALL, SMALL_STARTS = 20, 3
-"""Up to so many servers the search is quick and its luck matters: it starts three times."""
+"""Up to so many servers the search is quick and depends on chance: it starts three times."""
 CLEARLY = 1.005
 """How much more changing more rings must be worth to be the start of the search for rings that stay."""
+NEXT_START = 7919
+"""Distance between the seeds of repeated starts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
-    """How hard to try.
+class SlotEffort:
+    """How hard to search.
 
     rounds  of ruin and recreate; 0: greedy and the knapsack bound only
     enough  share of the bound at which the search stops
@@ -38,8 +42,8 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """rings that fit, their worth, a valid upper bound, and which bound it was."""
+class SlotSolution:
+    """Rings that fit, their worth, a valid upper bound, and which bound it is."""
 
     rings: Rings
     value: float
@@ -47,69 +51,72 @@ class Answer:
     proof: str
 
 
-def solve(slot: Slot, effort: Effort, *, before: Rings | None = None, seed: int = 0) -> Answer:
+def solve(slot: Slot, effort: SlotEffort, *, before: Rings | None = None, seed: int = 0) -> SlotSolution:
     """Rings for a slot and a bound on what any rings could be worth. before: rings of the slot before, to stay with."""
     slot = possible(slot)
     if not slot.jobs or not (slot.gain > 0).any():
-        return Answer(rings=no_rings(slot), value=0.0, bound=0.0, proof="nothing fits")
+        return SlotSolution(rings=no_rings(slot), value=0.0, bound=0.0, proof="nothing fits")
     top = float(np.maximum(slot.gain, 0.0).max())
     stay = effort.stay * top + effort.moving * float(np.maximum(slot.gain, 0.0).max(1).mean())
-    bench = Bench(slot, None if before is None else before.server, 0.0 if before is None else stay)
+    pool = RingPool(slot, None if before is None else before.server, 0.0 if before is None else stay)
     bound, proof = knapsack(slot), "knapsack"
-    best = bench.start(top, effort.enough * bound)
+    best = pool.start(top, effort.enough * bound)
     seen = worth(slot, best)
     if before is not None:
-        best = _kept(bench, before, best, effort, seed)
+        best = _kept(pool, before, best, effort, seed)
     value = worth(slot, best)
     if value >= effort.enough * bound or not effort.rounds:
         if before is not None:
-            best = _called(bench, before, best, max(seen, value), effort, seed)
-        return Answer(rings=best, value=worth(slot, best), bound=bound, proof=proof)
+            best = _recalled(pool, before, best, max(seen, value), effort, seed)
+        return SlotSolution(rings=best, value=worth(slot, best), bound=bound, proof=proof)
     if slot.servers <= FULL_LP or slot.open.size:
         found = relax(slot, [best], gap=max(1e-4, (1.0 - effort.enough) / 4), known=bound)
-        limit, prices, how = found.bound, (found.prices, found.hope), "configuration LP"
+        limit, prices, how = found.bound, (found.prices, found.reduced), "configuration LP"
     else:
-        pool = pooled(slot, value)
-        limit, prices, how = pool.bound, (pool.prices, pool.hope), "pooled prices"
+        classes = pooled(slot, value)
+        limit, prices, how = classes.bound, (classes.prices, classes.reduced), "pooled prices"
     if limit < bound:
         bound, proof = limit, how
-    # heat would throw about rings that stay
-    start, goal, heat = best, effort.enough * bound, effort.heat if before is None else 0.0
+    # heat would move rings that stay
+    search = Search(effort.rounds, effort.heat if before is None else 0.0, effort.enough * bound, seed)
+    start = best
     for again in range(SMALL_STARTS if slot.servers <= SMALL else 1):
-        if value >= goal:
+        if value >= search.goal:
             break
-        better = bench.repair(start, prices, effort.rounds, heat, goal, seed + 7919 * again)
+        better = pool.repaired(start, prices, search._replace(seed=seed + NEXT_START * again))
         if worth(slot, better) > value:
             best, value = better, worth(slot, better)
     if before is not None:
-        best = _called(bench, before, best, max(seen, value), effort, seed)
+        best = _recalled(pool, before, best, max(seen, value), effort, seed)
         value = worth(slot, best)
-    return Answer(rings=best, value=value, bound=max(bound, value), proof=proof)
+    return SlotSolution(rings=best, value=value, bound=max(bound, value), proof=proof)
 
 
-def _called(bench: Bench, before: Rings, best: Rings, seen: float, effort: Effort, seed: int) -> Rings:
+def _recalled(
+    pool: RingPool, before: Rings, best: Rings, seen: float, effort: SlotEffort, seed: int
+) -> Rings:
     """`best` with as many rings as possible back where they were; a share 1 - enough of the worth may go for it."""
-    home = bench.go_home(best, before)
-    lost = effort.moving * bench.moved_gain(before, home)
-    floor = min(effort.enough * seen, worth(bench.slot, home)) - lost
-    return bench.recall(home, before, rounds=effort.rounds, floor=floor, lost=effort.moving, seed=seed)
+    back = pool.returned(best, before)
+    lost = effort.moving * pool.moved_gain(before, back)
+    floor = min(effort.enough * seen, worth(pool.slot, back)) - lost
+    return pool.recalled(back, before, RecallLimits(effort.rounds, floor, effort.moving, seed))
 
 
-def _kept(bench: Bench, before: Rings, best: Rings, effort: Effort, seed: int) -> Rings:
+def _kept(pool: RingPool, before: Rings, best: Rings, effort: SlotEffort, seed: int) -> Rings:
     """Rings nearer to those before that are nearly worth `best`; else `best`."""
 
     def score(rings: Rings) -> float:
-        lost = effort.moving * bench.moved_gain(before, rings) if effort.moving else 0.0
-        return worth(bench.slot, rings) - lost
+        lost = effort.moving * pool.moved_gain(before, rings) if effort.moving else 0.0
+        return worth(pool.slot, rings) - lost
 
     goal = effort.enough * score(best)
     near: Rings | None = None
-    for kept in bench.kept(before, best):
+    for kept in pool.kept(before, best):
         if score(kept) >= goal:
             return kept
         if near is None or score(kept) > CLEARLY * score(near):
             near = kept
     if near is None or not effort.rounds:
         return best
-    better = bench.repair(near, knapsack_prices(bench.slot), effort.rounds, 0.0, goal, seed)
+    better = pool.repaired(near, knapsack_prices(pool.slot), Search(effort.rounds, 0.0, goal, seed))
     return better if score(better) >= goal else best

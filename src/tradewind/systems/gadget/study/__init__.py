@@ -1,1 +1,1 @@
-"""The paper's figures, and who judges them."""
+"""The figures of the GADGET paper and tables of our own, each with its verdict."""

@@ -12,8 +12,7 @@ from tradewind.lab.study import Effort, Finding, PaperFigure, Row, Study, Word, 
 from tradewind.registry import workloads
 from tradewind.systems.gadget.kernels.exact import solve_exactly
 from tradewind.systems.gadget.kernels.paper import paper
-from tradewind.systems.gadget.kernels.solve import Effort as Search
-from tradewind.systems.gadget.kernels.solve import solve
+from tradewind.systems.gadget.kernels.solve import SlotEffort, solve
 from tradewind.systems.gadget.study.ours import FIGURES
 from tradewind.systems.gadget.study.runs import (
     RIVALS,
@@ -68,7 +67,7 @@ def utility_rows(effort: Effort) -> list[Row]:
 
 
 def judge_utility(rows: Sequence[Row]) -> Finding:
-    """Does GADGET lead, and its lead grow with the jobs? As printed; ours alone makes it partly so."""
+    """Reproduced if the printed algorithm leads and its lead grows with the jobs; partly, if only ours does."""
     jobs = sorted({float(r["jobs"]) for r in rows})
 
     def lead(n: float, name: str, family: str) -> float:
@@ -78,22 +77,22 @@ def judge_utility(rows: Sequence[Row]) -> Finding:
     def holds(leads: list[float]) -> bool:
         return leads[-1] > 1 and leads[-1] >= leads[0]
 
-    told, ours_hold, printed_hold = [], True, True
+    parts, ours_hold, printed_hold = [], True, True
     for family in HARDNESS:
         ours, printed = ([lead(n, name, family) for n in jobs] for name in ("gadget", "gadget-paper"))
         ours_hold, printed_hold = ours_hold and holds(ours), printed_hold and holds(printed)
-        told.append(
+        parts.append(
             f"{family}: gadget earns {ours[0]:.2f} to {ours[-1]:.2f} times the best rival and "
             f"{mean_of(rows, 'of bound', policy=f'gadget, {family}'):.4f} of the offline bound; the printed algorithm, "
-            f"whose gains of one slot are next to nothing on a sigmoid, {printed[0]:.2f} to {printed[-1]:.2f} times"
+            f"whose gains of one slot are close to 0 on a sigmoid, {printed[0]:.2f} to {printed[-1]:.2f} times"
         )
     word: Word = "reproduced" if printed_hold else "partly reproduced" if ours_hold else "not reproduced"
-    return Finding(word=word, reason="; ".join(told))
+    return Finding(word=word, reason="; ".join(parts))
 
 
 # ------------------------------------------------------------------ figures 5 and 6
 def embedded_of(effort: Effort, seed: int, knob: str) -> list[Row]:
-    """Embedded ratio over what the knob scales, one seed."""
+    """Embedded ratio by the factor on a parameter, one seed."""
     rows: list[Row] = []
     for family, utility in CASES:
         for scale in SCALES:
@@ -128,21 +127,21 @@ def link_rows(effort: Effort) -> list[Row]:
 
 
 def judge_embedded(rows: Sequence[Row]) -> Finding:
-    """Does the ratio rise with the resource?"""
+    """Reproduced if the ratio rises with the resource in every case."""
     names = sorted({str(r["policy"]) for r in rows})
     ends = (SCALES[0], SCALES[-1])
     rise = {n: [mean_of(rows, "embedded ratio", policy=n, scale=s) for s in ends] for n in names}
     up = [n for n in names if rise[n][-1] > rise[n][0] + 0.01]
-    told = "; ".join(f"{n} {rise[n][0]:.2f} to {rise[n][-1]:.2f}" for n in names)
+    ends_of = "; ".join(f"{n} {rise[n][0]:.2f} to {rise[n][-1]:.2f}" for n in names)
     word: Word = "reproduced" if len(up) == len(names) else "partly reproduced" if up else "not reproduced"
     return Finding(
-        word=word, reason=f"embedded ratio from {SCALES[0]:g} to {SCALES[-1]:g} times the capacity: {told}"
+        word=word, reason=f"embedded ratio from {SCALES[0]:g} to {SCALES[-1]:g} times the capacity: {ends_of}"
     )
 
 
 # ------------------------------------------------------------------ figure 7
 def ratio_rows(effort: Effort) -> list[Row]:
-    """Worth of a slot / the exact optimum."""
+    """Worth of a slot as a share of the exact optimum."""
     rows: list[Row] = []
     for family in ("paper", "tight", "vtight", "multi"):
         for utility in ("sqrt", "gang"):
@@ -155,7 +154,7 @@ def ratio_rows(effort: Effort) -> list[Row]:
                 if not best.optimal or best.value <= 0:
                     continue
                 found = paper(slot, np.random.default_rng(seed))
-                ours = solve(slot, Search(rounds=5000), seed=seed).value
+                ours = solve(slot, SlotEffort(rounds=5000), seed=seed).value
                 case = f"{family} {utility}"
                 for name, value in (
                     ("gadget", ours),
@@ -175,7 +174,7 @@ def ratio_rows(effort: Effort) -> list[Row]:
 
 
 def judge_ratio(rows: Sequence[Row]) -> Finding:
-    """60-80% of the optimum?"""
+    """Reproduced if the printed algorithm reaches 60-80% of the optimum in every case."""
     strict = [float(r["ratio"]) for r in rows if r["policy"] == "gadget-paper"]
     raw = [float(r["ratio"]) for r in rows if r["policy"] == "raw rounding"]
     ours = [float(r["ratio"]) for r in rows if r["policy"] == "gadget"]
@@ -184,7 +183,7 @@ def judge_ratio(rows: Sequence[Row]) -> Finding:
     return Finding(
         word=word,
         reason=f"the printed algorithm reaches {min(strict):.2f} to {max(strict):.2f} of the optimum once "
-        f"it fits; its raw rounding {min(raw):.2f} to {max(raw):.2f}, using up to {max(over):.1f} times what there is; "
+        f"it fits; its raw rounding {min(raw):.2f} to {max(raw):.2f}, using up to {max(over):.1f} times the capacity; "
         f"gadget {min(ours):.3f} to {max(ours):.3f}",
     )
 
@@ -196,7 +195,7 @@ STUDY = Study(
         PaperFigure(
             name="fig-4",
             title="Figure 4: total utility",
-            claim="GADGET earns more utility than FIFO, DRF and LAS, and the more jobs the more so.",
+            claim="GADGET earns more utility than FIFO, DRF and LAS, and its lead grows with the number of jobs.",
             rows=utility_rows,
             pieces=by_seed(utility_of, join_utility, LARGE_SEEDS),
             judge=judge_utility,
@@ -235,8 +234,8 @@ STUDY = Study(
         *FIGURES,
     ),
     remarks=(
-        "gadget-paper is the printed Algorithm 1 with LP-RS-MDE, its rounding cut to what fits; raw rounding is not cut.",
-        "The bound is the offline LP over worker-slots (optimum.gadget), which knows all arrivals.",
+        "gadget-paper is the printed Algorithm 1 with LP-RS-MDE, reduced to the rings that fit; raw rounding is as printed.",
+        "The bound is the offline LP over worker-slots (systems/gadget/bound.py), which knows all arrivals.",
         "A unit of F is an iteration: a job ends after F / zeta worker-slots.",
     ),
 )

@@ -1,4 +1,4 @@
-"""What the figures of GADGET share: scenarios, audited runs, and what is measured of them."""
+"""What the figures of GADGET share: scenarios, audited runs and measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies, workloads
 from tradewind.systems.gadget.kernels.bound import possible
-from tradewind.systems.gadget.kernels.fabric import read_fabric, slot_of, whole_capacity
+from tradewind.systems.gadget.kernels.fabric import allowed_sizes, read_fabric, slot_of, whole_capacity
 from tradewind.systems.gadget.kernels.gains import gains
 from tradewind.systems.gadget.kernels.slot import Slot
 from tradewind.worlds.simulate import simulate
@@ -24,7 +24,7 @@ RIVALS = ("ring-fifo", "ring-drf", "ring-las")
 
 
 class OneSeed(Protocol):
-    """Makes the rows of a figure for one seed."""
+    """A function that makes the rows of a figure for one seed."""
 
     def __call__(self, effort: Effort, seed: int) -> list[Row]: ...
 
@@ -41,14 +41,14 @@ def played(scenario: Scenario, name: str, seed: int, params: Mapping[str, Any] |
 
 
 def seeds_of(effort: Effort, most: int = 3) -> range:
-    """Seeds from 1: two quick, three full (the paper's figures are averages of three trials), or at most so many."""
+    """Seeds from 1: two quick, three full (the paper's figures average three trials), at most `most`."""
     return range(1, 1 + min(effort.seeds, effort.pick(2, 3), most))
 
 
 def by_seed(
     one: OneSeed, join: Callable[[Effort, Sequence[Sequence[Row]]], list[Row]], most: int = 3
 ) -> Pieces:
-    """A figure seed by seed, so that an interruption loses one at most."""
+    """A figure computed seed by seed, so that an interruption loses at most one."""
 
     def parts(effort: Effort) -> list[Part]:
         return [Part(name=f"seed-{seed}", rows=partial(one, seed=seed)) for seed in seeds_of(effort, most)]
@@ -63,9 +63,9 @@ def mean_of(rows: Sequence[Row], value: str, **where: str | float) -> float:
 
 
 def embedded_ratio(scenario: Scenario, run: Run) -> float:
-    """Mean over slots with active jobs of jobs with a ring / jobs that arrived and have work left.
+    """Jobs with a ring / jobs that arrived and have work left, averaged over the slots with active jobs.
 
-    A job that was turned away counts as active: it found no ring.
+    A refused job counts as active: it found no ring.
     """
     slot, end = scenario.setup.slot_us, end_us(run)
     spans = effective(run, end)
@@ -82,7 +82,7 @@ def embedded_ratio(scenario: Scenario, run: Run) -> float:
 
 
 def moved_share(scenario: Scenario, run: Run) -> float:
-    """Of the jobs that run in two slots that follow each other, the share whose servers changed."""
+    """Share of jobs whose servers changed, among those that run in two consecutive slots."""
     slot = scenario.setup.slot_us
     spans = effective(run, end_us(run))
     members: dict[int, set[int]] = {}
@@ -102,26 +102,24 @@ def moved_share(scenario: Scenario, run: Run) -> float:
 
 
 def quickly(name: str) -> dict[str, Any]:
-    """Less search where the figure is not about the last percent."""
+    """Parameters with less search, for figures where the last percent does not matter."""
     return {"rounds": 500, "enough": 0.99} if name == "gadget" else {}
 
 
 def first_slot(scenario: Scenario) -> Slot:
-    """All jobs of a scenario as if they had come at once and nothing were done yet."""
-    widest = max(job.workers_max for job in scenario.jobs)
-    gain = np.full((len(scenario.jobs), widest + 1), -np.inf)
+    """A slot with all jobs of a scenario, none of which has done any work."""
+    gain = allowed_sizes(scenario.jobs)
     for i, job in enumerate(scenario.jobs):
         assert isinstance(job.work, Rounds)
         assert job.utility is not None
         values = np.array([job.utility.value(job.work.rate * x) for x in range(job.work.count + 1)])
         gain[i, : job.workers_max + 1] = gains(values, job.workers_max)
         gain[i, 1 : job.workers_min] = -np.inf
-        gain[i, 0] = 0.0
     fabric = read_fabric(scenario.setup)
     whole = whole_capacity(scenario.setup, fabric)
-    return possible(slot_of(fabric, whole, scenario.jobs, gain, len(scenario.setup.resources)))
+    return possible(slot_of(fabric, whole, scenario.jobs, gain))
 
 
 def chart_of(x: str, y: str, series: str, **more: Any) -> Chart:
-    """A chart with intervals."""
+    """A chart with confidence intervals."""
     return Chart(x=x, y=y, series=series, low="low", high="high", **more)

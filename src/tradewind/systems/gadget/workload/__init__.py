@@ -1,1 +1,1 @@
-"""Generators and readers of scenarios."""
+"""Scenarios of ring jobs: generated, or read from a trace."""

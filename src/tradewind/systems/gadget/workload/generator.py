@@ -20,12 +20,12 @@
 
 Utilities of x = zeta times worker-slots, 0 at 0: *sigmoid* (the paper's), *sqrt* lambda1 sqrt(x / lambda3),
 *log* lambda1 ln(1 + x / lambda3); *gang*: sqrt, and a job runs with all N workers or not at all. F counts iterations: a job
-ends after floor(F / zeta) worker-slots (at least one; a gang after whole slots). As worker-slots, which the paper's
-(3) would mean, F never binds.
+ends after floor(F / zeta) worker-slots (at least one; a gang after whole slots). Counted in worker-slots, as in the
+paper's (3), F would never bind.
 
 Objectives of Sec. IV: *training* as above. *energy*: zeta is a worker's power, the cost quadratic; the paper's utility
--c(x) makes doing nothing optimal, so here it is the work's worth, linear in x, minus that cost. *fairness*: zeta = 1 and
-ln(1 + x), because ln 0 has no value.
+-c(x) makes doing nothing optimal, so here the utility is the work's worth, linear in x, minus that cost. *fairness*:
+zeta = 1 and ln(1 + x), because ln 0 is undefined.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ import numpy as np
 from tradewind.model.arrays import Ints
 from tradewind.model.job import Job, Rounds
 from tradewind.model.network import Link
+from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.node import Node
 from tradewind.model.spec import Param
 from tradewind.model.units import MILLI, UNLIMITED, US_PER_S
 from tradewind.model.utility import Utility
@@ -57,7 +57,7 @@ REDUCE_BPS = 80 * GBPS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """What differs between families; see the table above."""
+    """What differs between families; the table above lists them."""
 
     gpus: tuple[int, ...]
     links: float
@@ -75,13 +75,13 @@ FAMILIES = {
 
 
 def arrival_slots(jobs: int, slots: int, rng: np.random.Generator) -> Ints:
-    """Slots (jobs,) of arrivals, rising: given their number, drawn by the rate of a two-state Markov chain."""
+    """(jobs,) slots of arrivals in order, drawn with the rates of a two-state Markov chain."""
     rate, busy = np.ones(slots), False
     for t in range(slots):
         if rng.random() < (1 / IN_BURST if busy else 1 / BETWEEN):
             busy = not busy
         rate[t] = BURST if busy else 1.0
-    # nothing arrives in the last tenth: it could hardly be served
+    # no job arrives in the last tenth: too little time is left to serve it
     rate[max(1, slots - slots // 10) :] = 0.0
     return np.sort(rng.choice(slots, size=jobs, p=rate / rate.sum())).astype(np.int64)
 
@@ -89,9 +89,9 @@ def arrival_slots(jobs: int, slots: int, rng: np.random.Generator) -> Ints:
 def network(
     servers: int, family: Family, spines: int, rng: np.random.Generator
 ) -> tuple[tuple[Node, ...], tuple[Link, ...]]:
-    """A core or spines, ToR switches with a link to each of them, servers; the same bandwidth in both directions."""
+    """A core or spines, ToR switches with a link to each of them, and servers; both directions have the same bandwidth."""
     racks = int(rng.integers(2, 6)) if servers <= 60 else -(-servers // 40)
-    # a rack that got no server is left out
+    # racks without servers are left out
     rack = np.unique(np.sort(rng.integers(0, racks, servers)), return_inverse=True)[1].ravel()
     racks = int(rack[-1]) + 1
     gpus = rng.choice(family.gpus, servers)
@@ -145,7 +145,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
 def scaled(
     nodes: tuple[Node, ...], links: tuple[Link, ...], node_scale: float, link_scale: float
 ) -> tuple[tuple[Node, ...], tuple[Link, ...]]:
-    """Servers with more or less room (whole units, at least one) and links with more or less bandwidth (Figures 5, 6)."""
+    """Scale the capacity of servers (whole units, at least one) and the bandwidth of links (Figures 5 and 6)."""
     if node_scale != 1.0:
         nodes = tuple(
             n if n.kind == "switch" else Node(
@@ -163,7 +163,7 @@ def scaled(
 
 
 def _job(i: int, slot: int, params: Mapping[str, Any], family: Family, rng: np.random.Generator) -> Job:
-    """One job; every family and utility draws the same numbers in the same order."""
+    """Draw one job; all families and utilities draw the same numbers in the same order."""
     workers = int(rng.integers(family.workers[0], family.workers[1] + 1))
     iterations, zeta = int(rng.integers(1000, 6001)), int(rng.integers(50, 501))
     band = int(rng.integers(GBPS // 10, 5 * GBPS + 1))
@@ -199,7 +199,7 @@ def _utility(
     if params["objective"] == "fairness":
         return 1.0, Utility(of="progress", shape="log1p", args=(1.0, 1.0))
     if params["objective"] == "energy":
-        # worth 2 h x / X minus power cost h (x / X)^2 with X = all of it: rises until everything is done
+        # worth 2 h x / X minus power cost h (x / X)^2, where X is all work: rises until all of it is done
         whole = float(zeta * count)
         return float(zeta), Utility(
             of="progress", shape="quadratic", args=(0.0, 2 * height / whole, -height / whole**2)
@@ -216,7 +216,7 @@ def _utility(
 
 
 def failures(first: int, params: Mapping[str, Any], rng: np.random.Generator) -> tuple[Change, ...]:
-    """A share `failing` of the servers is down at any time on average: each outage lasts 5 slots, in the middle of slots."""
+    """Outages of servers: a share `failing` of them is down on average; each starts in mid-slot and lasts 5 slots."""
     share, slots, servers = params["failing"], params["slots"], params["servers"]
     if not share:
         return ()
@@ -238,29 +238,33 @@ GADGET = Workload(
     summary="Ring jobs on servers in racks with directed links: the paper's cluster and harder families",
     generate=generate,
     params={
-        "family": Param(default="paper", doc="which servers, links and workers", choices=tuple(FAMILIES)),
+        "family": Param(
+            default="paper", doc="family of servers, links and job sizes", choices=tuple(FAMILIES)
+        ),
         "utility": Param(
-            default="sigmoid", doc="what progress is worth", choices=("sigmoid", "sqrt", "log", "gang")
+            default="sigmoid",
+            doc="shape of the utility of progress",
+            choices=("sigmoid", "sqrt", "log", "gang"),
         ),
         "objective": Param(
             default="training",
-            doc="which of the three objectives of Sec. IV",
+            doc="one of the three objectives of Sec. IV of the paper",
             choices=("training", "energy", "fairness"),
         ),
         "servers": Param(default=50, doc="number of servers", least=1, most=100_000),
         "spines": Param(
             default=1,
-            doc="switches above the racks: 1 is a tree, more a leaf-spine network",
+            doc="switches above the racks: 1 makes a tree, more make a leaf-spine network",
             least=1,
             most=64,
         ),
         "jobs": Param(default=200, doc="number of jobs", least=1, most=1_000_000),
-        "slots": Param(default=200, doc="number of slots of five minutes", least=1, most=1_000_000),
+        "slots": Param(default=200, doc="number of slots, five minutes each", least=1, most=1_000_000),
         "restart_s": Param(
-            default=0.0, doc="seconds of work lost when a job's workers move", least=0, most=1e6
+            default=0.0, doc="seconds without work after a job's workers move", least=0, most=1e6
         ),
-        "failing": Param(default=0.0, doc="share of the servers that is down, on average", least=0, most=1),
-        "node_scale": Param(default=1.0, doc="scales the resources of the servers", least=0, most=1000),
-        "link_scale": Param(default=1.0, doc="scales the bandwidth of all links", least=0, most=1000),
+        "failing": Param(default=0.0, doc="share of the servers that is down on average", least=0, most=1),
+        "node_scale": Param(default=1.0, doc="factor on the resources of the servers", least=0, most=1000),
+        "link_scale": Param(default=1.0, doc="factor on the bandwidth of all links", least=0, most=1000),
     },
 )

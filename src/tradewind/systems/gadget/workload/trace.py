@@ -1,7 +1,7 @@
 """A recorded trace as ring jobs: every job is a ring of its GPUs, on equal servers in racks with links.
 
-A job of w GPUs that ran for t seconds becomes ceil(t / slot) slots of w workers, all or none (the recorded runtime stands
-for the speed that a ring reaches). Every hop reserves `ring_gbps`. The mean completion time is what counts.
+A job of w GPUs that ran for t seconds becomes a gang of w workers for ceil(t / slot) slots; the recorded runtime is taken
+as the time on a ring. Every hop reserves `ring_gbps`. The objective is the mean completion time.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from tradewind.model.errors import InputError
 from tradewind.model.job import Fixed, Job, Rounds
 from tradewind.model.network import Link
-from tradewind.model.scenario import Scenario
 from tradewind.model.node import Node
+from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param
 from tradewind.model.units import UNLIMITED
 from tradewind.model.workload import Workload
@@ -26,7 +26,7 @@ GBPS = 1_000_000_000
 
 
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
-    """The scenario of a trace file with its jobs as rings."""
+    """The scenario of a trace file, with its jobs as rings."""
     if params["racks"] < 1:
         raise InputError(f"found {params['racks']}; allowed is 1 or more", where="gadget-trace.racks")
     own = {name: param.default for name, param in TRACE.params.items()}
@@ -40,11 +40,11 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
 
 
 def as_rings(given: Scenario, params: Mapping[str, Any]) -> Scenario:
-    """Fixed jobs with public runtimes on servers in racks, as ring jobs on the same servers with links between them."""
+    """Turn fixed jobs with public runtimes on servers in racks into ring jobs on the same servers with links."""
     setup = given.setup
     nodes, links = _network(setup.nodes, params)
     jobs = tuple(_ring(job, setup.slot_us, round(params["ring_gbps"] * GBPS)) for job in given.jobs)
-    longer = setup.horizon_us + len(jobs) * setup.slot_us  # every job may lose part of a slot to rounding
+    longer = setup.horizon_us + len(jobs) * setup.slot_us  # every job may need part of a slot more
     return Scenario(
         name=f"{given.name}-rings",
         setup=replace(setup, nodes=nodes, links=links, horizon_us=longer),
@@ -53,7 +53,7 @@ def as_rings(given: Scenario, params: Mapping[str, Any]) -> Scenario:
 
 
 def _network(nodes: tuple[Node, ...], params: Mapping[str, Any]) -> tuple[tuple[Node, ...], tuple[Link, ...]]:
-    """A ToR switch for every rack of the trace's cluster and a core above them; servers keep their numbers."""
+    """Add a ToR switch for every rack and a core above them; servers keep their numbers."""
     none = (UNLIMITED,) * len(nodes[0].capacity_milli)
     racks = [i for i, node in enumerate(nodes) if node.kind == "rack"]
     tor = {rack: len(nodes) + 1 + g for g, rack in enumerate(racks)}
@@ -82,10 +82,16 @@ GADGET_TRACE = Workload(
     generate=generate,
     params={
         **{name: TRACE.params[name] for name in ("file", "format", "servers", "gpus_per_server", "limit")},
-        "racks": Param(default=4, doc="racks that the servers stand in"),
+        "racks": Param(default=4, doc="number of racks; the servers are divided among them"),
         "slot_s": replace(SLOT_S, default=300.0),
-        "ring_gbps": Param(default=1.0, doc="Gbit/s that every hop of a ring reserves", least=1e-6, most=1e6),
-        "server_gbps": Param(default=25.0, doc="Gbit/s of a server's link", least=1e-6, most=1e6),
-        "rack_gbps": Param(default=100.0, doc="Gbit/s of a rack's link to the core", least=1e-6, most=1e6),
+        "ring_gbps": Param(
+            default=1.0, doc="bandwidth in Gbit/s that every hop of a ring reserves", least=1e-6, most=1e6
+        ),
+        "server_gbps": Param(
+            default=25.0, doc="bandwidth in Gbit/s of a server's link", least=1e-6, most=1e6
+        ),
+        "rack_gbps": Param(
+            default=100.0, doc="bandwidth in Gbit/s of a rack's link to the core", least=1e-6, most=1e6
+        ),
     },
 )

@@ -1,25 +1,17 @@
-"""Rings that are called home: what a bound job may do, swaps, and what it may cost."""
+"""Rings that are recalled: what a pinned job may do, swaps, and what a recall may cost."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.systems.gadget.cases import drawn
-from tradewind.systems.gadget.kernels.pack import (
-    facts_of,
-    left_of,
-    look,
-    prices_of,
-    rings_of,
-    scratch_of,
-    settle,
-)
-from tradewind.systems.gadget.kernels.pool import Bench
-from tradewind.systems.gadget.kernels.slot import Prices, Rings, Slot, excess, make_slot, no_rings, worth
-from tradewind.systems.gadget.kernels.solve import Effort, solve
+from tradewind.systems.gadget.kernels.pack import place, price_rings
+from tradewind.systems.gadget.kernels.pool import RingPool
+from tradewind.systems.gadget.kernels.recall import RecallLimits
+from tradewind.systems.gadget.kernels.slot import Rings, Slot, excess, make_slot, no_prices, no_rings, worth
+from tradewind.systems.gadget.kernels.solve import SlotEffort, solve
+from tradewind.systems.gadget.kernels.state import demand_of, scratch_of, state_of
 
 
 def servers(gpus: tuple[int, ...], gain: list[list[float]], *, link: int = 10, band: int = 5) -> Slot:
@@ -46,10 +38,10 @@ def moved(before: Rings, now: Rings) -> int:
 
 
 def recalled(slot: Slot, now: Rings, before: Rings, floor: float, lost: float = 0.0) -> Rings:
-    return Bench(slot, before.server, 0.0).recall(now, before, rounds=200, floor=floor, lost=lost, seed=1)
+    return RingPool(slot, before.server, 0.0).recalled(now, before, RecallLimits(200, floor, lost, 1))
 
 
-def test_jobs_that_changed_places_go_back_although_each_is_in_the_others_way() -> None:
+def test_jobs_that_swapped_servers_return_although_they_block_each_other() -> None:
     slot = servers((1, 1), [[0.0, 1.0], [0.0, 1.0]])
     before = rings(slot, {0: 1}, {1: 1})
     found = recalled(slot, rings(slot, {1: 1}, {0: 1}), before, floor=2.0)
@@ -57,8 +49,8 @@ def test_jobs_that_changed_places_go_back_although_each_is_in_the_others_way() -
     assert worth(slot, found) == 2.0
 
 
-def test_a_ring_stays_away_where_going_home_would_cost_too_much() -> None:
-    # job 0 has grown onto the larger server, where it earns 3; at home there is room for one worker
+def test_a_ring_is_not_recalled_where_that_would_cost_too_much() -> None:
+    # job 0 has grown onto the larger server, where it earns 3; its old server has room for one worker
     slot = servers((1, 3), [[0.0, 1.0, 2.0, 3.0]])
     before, now = rings(slot, {0: 1}), rings(slot, {1: 3})
     assert moved(before, recalled(slot, now, before, floor=2.5)) == 1
@@ -69,32 +61,31 @@ def test_a_ring_stays_away_where_going_home_would_cost_too_much() -> None:
     assert moved(before, recalled(slot, now, before, floor=0.0, lost=1.0)) == 0
 
 
-def test_a_bound_job_runs_on_all_of_its_old_servers_or_not_at_all() -> None:
+def test_a_pinned_job_runs_on_all_of_its_old_servers_or_not_at_all() -> None:
     slot = servers((2, 2, 4), [[0.0, 1.0, 2.0, 3.0, 4.0]])
-    free = Prices(room=np.zeros((3, 1)), link=np.zeros(3), trunk=np.zeros(1))
-    facts, scratch = facts_of(slot, np.array([[1, 0, -1, -1]]), 0.0), scratch_of(3, 1, 4)
-    facts[7][0] = 1
-    left, mine = left_of(slot), rings_of(no_rings(slot))
-    look(facts, left, prices_of(free), scratch, np.arange(1), 0)
-    assert (scratch[0] < np.inf).tolist() == [True, False, True, True, True]
-    settle(facts, left, mine, scratch, np.arange(1), 0, 3)
-    assert mine[0][0].tolist() == [1, 0, -1, -1]
-    assert mine[1][0].tolist() == [2, 1, 0, 0]
-    assert left[0].ravel().tolist() == [1, 0, 4]
-    for part, spot in ((0, (0, 0)), (1, 1)):  # no room on one of them, no bandwidth
-        short = left_of(slot)
-        short[part][spot] = 0
-        look(facts, short, prices_of(free), scratch, np.arange(1), 0)
-        assert (scratch[0] < np.inf).tolist() == [True, False, False, False, False]
+    demand, scratch = demand_of(slot, np.array([[1, 0, -1, -1]])), scratch_of(slot)
+    demand.pinned[0] = 1
+    state = state_of(slot, no_rings(slot), demand, scratch)
+    price_rings(state, no_prices(slot), 0)
+    assert (scratch.cost < np.inf).tolist() == [True, False, True, True, True]
+    place(state, 0, 3)
+    assert state.rings.server[0].tolist() == [1, 0, -1, -1]
+    assert state.rings.workers[0].tolist() == [2, 1, 0, 0]
+    assert state.free.room.ravel().tolist() == [1, 0, 4]
+    for field, spot in (("room", (0, 0)), ("link", 1)):  # no room on one of them, no bandwidth
+        short = state_of(slot, no_rings(slot), demand, scratch)
+        getattr(short.free, field)[spot] = 0
+        price_rings(short, no_prices(slot), 0)
+        assert (scratch.cost < np.inf).tolist() == [True, False, False, False, False]
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_calling_home_never_overbooks_nor_falls_below_the_floor_nor_moves_more(seed: int) -> None:
+def test_a_recall_never_overbooks_nor_falls_below_the_floor_nor_moves_more(seed: int) -> None:
     slot = drawn(seed, servers=10, jobs=14, racks=3, resources=1 + seed % 2)
-    before = solve(slot, Effort(rounds=200), seed=seed).rings
+    before = solve(slot, SlotEffort(rounds=200), seed=seed).rings
     rng = np.random.default_rng(seed)
-    later = replace(slot, gain=slot.gain * rng.uniform(0.5, 1.5, (slot.jobs, 1)))
-    now = solve(later, Effort(rounds=200), seed=seed + 1).rings
+    later = slot._replace(gain=slot.gain * rng.uniform(0.5, 1.5, (slot.jobs, 1)))
+    now = solve(later, SlotEffort(rounds=200), seed=seed + 1).rings
     floor = 0.98 * worth(later, now)
     found = recalled(later, now, before, floor)
     assert max(excess(later, found)) <= 1.0
@@ -102,12 +93,12 @@ def test_calling_home_never_overbooks_nor_falls_below_the_floor_nor_moves_more(s
     assert moved(before, found) <= moved(before, now)
 
 
-def test_calling_home_halves_the_moves_of_slots_that_are_solved_anew() -> None:
+def test_a_recall_halves_the_moves_of_slots_that_are_solved_anew() -> None:
     anew = stays = 0
     for seed in range(8):
         slot = drawn(seed, servers=10, jobs=14, racks=3)
-        before = solve(slot, Effort(rounds=200), seed=seed).rings
-        now = solve(slot, Effort(rounds=200), seed=seed + 1).rings
+        before = solve(slot, SlotEffort(rounds=200), seed=seed).rings
+        now = solve(slot, SlotEffort(rounds=200), seed=seed + 1).rings
         found = recalled(slot, now, before, 0.999 * worth(slot, now))
         anew, stays = anew + moved(before, now), stays + moved(before, found)
     assert stays <= 0.5 * anew

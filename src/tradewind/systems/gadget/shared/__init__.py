@@ -1,0 +1,1 @@
+"""What the schedulers of ring jobs share."""
