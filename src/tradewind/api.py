@@ -11,8 +11,7 @@ from typing import Any, Protocol
 from tradewind import registry
 from tradewind.audit import Audit
 from tradewind.audit import compare as compare_books
-from tradewind.audit.placement import NAME as PLACEMENT
-from tradewind.audit.placement import check_certificate
+from tradewind.audit.placement import check_certificate, is_placement
 from tradewind.engine import bounds
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import check_fit
@@ -219,7 +218,7 @@ def _undecided(result: Run) -> list[Violation]:
             "certificate.placement", detail=f"a certificate at {c['at_us']} us, where nothing was decided"
         )
         for c in result.certificates
-        if c["name"] == PLACEMENT and c["at_us"] not in decided
+        if is_placement(c) and c["at_us"] not in decided
     ]
 
 
