@@ -110,28 +110,28 @@ def priced_job(terms: Terms, i: int, price: Floats) -> PricedJob:
     sources = 0
     for r in range(sites):
         sources += terms.data[i, r] > 0.0
-    move = np.empty((sources, sites))
+    move_usd = np.empty((sources, sites))
     supply = np.empty(sources)
     worker_usd = np.zeros(sites)
     server_usd = np.zeros(sites)
-    talk = np.empty((sites, sites))
+    traffic_usd = np.empty((sites, sites))
     s = 0
     for r in range(sites):
         for q in range(sites):
-            talk[r, q] = terms.traffic_usd[r, q] * terms.traffic[i]
+            traffic_usd[r, q] = terms.traffic_usd[r, q] * terms.traffic[i]
         if terms.data[i, r] > 0.0:
             supply[s] = terms.data[i, r]
             for q in range(sites):
-                move[s, q] = terms.move_usd[r, q]
+                move_usd[s, q] = terms.move_usd[r, q]
             s += 1
         for k in range(kinds):
             worker_usd[r] += terms.worker[i, k] * price[r, k]
             server_usd[r] += terms.server[i, k] * price[r, k]
     return PricedJob(
-        move,
+        move_usd,
         supply,
         terms.chunk[i],
-        talk,
+        traffic_usd,
         worker_usd,
         server_usd,
         terms.deploy_usd[i],

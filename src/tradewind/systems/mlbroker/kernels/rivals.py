@@ -61,14 +61,14 @@ def central(slot: Slot) -> tuple[Ints, Ints]:
 def cheapest_rent(slot: Slot, price: Floats) -> tuple[Ints, Ints]:
     """OASiS (Sec. 6.3): the lowest rent at current unit prices (R, K), ignoring data and traffic."""
     data = terms(slot, 1.0)
-    blind = data._replace(
+    rent_only = data._replace(
         move_usd=np.zeros_like(data.move_usd),
         traffic=np.zeros_like(data.traffic),
         deploy_usd=np.zeros_like(data.deploy_usd),
     )
     workers, server = _blank(slot)
     for i in range(len(server)):
-        job = priced_job(blind, i, np.ascontiguousarray(price))
+        job = priced_job(rent_only, i, np.ascontiguousarray(price))
         _, at, _ = best_at_one_site(job)
         if at < 0:  # no site holds all its workers
             workers[i] = _cheapest_first(job.worker_usd, job.most, int(job.need))

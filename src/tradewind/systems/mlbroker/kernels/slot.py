@@ -13,10 +13,9 @@ NO_LIMIT = -1
 """`most_workers` of a job without an upper limit."""
 NO_SITE = -1
 """Server site of a job that is not placed."""
-PER_JOB = (
-    "worker", "server", "chunk", "traffic", "deploy_usd", "data", "deployed", "worker_ok", "server_ok",
-    "least_workers", "most_workers",
-)  # fmt: skip
+NEEDS = ("worker", "server", "chunk", "traffic", "deploy_usd", "data")
+"""Fields of :class:`JobArrays`."""
+PER_JOB = (*NEEDS, "deployed", "worker_ok", "server_ok", "least_workers", "most_workers")
 """Fields of a slot with one row per job."""
 
 
@@ -48,7 +47,7 @@ def tiers(start: Floats, usd: Floats) -> Tiers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobArrays:
-    """What jobs need: the first six fields of :class:`Slot`."""
+    """What jobs need; fields as in :class:`Slot`."""
 
     worker: Floats
     server: Floats
@@ -59,7 +58,7 @@ class JobArrays:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slot:
+class Slot(JobArrays):
     """The input of one slot's decision. Data is in one unit throughout: GB, or bytes where flows must be whole.
 
     worker         [n] (I, K) units per worker
@@ -79,12 +78,6 @@ class Slot:
     capacity       (R, K) units, infinite where unlimited
     """
 
-    worker: Floats
-    server: Floats
-    chunk: Floats
-    traffic: Floats
-    deploy_usd: Floats
-    data: Floats
     move_usd: Floats
     traffic_usd: Floats
     deployed: Bools
@@ -129,12 +122,7 @@ def slot_without_limits(jobs: JobArrays, transfer_usd: Floats, price: Tiers) -> 
     count, sites = jobs.data.shape
     usd = np.ascontiguousarray(transfer_usd, dtype=np.float64)
     return Slot(
-        worker=np.ascontiguousarray(jobs.worker, dtype=np.float64),
-        server=np.ascontiguousarray(jobs.server, dtype=np.float64),
-        chunk=np.ascontiguousarray(jobs.chunk, dtype=np.float64),
-        traffic=np.ascontiguousarray(jobs.traffic, dtype=np.float64),
-        deploy_usd=np.ascontiguousarray(jobs.deploy_usd, dtype=np.float64),
-        data=np.ascontiguousarray(jobs.data, dtype=np.float64),
+        **{name: np.ascontiguousarray(getattr(jobs, name), dtype=np.float64) for name in NEEDS},
         move_usd=usd,
         traffic_usd=usd,
         deployed=np.zeros((count, sites), dtype=np.bool_),
