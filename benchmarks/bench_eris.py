@@ -1,7 +1,7 @@
-"""Eris: milliseconds per bid beside plain numpy and the printed algorithm, a large market, bounds, held-out welfare.
+"""Benchmark of Eris: milliseconds per bid, a large market, bounds, and welfare on held-out seeds.
 
-`bid` rows: the same bids through `flat_menu` (what `eris` sells by), `menu` (`--set data=moved`, and after failures), the
-plain search (eris_plain.py, whose payments must be the same) and Algorithms 2 and 3 as printed, compiled like ours.
+`bid` rows: the same bids through `flat_menu` (used by `eris`), `menu` (`--set data=moved`, and after failures), plain numpy
+(eris_plain.py, which must find the same payments) and Algorithms 2 and 3 as printed, compiled like ours.
 Shares of the certified bound are means over seeds from 1 on; prices and rankings were chosen on seeds from 101 on.
 """
 
@@ -54,7 +54,7 @@ MARKET = {"sites": 500, "jobs": 10_000, "bandwidth_gb": 200.0}
 
 
 def _bid(sites: int, chunks: int, per_worker: int, scale: float, seed: int) -> Bid:
-    """A bid in a network that is used up to 30%, over 150 slots."""
+    """A bid in a network with sites up to 30% in use, over 150 slots."""
     rng = np.random.default_rng(seed)
     capacity = np.tile(np.array([24_000, 4_000, 32_000]), (sites, 1))
     free = (capacity * (1 - rng.uniform(0, 0.3, (150, sites, 3))) // 1000 * 1000).astype(np.int64)
@@ -86,7 +86,7 @@ def _plain(task: TrainingTask, market: Market, worth: Floats) -> dict[int, float
 
 
 def _ms(search: Callable[[TrainingTask, Market, Floats], object], bids: Sequence[Bid]) -> float:
-    """Median milliseconds of a bid; the first warms up."""
+    """Median milliseconds per bid; the first is a warm-up."""
     search(*bids[0])
     spent = []
     for bid in bids[1:]:
@@ -97,7 +97,7 @@ def _ms(search: Callable[[TrainingTask, Market, Floats], object], bids: Sequence
 
 
 def _agree(bid: Bid) -> None:
-    """The plain search offers the same completion times at the same payments."""
+    """Raises unless plain numpy offers the same completion times at the same payments."""
     ours = {offer.slots[-1]: offer.usd for offer in _flat(*bid).offers}
     plain = _plain(*bid)
     if ours.keys() != plain.keys() or not all(abs(ours[t] - plain[t]) <= 1e-6 * plain[t] for t in ours):
@@ -131,7 +131,7 @@ def _seconds(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _market_rows() -> list[Row]:
-    """10,000 jobs on 500 sites: the whole run with its audit, and the bound."""
+    """10,000 jobs on 500 sites: an audited run, and the bound."""
     scenario = workloads.generate("eris", MARKET, 1)
     spent, run = _seconds(lambda: simulate(scenario, policies.find("eris")))
     bounding, limit = _seconds(lambda: pooled_bound(scenario))
@@ -143,14 +143,14 @@ def _market_rows() -> list[Row]:
 
 
 def _welfare_rows(size: str, seeds: int, targets: Sequence[float | None]) -> list[Row]:
-    """Shares of the bound, and what the bound took at most."""
+    """Shares of the bound, and the longest time of the bound."""
     scenarios = [workloads.generate("eris", {"size": size}, seed) for seed in range(1, seeds + 1)]
     bounds = [_seconds(partial(pooled_bound, scenario)) for scenario in scenarios]
     found = []
     for (name, params), target in zip(PLAYED, targets, strict=True):
         shares = _shares(name, params, scenarios, [limit.bound for _, limit in bounds])
-        told = "".join(f", {key}={value}" for key, value in params.items())
-        row = _row(f"{size}: {name}{told} / bound", float(np.mean(shares)), "", target, "higher")
+        settings = "".join(f", {key}={value}" for key, value in params.items())
+        row = _row(f"{size}: {name}{settings} / bound", float(np.mean(shares)), "", target, "higher")
         found.append({**row, "spread": float(np.std(shares))})
     return [*found, _row(f"{size}: bound", max(spent for spent, _ in bounds), "s", 300.0)]
 
@@ -164,7 +164,7 @@ def _shares(
 
 
 def rows() -> list[Row]:
-    """All figures against their targets."""
+    """All measurements with their targets."""
     found = _bid_rows()
     for size, (seeds, ours, preemptive) in TARGETS.items():
         found += _welfare_rows(size, seeds, (ours, preemptive, None, None))

@@ -1,4 +1,4 @@
-"""Eris's search for one bid in straightforward numpy, to measure the kernels against: the same prices by plain means."""
+"""Eris's search for one bid in plain numpy, as a reference for the compiled kernels: it finds the same payments."""
 
 from __future__ import annotations
 

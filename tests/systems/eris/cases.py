@@ -59,5 +59,5 @@ def faults(task: TrainingTask, market: Market, found: Schedule) -> list[str]:
     if left.any():
         wrong.append(f"data is not trained once: {left}")
     if abs(usd - found.usd) > 1e-6 * max(1.0, usd):
-        wrong.append(f"costs {usd}, said {found.usd}")
+        wrong.append(f"costs {usd}, reported {found.usd}")
     return wrong

@@ -39,8 +39,8 @@ def scaled(scenario: Scenario, number: int, scale: float) -> Scenario:
     truth = jobs[number].utility
     assert truth is not None
     heights = {"linear": (0, 1), "piecewise": range(1, 20, 2)}.get(truth.shape, (0,))
-    said = tuple(x * (scale if n in heights else 1.0) for n, x in enumerate(truth.args))
-    jobs[number] = replace(jobs[number], utility=replace(truth, args=said))
+    reported = tuple(x * (scale if n in heights else 1.0) for n, x in enumerate(truth.args))
+    jobs[number] = replace(jobs[number], utility=replace(truth, args=reported))
     customers[number] = Customer(valuation=truth)
     return replace(scenario, jobs=tuple(jobs), customers=tuple(customers))
 
@@ -94,10 +94,10 @@ def delay_of(scenario: Scenario, run: Run, number: int) -> int:
 
 @pytest.mark.parametrize("changes", PLACES)
 def test_no_lie_about_the_scale_of_a_bid_pays(changes: dict[str, float]) -> None:
-    told = [try_lie(seed, "scale", CHARGED, **changes) for seed in range(100)]
-    assert max(each.gain for each in told) <= 1e-6
-    assert min(each.least_payoff for each in told) >= 0.0
-    assert min(each.gain for each in told) < -1.0  # the lies do matter
+    tried = [try_lie(seed, "scale", CHARGED, **changes) for seed in range(100)]
+    assert max(each.gain for each in tried) <= 1e-6
+    assert min(each.least_payoff for each in tried) >= 0.0
+    assert min(each.gain for each in tried) < -1.0  # the lies do matter
 
 
 @pytest.mark.parametrize("changes", PLACES)
@@ -130,7 +130,7 @@ def test_a_payment_is_the_worth_minus_the_area_under_it_over_smaller_bids(change
     assert compared >= 3
 
 
-def test_who_has_no_rival_pays_nothing_and_who_is_not_complete_is_not_charged() -> None:
+def test_a_job_without_rivals_pays_nothing_and_an_incomplete_job_is_not_charged() -> None:
     scenario = tiny(1)
     lonely = replace(scenario, jobs=scenario.jobs[:1], customers=scenario.customers[:1])
     assert CHARGED.run(lonely).tables["payments"] == {"job": [0], "usd": [0.0]}
@@ -143,17 +143,17 @@ def test_who_has_no_rival_pays_nothing_and_who_is_not_complete_is_not_charged() 
         assert min(payoffs(given, run).values(), default=0.0) >= 0.0
 
 
-def test_no_scale_pays_in_markets_of_odd_bids_and_every_replay_is_what_happened(
+def test_no_scale_pays_in_markets_of_unusual_bids_and_every_replay_agrees_with_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """At the true level the replay of a bid ends when the job really did, and never sooner at a lower one."""
     replays: list[Ints] = []
 
-    def heard(*args: Any) -> Ints:
+    def recorded(*args: Any) -> Ints:
         replays.append(delays(*args))
         return replays[-1]
 
-    monkeypatch.setattr(eris_critical, "delays", heard)
+    monkeypatch.setattr(eris_critical, "delays", recorded)
     rng, gains, served = np.random.default_rng(1), [], 0
     for seed in range(50):
         scenario = odd(seed)
@@ -174,7 +174,7 @@ def test_no_scale_pays_in_markets_of_odd_bids_and_every_replay_is_what_happened(
     assert min(gains) < -1.0
 
 
-def test_when_a_bid_is_given_up_does_not_depend_on_its_scale() -> None:
+def test_the_slot_in_which_a_bid_is_given_up_does_not_depend_on_its_scale() -> None:
     """Worth a tenth, which is where a bid is given up, from some slot on; scaled, the last bit falls either way."""
     scenario = tiny(1)
     worth = Utility(
@@ -189,14 +189,14 @@ def test_when_a_bid_is_given_up_does_not_depend_on_its_scale() -> None:
     assert len(found) == 1
 
 
-def test_who_takes_nothing_from_anybody_pays_exactly_nothing() -> None:
+def test_a_job_that_displaces_no_other_pays_exactly_nothing() -> None:
     scenario = tiny(4, gpu=4.0, chunks_per_worker=30.0)
     calm = Utility(of="delay_slots", shape="linear", args=(1000.0 / 3.0, 0.0))
     given = replace(scenario, jobs=tuple(replace(job, utility=calm) for job in scenario.jobs))
     assert list(paid_in(CHARGED.run(given)).values()) == [0.0] * 7
 
 
-def test_a_failure_in_the_first_slot_is_forgotten_when_it_is_mended() -> None:
+def test_capacity_that_failed_in_the_first_slot_is_used_again_once_it_is_back() -> None:
     scenario = tiny(3)
     slot_us, sites = scenario.setup.slot_us, range(len(scenario.setup.hosts))
     changes = [
@@ -208,7 +208,7 @@ def test_a_failure_in_the_first_slot_is_forgotten_when_it_is_mended() -> None:
     assert run.metrics["jobs_completed"] >= 5
 
 
-def test_a_bid_is_never_for_more_workers_than_its_data_has_work_for() -> None:
+def test_a_unit_never_has_more_workers_than_its_data_can_use() -> None:
     """Nine tenths of a chunk are wasted by no unit of some size; at sites without limits it is still a small one."""
     scenario = tiny(3, chunks_per_worker=1.9)
     wide = tuple(replace(node, capacity_milli=(UNLIMITED,) * 3) for node in scenario.setup.nodes)
@@ -220,7 +220,7 @@ def test_a_bid_is_never_for_more_workers_than_its_data_has_work_for() -> None:
 
 
 def test_without_payments_a_larger_bid_gains() -> None:
-    """What the payments are for: the same lies told where nobody pays."""
+    """What the payments are for: the same lies without payments."""
     free = CHARGED._replace(params={"samples": 0})
     gains = []
     for seed in range(12):
@@ -241,7 +241,7 @@ def test_random_markets_with_failures_keep_every_rule_and_every_payoff() -> None
         assert min(payoffs(scenario, run).values(), default=0.0) >= -1e-9
 
 
-def test_it_keeps_the_contract_of_a_policy() -> None:
+def test_it_satisfies_the_contract_of_a_policy() -> None:
     scenario = market(3)  # with a failure
     run = contracts.passes_the_audit(SPEC, scenario)
     assert run.metrics["payments_usd"] > 0
@@ -252,7 +252,7 @@ def test_it_keeps_the_contract_of_a_policy() -> None:
     contracts.does_not_see_budgets(SPEC, scenario, run)
 
 
-def test_charges_are_in_the_run_file_and_a_charge_that_was_touched_is_found(tmp_path: Path) -> None:
+def test_charges_are_in_the_run_file_and_a_modified_charge_is_found(tmp_path: Path) -> None:
     scenario = tiny(2, **SCARCE)
     run = CHARGED.run(scenario)
     run_file.save(run, tmp_path / "run.json")
@@ -271,7 +271,7 @@ def test_charges_are_in_the_run_file_and_a_charge_that_was_touched_is_found(tmp_
     assert {v.rule for v in api.check(scenario, lowered)} == {"ledger.metric"}
 
 
-def test_who_was_charged_can_read_why() -> None:
+def test_a_charge_is_explained() -> None:
     scenario = tiny(2, **SCARCE)
     run = CHARGED.run(scenario)
     paid = paid_in(run)
@@ -285,7 +285,7 @@ def test_who_was_charged_can_read_why() -> None:
         assert invoice.charged_usd == paid[index] <= invoice.worth_usd
         assert invoice.delay_slots == delay_of(scenario, run, index)
         assert ("below" in invoice.why) == (paid[index] > 0)
-        assert f"charged {paid[index]:.2f} USD: complete in slot" in invoice.lines[1]
+        assert f"charged {paid[index]:.2f} USD: completes in slot" in invoice.lines[1]
     assert max(paid.values()) > 0
     unserved = next(job.id for job in scenario.jobs if job.index not in paid)
     with pytest.raises(InputError, match="was not charged: it is not complete"):

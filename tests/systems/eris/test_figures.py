@@ -17,7 +17,7 @@ from tradewind.worlds.simulate import simulate
 MINE = (PAPER, "eris-printed", *FIXED, *ELASTIC)
 
 
-def test_no_rival_and_no_printed_auction_beats_the_optimum() -> None:
+def test_no_rival_and_no_printed_mechanism_beats_the_optimum() -> None:
     for seed in range(3):
         scenario = tiny(seed, sites=2, jobs=3, slots=4, last_arrival=1, chunks_per_worker=40.0, gpu=1.0)
         best = exact(scenario)
@@ -48,7 +48,7 @@ def test_welfare_does_not_fall_as_jobs_are_added() -> None:
     assert all(b > a for a, b in pairwise(sums))
 
 
-def test_welfare_of_the_printed_auction_falls_as_jobs_are_added() -> None:
+def test_welfare_of_the_printed_mechanism_falls_as_jobs_are_added() -> None:
     params = {"size": "crowded", "sites": 25, "bandwidth_gb": 10.0, "forecast": False}
     few, many = (
         np.mean(
@@ -62,7 +62,7 @@ def test_welfare_of_the_printed_auction_falls_as_jobs_are_added() -> None:
     assert many < few
 
 
-def test_the_claimed_lead_hangs_on_the_workers_that_rivals_get() -> None:
+def test_the_claimed_lead_depends_on_the_rivals_worker_counts() -> None:
     scenarios = [
         workloads.generate("eris", {"sites": 25, "jobs": 40, "forecast": False}, seed) for seed in (1, 2)
     ]

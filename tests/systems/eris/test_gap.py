@@ -7,7 +7,7 @@ import numpy as np
 from tradewind.systems.eris.study.gap import shares
 
 
-def test_each_thing_that_makes_the_bound_tight_does_and_none_makes_it_false() -> None:
+def test_each_tightening_lowers_the_bound_and_keeps_it_valid() -> None:
     found = shares("testbed", 501, 6)
     assert found.shape == (6, 4, 3)
     assert found.max() <= 1.0

@@ -59,7 +59,7 @@ def counted(cut: Cut, done: Ints) -> float:
     return float(cut.factor[done[cut.job] == cut.slot].sum())
 
 
-def test_whole_schedules_keep_every_cut_and_the_mixture_that_it_was_made_for_breaks_it() -> None:
+def test_whole_schedules_satisfy_every_cut_and_the_mixture_it_was_made_for_violates_it() -> None:
     tight, made = 0, 0
     for seed in range(30):
         rng = np.random.default_rng(seed)

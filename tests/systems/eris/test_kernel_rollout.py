@@ -37,12 +37,12 @@ def test_a_job_that_can_wait_lets_one_go_first_that_is_worth_less_and_cannot() -
     assert best_order(found, queue, NOBODY, 2, WHOLE).tolist() == [1, 0]
 
 
-def test_where_everybody_fits_the_plain_order_stays() -> None:
+def test_the_default_order_stays_if_all_jobs_fit() -> None:
     found = bids((4, [1.0, 0.9]), (4, [2.0, 0.1]))
     assert best_order(found, all_new(2, [4, 4]), NOBODY, 1, WHOLE).tolist() == [1, 0]
 
 
-def test_who_is_expected_to_come_decides_who_goes_first() -> None:
+def test_expected_arrivals_decide_which_job_goes_first() -> None:
     # The first loses least by one slot of waiting, but all by two. So it waits, unless a better bid takes the next slot.
     found = bids((10, [10.0, 9.5, 0.0]), (10, [9.9, 9.0, 8.6]), (10, [50.0, 0.0, 0.0]))
     queue = Queue(np.array([0, 1]), np.array([10, 10]), np.zeros(2, np.int64))

@@ -11,7 +11,7 @@ from tests.systems.eris.cases import small
 from tradewind.model.arrays import Ints
 from tradewind.systems.eris.kernels.spot import unit
 from tradewind.systems.eris.kernels.task import TrainingTask
-from tradewind.systems.eris.kernels.turns import BidTable, is_alive, reserved, turn, workers_of
+from tradewind.systems.eris.kernels.turns import BidTable, is_alive, reserved, serve, workers_of
 
 
 def alone(task: TrainingTask, top: int = 1 << 30) -> BidTable:
@@ -48,13 +48,13 @@ def most_trained(bids: BidTable, free: Ints, room: int, left: int) -> int:
 
 
 @pytest.mark.parametrize("fractional", [False, True])
-def test_a_turn_trains_as_much_as_can_be_and_keeps_within_what_is_free(fractional: bool) -> None:
+def test_a_turn_trains_as_much_as_possible_within_free_capacity(fractional: bool) -> None:
     served = 0
     for seed in range(250):
         task, market, _ = small(seed, fractional=fractional)
         bids, left = alone(task, top=4), int(task.data.sum())
         free, room, chunks = market.free[0], int(market.room[0]), np.zeros(len(task.data), dtype=np.int64)
-        server, trained = turn(bids, 0, left, free, room, chunks)
+        server, trained = serve(bids, 0, left, free, room, chunks)
         assert trained == chunks.sum() == most_trained(bids, free, room, left)
         if server < 0:
             continue
@@ -76,9 +76,9 @@ def test_more_room_never_trains_less() -> None:
         bids, left = alone(task), int(task.data.sum())
         out = np.zeros(len(task.data), dtype=np.int64)
         free, room = market.free[0], int(market.room[0])
-        before = turn(bids, 0, left, free, room, out)[1]
+        before = serve(bids, 0, left, free, room, out)[1]
         wider = free + rng.integers(0, 3, free.shape) * 1000
-        after = turn(bids, 0, left, wider, room + int(rng.integers(0, 200_000_000)), out)[1]
+        after = serve(bids, 0, left, wider, room + int(rng.integers(0, 200_000_000)), out)[1]
         assert after >= before
         more += after > before
     assert more > 20

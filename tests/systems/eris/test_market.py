@@ -53,7 +53,7 @@ def menus(scenario: Scenario, run: Run) -> list[OfferedMenu]:
     return [menu for menu in found if isinstance(menu, OfferedMenu)]
 
 
-def test_every_bidder_can_read_its_menu_and_took_the_line_that_is_best_for_it() -> None:
+def test_every_bidder_can_read_its_menu_and_took_its_best_offer() -> None:
     scenario = tiny(3, scale_slots=30.0, height_usd=600.0)
     run = simulate(scenario, policies.find("eris"), FLOOR)
     found = menus(scenario, run)
@@ -68,14 +68,14 @@ def test_every_bidder_can_read_its_menu_and_took_the_line_that_is_best_for_it() 
         assert later == sorted(later)  # a later completion is cheaper
 
 
-def test_a_job_that_was_refused_reads_why() -> None:
+def test_a_refusal_is_explained() -> None:
     scenario = with_bid(tiny(3), utility=linear(100.0, 5.0))
     run = simulate(scenario, policies.find("eris"), FLOOR)
     [menu] = [menu for menu in menus(scenario, run) if menu.job == "job-2"]
     assert "rises with the delay" in menu.lines[0]
 
 
-def test_a_run_is_audited_again_from_its_tables_and_a_payment_that_was_touched_is_found() -> None:
+def test_a_run_is_audited_again_from_its_tables_and_a_modified_payment_is_found() -> None:
     scenario = tiny(3)
     run = simulate(scenario, policies.find("eris"), FLOOR)
     assert api.check(scenario, run) == ()
@@ -173,15 +173,15 @@ def test_a_bad_bid_is_refused_with_a_reason_and_the_market_goes_on(
 ) -> None:
     scenario = tiny(3)
     run = simulate(_spoiled(scenario, changes), policies.find(name))
-    told = [text for job, text in rows(run, "answers", "job", "why") if job == 2]
-    told += [text for job, text in rows(run, "verdicts", "job", "reason") if job == 2]
-    assert len(told) == 1
-    assert why in told[0]
+    texts = [text for job, text in rows(run, "answers", "job", "why") if job == 2]
+    texts += [text for job, text in rows(run, "verdicts", "job", "reason") if job == 2]
+    assert len(texts) == 1
+    assert why in texts[0]
     assert run.metrics["jobs_completed"] == len(scenario.jobs) - 1
 
 
 @pytest.mark.parametrize("name", SELLERS)
-def test_a_bid_that_is_worth_nothing_is_refused_for_its_price_not_for_want_of_room(name: str) -> None:
+def test_a_worthless_bid_is_refused_for_its_price_not_for_lack_of_room(name: str) -> None:
     run = simulate(with_bid(tiny(3), utility=linear(0.0, 0.0)), policies.find(name))
     assert [why for job, why in rows(run, "answers", "job", "refused") if job == 2] == ["price"]
 
@@ -197,9 +197,7 @@ def test_a_bid_that_is_worth_nothing_is_refused_for_its_price_not_for_want_of_ro
         ("worker is empty", {"worker": ()}),
     ],
 )
-def test_a_bid_that_makes_no_sense_is_named_before_the_market_opens(
-    where: str, changes: dict[str, Any]
-) -> None:
+def test_an_invalid_bid_is_reported_before_the_run_starts(where: str, changes: dict[str, Any]) -> None:
     scenario = tiny(3)
     if "work" in changes:
         changes = {"work": work_of(scenario.jobs[2], **changes["work"])}
@@ -212,14 +210,14 @@ def test_a_bid_that_makes_no_sense_is_named_before_the_market_opens(
 def test_rivals_refuse_a_bad_bid_and_go_on_as_well(name: str, why: str, changes: dict[str, Any]) -> None:
     scenario = tiny(3)
     run = simulate(_spoiled(scenario, changes), policies.find(name))
-    told = rows(run, "answers", "job", "why") + rows(run, "verdicts", "job", "reason")
-    assert [why in text for job, text in told if job == 2] == [True]
+    texts = rows(run, "answers", "job", "why") + rows(run, "verdicts", "job", "reason")
+    assert [why in text for job, text in texts if job == 2] == [True]
     assert run.metrics["jobs_accepted"] > 1
 
 
 @pytest.mark.parametrize("name", SELLERS)
 @pytest.mark.parametrize(("why", "changes"), BAD_BIDS)
-def test_everybody_else_is_served_as_if_a_bad_bid_had_never_come(
+def test_other_jobs_are_served_as_if_a_bad_bid_had_never_arrived(
     name: str, why: str, changes: dict[str, Any]
 ) -> None:
     scenario = tiny(3)
@@ -265,18 +263,18 @@ def test_a_market_reads_bad_bids_from_a_file_refuses_them_and_goes_on(
     again = tmp_path / "again.json"
     tradewind.dump(tradewind.load(file), again)
     assert tradewind.load(again).jobs == tradewind.load(file).jobs
-    told = {}
+    texts = {}
     for number in range(7):
         capsys.readouterr()
         assert _shell("explain", str(out), "--job", scenario.jobs[number].id) == 0
-        told[number] = capsys.readouterr().out
-    assert "for the past" in told[0]
-    assert "0 epochs" in told[2]
-    assert "for the past" in told[4]
-    assert all("was taken" in told[number] for number in (1, 3, 5, 6))
+        texts[number] = capsys.readouterr().out
+    assert "for the past" in texts[0]
+    assert "0 epochs" in texts[2]
+    assert "for the past" in texts[4]
+    assert all("was taken" in texts[number] for number in (1, 3, 5, 6))
 
 
-def test_a_job_that_is_no_bid_must_still_be_listed_by_arrival() -> None:
+def test_a_job_without_a_bid_must_still_be_listed_by_arrival() -> None:
     scenario = tiny(3)
     late = replace(scenario.jobs[-1], arrive_us=scenario.jobs[0].arrive_us - 1)
     with pytest.raises(ScenarioError, match="listed by arrival"):
@@ -307,11 +305,11 @@ def test_a_bid_with_more_data_than_a_slot_can_carry_is_served_over_several(name:
     assert simulate(scenario, policies.find(name)).metrics["jobs_completed"] >= 4
 
 
-def test_a_bid_that_only_bandwidth_for_data_keeps_out_is_told_so() -> None:
+def test_a_refusal_for_lack_of_bandwidth_says_so() -> None:
     scenario = tiny(3, bandwidth_gb=0.0, chunks_per_worker=12.0)
     at_home = with_bid(scenario, work=work_of(scenario.jobs[2], chunks=((1, 24),)))
     flat = simulate(at_home, policies.find("eris"))
-    told = dict(rows(flat, "answers", "job", "why"))
-    assert "flat charge" in told[2]
+    texts = dict(rows(flat, "answers", "job", "why"))
+    assert "flat charge" in texts[2]
     moved = simulate(at_home, policies.find("eris"), {"data": "moved"})
     assert 2 in {job for kind, job in rows(moved, "events", "kind", "job") if kind == "finished"}

@@ -1,4 +1,4 @@
-"""Claims about Eris: truthful, individually rational, lawful, and never above what is possible."""
+"""Claims about Eris: truthful, individually rational, feasible, and never above the optimum."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ MARKETS = ("eris", "fcfs")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lie_never_pays_and_an_honest_buyer_never_loses(kind: str) -> None:
-    told = [try_lie(seed, kind) for seed in range(100)]
-    assert max(each.gain for each in told) <= 1e-6
-    assert min(each.least_payoff for each in told) >= 0.0
-    assert min(each.gain for each in told) < -1.0  # the lies do matter
+    tried = [try_lie(seed, kind) for seed in range(100)]
+    assert max(each.gain for each in tried) <= 1e-6
+    assert min(each.least_payoff for each in tried) >= 0.0
+    assert min(each.gain for each in tried) < -1.0  # the lies do matter
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lie_does_not_pay_where_a_slot_cannot_carry_all_data_of_a_job(kind: str) -> None:
-    told = [try_lie(seed, kind, SOLD, **NARROW) for seed in range(40)]
-    assert max(each.gain for each in told) <= 1e-6
-    assert min(each.least_payoff for each in told) >= 0.0
-    assert min(each.gain for each in told) < -1.0
+    tried = [try_lie(seed, kind, SOLD, **NARROW) for seed in range(40)]
+    assert max(each.gain for each in tried) <= 1e-6
+    assert min(each.least_payoff for each in tried) >= 0.0
+    assert min(each.gain for each in tried) < -1.0
 
 
 def test_the_late_arrivals_that_once_gained_gain_nothing() -> None:
@@ -41,14 +41,14 @@ def test_the_late_arrivals_that_once_gained_gain_nothing() -> None:
     assert max(try_lie(seed, "late").gain for seed in (1024, 1120, 1286, 1350)) <= 1e-6
 
 
-def test_nobody_pays_more_than_completion_is_worth() -> None:
+def test_no_payment_exceeds_the_worth_of_completion() -> None:
     for seed in range(15):
         scenario = tiny(seed)
         for name in MARKETS:
             assert all(p > 0 for p in payoffs(scenario, simulate(scenario, policies.find(name))).values())
 
 
-def test_every_accepted_job_finishes_when_it_was_promised() -> None:
+def test_every_accepted_job_finishes_when_promised() -> None:
     for seed in range(10):
         scenario = tiny(seed, chunks_per_worker=(1.9, 0.5, 8.0)[seed % 3], gpu=4.0)
         run = simulate(scenario, policies.find("eris"), FLOOR)
@@ -84,10 +84,10 @@ def test_whether_a_bid_rises_does_not_depend_on_its_scale(scale: float) -> None:
     }
     why = {}
     for name, points in shapes.items():
-        said = tuple(x * (scale if n % 2 else 1.0) for n, x in enumerate(points))
-        bid = Utility(of="delay_slots", shape="piecewise", args=said)
+        reported = tuple(x * (scale if n % 2 else 1.0) for n, x in enumerate(points))
+        bid = Utility(of="delay_slots", shape="piecewise", args=reported)
         why[name] = unsupported_reason(scenario.setup, replace(scenario.jobs[0], utility=bid))
-    assert why == {"rises": "bids a utility that rises with the delay", "stays": ""}
+    assert why == {"rises": "has a utility that rises with the delay", "stays": ""}
 
 
 def test_bound_is_above_the_optimum_and_the_optimum_above_every_policy() -> None:
@@ -123,7 +123,7 @@ def test_bound_is_close_to_the_optimum_of_random_tiny_markets_and_never_below() 
     assert np.mean(loose) < 0.98  # what the cuts are for
 
 
-def test_fewer_rounds_leave_a_weaker_bound_that_is_as_true() -> None:
+def test_fewer_rounds_leave_a_weaker_bound_that_is_still_valid() -> None:
     weaker = 0
     for seed in range(6):
         scenario = tiny(seed, sites=2, jobs=12, gpu=1.0)

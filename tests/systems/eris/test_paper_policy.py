@@ -1,4 +1,4 @@
-"""Eris as printed: the holes that the printed algorithms have, and what is left once a schedule must be real."""
+"""Eris as printed: the errors of the printed algorithms, and what remains once a schedule must be feasible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tradewind.registry import policies, workloads
 from tradewind.systems.eris.kernels.oracle import menu
 from tradewind.systems.eris.kernels.paper import carried_out, printed, repair
 from tradewind.systems.eris.kernels.task import Market, TrainingTask
-from tradewind.systems.eris.paper import DEARER, MOST_CHUNKS, UNREAL, posted
+from tradewind.systems.eris.paper import DEARER, INFEASIBLE, MOST_CHUNKS, posted
 from tradewind.systems.eris.shared.market import CapacityLedger, PostedPrices
 from tradewind.systems.eris.study.lies import payoffs, tiny
 from tradewind.worlds.simulate import simulate
@@ -66,7 +66,7 @@ def test_twenty_seven_chunks_on_as_many_sites_get_nine_workers_that_train_nine_o
     assert moved == 18
 
 
-def test_without_bandwidth_for_the_moves_the_same_bid_cannot_be_made_real() -> None:
+def test_without_bandwidth_for_the_moves_the_same_bid_is_infeasible() -> None:
     bid = task([1] * 27, per_worker=3.0, traffic_bytes=0)
     place = market([[4, 4]] * 27, room=17_000_000)
     assert repair(bid, place, printed(bid, place, WORTH)) is None
@@ -123,7 +123,7 @@ def test_no_gpu_demand_and_a_full_site_are_no_obstacle() -> None:
     assert found.workers.sum() > 0
 
 
-def test_nothing_is_cheaper_than_the_certified_bound_once_it_is_real() -> None:
+def test_no_feasible_schedule_is_cheaper_than_the_certified_bound() -> None:
     rng, real_ones = np.random.default_rng(7), 0
     for _ in range(60):
         sites = int(rng.integers(2, 5))
@@ -139,7 +139,7 @@ def test_nothing_is_cheaper_than_the_certified_bound_once_it_is_real() -> None:
     assert real_ones > 10
 
 
-def test_a_repaired_market_keeps_every_rule_and_says_what_it_turned_away() -> None:
+def test_a_repaired_market_keeps_every_rule_and_gives_reasons_for_refusals() -> None:
     reasons: set[str] = set()
     for seed in range(6):
         scenario = tiny(seed, chunks_per_worker=(1.0, 1.9, 3.0)[seed % 3], gpu=4.0, bandwidth_gb=0.4)
@@ -153,10 +153,10 @@ def test_a_repaired_market_keeps_every_rule_and_says_what_it_turned_away() -> No
         1,
     )
     reasons |= set(simulate(crowded, policies.find("eris-paper")).tables["answers"]["why"])  # type: ignore[arg-type]
-    assert reasons & {UNREAL, DEARER}
+    assert reasons & {INFEASIBLE, DEARER}
 
 
-def test_most_jobs_that_the_printed_auction_accepts_never_finish() -> None:
+def test_most_jobs_that_the_printed_algorithm_accepts_never_finish() -> None:
     accepted = finished = 0.0
     for seed in range(3):
         run = simulate(

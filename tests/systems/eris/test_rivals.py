@@ -96,12 +96,12 @@ def test_a_fixed_job_gets_all_its_workers_or_none_and_an_elastic_one_what_there_
     assert max(n for _, _, n in elastic) == 8
 
 
-def test_nobody_waits_for_more_workers_than_the_network_holds() -> None:
+def test_no_job_waits_for_more_workers_than_the_network_holds() -> None:
     run = simulate(market([bid(0, {0: 16})], gpus=(4, 4)), policies.find("tiresias"), {"workers": 32})
     assert workers(run) == [(0, 0, 8), (0, 1, 8)]
 
 
-def test_antman_guarantees_every_second_job_and_feeds_the_others_what_is_left() -> None:
+def test_antman_guarantees_every_second_job_and_gives_the_others_what_is_left() -> None:
     # j0 and j2 are guaranteed six workers, j1 takes the other two at once
     given = market([bid(0, {0: 12, 1: 12}), bid(1, {0: 4}), bid(2, {1: 6})], gpus=(4, 4))
     run = simulate(given, policies.find("antman"), {"workers": 6, "patience": 20})
@@ -117,7 +117,7 @@ def test_a_guaranteed_job_that_waits_too_long_takes_what_there_is() -> None:
     assert [row for row in workers(run) if row[0] == 2] == [(2, 2, 2), (2, 3, 2), (2, 4, 2)]
 
 
-def test_liquid_keeps_its_places_and_serves_in_order_of_arrival() -> None:
+def test_liquid_keeps_its_sites_and_serves_in_order_of_arrival() -> None:
     given = market([bid(0, {0: 16}), bid(1, {0: 2}, at=1)], gpus=(4,))
     run = simulate(given, policies.find("liquid"), {"workers": 4})
     assert finish_slots(run) == [4, 5]
@@ -145,7 +145,7 @@ def test_liquid_weighs_the_network_against_the_price(
 
 
 @pytest.mark.parametrize("name", RIVALS)
-def test_every_chunk_is_trained_once_wherever_it_lies(name: str) -> None:
+def test_every_chunk_is_trained_once_wherever_it_is_stored(name: str) -> None:
     given = market([bid(i, {i % 3: 5, (i + 1) % 3: 4}, at=i) for i in range(4)], gpus=(3, 2, 4), slots=30)
     run = simulate(given, policies.find(name), {"workers": 3} if name in FIXED else {})
     assert run.metrics["jobs_completed"] == 4
@@ -161,7 +161,7 @@ def test_workers_that_train_less_or_more_than_whole_chunks_still_finish(name: st
 
 
 @pytest.mark.parametrize("name", RIVALS)
-def test_steps_say_what_they_cost_and_nobody_pays_for_an_idle_network(name: str) -> None:
+def test_steps_carry_their_cost_and_an_idle_network_is_free(name: str) -> None:
     alone = simulate(market([bid(0, {0: 4})]), policies.find(name))
     assert paid_usd(alone) < 0.01
     assert alone.metrics["payments_usd"] == 0.0
@@ -196,6 +196,6 @@ def test_a_failed_site_costs_its_slot_and_the_job_goes_on(name: str) -> None:
         ("antman-elastic", {"gamma": 0.5}, "antman-elastic.gamma"),
     ],
 )
-def test_a_knob_out_of_range_is_refused(name: str, params: dict[str, Any], where: str) -> None:
+def test_a_parameter_out_of_range_is_refused(name: str, params: dict[str, Any], where: str) -> None:
     with pytest.raises(InputError, match=where):
         simulate(market([bid(0, {0: 1})]), policies.find(name), params)

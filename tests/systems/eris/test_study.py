@@ -66,7 +66,7 @@ def test_use_of_resources_adds_up_to_the_metric() -> None:
         assert share[k] == pytest.approx(run.metrics[f"utilisation_{name}"])
 
 
-def test_what_is_paid_is_the_books_of_a_market_and_the_steps_of_a_scheduler() -> None:
+def test_payments_come_from_the_metric_of_a_market_and_the_steps_of_a_scheduler() -> None:
     scenario = tiny(2)
     market = played(scenario, "eris-paper")
     assert paid_usd(market) == market.metrics["payments_usd"]
@@ -86,7 +86,7 @@ def test_the_lead_is_judged_by_every_rival() -> None:
     assert judge_welfare(rows(dict.fromkeys(RIVALS, -0.1))).word == "not reproduced"
 
 
-def test_fewer_jobs_turned_away_and_a_ratio_below_one_and_a_half_are_judged() -> None:
+def test_fewer_unserved_jobs_and_a_ratio_below_one_and_a_half_are_judged() -> None:
     def rows(column: str, paper: float, rival: float) -> list[Row]:
         named = [(PAPER, paper), *((n, rival) for n in RIVALS)]
         return [{"policy": n, column: v, "high": v + 0.05} for n, v in named]
@@ -176,7 +176,7 @@ def test_worker_counts_and_jobs_that_finish_are_judged() -> None:
     assert judge_printed(finish((0.0, 0.2))).word == "not reproduced"
 
 
-def test_use_by_slot_never_exceeds_what_there_is() -> None:
+def test_use_by_slot_never_exceeds_capacity() -> None:
     scenario = tiny(4)
     for name in (PAPER, "eris", "tiresias-elastic"):
         assert np.max(load_by_slot(scenario, played(scenario, name))) <= 1 + 1e-9
@@ -211,7 +211,7 @@ def test_the_truth_is_judged_by_the_lies_that_pay() -> None:
     assert judge_lies([row(PAPER, 1), *ours]).word == "not reproduced"
 
 
-def test_lies_told_to_our_markets_do_not_pay_and_one_told_to_the_printed_algorithm_does() -> None:
+def test_lies_to_our_mechanisms_do_not_pay_and_one_to_the_printed_algorithm_does() -> None:
     rows = lie_rows(Effort(quick=True, seeds=1))
     assert {r["mechanism"] for r in rows} == {PAPER, "eris", TRUTHFUL}
     assert all(r["paid"] == 0 for r in rows if r["mechanism"] != PAPER)

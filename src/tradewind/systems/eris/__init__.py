@@ -1,10 +1,10 @@
-"""Eris: which bids win, what they pay, and when and where they run."""
+"""Eris: decides which bids win, what they pay, and when and where their jobs run."""
 
 from tradewind.model.system import System
 
 SYSTEM = System(
     name="eris",
-    summary="Capacity of edge sites auctioned to jobs that bid for a completion time",
+    summary="Auctions the capacity of edge sites to jobs that bid for completion times",
     policies={
         "antman": "tradewind.systems.eris.rivals.antman:ANTMAN",
         "antman-elastic": "tradewind.systems.eris.rivals.antman:ANTMAN_ELASTIC",

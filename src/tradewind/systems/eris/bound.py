@@ -1,4 +1,4 @@
-"""Offline yardsticks of Eris's market: a certified bound on welfare for any size, and the exact optimum of tiny ones."""
+"""Offline references: a certified upper bound on welfare for any size, and the exact optimum of tiny scenarios."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tradewind.systems.eris.kernels.pool import (
 from tradewind.systems.eris.kernels.task import Market, TrainingTask
 
 WHOLE, FEW, LARGE = BoundEffort(rounds=60, cuts=8), BoundEffort(rounds=6), 2000
-"""Beyond LARGE jobs only a FEW rounds of column generation and no cuts, which leaves a weaker bound that is as true."""
+"""Beyond LARGE jobs only a FEW rounds of column generation and no cuts: a weaker bound that is still valid."""
 
 
 def bound(scenario: Scenario) -> Bound | None:
-    """No scheduler reaches more welfare; None where the market is another one (failures, other work, no bids)."""
+    """Upper bound on welfare; None if the scenario is not covered (failures, other work, no bids)."""
     if not covered(scenario):
         return None
     return Bound(value=pooled_bound(scenario).bound, sense="max", kind="certified")
 
 
 def covered(scenario: Scenario) -> bool:
-    """Whether the bound holds: data sets with a utility of the delay, one server, no rent, no changes."""
+    """Whether the bound applies: datasets with a utility of the delay, one server, no rent, no changes."""
     setup = scenario.setup
     if (
         setup.objective != "welfare_usd"
@@ -64,7 +64,7 @@ def pooled_bound(scenario: Scenario, effort: BoundEffort = WHOLE) -> PooledBound
 
 
 def pooled_jobs(scenario: Scenario, transfer: int | None) -> list[Pooled]:
-    """Jobs over pooled sites; one that comes within a slot is granted the whole of it. transfer: see `pool`."""
+    """Jobs over pooled sites; a job that arrives within a slot may use all of it. transfer: see `pool`."""
     setup, hosts, jobs = scenario.setup, host_capacity(scenario.setup), []
     for job in scenario.jobs:
         start = job.arrive_us // setup.slot_us

@@ -1,9 +1,9 @@
-"""Eris as printed: prices (6) with gamma 1000 and no floor, Algorithms 1 to 3 with their holes.
+"""Eris as printed: prices (6) with gamma 1000 and no floor, Algorithms 1 to 3 with their errors.
 
-`eris-paper` sells what the printed search chose, made real: the printed workers, a server that fits, every chunk
-trained once, and the payment for that. Where this cannot be, or costs more than it is worth, the job is turned away
-and the answer says so. `eris-printed` repairs nothing: what the printed schedule does of its work within the law is
-booked, nobody pays, and a job whose data was counted twice never finishes (jobs_completed / jobs_accepted).
+`eris-paper` offers what the printed search chose, made feasible: the printed workers, a server that fits, every chunk
+trained once, and the payment for that. If this is impossible or costs more than it is worth, the job is refused with that
+reason. `eris-printed` repairs nothing: it runs the feasible part of the printed schedule without payments, and a job
+whose data was counted twice never finishes (jobs_completed / jobs_accepted).
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ from tradewind.systems.eris.kernels.task import Market, Menu
 from tradewind.systems.eris.policy.posted import ERIS, Seller, floor_of, unsupported_reason
 from tradewind.systems.eris.shared.market import CapacityLedger, PostedPrices, plan_of, task_of, worth_of
 
-UNREAL = "what Algorithms 2 and 3 chose cannot be carried out"
-DEARER = "what Algorithms 2 and 3 chose is dearer than they counted, and than it is worth"
+INFEASIBLE = "the schedule of Algorithms 2 and 3 is not feasible"
+DEARER = "the schedule of Algorithms 2 and 3 costs more than they counted, and more than it is worth"
 
 
 MOST_CHUNKS = 5000
-"""The printed program takes time in the square of a job's chunks; larger bids are refused."""
+"""The printed program takes time quadratic in a job's chunks; larger bids are refused."""
 
 
 def too_large(job: Job) -> str:
-    """Why the printed program will not take a bid; empty where it will."""
+    """Reason why the printed program refuses a bid, or ""."""
     assert isinstance(job.work, Dataset)
     over = job.work.total > MOST_CHUNKS
-    return f"has {job.work.total} chunks; the printed program takes {MOST_CHUNKS}" if over else ""
+    return f"has {job.work.total} chunks; the printed program takes up to {MOST_CHUNKS}" if over else ""
 
 
 def posted(ledger: CapacityLedger, job: Job, first: int, prices: PostedPrices, unit: str) -> Market:
-    """PostedPrices (6) from slot `first` on, bandwidth per GB (our convention) or per MB (as printed)."""
+    """Prices (6) from slot `first` on, bandwidth per GB (our convention) or per MB (as printed)."""
     market = ledger.market(job, first, prices)
     return market._replace(byte_usd=market.byte_usd * 1000) if unit == "mb" else market
 
 
 class PaperSeller(Seller):
-    """Algorithm 1: one offer, the printed search's, repaired."""
+    """Algorithm 1 with one offer: the repaired schedule of the printed search."""
 
     def __init__(self, setup: Setup, gamma: float, unit: str) -> None:
         super().__init__(setup, gamma, floor_of(setup, "none", 0.0), flat=False)
@@ -63,7 +63,7 @@ class PaperSeller(Seller):
             answer = answer._replace(posted=None)  # a price list is per GB
         if answer.offers or not self._why:
             return answer
-        return Quote(job.index, refused="capacity" if self._why == UNREAL else "price", why=self._why)
+        return Quote(job.index, refused="capacity" if self._why == INFEASIBLE else "price", why=self._why)
 
     def _menu(self, view: View, job: Job, first: int, prices: PostedPrices) -> Menu:
         market = posted(self.ledger, job, first, prices, self._unit)
@@ -72,14 +72,14 @@ class PaperSeller(Seller):
         real = repair(task, market, found)
         gain = float(worth[real.slots[-1]]) - real.usd if real is not None else 0.0
         if found.payoff > 0 and gain <= 0:
-            self._why = DEARER if real is not None else UNREAL
+            self._why = DEARER if real is not None else INFEASIBLE
         reach = np.array([found.usd if found.payoff > 0 else 0.0 if found.possible else np.inf])
         offers = (real,) if real is not None and gain > 0 else ()
         return Menu(offers=offers, bound_usd=reach, payoff=max(gain, 0.0), bound=found.payoff)
 
 
-class Printed:
-    """Algorithm 1 without repair: ledger on arrival whatever of the printed schedule is lawful."""
+class PrintedPolicy:
+    """Algorithm 1 without repair: on arrival reserves the feasible part of the printed schedule."""
 
     def __init__(self, setup: Setup, gamma: float, unit: str) -> None:
         self.ledger, self._unit = CapacityLedger(setup), unit
@@ -94,7 +94,7 @@ class Printed:
             if index in self._judged:
                 continue
             self._judged.add(index)
-            late = "the horizon is over" if first >= view.setup.slots else ""
+            late = "no slot is left before the horizon" if first >= view.setup.slots else ""
             if why := unsupported_reason(view.setup, job) or too_large(job) or late:
                 verdicts.append(Verdict(index, why))
                 continue
@@ -106,7 +106,7 @@ class Printed:
                 continue
             plan = plan_of(self.ledger, job, carried_out(task, market, found)[0], first)
             if plan.steps:
-                self.ledger.book(job, plan)
+                self.ledger.reserve(job, plan)
                 plans.append(plan)
         return Decision(tuple(plans), tuple(verdicts)) if plans or verdicts else NOTHING
 
@@ -123,29 +123,29 @@ def _paper(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) ->
     return PaperSeller(setup, params["gamma"], params["transfer_unit"])
 
 
-def _printed(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Printed:
+def _printed(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> PrintedPolicy:
     if not 1.0 <= params["gamma"] <= 1e12:
         raise InputError(f"found {params['gamma']}; allowed is 1 or more", where="eris-printed.gamma")
-    return Printed(setup, params["gamma"], params["transfer_unit"])
+    return PrintedPolicy(setup, params["gamma"], params["transfer_unit"])
 
 
 PARAMS = {
     "gamma": Param(default=1000.0, doc="base of the price functions (6)"),
     "transfer_unit": Param(
-        default="gb", doc="what the price of bandwidth is per; the paper has mb", choices=("gb", "mb")
+        default="gb", doc="unit of the price of bandwidth; the paper uses mb", choices=("gb", "mb")
     ),
 }
 PAPER = replace(
     ERIS,
     name="eris-paper",
-    summary="Eris as printed (Algorithms 1-3), each schedule made real or else turned away",
+    summary="Eris as printed (Algorithms 1-3); each schedule is made feasible or the job is refused",
     factory=_paper,
     params=PARAMS,
 )
 PRINTED = replace(
     PAPER,
     name="eris-printed",
-    summary="Eris as printed without repair or payments: most jobs that it accepts never finish",
+    summary="Eris as printed without repair or payments: most accepted jobs never finish",
     factory=_printed,
     pricer=False,
     binding=False,

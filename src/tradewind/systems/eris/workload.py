@@ -1,4 +1,4 @@
-"""The Eris paper's workload: bids for training on data that lies at many edge sites (Sec. VI).
+"""The Eris paper's workload: bids for training on data stored at many edge sites (Sec. VI).
 
 | size      | what                                                                                              |
 |-----------|---------------------------------------------------------------------------------------------------|
@@ -7,13 +7,13 @@
 | contended | 20 such sites, 100 jobs, one chunk per worker and slot                                             |
 | crowded   | 50 such sites, 300 jobs, one chunk per worker and slot                                             |
 
-Every size is only a set of defaults: each parameter can be given. Table II jobs, E 20 or 30, utility
-3000 tau / (1 + exp(delay / 3)), 20 GB per slot in all. What the paper leaves open is chosen so:
+A size is a set of defaults; every parameter can be overridden. Jobs of Table II, E 20 or 30, utility
+3000 tau / (1 + exp(delay / 3)), 20 GB per slot in all. Our choices where the paper gives none:
 
 | open in the paper | chosen here                                                                                |
 |-------------------|--------------------------------------------------------------------------------------------|
 | P                 | E * c with c = max(1, round(D / W)), W in U[24, 48] worker-slots; or `chunks_per_worker`   |
-| data              | each chunk lies at a site drawn at random                                                  |
+| data              | each chunk is stored at a random site                                                      |
 | lambda            | the tensor size of Table II, per worker and slot                                           |
 | demands           | worker 1-3 CPU, 1 GPU, 2-6 GB; server the same without GPU                                 |
 | arrivals          | uniform over the slots                                                                     |
@@ -41,7 +41,7 @@ from tradewind.systems.eris.kernels.pool import reserve_prices, scarcity_prices
 
 
 class Model(NamedTuple):
-    """A line of Table II: chunks and tensor size in MB."""
+    """A row of Table II: chunks and tensor size in MB."""
 
     name: str
     chunks: int
@@ -65,9 +65,9 @@ RESERVE: dict[str, tuple[float, float, float, float]] = {
     "contended": (0.0, 7.5, 0.0, 2.1),
     "crowded": (0.0, 3.9, 0.0, 45.0),
 }
-"""USD per CPU, GPU, GB of memory and slot, and per GB moved: what `tradewind.systems.eris.study.reserve` prints."""
+"""USD per CPU, GPU, GB of memory and slot, and per GB moved: output of `tradewind.systems.eris.study.reserve`."""
 HISTORY_SEED, HISTORY_JOBS = 7_041_776, 300
-"""Days before, which the forecast is drawn from: the same for every seed of a scenario."""
+"""Seed and jobs of the past days that the forecast is computed from: the same for every seed of a scenario."""
 SIZES: dict[str, dict[str, Any]] = {
     "testbed": {
         "sites": 9,
@@ -89,7 +89,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def settings(params: Mapping[str, Any]) -> dict[str, Any]:
-    """All values: what was given, else the size's own, else the simulator's."""
+    """All values: the given ones, else the size's, else the simulator's."""
     size = params["size"]
     chosen = {key: SIZES[size].get(key, value) for key, value in DEFAULTS.items()}
     chosen |= {key: params[key] for key in DEFAULTS if params[key] >= 0}
@@ -101,12 +101,13 @@ def settings(params: Mapping[str, Any]) -> dict[str, Any]:
             raise InputError(f"found {chosen[key]}; allowed is {least} to 10000000", where=f"eris.{key}")
     if 0 < chosen["chunks_per_worker"] < 0.001:
         raise InputError(
-            f"found {chosen['chunks_per_worker']}; allowed is 0 (drawn) or at least 0.001",
+            f"found {chosen['chunks_per_worker']}; allowed is 0 (random) or at least 0.001",
             where="eris.chunks_per_worker",
         )
     if not 0 <= chosen["last_arrival"] < chosen["slots"]:
         raise InputError(
-            f"found {chosen['last_arrival']}; slots are 0 to {chosen['slots'] - 1}", where="eris.last_arrival"
+            f"found {chosen['last_arrival']}; allowed is 0 to {chosen['slots'] - 1}, the slots of the run",
+            where="eris.last_arrival",
         )
     return chosen
 
@@ -140,7 +141,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
 
 
 def _setup(nodes: tuple[Node, ...], values: Mapping[str, Any]) -> Setup:
-    """Everything that is known beforehand, without a forecast."""
+    """Everything known in advance, without a forecast."""
     return Setup(
         resources=RESOURCES,
         nodes=nodes,
@@ -160,9 +161,9 @@ def _jobs(rng: np.random.Generator, values: Mapping[str, Any]) -> tuple[Job, ...
 
 @lru_cache(maxsize=64)
 def past_prices(nodes: tuple[Node, ...], settled: tuple[tuple[str, Any], ...]) -> tuple[float, ...]:
-    """What an operator knows from days before: scarcity prices of other days drawn alike, never of this one.
+    """What an operator knows from past days: scarcity prices of other random days of the same kind, never of this one.
 
-    USD per unit and slot of each resource, the last per GB moved. Long days are cut, at the same rate.
+    USD per unit and slot of each resource, the last per GB moved. Long days are shortened at the same arrival rate.
     """
     values = dict(settled)
     setup = _setup(nodes, values)
@@ -188,13 +189,13 @@ def _job(rng: np.random.Generator, values: Mapping[str, Any], index: int, slot: 
     epochs, tau, width = int(rng.choice([20, 30])), float(rng.uniform(1, 2)), float(rng.uniform(24, 48))
     per_worker = values["chunks_per_worker"] or max(1.0, float(round(model.chunks / width)))
     cpu, ram = rng.integers(1, 4, 2).tolist(), rng.integers(2, 7, 2).tolist()
-    lies = np.bincount(rng.integers(0, values["sites"], model.chunks), minlength=values["sites"])
+    stored = np.bincount(rng.integers(0, values["sites"], model.chunks), minlength=values["sites"])
     return Job(
         index=index,
         id=name,
         arrive_us=slot * SLOT_US,
         work=Dataset(
-            chunks=tuple((r, int(n)) for r, n in enumerate(lies) if n),
+            chunks=tuple((r, int(n)) for r, n in enumerate(stored) if n),
             chunk_bytes=CHUNK_BYTES,
             epochs=epochs,
             chunk_epochs_per_worker_slot_milli=round(1000 * epochs * per_worker),
@@ -215,7 +216,7 @@ def _job(rng: np.random.Generator, values: Mapping[str, Any], index: int, slot: 
 
 
 def _own(default: float | int, doc: str) -> Param:
-    return Param(default=default, doc=f"{doc}; -1: as the size says", most=1e7)
+    return Param(default=default, doc=f"{doc}; -1: as set by the size", most=1e7)
 
 
 ERIS = Workload(
@@ -223,7 +224,7 @@ ERIS = Workload(
     summary="Bids for training on data at many edge sites: utility falls with the delay, bandwidth is scarce",
     generate=generate,
     params={
-        "size": Param(default="simulator", doc="which defaults", choices=tuple(SIZES)),
+        "size": Param(default="simulator", doc="set of defaults", choices=tuple(SIZES)),
         "sites": _own(-1, "number of sites"),
         "jobs": _own(-1, "number of jobs"),
         "slots": _own(-1, "number of slots of 20 minutes"),
@@ -232,17 +233,17 @@ ERIS = Workload(
         "gpu": _own(-1.0, "GPUs of a site"),
         "ram_gb": _own(-1.0, "GB of memory of a site"),
         "chunks_per_worker": _own(
-            -1.0, "P / E, chunks that a worker trains in a slot, may be a fraction; 0: drawn"
+            -1.0, "P / E, chunks that a worker trains in a slot, may be a fraction; 0: random"
         ),
         "uneven": Param(
             default=0.0, doc="sites differ: capacity times exp(U[-uneven, uneven])", least=0, most=5
         ),
-        "bandwidth_gb": Param(default=20.0, doc="GB that may be moved in a slot in all", least=0, most=1e6),
+        "bandwidth_gb": Param(default=20.0, doc="GB that may be moved per slot in all", least=0, most=1e6),
         "height_usd": Param(
             default=3000.0, doc="twice the utility of an instant completion at tau = 1", least=0, most=1e9
         ),
         "forecast": Param(
-            default=True, doc="the setup tells what resources were worth on other days drawn alike"
+            default=True, doc="forecast what resources were worth on other random days of the same kind"
         ),
         "scale_slots": Param(default=3.0, doc="delay scale of the utility, in slots", least=1e-6, most=1e6),
     },

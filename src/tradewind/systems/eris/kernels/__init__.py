@@ -1,1 +1,1 @@
-"""Compiled numerics: arrays in, arrays out."""
+"""Numerics of Eris, most of them compiled: arrays in, arrays out."""

@@ -1,10 +1,10 @@
-"""What no scheduler of Eris's market can exceed: a configuration LP over pooled sites, by column generation and cuts.
+"""Upper bound on welfare: a configuration LP over pooled sites, by column generation and cuts.
 
-Columns are whole schedules of a job. They are priced by a relaxation, so that the bound stays true: sites are pooled
-per slot, data may lie anywhere, and of n workers only those beyond the most that fit beside one server use bandwidth.
-Cuts (auction_cuts.py) hold for all whole schedules. For prices y >= 0 of capacity and z >= 0 of cuts every feasible
-solution is worth at most  sum_i mu_i(y, z) + sum y * capacity + sum z * limit  (the Lagrangian value, computed here
-and not by the LP solver); the least over all rounds is the bound, wherever the rounds are cut off.
+Columns are whole schedules of a job. They are priced by a relaxation, so that the bound stays valid: sites are pooled
+per slot, data may be anywhere, and of n workers only those beyond the most that fit beside one server use bandwidth.
+Cuts (cuts.py) hold for all whole schedules. For prices y >= 0 of capacity and z >= 0 of cuts every feasible solution is
+worth at most  sum_i mu_i(y, z) + sum y * capacity + sum z * limit  (the Lagrangian value, computed here and not by the
+LP solver); the least over all rounds is the bound, wherever the rounds stop.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tradewind.systems.eris.kernels.column import Pooled, best_column
 from tradewind.systems.eris.kernels.cuts import Cut, violated
 
 SMOOTH = 0.7
-"""Share of the best prices so far in the prices that are tried next (Wentges)."""
+"""Weight of the best prices so far in the next prices (Wentges smoothing)."""
 LITTLE = 1e-4
-"""Share of the bound that a round of cuts must take off for another one to follow."""
+"""A round of cuts must lower the bound by this share for another to follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledBound:
-    """bound: never exceeded; master: value of the restricted LP; rounds done; price (T, K + 1) that gave the bound."""
+    """bound: upper bound; master: value of the restricted LP; rounds done; price (T, K + 1) that gave the bound."""
 
     bound: float
     master: float
@@ -39,7 +39,11 @@ class PooledBound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundEffort:
-    """rounds of pricing until the gap is closed (a share of the bound), before the first cuts and after each of `cuts`."""
+    """Effort of the bound.
+
+    rounds  of pricing, before the first cuts and after each of up to `cuts` rounds of cuts
+    gap     share of the bound at which pricing stops
+    """
 
     rounds: int
     cuts: int = 0
@@ -75,7 +79,7 @@ class _Search:
         self._steps = 0
 
     def descend(self, rounds: int, gap: float) -> int:
-        """Prices columns until the LP's own value is as close as `gap`; rounds done."""
+        """Prices columns until the LP's value is within `gap` of the bound; returns the rounds done."""
         for done in range(1, rounds + 1):
             self._steps += 1
             tried = self._price if self._steps <= 2 else self._between()
@@ -92,7 +96,7 @@ class _Search:
         return SMOOTH * old[0] + (1 - SMOOTH) * new[0], SMOOTH * old[1] + (1 - SMOOTH) * new[1]
 
     def _round(self, price: _Prices) -> float:
-        """The Lagrangian value at these prices; every job's best schedule joins the LP."""
+        """The Lagrangian value at these prices; adds every job's best schedule to the LP."""
         total = float((price[0] * self._capacity).sum())
         limit, charge = self._master.charges(price[1], len(self._capacity))
         total += limit
@@ -104,7 +108,7 @@ class _Search:
         return total
 
     def cut(self) -> bool:
-        """Adds the cuts that the LP's solution breaks, of resources that have a price; whether there were any."""
+        """Adds violated cuts of the resources with a positive price; whether there were any."""
         scarce = np.flatnonzero(self.best_price[0].max(axis=0) > 1e-9).tolist()
         shares = self._master.shares(len(self._jobs))
         cuts = violated(self._jobs, self._capacity, shares, scarce)
@@ -169,7 +173,7 @@ class _Master:
         self._model.addRow(-INFINITY, cut.limit, len(index), np.array(index, dtype=np.int32), value)
 
     def charges(self, price: Floats, slots: int) -> tuple[float, Floats]:
-        """What the cuts' limits are worth at these prices, and what completing costs (J, T) because of them."""
+        """Value of the cuts' limits at these prices, and their charge (J, T) for completing in each slot."""
         charge, limit = np.zeros((self._jobs, slots)), 0.0
         for cut, usd in zip(self._cuts, price.tolist(), strict=True):
             charge[cut.job, cut.slot] += usd * cut.factor
@@ -177,7 +181,7 @@ class _Master:
         return limit, charge
 
     def shares(self, jobs: int) -> Floats:
-        """Part of each job that is complete in each slot (J, T), as of the last solution."""
+        """Part of each job that completes in each slot (J, T) in the last solution."""
         found = np.zeros((jobs, self._size[0]))
         for (number, last), share in zip(self._columns, self._share.tolist(), strict=True):
             found[number, last] += share

@@ -1,8 +1,8 @@
 """The exact mixed-integer program of Eris, for tiny instances: problem (2), or (7) for one bidder at posted prices.
 
-Corrected as the conventions say: data is conserved per source site, there is one parameter server exactly where there
-are workers, only chunks that change site and workers away from their server use bandwidth, workers are a ceiling per
-site. Moves need no pairs: what leaves and what enters is balanced per slot.
+With our corrections: data is conserved per source site, there is one parameter server exactly in slots with workers, only
+chunks that change site and workers away from their server use bandwidth, and workers are rounded up per site. Moves need
+no pairs of sites: chunks that leave and enter are balanced per slot.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tradewind.systems.eris.kernels.task import Market, TrainingTask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bidder:
-    """A task, the slot it may begin in, and its utility (T,) of completing in each slot of the market."""
+    """A task, its first possible slot, and its utility (T,) of completing in each slot of the market."""
 
     task: TrainingTask
     start: int
@@ -27,7 +27,7 @@ class Bidder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """Whether the program was solved to the end, the best value found and what it can never exceed, in USD."""
+    """Whether the program was solved to optimality, the best value found and its upper bound, in USD."""
 
     optimal: bool
     value: float
@@ -35,7 +35,7 @@ class Proof:
 
 
 def solve(market: Market, bidders: Sequence[Bidder], nodes: int = 200_000) -> Proof:
-    """Most worth minus cost that all bidders together can have; prices of 0 give problem (2)."""
+    """Largest total worth minus cost of all bidders; prices of 0 give problem (2)."""
     rows = Program()
     slots, sites, kinds = market.usd.shape
     use: list[list[Entry]] = [[] for _ in range(slots * sites * kinds)]
@@ -48,7 +48,7 @@ def solve(market: Market, bidders: Sequence[Bidder], nodes: int = 200_000) -> Pr
     for t, entries in enumerate(band):
         if entries:
             rows.row(-INFINITY, market.room[t] / 1e6, entries)
-    # Presolve of HiGHS 1.14 calls some of these programs worthless whose optimum is positive; they are small without it.
+    # Presolve of HiGHS 1.14 returns 0 for some of these programs whose optimum is positive.
     model = quiet_solver(mip_rel_gap=1e-9, mip_max_nodes=nodes, presolve="off")
     answer = rows.solve(model, maximise=True)
     return Proof(optimal=answer.optimal, value=answer.value, bound=answer.bound)
@@ -61,7 +61,7 @@ def _write(
     use: list[list[Entry]],
     band: list[list[Entry]],
 ) -> None:
-    """One bidder's columns and own rows; adds to what it uses of sites (units) and bandwidth (MB)."""
+    """Writes one bidder's columns and rows; appends its use of sites (units) and bandwidth (MB)."""
     task, (slots, sites, kinds) = bidder.task, market.usd.shape
     total = int(task.data.sum())
     common = math.gcd(task.rate, task.need)

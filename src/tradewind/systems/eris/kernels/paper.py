@@ -31,10 +31,10 @@ from tradewind.systems.eris.kernels.task import Market, Schedule, TrainingTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Printed:
-    """What Algorithm 2 returns: slots used (S,), server sites (S,), workers (S, R), moves (S, R, R) in chunks.
+class PrintedSchedule:
+    """Result of Algorithm 2: slots used (S,), server sites (S,), workers (S, R), moves (S, R, R) in chunks.
 
-    usd: its cost at the posted prices; payoff: mu of (5), 0 where nothing pays; possible: whether any cost was finite
+    usd: its cost at the posted prices; payoff: mu of (5), 0 if nothing pays; possible: whether any cost was finite
     """
 
     slots: Ints
@@ -48,7 +48,7 @@ class Printed:
 
 @kernel
 def _pairs(worker_usd: Floats, chunk_usd: float, rate: int, need: int) -> tuple[Ints, Ints]:
-    """Line 2: pairs (source, destination) with Omega < 0 by rising Omega (9); the text says the opposite sign."""
+    """Line 2: pairs (source, destination) with Omega < 0 by rising Omega (9); the paper's text has the opposite sign."""
     sites = len(worker_usd)
     count = sites * (sites - 1) // 2
     metric, a, b = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -106,7 +106,7 @@ def _slot(task: TrainingTask, market: Market, t: int) -> _Slot:
 
 @kernel
 def _moves(slot: _Slot, task: TrainingTask, chunks: int, plan: _Deployment) -> int:
-    """Lines 3-11: fills moves, into and out by (10); chunks moved in all."""
+    """Lines 3-11: fills moves, into and out by (10); returns the chunks moved in all."""
     _, moves, into, out = plan
     data = task.data
     moves[:, :], into[:], out[:] = 0, 0, 0
@@ -204,7 +204,7 @@ def _search(task: TrainingTask, market: Market, worth: Floats) -> tuple[int, flo
     return best, cost, payoff, loads, possible
 
 
-def printed(task: TrainingTask, market: Market, worth: Floats) -> Printed:
+def printed(task: TrainingTask, market: Market, worth: Floats) -> PrintedSchedule:
     """Algorithm 2 with Algorithm 3 in it: the schedule with the largest payoff (5) at the posted prices."""
     best, usd, payoff, loads, possible = _search(task, market, worth)
     slots = np.flatnonzero(loads) if best >= 0 else np.zeros(0, np.int64)
@@ -215,7 +215,7 @@ def printed(task: TrainingTask, market: Market, worth: Floats) -> Printed:
     for s, t in enumerate(slots.tolist()):
         plan = _Deployment(workers[s], moves[s], into, out)
         _, servers[s] = _deploy(_slot(task, market, t), task, loads[t], plan)
-    return Printed(
+    return PrintedSchedule(
         slots=slots,
         servers=servers,
         workers=workers,
@@ -227,15 +227,15 @@ def printed(task: TrainingTask, market: Market, worth: Floats) -> Printed:
 
 
 def _fits_beside(task: TrainingTask, free: Ints, workers: Ints) -> Ints:
-    """Sites whose room (R, K) holds the server beside these workers (R,)."""
+    """Sites where the server fits beside these workers (R,); free (R, K)."""
     left = free - workers[:, None] * task.worker - task.server
     return np.flatnonzero((left >= 0).all(axis=1))
 
 
-def repair(task: TrainingTask, market: Market, found: Printed) -> Schedule | None:
-    """The printed workers with a server that fits and every chunk trained once, moved where need be; None: impossible.
+def repair(task: TrainingTask, market: Market, found: PrintedSchedule) -> Schedule | None:
+    """The printed workers with a server that fits and every chunk trained once, moved if necessary; None: impossible.
 
-    usd is what this costs, which may be more than the printed schedule claimed.
+    usd is its cost, which may be more than the printed schedule claimed.
     """
     if not len(found.slots):
         return None
@@ -271,10 +271,10 @@ def repair(task: TrainingTask, market: Market, found: Printed) -> Schedule | Non
     )
 
 
-def carried_out(task: TrainingTask, market: Market, found: Printed) -> tuple[Schedule, int]:
-    """The printed schedule as far as it can be carried out, and the chunks that nobody trains.
+def carried_out(task: TrainingTask, market: Market, found: PrintedSchedule) -> tuple[Schedule, int]:
+    """The feasible part of the printed schedule, and the number of chunks that it does not train.
 
-    A slot in which the server does not fit is left out; data is moved as printed as long as it is still there.
+    Slots in which the server does not fit are skipped; data is moved as printed while it lasts.
     """
     left = task.data.copy()
     kept, rows = [], []

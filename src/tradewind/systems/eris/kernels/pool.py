@@ -1,4 +1,4 @@
-"""Jobs over pooled sites, for the bound and for the prices that it leaves behind."""
+"""Jobs over pooled sites, for the bound and for reserve prices from its dual prices."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tradewind.systems.eris.kernels.bound import BoundEffort, configuration_boun
 from tradewind.systems.eris.kernels.column import Pooled
 
 PLENTY = 1e12
-"""Stands for unlimited."""
+"""Stands for unlimited capacity."""
 SPREAD = 0.3
-"""Share of the standard deviation in reserve prices; chosen on seeds 101 to 120."""
+"""Standard deviations above the mean in reserve prices; chosen on seeds 101 to 120."""
 
 
 def demand_vector(demand: Demand, kinds: int) -> Floats:
@@ -43,7 +43,7 @@ def pooled_capacity(setup: Setup, slots: int) -> Floats:
 
 
 def worth_by_slot(utility: Utility, arrived: int, slots: int) -> Floats:
-    """Utility (slots,) of completing in each slot, 0 before `arrived`; never rising, since one may finish late."""
+    """Utility (slots,) of completing in each slot, 0 before `arrived`; never rising, since a job may finish late."""
     values = [utility.value(t - arrived) if t >= arrived else 0.0 for t in range(slots)]
     worth: Floats = np.maximum(np.array(values), 0.0)
     worth[arrived:] = np.maximum.accumulate(worth[arrived:][::-1])[::-1]
@@ -51,9 +51,9 @@ def worth_by_slot(utility: Utility, arrived: int, slots: int) -> Floats:
 
 
 def pool(job: Job, hosts: Floats, worth: Floats, start: int, transfer: int | None = None) -> Pooled | None:
-    """A job over pooled sites (R, K) that may begin in slot `start`; None where nobody can serve it.
+    """A job over pooled sites (R, K) that may begin in slot `start`; None if it cannot be served.
 
-    transfer: bytes per slot, which limit the workers away from the server (None: not looked at).
+    transfer: bytes per slot, which limit the workers away from the server; None: no limit.
     """
     kinds = hosts.shape[1]
     worker, server = demand_vector(job.worker, kinds), demand_vector(job.server, kinds)
@@ -79,7 +79,7 @@ def pool(job: Job, hosts: Floats, worth: Floats, start: int, transfer: int | Non
 
 
 def _most(free: Floats, worker: Floats) -> Floats:
-    """Workers (R,) that fit in what is free."""
+    """Workers (R,) that fit in free capacity (R, K)."""
     needs = worker > 0
     if not needs.any():
         return np.full(len(free), 1e9)
@@ -107,6 +107,6 @@ def scarcity_prices(setup: Setup, jobs: Sequence[Job], slots: int, busy: int, ro
 
 
 def reserve_prices(prices: Floats) -> Floats:
-    """Mean and a part of the spread of prices (slots, K + 1): bursts make a resource worth more than on average."""
+    """Mean plus SPREAD standard deviations of prices (slots, K + 1): bursts make a resource worth more than its mean."""
     reserve: Floats = prices.mean(axis=0) + SPREAD * prices.std(axis=0)
     return reserve

@@ -1,9 +1,9 @@
-"""Whom to serve first in a slot: orders of service are tried out on futures drawn from the bids so far.
+"""The order of service in a slot: candidate orders are evaluated on futures sampled from the bids so far.
 
-Jobs are pooled as in auction_column.py. The plain order is by worth per dominant share: what completing will be worth when
-the job could be done, over its share of the scarcest resource. An order serves each job as widely as what is left of the
-slot allows. Its value is what it completes now plus the mean of what the plain order completes afterwards, in futures in
-which bids like those seen come again (a rollout of the plain order: Bertsekas, Tsitsiklis and Wu 1997).
+Jobs are pooled as in column.py. The default order is by worth per dominant share: the worth at the earliest possible
+completion over the share of the scarcest resource. An order gives each job as many workers as the rest of the slot allows.
+Its value is what it completes now plus the mean of what the default order completes afterwards, in futures in which bids
+like those seen arrive again (a rollout of the default order: Bertsekas, Tsitsiklis and Wu 1997).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tradewind.solvers.kernel import kernel
 from tradewind.systems.eris.kernels.column import Pooled
 
 LEADERS, ROUNDS = 8, 3
-"""Places of the order that are moved to its front and end, and how often the best order so far is varied."""
+"""Leading positions that are moved to front and end, and rounds of varying the best order so far."""
 
 
 class Bids(NamedTuple):
@@ -33,7 +33,7 @@ class Bids(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """Jobs that wait: which bid, worker-slots left, slots since it came; all (n,)."""
+    """Waiting jobs: row of the bid, worker-slots left, slots since arrival; all (n,)."""
 
     bid: Ints
     left: Ints
@@ -41,7 +41,7 @@ class Queue(NamedTuple):
 
 
 class Futures(NamedTuple):
-    """Bids that come in each future, in order, and after how many slots (-1: none); both (S, M)."""
+    """Rows of the bids that arrive in each future, in order, and after how many slots (-1: none); both (S, M)."""
 
     bid: Ints
     after: Ints
@@ -60,7 +60,7 @@ def table(jobs: Sequence[Pooled]) -> Bids:
 
 
 def futures(rng: np.random.Generator, samples: int, slots: int, per_slot: float, bids: int) -> Futures:
-    """Futures of some slots in which `per_slot` of the bids seen come in the mean, each as likely."""
+    """Samples futures of `slots` slots with a mean of `per_slot` arrivals, drawn uniformly from the bids seen."""
     count = rng.poisson(per_slot, (samples, slots))
     most = int(count.sum(axis=1).max(initial=0))
     bid, after = rng.integers(0, bids, (samples, most)), np.full((samples, most), -1)
@@ -71,7 +71,7 @@ def futures(rng: np.random.Generator, samples: int, slots: int, per_slot: float,
 
 @kernel
 def _rank(bids: Bids, bid: int, left: int, age: int, whole: Floats, kind: int) -> float:
-    """Worth per share of what there is: of the dominant resource (kind -1), of one, or of all together (-2)."""
+    """Worth per share of capacity: of the dominant resource (kind -1), of one, or of all together (-2)."""
     share, dominant, total = 0.0, 1e-9, 1e-9
     for k in range(len(whole)):
         each = left * bids.use[bid, k] / whole[k]
@@ -88,7 +88,7 @@ def _rank(bids: Bids, bid: int, left: int, age: int, whole: Floats, kind: int) -
 
 @kernel
 def _serve(bids: Bids, bid: int, left: int, free: Floats) -> int:
-    """Workers of a job that fit in what is free (K + 1,), which they take."""
+    """Workers of a job that fit in free capacity (K + 1,); subtracts them."""
     last = len(free) - 1
     count = min(left, bids.widest[bid])
     for k in range(last):
@@ -110,7 +110,7 @@ def _serve(bids: Bids, bid: int, left: int, free: Floats) -> int:
 def _play(
     bids: Bids, queue: Queue, waiting: int, come: Ints, after: Ints, slots: int, whole: Floats
 ) -> float:
-    """What the plain order completes in a future; the queue, with room for all that come, is used up."""
+    """Worth that the default order completes in a future; overwrites the queue, which has room for all arrivals."""
     bid, left, age = queue
     total, n, at = 0.0, waiting, 0
     for t in range(slots):
@@ -136,7 +136,7 @@ def _play(
 
 @kernel
 def _value(bids: Bids, queue: Queue, served: Ints, drawn: Futures, slots: int, whole: Floats) -> float:
-    """What serving these workers (n,) now completes, and the mean of what the plain order then completes."""
+    """Worth completed by serving these workers (n,) now plus the mean of what the default order completes afterwards."""
     n, samples, most = len(queue.bid), drawn.bid.shape[0], drawn.bid.shape[1]
     now, later = 0.0, 0.0
     for i in range(n):
@@ -178,7 +178,7 @@ def ranked(bids: Bids, queue: Queue, whole: Floats, kind: int) -> Ints:
 
 @kernel
 def _moved(order: Ints, here: int, there: int) -> Ints:
-    """The order with one job moved to another place."""
+    """The order with one job moved to another position."""
     found = order.copy()
     job = order[here]
     step = 1 if there > here else -1
@@ -190,7 +190,7 @@ def _moved(order: Ints, here: int, there: int) -> Ints:
 
 @kernel
 def _variants(order: Ints) -> Ints:
-    """Orders in which one of the leaders goes to the front, to the end, or before the one ahead of it."""
+    """Orders in which one of the leaders moves to the front, to the end, or up by one."""
     n, leaders = len(order), min(len(order), LEADERS)
     found = np.zeros((3 * leaders, n), np.int64)
     for p in range(leaders):
@@ -202,9 +202,9 @@ def _variants(order: Ints) -> Ints:
 
 @kernel
 def best_order(bids: Bids, queue: Queue, drawn: Futures, slots: int, whole: Floats) -> Ints:
-    """The order of service (n,) that is worth most in the futures drawn; the plain one where none is better.
+    """The order of service (n,) with the largest value in the sampled futures; the default order on ties.
 
-    slots: how far the futures are played; whole (K + 1,): units of each resource in a slot, and GB.
+    slots: length of the futures; whole (K + 1,): units of each resource in a slot, and GB.
     """
     order: Ints = ranked(bids, queue, whole, -1)
     served = _served(bids, queue, order, whole)

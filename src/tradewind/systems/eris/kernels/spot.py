@@ -1,7 +1,7 @@
-"""One slot of one job for schedulers that plan slot by slot: where its workers and server go, which chunks they train.
+"""One slot of one job for schedulers that plan slot by slot: sites of workers and server, and the chunks they train.
 
-Workers come in units: one worker, or as many as train a whole chunk in a slot where one alone trains less. Symbols
-as in auction_slot.py.
+Workers come in units: one worker, or as many as train a whole chunk in a slot if one alone trains less. Symbols as in
+slot.py.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tradewind.systems.eris.kernels.task import Market, Schedule, TrainingTask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """What makes a place good: the weight of the posted price in USD, and of each byte of parameters on top of it.
+    """How sites are scored: weight of the posted price in USD, and score of each byte of parameters sent to the server.
 
-    price 1, byte_score None: the posted prices themselves. Else byte_score is what a byte away from the server costs.
+    price 1 and byte_score None are the posted prices themselves.
     """
 
     price: float = 1.0
@@ -37,24 +37,24 @@ class Spot:
     usd: float
 
     def schedule(self) -> Schedule:
-        """As a schedule of one slot."""
+        """This slot as a schedule."""
         return Schedule(
             slots=(0,), servers=(self.server,), workers=self.workers[None], flows=[self.flows], usd=self.usd
         )
 
 
 def unit(task: TrainingTask) -> int:
-    """Workers that are deployed together, so that they train at least one chunk in a slot."""
+    """Workers deployed together to train at least one chunk in a slot."""
     return -(-task.need // task.rate)
 
 
 def units_left(task: TrainingTask) -> int:
-    """Units that would train all that is left in one slot, were the sites no obstacle."""
+    """Units that would train all remaining data in one slot if sites did not matter."""
     return -(-int(task.data.sum()) * task.need // (task.rate * unit(task)))
 
 
 def place(task: TrainingTask, market: Market, want: int, exact: bool, score: Score) -> Spot | None:
-    """At most `want` units (exact: that many or none) at the best-scored places of the market's first slot."""
+    """At most `want` units (exact: that many or none) at the best-scored sites of the market's first slot."""
     size, sites = unit(task), len(task.data)
     widest = min(want, task.most // size)
     if widest < 1 or (exact and widest < want):
@@ -89,9 +89,11 @@ def place(task: TrainingTask, market: Market, want: int, exact: bool, score: Sco
 
 
 def pack(task: TrainingTask, market: Market) -> Spot | None:
-    """As many workers as are of use in the market's first slot, close together: where a worker trains a fraction of a
-    chunk, four at a site train more than one at each of four sites. First beside the server, then where most is trained
-    per worker, at sites with most data first."""
+    """As many workers as are useful in the market's first slot, packed on few sites.
+
+    If a worker trains a fraction of a chunk, four at one site train more than one at each of four sites. First beside the
+    server, then where a worker trains most, sites with most data first.
+    """
     _, _, most, beside = site_terms(market.usd[0], market.free[0], task.worker, task.server, task.most)
     server = int(np.argmax(beside))
     left, room = int(task.data.sum()), int(market.room[0])
@@ -108,7 +110,7 @@ def pack(task: TrainingTask, market: Market) -> Spot | None:
 
 
 def at(task: TrainingTask, market: Market, server: int, workers: Ints) -> Spot | None:
-    """These workers (R,) with the server there: what they train, without those who would be idle; None: no room."""
+    """These workers (R,) with the server at `server`, without those that would be idle; None: no room."""
     need = workers[:, None] * task.worker
     need[server] += task.server
     room = int(market.room[0]) - task.traffic_bytes * int(workers.sum() - workers[server])

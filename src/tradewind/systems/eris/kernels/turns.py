@@ -1,11 +1,11 @@
-"""A slot shared out in a fixed order, and what a bidder of that order would have had with a smaller bid.
+"""A slot allocated in a fixed order, and when a bidder would have completed with a smaller bid.
 
-Jobs are served by level, those of one level in the order in which they came; levels follow from bids alone, never from
-what was served. So nobody is touched by those behind, and a larger bid only takes rivals away from the end of those
-ahead: in every slot it finds at least as much left. Here a job's progress is one number, its chunks left, because it is
-given bandwidth for every chunk that it trains, wherever that lies, and in every slot it trains as many as can be
-(`turn` is exact); then more left over means never less trained, and completion never later. Service is monotone in the
-bid by construction, as Myerson's payments need (`delays`).
+Jobs are served by level, within a level in order of arrival; levels follow from bids alone, never from what was served.
+So a job is not affected by those behind it, and a larger bid only removes rivals from the end of those ahead: in every
+slot it finds at least as much capacity. A job's progress is one number, its chunks left, because it gets bandwidth for
+every chunk that it trains, wherever that is stored, and in every slot it trains as many as possible (`serve` is exact).
+More capacity then never means less training or a later completion: service is monotone in the bid, as Myerson's payments
+require (`delays`).
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tradewind.model.arrays import Floats, Ints
+from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.solvers.kernel import kernel
 
 
@@ -28,15 +27,15 @@ class BidTable(NamedTuple):
     chunks         of the whole job; chunk_bytes of each
     rate, need     a worker trains rate / need chunks in a slot
     traffic_bytes  of a worker away from its server, in a slot
-    top            units in a slot at most
-    first          slot from which it may run; last: latest slot in which completing is worth its while
+    top            maximum units in a slot
+    first, last    first slot in which it may run, last slot in which completing is worth enough
     share          slots that it would fill alone
-    level          rank: higher ones are served first
+    level          higher levels are served first
     """
 
     worker: Ints
     server: Ints
-    allowed: NDArray[np.bool_]
+    allowed: Bools
     size: Ints
     per_unit: Ints
     chunks: Ints
@@ -53,7 +52,7 @@ class BidTable(NamedTuple):
 
 @kernel
 def is_alive(bids: BidTable, j: int, slot: int, left: int) -> bool:
-    """Whether a job is there and could still be complete in time if it had the network to itself."""
+    """Whether a job is active and could still complete in time if it had the network to itself."""
     if left <= 0 or slot < bids.first[j]:
         return False
     alone = max(1, int(np.ceil(left * bids.share[j] / bids.chunks[j])))
@@ -62,7 +61,7 @@ def is_alive(bids: BidTable, j: int, slot: int, left: int) -> bool:
 
 @kernel
 def _fit(free: Ints, worker: Ints, server: Ints, limit: int) -> tuple[int, int]:
-    """Units that fit in what is free (K,), at most `limit`, without a server and beside it (-1: no room for it)."""
+    """Units that fit in free capacity (K,), at most `limit`, without the server and beside it (-1: it does not fit)."""
     most, beside = limit, limit
     for k in range(len(free)):
         if worker[k] > 0:
@@ -75,10 +74,10 @@ def _fit(free: Ints, worker: Ints, server: Ints, limit: int) -> tuple[int, int]:
 
 
 @kernel
-def turn(bids: BidTable, j: int, left: int, free: Ints, room: int, out: Ints) -> tuple[int, int]:
-    """As many chunks of a job as can be trained in a slot: (server's site, chunks); (-1, 0) where none can.
+def serve(bids: BidTable, j: int, left: int, free: Ints, room: int, out: Ints) -> tuple[int, int]:
+    """As many chunks of a job as can be trained in a slot: (server's site, chunks), or (-1, 0).
 
-    free (R, K), room in bytes. Writes chunks per site (R,). Of equally many, those with fewest units away from the server.
+    free (R, K), room in bytes. Writes chunks per site (R,). Ties go to the fewest units away from the server.
     """
     sites, size, each = len(free), bids.size[j], bids.per_unit[j]
     out[:] = 0
@@ -91,7 +90,7 @@ def turn(bids: BidTable, j: int, left: int, free: Ints, room: int, out: Ints) ->
     best, away, server, tried = 0, 0, -1, -1
     for p in range(sites):
         if beside[p] < 0 or (tried >= 0 and beside[p] <= beside[tried] and most[p] >= most[tried]):
-            continue  # no room for a server, or an earlier site does all that this one does
+            continue  # the server does not fit, or an earlier site is at least as good
         if tried < 0 or beside[p] > beside[tried]:
             tried = p
         for m in range(min(limit, total - most[p]) + 1):
@@ -110,7 +109,7 @@ def turn(bids: BidTable, j: int, left: int, free: Ints, room: int, out: Ints) ->
 
 @kernel
 def _elsewhere(out: Ints, most: Ints, server: int, chunks: int, each: int) -> None:
-    """Adds chunks (R,) away from the server, at the sites with fewest units free first, so that wide ones stay whole."""
+    """Adds chunks (R,) away from the server, at sites with fewest free units first, to keep large gaps whole."""
     for r in np.argsort(most, kind="mergesort"):
         if r != server and chunks > 0:
             out[r] = min(chunks, each * most[r])
@@ -126,7 +125,7 @@ def workers_of(bids: BidTable, j: int, trained: Ints) -> Ints:
 
 @kernel
 def reserved(bids: BidTable, j: int, server: int, trained: Ints) -> int:
-    """Bytes that a turn keeps for itself: parameters, and every chunk as if it came from elsewhere."""
+    """Bytes that a turn reserves: parameters, and every chunk as if it were moved."""
     workers = workers_of(bids, j, trained)
     away = workers.sum() - workers[server]
     return int(away * bids.traffic_bytes[j] + trained.sum() * bids.chunk_bytes[j])
@@ -134,7 +133,7 @@ def reserved(bids: BidTable, j: int, server: int, trained: Ints) -> int:
 
 @kernel
 def _take(bids: BidTable, j: int, server: int, trained: Ints, free: Ints) -> None:
-    """Takes the workers and the server of a turn off what is free (R, K)."""
+    """Subtracts the workers and the server of a turn from free capacity (R, K)."""
     workers = workers_of(bids, j, trained)
     free[server] -= bids.server[j]
     for r in range(len(free)):
@@ -144,7 +143,7 @@ def _take(bids: BidTable, j: int, server: int, trained: Ints, free: Ints) -> Non
 
 @kernel
 def _is_full(bids: BidTable, j: int, widest: Ints, room: int) -> bool:
-    """Whether a job finds nothing where no site has more free than this (K,), with this many bytes of room."""
+    """Whether a job cannot run if no site has more than `widest` (K,) free and `room` bytes are left."""
     full = room < bids.chunk_bytes[j]
     for k in range(len(widest)):
         full = full or bids.worker[j, k] > widest[k] or bids.server[j, k] > widest[k]
@@ -153,22 +152,22 @@ def _is_full(bids: BidTable, j: int, widest: Ints, room: int) -> bool:
 
 @kernel
 def _widest(free: Ints, out: Ints) -> None:
-    """Writes the most that any site has free of each resource (K,)."""
+    """Writes the largest free amount of each resource at any site (K,)."""
     for k in range(len(out)):
         out[k] = free[:, k].max()
 
 
 @kernel
 def delays(bids: BidTable, i: int, order: Ints, left: Ints, levels: Ints, capacity: Ints, band: Ints) -> Ints:
-    """Slots (M,) in which job i would be complete at each of these falling levels; -1: never.
+    """Slots (M,) in which job i would complete at each of these falling levels; -1: never.
 
-    order: its rivals as they are served; left (N,): chunks of each job when i came, which is used up;
-    capacity (T, R, K), band (T,). The rivals live on without i: whoever is ahead of it is not touched by it anyway.
+    order: its rivals in order of service; left (N,): chunks of each job when i arrived, overwritten; capacity (T, R, K),
+    band (T,). Rivals are simulated without i, because it does not affect those ahead of it.
     """
     done, own = np.full(len(levels), -1), np.full(len(levels), bids.chunks[i])
     trained, widest = np.zeros(capacity.shape[1], np.int64), np.zeros(capacity.shape[2], np.int64)
     undecided = len(levels)
-    """The first level from which on all are complete or given up; whoever is behind all others does not matter."""
+    """All levels from this one on are complete or given up; rivals behind the others do not matter."""
     for slot in range(bids.first[i], min(len(band), bids.last[i] + 1)):
         while undecided and not is_alive(bids, i, slot, own[undecided - 1]):
             undecided -= 1
@@ -182,14 +181,14 @@ def delays(bids: BidTable, i: int, order: Ints, left: Ints, levels: Ints, capaci
                 j < 0 or levels[m] > bids.level[j] or (levels[m] == bids.level[j] and i < j)
             ):
                 if is_alive(bids, i, slot, own[m]) and not _is_full(bids, i, widest, room):
-                    own[m] -= turn(bids, i, own[m], free, room, trained)[1]
+                    own[m] -= serve(bids, i, own[m], free, room, trained)[1]
                     if own[m] == 0:
                         done[m] = slot
                 m += 1
             if m == undecided:
                 break
             if is_alive(bids, j, slot, left[j]) and not _is_full(bids, j, widest, room):
-                server, count = turn(bids, j, left[j], free, room, trained)
+                server, count = serve(bids, j, left[j], free, room, trained)
                 if server >= 0:
                     _take(bids, j, server, trained, free)
                     _widest(free, widest)

@@ -1,1 +1,1 @@
-"""The policies."""
+"""Our policies: `eris` (posted.py) and `eris-preemptive` (preemptive.py, critical.py)."""

@@ -1,12 +1,12 @@
-"""Eris without promises, but truthful: every slot is shared out anew in an order that follows from bids alone, and
-who was served pays Myerson's payment when the run is over.
+"""`eris-preemptive` with payments=critical: slots are reallocated in an order that follows from bids alone, and jobs pay
+Myerson's payment at the end of the run.
 
-A bid's level is the logarithm of its worth per dominant share, rounded down, so that a slightly better bid does not push
-aside one that is under way; of one level, who came first is served first. What a bidder reports is a scale of its
-worth, and service never falls as that scale rises (maths/auction_turns.py); the payment is what completing is worth
-minus the area under the service at all smaller scales, which the rivals of the run decide. Nobody gains by another scale,
-nobody pays more than completing is worth, and who does not complete pays nothing. What a failure cancels depends on
-places, which the payments know nothing of: then the last two still hold, the first need not.
+A bid's level is the logarithm of its worth per dominant share, rounded down so that a slightly better bid does not
+interrupt a running job; within a level, earlier arrivals are served first. A bidder reports a scale of its worth, and
+service never falls as that scale rises (kernels/turns.py). The payment is the worth of completing minus the area under
+the service at all smaller scales, given the rivals of the run. So no other scale pays better, no payment exceeds the
+worth of completing, and a job that does not complete pays nothing. What a failure cancels depends on sites, which the
+payments ignore: after one the last two still hold, the first need not.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from tradewind.model.setup import Setup
 from tradewind.model.view import View
 from tradewind.systems.eris.kernels.spot import Spot, train, unit
 from tradewind.systems.eris.kernels.task import TrainingTask
-from tradewind.systems.eris.kernels.turns import BidTable, delays, is_alive, reserved, turn, workers_of
+from tradewind.systems.eris.kernels.turns import BidTable, delays, is_alive, reserved, serve, workers_of
 from tradewind.systems.eris.shared.edge import EdgeRules, EdgeScheduler, Turn
 from tradewind.systems.eris.shared.market import CapacityLedger, task_of, worth_of
 
 STEP = math.log(1.7)
-"""Width of a level, of the logarithm of worth per share. Chosen with the next two on seeds from 101 on."""
+"""Width of a level in the logarithm of worth per share. Chosen, like the next two, on seeds from 101 on."""
 FADE = 0.07
-"""By how much (logarithm, per slot) later arrivals rank higher: what waits has lost some of its worth."""
+"""Bonus of later arrivals (logarithm, per slot): a waiting job has lost some of its worth."""
 WORTHLESS = 0.1
-"""Share of the first worth below which a job is given up."""
+"""Share of its initial worth below which a job is given up."""
 
 
 class Bid(NamedTuple):
-    """What is known of a bid for good; fields as in BidTable, worth by slots of delay."""
+    """The fixed data of a bid; fields as in BidTable, worth by slots of delay."""
 
     worker: tuple[int, ...]
     server: tuple[int, ...]
@@ -60,20 +60,20 @@ class Bid(NamedTuple):
 
     @property
     def level(self) -> int:
-        """Logarithm of worth per share in steps, rounded down."""
+        """Logarithm of worth per share in steps of STEP, rounded down."""
         return math.floor(self.density / STEP)
 
     def worth_in(self, slot: int) -> float:
-        """USD of completing in a slot; -1: never, as good as after the last."""
+        """USD of completing in a slot; 0 for -1 (never) and after the last."""
         return self.worth[slot - (self.last + 1 - len(self.worth))] if 0 <= slot <= self.last else 0.0
 
     def scale_at(self, level: int) -> float:
-        """The smallest scale of the bid, 1 as it is, at which it has a level."""
+        """The smallest scale of the bid (1: as reported) at which it has a level."""
         return math.exp(level * STEP - self.density)
 
 
 def read_bid(ledger: CapacityLedger, whole: Floats, job: Job, slot: int) -> Bid | None:
-    """A job that may run from a slot on as a bid; None where it fits nowhere or is worth nothing.
+    """The bid of a job that may run from `slot` on; None if it fits nowhere or is worth nothing.
 
     whole (K + 1,): milli-units and bytes of a slot
     """
@@ -90,7 +90,7 @@ def read_bid(ledger: CapacityLedger, whole: Floats, job: Job, slot: int) -> Bid 
     alone = math.ceil(share) - 1
     if alone >= len(worth) or worth[alone] <= 0:
         return None
-    # rounded: of a bid that falls to just this share, the last bit must not decide, which another scale rounds otherwise
+    # Rounded, because the last bit of a worth depends on the scale of the bid.
     kept = alone + int(np.flatnonzero(np.round(worth[alone:] / worth[alone], 9) > WORTHLESS)[-1])
     return Bid(
         worker=tuple((task.worker * size).tolist()),
@@ -113,12 +113,12 @@ def read_bid(ledger: CapacityLedger, whole: Floats, job: Job, slot: int) -> Bid 
 
 
 def _beside(ledger: CapacityLedger, task: TrainingTask, sites: Sequence[int]) -> int:
-    """Workers that stand beside their server, whose parameters use no bandwidth."""
+    """Workers that fit beside their server, whose parameters use no bandwidth."""
     return int(_fit(ledger.full[list(sites)] - task.server, task).max(initial=0))
 
 
 def _fit(free: Ints, task: TrainingTask) -> Ints:
-    """Workers (R,) that fit in what is free (R, K), no more than are of use."""
+    """Useful workers (R,) that fit in free capacity (R, K)."""
     needs, useful = task.worker > 0, -(-int(task.data.sum()) * task.need // task.rate)
     found: Ints = (np.maximum(free[:, needs], 0) // task.worker[needs]).min(
         axis=1, initial=min(task.most, useful)
@@ -127,9 +127,9 @@ def _fit(free: Ints, task: TrainingTask) -> Ints:
 
 
 def _unit_size(ledger: CapacityLedger, task: TrainingTask, sites: Sequence[int]) -> int:
-    """Workers that stand together, so many that the empty network trains most; 0 where nobody can serve the job.
+    """Workers per unit with which the empty network trains most; 0 if the job cannot be served.
 
-    One, where a worker trains whole chunks; else more than one waste less of their time, but fit less well.
+    1 if a worker trains whole chunks; otherwise larger units waste less time but fit less well.
     """
     fit = _fit(ledger.full[list(sites)], task)
     sizes = range(unit(task), int(fit.max(initial=0)) + 1) if not task.per_worker else (1,)
@@ -139,7 +139,7 @@ def _unit_size(ledger: CapacityLedger, task: TrainingTask, sites: Sequence[int])
 
 
 def bid_table(bids: Sequence[Bid], sites: int) -> BidTable:
-    """Bids in order of arrival as arrays."""
+    """Bids in order of arrival, as arrays."""
     allowed = np.zeros((len(bids), sites), dtype=np.bool_)
     for row, bid in enumerate(bids):
         allowed[row, list(bid.sites)] = True
@@ -150,17 +150,17 @@ def bid_table(bids: Sequence[Bid], sites: int) -> BidTable:
 
 
 class Critical(EdgeScheduler):
-    """Serves jobs by the level of their bids; bills them when the run is over."""
+    """Serves jobs by the level of their bids; charges them at the end of the run."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup, EdgeRules(workers=0, gamma=1.0))
         self._bids: dict[int, Bid | None] = {}
         self._found: dict[int, dict[int, int]] = {}
-        """Slot in which somebody came -> chunks left of those who were there."""
+        """Slot with an arrival -> chunks left of the active jobs."""
         self._finished: dict[int, int] = {}
-        """Slot in which a job was complete."""
+        """Slot in which each job completed."""
         self._present: dict[int, int] = {}
-        """Row in the bids of this slot."""
+        """Row of each job in this slot's table."""
         self._table = bid_table([], len(setup.hosts))
         self._room = 0
         band = setup.transfer_bytes_per_slot
@@ -186,11 +186,11 @@ class Critical(EdgeScheduler):
         alive.sort(key=lambda i: (-known[i].level, i))
         return [Turn(index, False, False) for index in alive]
 
-    def spot(self, view: View, job: Job, task: TrainingTask, turn_: Turn) -> Spot | None:
-        """As many chunks as can be, with bandwidth kept for every one of them; those that lie there go first."""
+    def spot(self, view: View, job: Job, task: TrainingTask, turn: Turn) -> Spot | None:
+        """As many chunks as possible, with bandwidth kept for each of them; local chunks first."""
         row, chunks = self._present[job.index], np.zeros(len(self.ledger.hosts), dtype=np.int64)
         free = self.ledger.capacity[view.slot] - self.ledger.used[view.slot]
-        server, trained = turn(self._table, row, int(task.data.sum()), free, self._room, chunks)
+        server, trained = serve(self._table, row, int(task.data.sum()), free, self._room, chunks)
         if server < 0:
             return None
         self._room -= reserved(self._table, row, server, chunks)
@@ -200,7 +200,7 @@ class Critical(EdgeScheduler):
 
     # ------------------------------------------------------------------ payments
     def charges(self, view: View) -> tuple[Charge, ...]:
-        """What everybody who was served owes, now that all rivals are known."""
+        """Payments of all completed jobs, now that all rivals are known."""
         self._observe(view)
         known = {index: bid for index in sorted(self._bids) if (bid := self._bids[index]) is not None}
         bids = bid_table(list(known.values()), len(self.ledger.hosts))
@@ -218,26 +218,26 @@ class Critical(EdgeScheduler):
         return tuple(found)
 
     def _owed(self, bids: BidTable, row: int, bid: Bid, order: Ints, left: Ints) -> tuple[float, str]:
-        """Worth minus the area under it over all smaller scales of the bid (Myerson 1981), in USD, and in words.
+        """Worth minus the area under it over all smaller scales of the bid (Myerson 1981), in USD, and its explanation.
 
-        Which is what every fall of the worth costs at the scale where it happens.
+        Computed as the sum of each drop in worth times the scale at which it happens.
         """
         meets = (bids.first <= bid.last) & (bids.last >= bid.first) & (left > 0)
         rivals = order[meets[order] & (order != row)]
         behind = bids.level[rivals] - (rivals > row)
         levels = sorted({bid.level, *behind[behind < bid.level].tolist()}, reverse=True)
         done = delays(bids, row, rivals, left, np.array(levels), self.ledger.capacity, self.ledger.band)
-        owed, said = 0.0, []
+        owed, drops = 0.0, []
         for level, (sooner, later) in zip(levels[1:], pairwise(done.tolist()), strict=True):
             if later != sooner:
                 scale = bid.scale_at(level + 1)
                 owed += (bid.worth_in(sooner) - bid.worth_in(later)) * scale
-                said.append(f"below {scale:.3g} of it " + (f"in slot {later}" if later >= 0 else "never"))
+                drops.append(f"below {scale:.3g} of it " + (f"in slot {later}" if later >= 0 else "never"))
         if done[0] < 0:
-            return owed, "not complete by the bids alone: a failure changed who was served"
+            return owed, "would not complete without the failures, which changed the order of service"
         return (
             owed,
-            f"complete in slot {done[0]} with this bid, " + (", ".join(said) or "and with any smaller one"),
+            f"completes in slot {done[0]} with this bid, " + (", ".join(drops) or "and with any smaller one"),
         )
 
     def _observe(self, view: View) -> None:

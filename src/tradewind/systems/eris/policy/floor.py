@@ -1,8 +1,8 @@
-"""A floor under posted prices: what scarce resources were worth on other days, or to those who came before.
+"""A floor under posted prices: what scarce resources were worth on other days, or to earlier bidders.
 
-An idle resource is not free when somebody better is likely to come. The floor is a multiple of the mean dual prices of
-the pooled LP: of the setup's forecast where there is one, else of the bids seen so far. It depends on nobody's own
-bid and never falls, so neither a lie nor waiting can lower what a bidder pays.
+An idle resource should not be free when better bids are likely to come. The floor is a multiple of the mean dual prices
+of the pooled LP: of the setup's forecast if there is one, else of the bids so far. It does not depend on a bidder's own
+bid and never falls, so neither a lie nor waiting lowers a payment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tradewind.model.view import View
 from tradewind.systems.eris.kernels.pool import reserve_prices, scarcity_prices
 
 FIRST = 8
-"""Bids before the first lesson; then at every doubling."""
+"""Bids before the floor is first learned; afterwards at every doubling."""
 
 
 class Floor:
@@ -30,7 +30,7 @@ class Floor:
         self._bids: list[int] = []
 
     def learn(self, view: View, job: Job) -> None:
-        """Takes in a bid, after it was quoted."""
+        """Learns from a bid after it was quoted."""
         if not self._learns:
             return
         self._bids.append(job.index)
@@ -49,7 +49,7 @@ class Floor:
 
 
 def forecast_floor(setup: Setup, scale: float) -> Floats | None:
-    """The forecast's prices times scale; None where the setup has none."""
+    """The forecast's prices times `scale`; None without a forecast."""
     keys = [f"price_{name}" for name in (*setup.resources, "transfer")]
     if not all(key in setup.forecast for key in keys):
         return None

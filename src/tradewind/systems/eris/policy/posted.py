@@ -1,8 +1,8 @@
-"""Eris: an online auction by posted prices, in which accepted jobs really finish.
+"""`eris`: an online auction with posted prices in which every accepted job finishes.
 
-`eris` is ours: schedules by the corrected oracle (maths/auction_oracle.py), every completion time priced at what it
-really costs, and a floor under the prices of scarce resources. The floor is learned from the bids of others that
-came before, and it never falls, so nobody gains by waiting. `fcfs` is the same market at zero prices.
+Schedules come from the corrected oracle (kernels/oracle.py), every completion time is priced at what it costs, and
+scarce resources have a price floor. The floor comes from the forecast or is learned from earlier bids of others; it never
+falls, so waiting does not pay. `fcfs` is the same mechanism at zero prices.
 """
 
 from __future__ import annotations
@@ -39,39 +39,39 @@ from tradewind.systems.eris.shared.market import (
 OBJECTIVES: frozenset[Objective] = frozenset({"welfare_usd", "profit_usd"})
 WORTHLESS = "no completion time is worth what it costs"
 NARROW = (
-    "no room: while data pays a flat charge, a slot needs bandwidth for every chunk that it trains, even for those "
-    "that stay where they are; with data=moved there is a way"
+    "no room: with the flat charge for data, a slot needs bandwidth for every chunk it trains, even for chunks that are not "
+    "moved; --set data=moved can serve this bid"
 )
 TRIGGERS: frozenset[Trigger] = frozenset({"arrival", "completion", "change", "slot"})
 
 
 def unsupported_reason(setup: Setup, job: Job) -> str:
-    """Why a bid cannot be dealt with; empty where it can."""
+    """Reason why Eris cannot serve a bid, or ""."""
     if job.unservable_reason:
         return job.unservable_reason
     if job.servers != 1 or job.workers_min > 1:
-        return "needs one parameter server and workers from 1 on"
+        return "needs exactly one parameter server and must be able to run with one worker"
     if job.utility is None or job.utility.of != "delay_slots":
-        return "bids no utility of the delay"
+        return "has no utility of the delay"
     work, arrived = job.work, job.arrive_us // setup.slot_us
     assert isinstance(work, Dataset)
     worth = [job.utility.value(t) for t in range(setup.slots - arrived)]
-    if any(b > a + 1e-9 * abs(worth[0]) for a, b in pairwise(worth)):  # the last bits of a large bid
-        return "bids a utility that rises with the delay"
+    if any(b > a + 1e-9 * abs(worth[0]) for a, b in pairwise(worth)):  # tolerates rounding of a large bid
+        return "has a utility that rises with the delay"
     if worth and worth[0] < 0:
-        return "bids a negative utility"
+        return "has a negative utility"
     if most_chunks(setup, job) < work.total:
-        return f"has {work.total} chunks, more than the network can train until the horizon"
+        return f"has {work.total} chunks, more than the network can train by the horizon"
     return ""
 
 
 def _soonest(slots: int) -> Floats:
-    """A worth (slots,) by which nothing but an early completion counts."""
+    """A worth (slots,) that makes the earliest completion best at any price."""
     return 1e12 - 1e6 * np.arange(slots, dtype=np.float64)
 
 
 class Seller:
-    """Posted prices over future slots: a menu on arrival, and the plan that was bought is booked for good."""
+    """Quotes a menu on arrival and reserves the plan that was bought; neither plan nor payment changes afterwards."""
 
     def __init__(self, setup: Setup, gamma: float, floor: Floor, *, flat: bool = True) -> None:
         if not 1.0 <= gamma <= 1e12:
@@ -80,7 +80,7 @@ class Seller:
         self.gamma, self.floor, self.flat = gamma, floor, flat
         self._open: dict[int, tuple[Offer, ...]] = {}
         self._lost: dict[int, Plan] = {}
-        """Plans that a failure cancelled, with what they had done."""
+        """Plans that a failure cancelled."""
 
     def quote(self, view: View, job: Job) -> Quote:
         self._observe(view)
@@ -88,7 +88,7 @@ class Seller:
             return Quote(job.index, refused="unsupported", why=f"{job.id} {why}")
         first = -(-view.now_us // view.setup.slot_us)
         if first >= view.setup.slots:
-            return Quote(job.index, refused="capacity", why="the horizon is over")
+            return Quote(job.index, refused="capacity", why="no slot is left before the horizon")
         prices = PostedPrices(gamma=self.gamma, floor=self.floor.usd)
         found = self._menu(view, job, first, prices)
         self.floor.learn(view, job)
@@ -109,8 +109,9 @@ class Seller:
     def _menu(self, view: View, job: Job, first: int, prices: PostedPrices) -> Menu:
         """Offers at posted prices.
 
-        Departure from the paper: data pays a flat charge for its bytes instead of a price for every move. Moves can be
-        chosen near-exactly only, and then a later bidder may find a cheaper way; flat, every price is an exact minimum.
+        Unlike the paper, data pays a flat charge for its bytes instead of a price for every move. Moves can only be
+        chosen near-optimally, so a later bidder might find a cheaper way; with the flat charge every price is an exact
+        minimum.
         """
         market = self.ledger.market(job, first, prices)
         task, worth = task_of(self.ledger, job), worth_of(view.setup, job, first)
@@ -120,7 +121,7 @@ class Seller:
         return flat_menu(task, market, worth, prices.posted(flat=True).data_usd * data)
 
     def _reason(self, job: Job, first: int) -> tuple[str, str]:
-        """Why there is no offer: the price, or that there is no way to complete the job, whatever it costs."""
+        """Why there is no offer: too expensive, or impossible at any price."""
         market = self.ledger.market(job, first, PostedPrices(gamma=1.0, floor=np.zeros_like(self.floor.usd)))
         task, soonest = task_of(self.ledger, job), _soonest(len(market.room))
         if self.flat and flat_menu(task, market, soonest, 0.0).offers:
@@ -130,19 +131,19 @@ class Seller:
         return ("capacity", NARROW) if self.flat else ("price", WORTHLESS)
 
     def decide(self, view: View) -> Decision:
-        """Only failures need a decision: what was cancelled is planned again at the earliest possible time."""
+        """Plans jobs that a failure interrupted again, at the earliest possible time."""
         self._observe(view)
         self.ledger.clear_window()
         plans = []
         for index in sorted(self._lost):
             if index not in view.active:
                 del self._lost[index]
-            elif (plan := self._again(view, view.job(index))) is not None:
+            elif (plan := self._replan(view, view.job(index))) is not None:
                 plans.append(plan)
                 del self._lost[index]
         return Decision(tuple(plans)) if plans else NOTHING
 
-    def _again(self, view: View, job: Job) -> Plan | None:
+    def _replan(self, view: View, job: Job) -> Plan | None:
         first = -(-view.now_us // view.setup.slot_us)
         if first >= view.setup.slots:
             return None
@@ -153,7 +154,7 @@ class Seller:
         if not found.offers:
             return None
         plan = plan_of(self.ledger, job, found.offers[0], first)
-        self.ledger.book(job, plan)
+        self.ledger.reserve(job, plan)
         return plan
 
     def _observe(self, view: View) -> None:
@@ -161,7 +162,7 @@ class Seller:
             if event.kind == "voided" and event.job in self.ledger.plans:
                 self._lost[event.job] = self.ledger.plans[event.job].plan
             elif event.kind == "accepted" and event.job in self._open:
-                self.ledger.book(view.job(event.job), self._open[event.job][event.value].plan)
+                self.ledger.reserve(view.job(event.job), self._open[event.job][event.value].plan)
         self.ledger.observe(view)
 
     def save(self) -> bytes:
@@ -185,26 +186,27 @@ class Seller:
 
 
 def _floors(text: str, kinds: int) -> Floats:
-    """Fixed floors from text: one number per resource and one per GB of bandwidth, separated by commas."""
+    """Parses fixed floors: one number per resource and one per GB of bandwidth, separated by commas."""
     try:
         values = np.array([float(part) for part in text.split(",")])
     except ValueError:
         raise InputError(
-            f"found {text!r}; write auto, learned, none, or {kinds + 1} numbers", where="eris.floor"
+            f"found {text!r}; allowed is auto, learned, none, or {kinds + 1} numbers separated by commas",
+            where="eris.floor",
         ) from None
     if len(values) != kinds + 1 or not (np.isfinite(values) & (values >= 0)).all():
         raise InputError(
-            f"found {text!r}; write {kinds + 1} numbers, none negative: one per resource, one per GB",
+            f"found {text!r}; allowed is {kinds + 1} numbers of 0 or more: one per resource and one per GB",
             where="eris.floor",
         )
     return values
 
 
 def floor_of(setup: Setup, text: str, scale: float) -> Floor:
-    """auto: the forecast, without one learned; learned; none; or numbers."""
+    """The floor that the parameter `floor` asks for: auto (the forecast, else learned), learned, none, or numbers."""
     kinds = len(setup.resources)
     if not 0.0 <= scale <= 1e6:
-        raise InputError(f"found {scale}; it must not be negative", where="eris.floor_scale")
+        raise InputError(f"found {scale}; allowed is 0 to 1000000", where="eris.floor_scale")
     known = forecast_floor(setup, scale) if text == "auto" else None
     learns = text == "learned" or (text == "auto" and known is None)
     fixed = np.zeros(kinds + 1) if text in ("auto", "learned", "none") else _floors(text, kinds)
@@ -219,7 +221,7 @@ def _eris(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> 
 WORKS = frozenset({"dataset"})
 ERIS = Spec(
     name="eris",
-    summary="Eris, ours: a menu of completion times at posted prices with a learned floor; accepted jobs finish",
+    summary="Eris, ours: a menu of completion times at posted prices with a floor; every accepted job finishes",
     factory=_eris,
     works=WORKS,
     architectures=frozenset({"ps"}),
@@ -229,18 +231,20 @@ ERIS = Spec(
     params={
         "gamma": Param(
             default=1.0,
-            doc="base of the price functions (6), 1: the floor alone; the paper has 1000 and no floor",
+            doc="base of the price functions (6); 1 leaves the floor alone; the paper uses 1000 and no floor",
         ),
         "floor": Param(
             default="auto",
-            doc="floor prices: auto (the forecast's, else learned), learned, none, or numbers per resource and per GB",
+            doc="price floor: auto (from the forecast, else learned), learned, none, or numbers per resource and per GB",
         ),
         "data": Param(
             default="flat",
-            doc="what data pays: flat (the floor price of its bytes, truthful by construction) or moved (every move)",
+            doc="what data pays: flat (floor price of its bytes; truthful by construction) or moved (price of every move)",
             choices=("flat", "moved"),
         ),
-        "floor_scale": Param(default=1.0, doc="floor / reserve price of the forecast or of the bids so far"),
+        "floor_scale": Param(
+            default=1.0, doc="floor as a multiple of the forecast's or learned reserve prices"
+        ),
     },
     pricer=True,
     binding=True,

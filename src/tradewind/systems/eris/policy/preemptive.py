@@ -1,9 +1,8 @@
-"""Eris without promises: every slot is shared out anew among the jobs that are there, in the order that promises most.
+"""`eris-preemptive`: every slot is reallocated among the active jobs, without promises.
 
-Jobs are served one after another, each as widely as what is left of the slot allows. The plain order is by worth per
-dominant share; other orders are tried out on futures drawn from the bids so far (maths/auction_rollout.py), because a
-job that is worth less now may leave room that those still to come need. No plan reaches beyond its slot, and there are
-no payments.
+Jobs are served one after another, each with as many workers as the rest of the slot allows. The default order is by worth
+per dominant share; other orders are evaluated on futures sampled from the bids so far (kernels/rollout.py), because a job
+that is worth less now may leave room for better ones to come. No plan reaches beyond its slot, and there are no payments.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ from tradewind.systems.eris.shared.edge import EdgeRules, EdgeScheduler, Turn
 from tradewind.systems.eris.shared.market import task_of
 
 WORTHLESS = 0.01
-"""Share of the first worth below which a job is given up."""
+"""Share of its initial worth below which a job is given up."""
 AHEAD, AFTER = 5, 10
-"""Slots of a future in which bids come, and slots that are played after them."""
+"""Slots of a future with arrivals, and slots simulated after them."""
 FIRST, RECENT = 4, 1000
-"""Bids before futures are drawn, and the latest bids that they are drawn from."""
+"""Bids needed before futures are sampled, and number of latest bids to sample from."""
 WORK, FEWEST = 4000, 8
-"""Jobs times futures of a trial at most, and futures below which trying says too little."""
+"""Limit of jobs times futures per trial, and minimum number of futures for a trial to be meaningful."""
 
 
 class Preemptive(EdgeScheduler):
-    """Serves jobs slot after slot, in the order that does best in futures drawn from the bids so far."""
+    """Serves jobs in the order that does best in futures sampled from the bids so far."""
 
     def __init__(self, setup: Setup, samples: int, seed: int) -> None:
         super().__init__(setup, EdgeRules(workers=0, gamma=1.0))
@@ -68,14 +67,14 @@ class Preemptive(EdgeScheduler):
         return [Turn(index, False, False) for index in order]
 
     def _worthwhile(self, view: View, job: Job) -> bool:
-        """Whether completing a job is still worth something, and possible."""
+        """Whether completing a job is possible and still worth something."""
         pooled = self._pool(job)
         if pooled is None:
             return False
         return bool(pooled.worth[self._age(view, job)] > WORTHLESS * pooled.worth[0])
 
     def _order(self, view: View, present: list[int]) -> list[int]:
-        """The jobs present in the order in which they are served."""
+        """The active jobs in order of service."""
         known = sorted({*self._seen, *present})
         row = {index: r for r, index in enumerate(known)}
         bids = table([each for index in known if (each := self._pool(view.job(index))) is not None])
@@ -96,9 +95,9 @@ class Preemptive(EdgeScheduler):
         return [present[i] for i in found.tolist()]
 
     def spot(self, view: View, job: Job, task: TrainingTask, turn: Turn) -> Spot | None:
-        """The places that train most: with all bandwidth for parameters, or with some kept for moving chunks.
+        """The placement that trains most: with all bandwidth for parameters, or with some kept for moving chunks.
 
-        Where a worker trains a fraction of a chunk, workers close together are tried as well.
+        If a worker trains a fraction of a chunk, packed workers are tried as well.
         """
         market, width = self.market(view, job), units_left(task)
         moved = task.chunk_bytes * max(1, task.rate // task.need)
@@ -109,7 +108,7 @@ class Preemptive(EdgeScheduler):
         return max((s for s in found if s is not None), key=lambda s: s.trained, default=None)
 
     def _pool(self, job: Job) -> Pooled | None:
-        """A bid over pooled sites, its worth by delay; None where it fits nowhere."""
+        """A bid over pooled sites with its worth by delay; None if it fits nowhere."""
         if job.index not in self._pooled:
             setup = self.ledger.setup
             assert job.utility is not None
@@ -123,13 +122,13 @@ class Preemptive(EdgeScheduler):
         return view.slot - job.arrive_us // view.setup.slot_us
 
     def _whole(self, view: View) -> Floats:
-        """What a slot has of every resource (K + 1,), the last in GB."""
+        """Total capacity of a slot (K + 1,), the last in GB."""
         sites, band = self.ledger.capacity[view.slot].sum(axis=0), self.ledger.band[view.slot]
         whole: Floats = np.maximum(np.append(sites / MILLI, band / GB), 1e-9)
         return whole
 
     def charges(self, view: View) -> tuple[Charge, ...]:
-        """Nobody pays."""
+        """No charges: this variant has no payments."""
         return ()
 
     def save(self) -> bytes:
@@ -143,7 +142,7 @@ class Preemptive(EdgeScheduler):
 
 
 def _worker_slots(task: TrainingTask, beside: int) -> int:
-    """Worker-slots that a task needs where `beside` workers stand together, which train whole chunks only."""
+    """Worker-slots that a task needs if `beside` workers share a site and train whole chunks only."""
     chunks, together = int(task.data.sum()), int(beside) * task.rate // task.need
     return -(-chunks * int(beside) // together) if together else -(-chunks * task.need // task.rate)
 
@@ -160,18 +159,18 @@ def _preemptive(setup: Setup, params: Mapping[str, Any], rng: np.random.Generato
 PREEMPTIVE = replace(
     ERIS,
     name="eris-preemptive",
-    summary="Eris without promises: every slot is shared out anew, in the order that does best in drawn futures",
+    summary="Eris without promises: reallocates every slot in the order that does best in sampled futures",
     factory=_preemptive,
     triggers=EVERY_SLOT,
     params={
         "payments": Param(
             default="none",
-            doc="none: nobody pays, orders of service are tried out; critical: truthful, a fixed order, paid in the end",
+            doc="none: no payments, orders of service are tried out; critical: truthful, fixed order, paid at the end",
             choices=("none", "critical"),
         ),
         "samples": Param(
             default=64,
-            doc="futures drawn from the bids so far, in which orders of service are tried; 0: by worth per dominant share",
+            doc="futures sampled from the bids so far to try orders of service; 0: order by worth per dominant share",
         ),
     },
     pricer=False,

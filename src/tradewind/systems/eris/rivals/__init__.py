@@ -1,1 +1,1 @@
-"""Baselines."""
+"""The rivals that the paper compares with, and `fcfs`."""

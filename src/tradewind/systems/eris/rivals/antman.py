@@ -1,8 +1,8 @@
 """AntMan on edge sites: jobs with guaranteed resources first, opportunistic ones on what is left.
 
 As the Eris paper describes it (Sec. VI-B): every second job is guaranteed its workers, waits for all of them and keeps
-them; the others take what there is, slot by slot. A guaranteed job that waits too long goes on as an opportunistic
-one. Places go by the posted price.
+them; the others take what is free, slot by slot. A guaranteed job that waits too long becomes opportunistic. Sites are
+chosen by posted price.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tradewind.model.errors import InputError
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
 from tradewind.model.view import View
-from tradewind.systems.eris.shared.edge import EdgeRules, EdgeScheduler, Turn, line
+from tradewind.systems.eris.shared.edge import EdgeRules, EdgeScheduler, Turn, rival_spec
 
 
 class AntMan(EdgeScheduler):
@@ -52,17 +52,17 @@ class AntMan(EdgeScheduler):
 
 def _antman(setup: Setup, rules: EdgeRules, params: Mapping[str, Any]) -> AntMan:
     if params["patience"] < 0:
-        raise InputError(f"found {params['patience']}; it must not be negative", where="antman.patience")
+        raise InputError(f"found {params['patience']}; allowed is 0 or more", where="antman.patience")
     return AntMan(setup, rules, params["patience"])
 
 
-PATIENCE = Param(default=3, doc="slots that a guaranteed job waits before it goes on as an opportunistic one")
-ANTMAN = line(
+PATIENCE = Param(default=3, doc="slots that a guaranteed job waits before it becomes opportunistic")
+ANTMAN = rival_spec(
     "antman",
-    "Eris's rival: guaranteed jobs first, opportunistic ones on what is left, a fixed number of workers",
+    "Rival of Eris: guaranteed jobs first, opportunistic ones on what is left; a fixed number of workers",
     _antman,
     patience=PATIENCE,
 )
-ANTMAN_ELASTIC = line(
-    "antman-elastic", "antman with as many workers as are of use and fit", _antman, patience=PATIENCE
+ANTMAN_ELASTIC = rival_spec(
+    "antman-elastic", "antman with as many workers as are useful and fit", _antman, patience=PATIENCE
 )

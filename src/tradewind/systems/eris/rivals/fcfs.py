@@ -1,4 +1,4 @@
-"""First come, first served in Eris's market: the same schedules as `eris`, at zero prices."""
+"""First come, first served: the schedules of `eris` at zero prices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _fcfs(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> 
 FCFS = replace(
     ERIS,
     name="fcfs",
-    summary="Eris's market at zero prices: whoever comes first takes what completes earliest",
+    summary="First come, first served: each job takes the earliest completion, at zero prices",
     factory=_fcfs,
     params={},
 )

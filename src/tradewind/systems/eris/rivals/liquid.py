@@ -1,6 +1,6 @@
-"""Liquid on edge sites: in order of arrival, at places that weigh network use against the price of workers.
+"""Liquid on edge sites: jobs in order of arrival, at sites that balance network use against the price of workers.
 
-As the Eris paper describes it (Sec. VI-B): a job keeps its places until it is done. The score of a place is
+As the Eris paper describes it (Sec. VI-B): a job keeps its sites until it is done. The score of a site is
 weight x (share of the slot's bandwidth that its parameters take) + (1 - weight) x (price / price of a full site).
 """
 
@@ -16,11 +16,11 @@ from tradewind.model.spec import Param
 from tradewind.model.units import MILLI
 from tradewind.model.view import View
 from tradewind.systems.eris.kernels.spot import Score
-from tradewind.systems.eris.shared.edge import EdgeRules, EdgeScheduler, Turn, line
+from tradewind.systems.eris.shared.edge import EdgeRules, EdgeScheduler, Turn, rival_spec
 
 
 class Liquid(EdgeScheduler):
-    """weight: the paper's lambda, of the network against the price."""
+    """weight: weight of the network against the price, the paper's lambda."""
 
     def __init__(self, setup: Setup, rules: EdgeRules, weight: float) -> None:
         super().__init__(setup, rules)
@@ -46,12 +46,12 @@ def _liquid(setup: Setup, rules: EdgeRules, params: Mapping[str, Any]) -> Liquid
 WEIGHT = Param(
     default=0.5, doc="weight of network use against the price of workers, 0 to 1 (the paper's lambda)"
 )
-LIQUID = line(
+LIQUID = rival_spec(
     "liquid",
-    "Eris's rival: in order of arrival, network use weighed against price, a fixed number of workers",
+    "Rival of Eris: order of arrival, network use weighed against price; a fixed number of workers",
     _liquid,
     weight=WEIGHT,
 )
-LIQUID_ELASTIC = line(
-    "liquid-elastic", "liquid with as many workers as are of use and fit", _liquid, weight=WEIGHT
+LIQUID_ELASTIC = rival_spec(
+    "liquid-elastic", "liquid with as many workers as are useful and fit", _liquid, weight=WEIGHT
 )

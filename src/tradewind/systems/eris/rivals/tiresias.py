@@ -1,7 +1,7 @@
-"""Tiresias on edge sites: preemptive, the job with the least resources times remaining work first.
+"""Tiresias on edge sites: preemptive, least resources times remaining work first.
 
 As the Eris paper describes it (Sec. VI-B). `tiresias` gives every job the same number of workers or none;
-`tiresias-elastic` as many as are of use and fit. Not to be confused with `las`, which runs traces.
+`tiresias-elastic` as many as are useful and fit. `las` is another policy, for traces.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import numpy as np
 
 from tradewind.model.view import View
 from tradewind.systems.eris.kernels.spot import units_left
-from tradewind.systems.eris.shared.edge import EdgeScheduler, Turn, line
+from tradewind.systems.eris.shared.edge import EdgeScheduler, Turn, rival_spec
 
 
 class Tiresias(EdgeScheduler):
-    """Every slot anew by remaining work times the dominant share of a worker."""
+    """Orders jobs in every slot by remaining work times the dominant share of a worker."""
 
     def turns(self, view: View) -> Iterable[Turn]:
         pool = np.maximum(self.ledger.capacity[view.slot].sum(axis=0), 1)
@@ -27,13 +27,13 @@ class Tiresias(EdgeScheduler):
         return [Turn(i, exact=True, stays=False) for i in sorted(load, key=lambda i: (load[i], i))]
 
 
-TIRESIAS = line(
+TIRESIAS = rival_spec(
     "tiresias",
-    "Eris's rival: preemptive, least resources x remaining work first, a fixed number of workers",
+    "Rival of Eris: preemptive, least resources x remaining work first; a fixed number of workers",
     lambda setup, rules, params: Tiresias(setup, rules),
 )
-TIRESIAS_ELASTIC = line(
+TIRESIAS_ELASTIC = rival_spec(
     "tiresias-elastic",
-    "tiresias with as many workers as are of use and fit",
+    "tiresias with as many workers as are useful and fit",
     lambda setup, rules, params: Tiresias(setup, rules),
 )

@@ -1,1 +1,1 @@
-"""What the policies share."""
+"""Code that several policies of Eris share."""

@@ -1,10 +1,9 @@
-"""What Eris's rivals and `eris-preemptive` share: jobs over edge sites, planned slot by slot, at a fixed or an elastic
-number of workers.
+"""The base of Eris's rivals and of `eris-preemptive`: jobs over edge sites, planned slot by slot.
 
-A rival says in which turn jobs are served; here each turn gets its workers, server and data within what the slot has
-left, at the posted prices (6). A job runs in a slot only if what completing would be worth exceeds what it has paid
-and would still pay at the prices of this slot; it is dropped when no completion can pay any more. PostedPrices are what the
-steps say they cost: the rivals make no offers, so nothing enters the payments book.
+A subclass says in which order jobs are served; here each of them gets workers, a server and data within what the slot has
+left, at the posted prices (6). A job runs in a slot only if completing would be worth more than what it has paid and would
+still pay at the prices of this slot; it is dropped when no completion can pay any more. The prices are the `usd` of the
+steps: the rivals make no offers, so nothing counts as a payment.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from tradewind.systems.eris.shared.market import CapacityLedger, PostedPrices, p
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeRules:
-    """workers: of a job in a slot, 0: elastic, as many as are of use; gamma: base of the price functions (6)."""
+    """workers: workers per job and slot, 0 means elastic; gamma: base of the price functions (6)."""
 
     workers: int
     gamma: float
@@ -44,8 +43,8 @@ class EdgeRules:
 class Turn(NamedTuple):
     """A job's turn in a slot.
 
-    exact  all its workers or none
-    stays  once it runs, it keeps its places until it is done
+    exact  it gets all its workers or none
+    stays  once it runs, it keeps its sites until it is done
     """
 
     job: int
@@ -54,26 +53,26 @@ class Turn(NamedTuple):
 
 
 class EdgeScheduler(ABC):
-    """Serves turns slot after slot; a rival overrides `turns`, and `score` where it does not go by price."""
+    """Serves turns slot after slot; subclasses define `turns`, and `score` if they do not choose sites by price."""
 
     def __init__(self, setup: Setup, rules: EdgeRules) -> None:
         self.ledger, self.rules = CapacityLedger(setup), rules
         self.left: dict[int, list[int]] = {}
-        """Chunks left per site of every job present."""
+        """Chunks left per site of every active job."""
         self.paid: dict[int, float] = {}
         self.held: dict[int, tuple[int, list[int]]] = {}
-        """Server's site and workers per site of jobs that stay."""
+        """Server's site and workers per site of jobs that keep their sites."""
         self._unsupported: dict[int, str] = {}
-        """Jobs that came and cannot be dealt with, and why."""
+        """New jobs that cannot be served, and why."""
         self._widest: dict[int, int] = {}
 
-    # ------------------------------------------------------------------ what a rival says
+    # ------------------------------------------------------------------ to be defined by subclasses
     @abstractmethod
     def turns(self, view: View) -> Iterable[Turn]:
         """Jobs to serve in this slot, in order."""
 
     def score(self, job: Job) -> Score:
-        """What makes a place good for a job."""
+        """How sites are ranked for a job."""
         return Score()
 
     # ------------------------------------------------------------------ a slot
@@ -101,11 +100,11 @@ class EdgeScheduler(ABC):
         return Decision(tuple(plans), tuple(verdicts)) if plans or verdicts else NOTHING
 
     def task(self, job: Job) -> TrainingTask:
-        """What is left of a job."""
+        """The part of a job that is still to be trained."""
         return task_of(self.ledger, job, np.array(self.left[job.index], dtype=np.int64))
 
     def spot(self, view: View, job: Job, task: TrainingTask, turn: Turn) -> Spot | None:
-        """Where the job runs in this slot; None where it does not fit or does not pay."""
+        """Where the job runs in this slot; None if it does not fit or does not pay."""
         market = self.market(view, job)
         if job.index in self.held:
             server, workers = self.held[job.index]
@@ -123,19 +122,19 @@ class EdgeScheduler(ABC):
         return spot if self._worth(view, job, slots) > owed else None
 
     def market(self, view: View, job: Job) -> Market:
-        """PostedPrices and room of this slot, after those who had their turn before."""
+        """Prices and free capacity of this slot after earlier turns."""
         floor = np.zeros(self.ledger.capacity.shape[2] + 1)
         return self.ledger.market(
             job, view.slot, PostedPrices(gamma=self.rules.gamma, floor=floor), until=view.slot + 1
         )
 
     def _width(self, task: TrainingTask) -> int:
-        """Units of a job in a slot."""
+        """Units that a job wants in a slot."""
         left = units_left(task)
         return left if self.rules.elastic else min(max(1, self.rules.workers // unit(task)), left)
 
     def _most(self, job: Job) -> int:
-        """Units that the empty network holds at once: nobody waits for more."""
+        """Units that the empty network holds at once: a job never waits for more."""
         if job.index not in self._widest:
             empty = CapacityLedger(self.ledger.setup)
             market = empty.market(
@@ -147,7 +146,7 @@ class EdgeScheduler(ABC):
         return self._widest[job.index]
 
     def _worth(self, view: View, job: Job, slots: int) -> float:
-        """Utility of completing in so many slots, this one included."""
+        """Utility of completing within this many slots, this one included."""
         assert job.utility is not None
         last, slot_us = view.slot + slots - 1, view.setup.slot_us
         if last >= view.setup.horizon_us // slot_us:
@@ -157,13 +156,13 @@ class EdgeScheduler(ABC):
     def _book(self, view: View, job: Job, spot: Spot, stays: bool) -> Plan:
         plan = plan_of(self.ledger, job, spot.schedule(), view.slot)
         plan = Plan(plan.job, tuple(step._replace(usd=spot.usd) for step in plan.steps))
-        self.ledger.book(job, plan)
+        self.ledger.reserve(job, plan)
         if stays and not self.rules.elastic:
             self.held.setdefault(job.index, (spot.server, spot.workers.tolist()))
         return plan
 
     def _count(self, view: View) -> None:
-        """Takes off what was trained since the last slot; what a failure cancelled is no longer in the ledger."""
+        """Subtracts what was trained since the last slot; the ledger no longer holds plans that a failure cancelled."""
         for index, job in view.active.items():
             if index not in self.left:
                 self.left[index] = task_of(self.ledger, job).data.tolist()
@@ -189,21 +188,25 @@ class EdgeScheduler(ABC):
             "left": list(self.left.items()),
             "paid": list(self.paid.items()),
             "held": list(self.held.items()),
-            "odd": list(self._unsupported.items()),
+            "unsupported": list(self._unsupported.items()),
         }
         return json.dumps(state).encode()
 
     def restore(self, state: bytes) -> None:
         data = json.loads(state)
         self.ledger.restore(data["ledger"])
-        self.left, self.paid, self._unsupported = dict(data["left"]), dict(data["paid"]), dict(data["odd"])
+        self.left, self.paid, self._unsupported = (
+            dict(data["left"]),
+            dict(data["paid"]),
+            dict(data["unsupported"]),
+        )
         self.held = {index: (server, workers) for index, (server, workers) in data["held"]}
 
 
 def edge_rules(name: str, params: Mapping[str, Any]) -> EdgeRules:
-    """The shared knobs, checked; a rival without the knob `workers` is elastic."""
+    """The shared parameters, validated; a policy without the parameter `workers` is elastic."""
     if params.get("workers", 1) < 1:
-        raise InputError(f"found {params['workers']}; at least 1", where=f"{name}.workers")
+        raise InputError(f"found {params['workers']}; allowed is 1 or more", where=f"{name}.workers")
     if not 1.0 <= params["gamma"] <= 1e12:
         raise InputError(f"found {params['gamma']}; allowed is 1 or more", where=f"{name}.gamma")
     return EdgeRules(workers=params.get("workers", 0), gamma=params["gamma"])
@@ -212,15 +215,15 @@ def edge_rules(name: str, params: Mapping[str, Any]) -> EdgeRules:
 Make = Callable[[Setup, EdgeRules, Mapping[str, Any]], EdgeScheduler]
 
 
-def line(name: str, summary: str, make: Make, **more: Param) -> Spec:
-    """The catalogue line of a rival, with the knobs that all have; NAME-elastic has no number of workers."""
+def rival_spec(name: str, summary: str, make: Make, **more: Param) -> Spec:
+    """The spec of a rival with the parameters that all share; NAME-elastic has no parameter `workers`."""
 
     def factory(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> EdgeScheduler:
         return make(setup, edge_rules(name, params), params)
 
-    shared = {"gamma": Param(default=1000.0, doc="base of the posted prices (6)")}
+    shared = {"gamma": Param(default=1000.0, doc="base of the price functions (6)")}
     if not name.endswith("-elastic"):
-        doc = "workers of a job in a slot; fewer where the empty network has no room for them"
+        doc = "workers per job and slot; fewer if the empty network cannot hold them"
         shared["workers"] = Param(default=16, doc=doc)
     return Spec(
         name=name,

@@ -1,4 +1,4 @@
-"""What every seller of Eris's market shares: ledger over future slots, posted prices, bids read, schedules as plans."""
+"""What all policies of Eris share: a capacity ledger, posted prices, and conversions from jobs and to plans."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tradewind.model.arrays import Floats, Ints
+from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.model.decision import Flow, Plan, Posted, Step
 from tradewind.model.job import Dataset, Demand, Job
 from tradewind.model.setup import Setup
@@ -17,11 +16,11 @@ from tradewind.model.view import Event, View
 from tradewind.systems.eris.kernels.task import Market, Schedule, TrainingTask
 
 LARGE = 10**12
-"""Stands for unlimited in the arrays."""
+"""Milli-units that stand for unlimited capacity in the arrays."""
 TIE = 1e-6
-"""USD per unit and slot that even idle resources cost: of equally good schedules the one that uses least is taken."""
+"""USD per unit and slot of an idle resource, so that of equally good schedules the one that uses least wins."""
 TIE_GB = 1e-3
-"""USD per GB that even idle bandwidth costs, more than a server's TIE: a server then stands beside workers of its own."""
+"""USD per GB of idle bandwidth: more than a server's TIE, so that a server is placed beside its own workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,19 +35,19 @@ class PostedPrices:
 
     @property
     def least(self) -> Floats:
-        """What idle resources cost (K + 1,): the floor, or next to nothing."""
+        """Prices of idle resources (K + 1,): the floor, or next to nothing."""
         ties = np.append(np.full(len(self.floor) - 1, TIE), TIE_GB)
         least: Floats = np.maximum(self.floor, ties)
         return least
 
     def posted(self, *, flat: bool) -> Posted:
-        """The price list that bidders and the audit see; flat: data pays the floor price of its bytes, moved or not."""
+        """The price list for bidders and the audit; flat: data pays the floor price of its bytes, moved or not."""
         floor = self.least
         return Posted(self.gamma, tuple(floor.tolist()), float(floor[-1]) if flat else -1.0)
 
 
-class Booked(NamedTuple):
-    """A plan in the ledger, with what its workers and servers take."""
+class Reservation(NamedTuple):
+    """A plan in the ledger, with the demands of its workers and servers."""
 
     worker: Demand
     server: Demand
@@ -57,25 +56,25 @@ class Booked(NamedTuple):
 
 
 class CapacityLedger:
-    """Capacity and use over all slots: capacity, used (T, R, K) milli-units; band, moved (T,) bytes."""
+    """Capacity and reservations of all slots: capacity, used (T, R, K) milli-units; band, moved (T,) bytes."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup, self.hosts = setup, setup.hosts
         self.row = {node: r for r, node in enumerate(setup.hosts)}
         top = np.array([setup.nodes[h].capacity_milli for h in setup.hosts], dtype=np.int64)
         self.full = np.minimum(top, LARGE)
-        """Capacity (R, K) as long as nothing fails."""
+        """Capacity (R, K) without failures."""
         self.capacity = np.broadcast_to(self.full, (setup.slots, *top.shape)).copy()
         self.used = np.zeros_like(self.capacity)
         band = setup.transfer_bytes_per_slot
         self.band = np.full(setup.slots, LARGE * MILLI if band is None else band, dtype=np.int64)
         self.moved = np.zeros(setup.slots, dtype=np.int64)
-        self.plans: dict[int, Booked] = {}
+        self.plans: dict[int, Reservation] = {}
         self.observed = 0
 
     # ------------------------------------------------------------------ events
     def observe(self, view: View) -> list[int]:
-        """Takes in what happened since the last call; jobs whose plan was cancelled."""
+        """Applies the events since the last call; returns the jobs whose plan was cancelled."""
         voided = []
         events = view.events
         for event in events[self.observed :]:
@@ -89,51 +88,51 @@ class CapacityLedger:
         return voided
 
     def clear_window(self) -> None:
-        """The window of events begins anew after `decide`."""
+        """Starts a new window of events, as after every `decide`."""
         self.observed = 0
 
     def _change(self, view: View, event: Event) -> None:
-        """Capacity from the current slot on, as it is now."""
+        """Updates the capacity from the current slot on."""
         slot = view.slot
         for r, node in enumerate(self.hosts):
             for k in range(self.capacity.shape[2]):
                 self.capacity[slot:, r, k] = min(view.capacity(node, k), LARGE)
 
-    def book(self, job: Job, plan: Plan) -> None:
-        """Enters a plan."""
-        booked = Booked(job.worker, job.server, job.traffic_bytes_per_worker_slot, plan)
-        self.plans[job.index] = booked
+    def reserve(self, job: Job, plan: Plan) -> None:
+        """Reserves what a plan uses."""
+        entry = Reservation(job.worker, job.server, job.traffic_bytes_per_worker_slot, plan)
+        self.plans[job.index] = entry
         for step in plan.steps:
-            self._enter(booked, step, 1)
+            self._add(entry, step, 1)
 
     def release(self, index: int, view: View) -> None:
-        """Takes out what has not run yet."""
+        """Frees the part of a plan that has not run yet."""
         entry = self.plans.pop(index, None)
         if entry is not None:
             for step in entry.plan.steps:
                 if step.from_us >= view.now_us:
-                    self._enter(entry, step, -1)
+                    self._add(entry, step, -1)
 
-    def _enter(self, booked: Booked, step: Step, sign: int) -> None:
+    def _add(self, entry: Reservation, step: Step, sign: int) -> None:
         slot, away, data = step.from_us // self.setup.slot_us, 0, 0
         for node, workers, servers in zip(step.nodes, step.workers, step.servers, strict=True):
             r = self.row[node]
-            for k, milli in booked.worker:
+            for k, milli in entry.worker:
                 self.used[slot, r, k] += sign * milli * workers
-            for k, milli in booked.server:
+            for k, milli in entry.server:
                 self.used[slot, r, k] += sign * milli * servers
             away += 0 if servers else workers
         data = sum(flow.bytes for flow in step.flows if flow.src != flow.dst)
-        self.moved[slot] += sign * (data + away * booked.traffic_bytes)
+        self.moved[slot] += sign * (data + away * entry.traffic_bytes)
 
-    def may_use(self, job: Job) -> NDArray[np.bool_]:
+    def may_use(self, job: Job) -> Bools:
         """Sites (R,) where workers and servers of a job may run and its data may be processed."""
         allowed = job.nodes if job.data_nodes is None else (job.nodes or job.data_nodes) & job.data_nodes
         return np.array([allowed is None or node in allowed for node in self.hosts])
 
     # ------------------------------------------------------------------ prices
     def market(self, job: Job, first: int, prices: PostedPrices, until: int | None = None) -> Market:
-        """The posted prices and what is left, from slot `first` on (before `until`), where the job may run."""
+        """Posted prices and free capacity where the job may run, from slot `first` on (before `until`)."""
         capacity, used = self.capacity[first:until], self.used[first:until]
         share = used / np.maximum(capacity, 1)
         floor = prices.least
@@ -160,7 +159,7 @@ class CapacityLedger:
         self.capacity = np.array(state["capacity"], dtype=np.int64)
         self.used = np.array(state["used"], dtype=np.int64)
         self.moved = np.array(state["moved"], dtype=np.int64)
-        self.plans = {index: _booked(*row) for index, row in state["plans"]}
+        self.plans = {index: _reservation(*row) for index, row in state["plans"]}
         self.observed = state["observed"]
 
 
@@ -173,13 +172,13 @@ def read_plan(row: list[Any]) -> Plan:
     return Plan(row[0], tuple(steps))
 
 
-def _booked(worker: list[Any], server: list[Any], traffic: int, plan: list[Any]) -> Booked:
+def _reservation(worker: list[Any], server: list[Any], traffic: int, plan: list[Any]) -> Reservation:
     demands = tuple(tuple((k, milli) for k, milli in demand) for demand in (worker, server))
-    return Booked(demands[0], demands[1], traffic, read_plan(plan))
+    return Reservation(demands[0], demands[1], traffic, read_plan(plan))
 
 
 def task_of(ledger: CapacityLedger, job: Job, left: Ints | None = None) -> TrainingTask:
-    """A job as the oracle reads it; `left` (R,): chunks still to train."""
+    """A job as the kernels read it; `left` (R,): chunks still to train."""
     work = job.work
     assert isinstance(work, Dataset)
     kinds = ledger.capacity.shape[2]
@@ -204,7 +203,7 @@ def task_of(ledger: CapacityLedger, job: Job, left: Ints | None = None) -> Train
 
 
 def most_chunks(setup: Setup, job: Job) -> int:
-    """Chunks of a job that the whole network could train until the horizon if it had nothing else to do."""
+    """Chunks of a job that the whole network could train by the horizon if it ran nothing else."""
     work, fit = job.work, 0
     assert isinstance(work, Dataset)
     for host in setup.hosts:
@@ -216,9 +215,9 @@ def most_chunks(setup: Setup, job: Job) -> int:
 
 
 def worth_of(setup: Setup, job: Job, first: int) -> Floats:
-    """The bid (T - first,): what the customer says completing in each slot is worth, never rising and never negative.
+    """The bid (T - first,): reported utility of completing in each slot, never rising and never negative.
 
-    Nothing is complete at the end of a slot that the horizon cuts.
+    A slot that the horizon cuts off completes nothing.
     """
     assert job.utility is not None
     arrived, whole = job.arrive_us // setup.slot_us, setup.horizon_us // setup.slot_us
@@ -227,7 +226,7 @@ def worth_of(setup: Setup, job: Job, first: int) -> Floats:
 
 
 def plan_of(ledger: CapacityLedger, job: Job, found: Schedule, first: int) -> Plan:
-    """A schedule as a plan: one step per slot that is used."""
+    """A schedule as a plan with one step per used slot."""
     slot_us, steps = ledger.setup.slot_us, []
     work = job.work
     assert isinstance(work, Dataset)
@@ -254,7 +253,7 @@ def plan_of(ledger: CapacityLedger, job: Job, found: Schedule, first: int) -> Pl
 
 
 def left_after(ledger: CapacityLedger, job: Job, plan: Plan | None, now_us: int) -> Ints:
-    """Chunks (R,) that a plan has not trained by now."""
+    """Chunks (R,) that a plan has not trained by `now_us`."""
     data = task_of(ledger, job).data.copy()
     work = job.work
     assert isinstance(work, Dataset)

@@ -1,1 +1,1 @@
-"""The paper's figures, and who judges them."""
+"""The paper's figures and tables, with the functions that judge its claims."""

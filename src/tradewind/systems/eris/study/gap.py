@@ -1,8 +1,8 @@
-"""Whose gap it is: shares of Eris's bound, with and without what makes it tight, on any seeds.
+"""Shares of three versions of the bound, to tell the gap of a policy from the gap of the bound.
 
 `python -m tradewind.systems.eris.study.gap SIZE FIRST COUNT` prints, for `eris-preemptive`, the same without futures and
-with payments, and `eris`, the mean share of the bound (with its standard error), of the same LP without cuts, and of the
-LP in which a job may also use more bandwidth in a slot than there is, as long as it does so in small parts of a schedule.
+with payments, and `eris`, the mean share (with its standard error) of the bound, of the same LP without cuts, and of the
+LP without a bandwidth limit per schedule.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ PLAIN = BoundEffort(rounds=WHOLE.rounds)
 
 
 def limits(scenario: Scenario) -> Floats:
-    """The bound, the bound without cuts, and that of schedules which no bandwidth limits one by one (3,), in USD."""
+    """The bound, the bound without cuts, and the bound without a bandwidth limit per schedule (3,), in USD."""
     capacity = pooled_capacity(scenario.setup, scenario.setup.slots)
     wide = configuration_bound(pooled_jobs(scenario, None), capacity, PLAIN)
     return np.array([pooled_bound(scenario).bound, pooled_bound(scenario, PLAIN).bound, wide.bound])
 
 
 def shares(size: str, first: int, count: int) -> Floats:
-    """Shares of the three bounds by seed and by what is played (count, len(PLAYED), 3)."""
+    """Shares of the three bounds by seed and policy (count, len(PLAYED), 3)."""
     found = []
     for seed in range(first, first + count):
         scenario = workloads.generate("eris", {"size": size}, seed)
@@ -48,15 +48,15 @@ def shares(size: str, first: int, count: int) -> Floats:
 
 
 def main() -> None:
-    """Prints a line for everything that is played."""
+    """Prints a line per policy."""
     size, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     found = shares(size, first, count)
     error = found.std(axis=0) / max(count - 1, 1) ** 0.5
     for (name, params), mean, off in zip(PLAYED, found.mean(axis=0), error, strict=True):
-        told = "".join(f" {key}={value}" for key, value in params.items())
+        settings = "".join(f" {key}={value}" for key, value in params.items())
         print(
-            f"{size} {first}-{first + count - 1} {name}{told}: {mean[0]:.4f} ({off[0]:.4f}) of the bound, "
-            f"{mean[1]:.4f} without cuts, {mean[2]:.4f} without limits of bandwidth per schedule"
+            f"{size} {first}-{first + count - 1} {name}{settings}: {mean[0]:.4f} ({off[0]:.4f}) of the bound, "
+            f"{mean[1]:.4f} without cuts, {mean[2]:.4f} without a bandwidth limit per schedule"
         )
 
 

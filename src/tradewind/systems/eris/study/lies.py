@@ -1,6 +1,6 @@
-"""Experiments over the real mechanism of Eris: does a lie ever pay, and does every market keep the law?
+"""Experiments with the mechanisms of Eris: does a lie ever pay, and does every random market pass the audit?
 
-`python -m tradewind.systems.eris.study.lies 1000` tells 1,000 lies of each kind and audits 1,000 random markets.
+`python -m tradewind.systems.eris.study.lies 1000` tries 1,000 lies of each kind and audits 1,000 random markets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TINY = {
 }  # fmt: skip
 FLOOR = {"floor": "0,6,0,10"}
 NARROW = {"bandwidth_gb": 0.2}
-"""A network that cannot carry the whole data of most jobs in a slot."""
+"""A network that cannot carry all data of most jobs in a slot."""
 SCARCE = {"chunks_per_worker": 1.9, "gpu": 1.0}
 """Half the GPUs, and workers that train a fraction of a chunk."""
 
@@ -47,16 +47,16 @@ class Mechanism(NamedTuple):
 SOLD = Mechanism("eris", FLOOR)
 CHARGED = Mechanism("eris-preemptive", {"payments": "critical"})
 MARKETS = (Mechanism("eris", {}), Mechanism("fcfs", {}), Mechanism("eris-preemptive", {}), CHARGED)
-TOLD = (
+CASES = (
     *product((SOLD,), KINDS, (("", {}), (", narrow network", NARROW))),
     *product((CHARGED,), ("scale",), (("", {}), (", narrow network", NARROW), (", scarce", SCARCE))),
 )
-"""Who is lied to, about what, where."""
+"""Mechanism, kind of lie, network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LieOutcome:
-    """A lie: what it gained in USD, whether the liar was served otherwise, and the least payoff of an honest buyer."""
+    """A lie: its gain in USD, whether it changed the liar's payoff, and the least payoff of an honest buyer."""
 
     gain: float
     mattered: bool
@@ -69,7 +69,7 @@ def tiny(seed: int, **changes: object) -> Scenario:
 
 
 def payoffs(scenario: Scenario, run: Run) -> dict[str, float]:
-    """True worth of completing minus payment, of every job that paid (be it nothing)."""
+    """True worth of completing minus payment of every job with a payment, which may be 0."""
     slot, found = scenario.setup.slot_us, {}
     finish = dict(zip(*(ints(run, "outcomes", name).tolist() for name in ("job", "finish_us")), strict=True))
     paid = zip(ints(run, "payments", "job").tolist(), floats(run, "payments", "usd").tolist(), strict=True)
@@ -82,15 +82,15 @@ def payoffs(scenario: Scenario, run: Run) -> dict[str, float]:
     return found
 
 
-def try_lie(seed: int, kind: str, told: Mechanism = SOLD, **changes: object) -> LieOutcome:
-    """One job of a market lies, all others stay as they are; its payoff counts at its true worth."""
+def try_lie(seed: int, kind: str, mechanism: Mechanism = SOLD, **changes: object) -> LieOutcome:
+    """One job of a market lies, all others stay as they are; its payoff is measured by its true worth."""
     scenario = tiny(seed, **changes)
     rng = np.random.default_rng(seed)
     job = scenario.jobs[int(rng.integers(len(scenario.jobs)))]
-    honest = payoffs(scenario, told.run(scenario))
+    honest = payoffs(scenario, mechanism.run(scenario))
     lie, truth = _lie(rng, job, kind, scenario.setup.slot_us)
     other = _swap(scenario, lie, truth)
-    after = payoffs(other, told.run(other)).get(job.id, 0.0)
+    after = payoffs(other, mechanism.run(other)).get(job.id, 0.0)
     before = honest.get(job.id, 0.0)
     return LieOutcome(
         gain=after - before,
@@ -100,21 +100,21 @@ def try_lie(seed: int, kind: str, told: Mechanism = SOLD, **changes: object) -> 
 
 
 def _lie(rng: np.random.Generator, job: Job, kind: str, slot_us: int) -> tuple[Job, Utility]:
-    """The job as it reports itself, and its true worth counted from the arrival that it reports."""
+    """The job as reported, and its true worth counted from the reported arrival."""
     truth, work = job.utility, job.work
     assert truth is not None
     assert isinstance(work, Dataset)
     height, steep, middle = truth.args
     if kind == "scale":
-        said = (height * float(np.exp(rng.uniform(-4, 3))), steep, middle)
-        return replace(job, utility=replace(truth, args=said)), truth
+        reported = (height * float(np.exp(rng.uniform(-4, 3))), steep, middle)
+        return replace(job, utility=replace(truth, args=reported)), truth
     if kind == "utility":
-        said = (
+        reported = (
             height * float(np.exp(rng.uniform(-4, 1.5))),
             steep * float(rng.uniform(0.2, 3)),
             float(rng.uniform(-2, 4)),
         )
-        return replace(job, utility=replace(truth, args=said)), truth
+        return replace(job, utility=replace(truth, args=reported)), truth
     if kind == "late":
         late = int(rng.integers(1, 4))
         shifted = replace(truth, args=(height, steep, middle - late))
@@ -135,7 +135,7 @@ def _swap(scenario: Scenario, lie: Job, truth: Utility) -> Scenario:
 
 
 def market(seed: int) -> Scenario:
-    """A random small market: whole and fractional P / E, uneven sites, bandwidth from nothing to plenty, failures."""
+    """A random small market: whole and fractional P / E, uneven sites, bandwidth from almost none to plenty, failures."""
     rng = np.random.default_rng((seed, 6))
     scenario = tiny(
         seed,
@@ -156,14 +156,14 @@ def market(seed: int) -> Scenario:
 
 
 def main() -> None:
-    """Prints one line per kind of lie, and one about the audit (which raises at the first rule that is broken)."""
+    """Prints one line per kind of lie and one per audited policy; the audit raises at the first violation."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    for mechanism, kind, (where, changes) in TOLD:
-        told = [try_lie(seed, kind, mechanism, **changes) for seed in range(count)]
+    for mechanism, kind, (where, changes) in CASES:
+        tried = [try_lie(seed, kind, mechanism, **changes) for seed in range(count)]
         print(
-            f"{mechanism.name}, {kind}{where}: {count} lies, {sum(t.mattered for t in told)} changed the liar's payoff, "
-            f"largest gain {max(t.gain for t in told):.2g} USD, least payoff of an honest buyer "
-            f"{min(t.least_payoff for t in told):.2g} USD",
+            f"{mechanism.name}, {kind}{where}: {count} lies, {sum(t.mattered for t in tried)} changed the liar's payoff, "
+            f"largest gain {max(t.gain for t in tried):.2g} USD, least payoff of an honest buyer "
+            f"{min(t.least_payoff for t in tried):.2g} USD",
             flush=True,
         )
     for each in MARKETS:

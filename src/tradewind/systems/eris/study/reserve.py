@@ -1,8 +1,8 @@
-"""Floor prices of Eris's named sizes by replaying days before: `python -m tradewind.systems.eris.study.reserve [SIZE ...]`.
+"""Floor prices of the named sizes by replaying past days: `python -m tradewind.systems.eris.study.reserve [SIZE ...]`.
 
-The search begins at the scarcity prices of the pooled LP, and raises or lowers one price after another while the real
-mechanism earns more welfare on days drawn alike. No day of a benchmark, study or test is among them: their seeds begin
-at HISTORY_SEED. What it prints is the table RESERVE of workloads/eris.py, which any scenario of the size then forecasts.
+The search begins at the scarcity prices of the pooled LP, and raises or lowers one price after another while `eris` earns
+more welfare on random days of the same kind. No day of a benchmark, study or test is among them: their seeds begin at
+HISTORY_SEED. It prints the table RESERVE of workload.py, which every scenario of the size then forecasts.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tradewind.worlds.simulate import simulate
 
 FloorPrices = tuple[float, ...]
 DAYS = {"testbed": 300, "simulator": 1, "contended": 30, "crowded": 8}
-"""Days that are replayed: about as many bids of each size, but for the simulator, where nothing is scarce."""
+"""Days to replay: about as many bids of each size, except for the simulator, where nothing is scarce."""
 STEPS = (2**0.25, 2**0.125)
-"""Ratios by which a price is raised or lowered: the second once the first finds nothing better."""
+"""Factors by which a price is raised or lowered; the second is used once the first finds nothing better."""
 
 
 def climb(start: FloorPrices, welfare: Callable[[FloorPrices], float]) -> FloorPrices:
-    """The best prices that single steps from `start` lead to; prices of 0 stay 0."""
+    """Coordinate ascent from `start`; prices of 0 stay 0."""
     best, top = start, welfare(start)
     for step in STEPS:
         moved = True

@@ -1,4 +1,4 @@
-"""Runs behind the Eris study: one outcome per scenario and policy, tables over seeds, use of resources slot by slot."""
+"""Runs of the Eris study: one outcome per scenario and policy, tables over seeds, use of resources by slot."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ ELASTIC = ("tiresias-elastic", "antman-elastic", "liquid-elastic")
 OURS = ("eris", "eris-preemptive")
 PAPER, BOUND = "eris-paper", "upper bound"
 LEADS = ("lead of eris-paper", "lead of eris")
-"""Columns: how much more welfare than the policy of the row, as a share."""
+"""Columns: additional welfare relative to the policy of the row."""
 WHOLE = {"simulator": (50, 100), "contended": (20, 100), "crowded": (50, 300)}
 """Sites and jobs of a size."""
 NAMES = (PAPER, *OURS, *FIXED, *ELASTIC, "fcfs")
-"""All that is compared on a scenario; rivals without "elastic" have 16 workers, or as many as the network holds."""
+"""Policies compared on a scenario; rivals without "elastic" have 16 workers, or as many as the network holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """A run in short: welfare and payments in thousand USD, jobs that came, were accepted and were completed."""
+    """Summary of a run: welfare and payments in thousand USD; jobs that arrived, were accepted and completed."""
 
     welfare: float
     paid: float
@@ -42,7 +42,7 @@ class Outcome:
 
 
 def made(effort: Effort, seed: int, size: str, **params: Any) -> Scenario:
-    """A scenario of the Eris workload; a quick study halves sites, jobs and bandwidth of all sizes but the testbed."""
+    """A scenario of the Eris workload; a quick study halves sites, jobs and bandwidth of all sizes except the testbed."""
     if effort.quick and size != "testbed":
         sites, jobs = WHOLE[size]
         whole = {"sites": sites, "jobs": jobs, "bandwidth_gb": 20.0} | params
@@ -56,7 +56,7 @@ def played(scenario: Scenario, name: str, params: Mapping[str, Any] | None = Non
 
 
 def paid_usd(run: Run) -> float:
-    """Payments of a market; of a scheduler without offers, the posted prices of the steps that came true."""
+    """Payments of a policy with payments; otherwise the posted prices of the steps that ran."""
     spec = policies.find(run.policy)
     if spec.pricer or spec.charges:
         return run.metrics["payments_usd"]
@@ -64,7 +64,7 @@ def paid_usd(run: Run) -> float:
 
 
 def outcome(scenario: Scenario, name: str, params: Mapping[str, Any] | None = None) -> Outcome:
-    """What a policy makes of a scenario."""
+    """Outcome of a policy on a scenario."""
     run = played(scenario, name, params)
     m = run.metrics
     return Outcome(
@@ -105,7 +105,7 @@ def compared(scenario: Scenario, names: Sequence[str] = NAMES) -> list[dict[str,
 
 
 def _lead(ours: Outcome, other: Outcome) -> float:
-    """How much more welfare, as a share of the other's."""
+    """Additional welfare as a share of the other's."""
     return ours.welfare / max(other.welfare, 1e-9) - 1
 
 
@@ -145,22 +145,22 @@ def load_by_slot(scenario: Scenario, run: Run) -> NDArray[np.float64]:
 
 
 def mean(rows: Sequence[Row], value: str, **where: str | float) -> float:
-    """Mean of a column over the rows that agree; nan where there are none."""
+    """Mean of a column over the matching rows; nan if there are none."""
     found = [float(r[value]) for r in rows if all(r[key] == want for key, want in where.items())]
     return float(np.mean(found)) if found else float("nan")
 
 
 def one(rows: Sequence[Row], **where: str | float) -> Row:
-    """The first row that agrees."""
+    """The first matching row."""
     return next(r for r in rows if all(r[key] == want for key, want in where.items()))
 
 
 def word(held: int, of: int) -> Word:
-    """How many of a claim's parts hold."""
+    """The verdict if `held` of `of` parts of a claim hold."""
     return "reproduced" if held == of else "partly reproduced" if held else "not reproduced"
 
 
 def ranged(row: Row, value: str) -> str:
-    """A column with its 95% interval, in words."""
+    """A column with its 95% interval as text."""
     low, high = float(row[f"{value} low"]), float(row[f"{value} high"])
     return f"{float(row[value]):+.0%} ({low:+.0%} to {high:+.0%})"

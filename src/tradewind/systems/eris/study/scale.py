@@ -26,11 +26,11 @@ from tradewind.systems.eris.study.runs import (
 
 GAMMAS = (1.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0)
 FEW = (PAPER, *OURS, "tiresias", *ELASTIC)
-"""What a quick study compares."""
+"""Policies that a quick study compares."""
 
 
 def site_rows(effort: Effort) -> list[Row]:
-    """Figure 8: 100 jobs on more and more sites."""
+    """Figure 8: 100 jobs on a growing number of sites."""
     rows: list[Row] = []
     for seed in seeds(effort, 6):
         for sites in effort.pick((10, 20, 50), (10, 20, 30, 50, 80)):
@@ -41,7 +41,7 @@ def site_rows(effort: Effort) -> list[Row]:
 
 
 def job_rows(size: str, most: int, effort: Effort) -> list[Row]:
-    """Figure 9: more and more jobs on 50 sites."""
+    """Figure 9: a growing number of jobs on 50 sites."""
     rows: list[Row] = []
     for seed in seeds(effort, effort.pick(2, most)):
         for jobs in (100, 200, 300):
@@ -56,7 +56,7 @@ def _over(rows: Sequence[Row], x: str, policy: str, value: str = "welfare") -> l
 
 
 def _beaten(rows: Sequence[Row], x: str, lead: str) -> dict[str, int]:
-    """At how many x each rival is beaten beyond chance."""
+    """Number of x at which each rival is beaten beyond chance."""
     names = [n for n in (*FIXED, *ELASTIC) if any(r["policy"] == n for r in rows)]
     return {n: sum(float(r[f"{lead} low"]) > 0 for r in rows if r["policy"] == n) for n in names}
 
@@ -71,28 +71,28 @@ def judge_sites(rows: Sequence[Row]) -> Finding:
     rise = all(b > a for a, b in pairwise(_over(rows, "sites", PAPER)))
     paper, ours = _beaten(rows, "sites", LEADS[0]), _beaten(rows, "sites", LEADS[1])
     parts = [rise, *(n == count for n in paper.values())]
-    told = ", ".join(f"{n} {paper[n]} ({ours[n]})" for n in paper)
+    text = ", ".join(f"{n} {paper[n]} ({ours[n]})" for n in paper)
     return Finding(
         word=word(sum(parts), len(parts)),
         reason=f"eris-paper's welfare in thousand USD by sites: {_course(_over(rows, 'sites', PAPER))}; bound "
         f"{_course(_over(rows, 'sites', BOUND))}; eris {_course(_over(rows, 'sites', 'eris'))}. Of {count} sizes, "
-        f"eris-paper (eris) beats beyond chance: {told}",
+        f"eris-paper (eris) beats beyond chance: {text}",
     )
 
 
 def judge_jobs(rows: Sequence[Row]) -> Finding:
-    """The paper: welfare falls with jobs, and Eris is best at each. Ours must not fall."""
+    """Does welfare fall with jobs with Eris best at each, as claimed? Ours should not fall."""
     count = len({r["jobs"] for r in rows})
     course = {n: _over(rows, "jobs", n) for n in (PAPER, *OURS, "tiresias", *ELASTIC, BOUND)}
     paper = _beaten(rows, "jobs", LEADS[0])
     ours = _beaten(rows, "jobs", LEADS[1])
     parts = [all(b < a for a, b in pairwise(course[PAPER])), *(n == count for n in paper.values())]
-    told = "; ".join(f"{n} {_course(v)}" for n, v in course.items())
+    text = "; ".join(f"{n} {_course(v)}" for n, v in course.items())
     falls = [n for n in OURS if any(b < a for a, b in pairwise(course[n]))]
     wins = ", ".join(f"{n} {paper[n]} ({ours[n]})" for n in paper)
     return Finding(
         word=word(sum(parts), len(parts)),
-        reason=f"welfare in thousand USD as jobs are added: {told}. Ours "
+        reason=f"welfare in thousand USD as jobs are added: {text}. Ours "
         + (f"falls for {', '.join(falls)}" if falls else "never falls")
         + f". Of {count} sizes, eris-paper (eris) beats beyond chance: {wins}",
     )
@@ -100,7 +100,7 @@ def judge_jobs(rows: Sequence[Row]) -> Finding:
 
 # ------------------------------------------------------------------ figure 10
 def profit_rows(effort: Effort) -> list[Row]:
-    """Payments over sites (100 jobs) and over jobs (50 sites); of the rivals, the posted prices of what ran."""
+    """Payments over sites (100 jobs) and over jobs (50 sites); for the rivals, the posted prices of what ran."""
     cases: list[dict[str, int]] = [
         *({"sites": n} for n in (10, 20, 50)),
         *({"jobs": n} for n in (100, 200, 300)),
@@ -137,20 +137,20 @@ def judge_profit(rows: Sequence[Row]) -> Finding:
     sites, jobs = course(PAPER, "sites"), course(PAPER, "jobs")
     parts = [all(b < a for a, b in pairwise(sites)), all(b > a for a, b in pairwise(jobs))]
     shares = [float(r["of welfare"]) for r in rows if r["policy"] == PAPER]
-    told = "; ".join(
+    text = "; ".join(
         f"{n} {', '.join(f'{v:.1f}' for v in course(n, 'sites'))} and {', '.join(f'{v:.1f}' for v in course(n, 'jobs'))}"
         for n in (PAPER, "eris", "tiresias", "tiresias-elastic")
     )
     return Finding(
         word=word(sum(parts), 2),
-        reason=f"payments in thousand USD over sites and over jobs: {told}. eris-paper collects {min(shares):.1%} to "
+        reason=f"payments in thousand USD over sites and over jobs: {text}. eris-paper collects {min(shares):.1%} to "
         f"{max(shares):.1%} of the welfare: prices of base 1000 start at zero, so an idle network sells for nothing.",
     )
 
 
 # ------------------------------------------------------------------ figure 11
 def gamma_rows(effort: Effort) -> list[Row]:
-    """Welfare over gamma on two sizes: printed, ours without and with a floor, elastic Tiresias and the bound."""
+    """Welfare over gamma on two sizes: printed, ours without and with a floor, elastic rivals and the bound."""
     rows: list[Row] = []
     for seed in seeds(effort, 6):
         for size in ("simulator", "contended"):
@@ -168,13 +168,13 @@ def gamma_rows(effort: Effort) -> list[Row]:
 
 
 def judge_gamma(rows: Sequence[Row]) -> Finding:
-    """Does a larger gamma cost welfare?"""
+    """Does a larger gamma reduce welfare?"""
     course = {n: _over(rows, "gamma", n) for n in dict.fromkeys(str(r["policy"]) for r in rows)}
     paper = course[f"{PAPER}, simulator"]
     gammas = sorted({float(r["gamma"]) for r in rows})
     held = [paper[-1] < paper[0], all(b <= a for a, b in pairwise(paper))]
-    told = "; ".join(f"{n} {_course(v)}" for n, v in course.items() if n.startswith("eris"))
+    text = "; ".join(f"{n} {_course(v)}" for n, v in course.items() if n.startswith("eris"))
     return Finding(
         word=word(sum(held), 2),
-        reason=f"welfare in thousand USD at gamma {', '.join(f'{g:g}' for g in gammas)}: {told}",
+        reason=f"welfare in thousand USD at gamma {', '.join(f'{g:g}' for g in gammas)}: {text}",
     )

@@ -14,7 +14,7 @@ from tradewind.systems.eris.study.runs import mean
 
 KINDS = ("equal", "dearer", "breaks a rule", "finds nothing")
 ENOUGH = np.array([1e5])
-"""USD: worth more than any schedule costs, so that the payoff tells the cost."""
+"""USD, more than any schedule costs, so that the payoff reveals the cost."""
 
 
 def state(seed: int) -> tuple[TrainingTask, Market]:
@@ -45,7 +45,7 @@ def state(seed: int) -> tuple[TrainingTask, Market]:
 
 
 def judged(task: TrainingTask, market: Market) -> tuple[str, float] | None:
-    """What Algorithm 3 makes of a state, and its cost / least cost - 1; None where nobody can train all in one slot."""
+    """Outcome of Algorithm 3 in a state, and its cost / least cost - 1; None if one slot cannot train everything."""
     best = solve(market, [Bidder(task=task, start=0, worth=ENOUGH)])
     if not best.optimal or best.value <= 0:
         return None
@@ -60,7 +60,7 @@ def judged(task: TrainingTask, market: Market) -> tuple[str, float] | None:
 
 
 def slot_rows(effort: Effort) -> list[Row]:
-    """Share of the states by what Algorithm 3 makes of them; `excess` is the median of its cost over the least, - 1."""
+    """Share of the states by outcome of Algorithm 3; `excess` is the median of its cost / least cost - 1."""
     wanted = effort.pick(40, 400)
     found: list[tuple[str, float]] = []
     for seed in range(10 * wanted):
@@ -84,9 +84,9 @@ def judge_slot(rows: Sequence[Row]) -> Finding:
     """Always the optimum?"""
     share = {k: mean(rows, "share", outcome=k) for k in KINDS}
     good = share["equal"]
-    told = ", ".join(f"{k} {v:.0%}" for k, v in share.items())
+    shares = ", ".join(f"{k} {v:.0%}" for k, v in share.items())
     return Finding(
         word="reproduced" if good > 0.999 else "partly reproduced" if good > 0.5 else "not reproduced",
-        reason=f"of {int(mean(rows, 'n', outcome='equal'))} random states: {told}. Where it is dearer, by "
-        f"{mean(rows, 'excess', outcome='dearer'):.0%} in the median",
+        reason=f"of {int(mean(rows, 'n', outcome='equal'))} random states: {shares}. Where it costs more, the "
+        f"median excess is {mean(rows, 'excess', outcome='dearer'):.0%}",
     )

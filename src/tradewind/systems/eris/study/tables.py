@@ -1,4 +1,4 @@
-"""Tables beside Eris's figures: what the rivals' worker counts decide, and which accepted jobs finish."""
+"""Tables of the study: effect of the rivals' worker counts, and how many accepted jobs finish."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHARES = (PAPER, PER_MB, "eris")
 
 
 def count_rows(effort: Effort) -> list[Row]:
-    """Lead of both versions of Eris over each rival, by the number of workers that the rival was given."""
+    """Lead of both versions of Eris over each rival, by the rival's number of workers."""
     rows: list[Row] = []
     for size in ("testbed", "simulator", "contended"):
         for seed in (
@@ -48,26 +48,26 @@ def count_rows(effort: Effort) -> list[Row]:
 
 
 def judge_counts(rows: Sequence[Row]) -> Finding:
-    """Is the lead a matter of the rivals' worker counts?"""
-    told = []
+    """Does the lead depend on the rivals' worker counts?"""
+    parts = []
     for size in ("testbed", "simulator", "contended"):
         mine = [r for r in rows if str(r["case"]).startswith(size)]
         fixed = [float(r[LEADS[0]]) for r in mine if "workers" in str(r["case"])]
         elastic = [float(r[LEADS[0]]) for r in mine if "elastic" in str(r["case"])]
-        told.append(
+        parts.append(
             f"{size} {min(fixed):+.0%} to {max(fixed):+.0%} fixed, {min(elastic):+.0%} to {max(elastic):+.0%} elastic"
         )
     free = [r for r in rows if "elastic" in str(r["case"])]
     ahead = sum(float(r["low"]) > 0 for r in free)
     return Finding(
         word=word(ahead, len(free)),
-        reason=f"lead of eris-paper over Tiresias, AntMan and Liquid: {'; '.join(told)}. Of {len(free)} elastic "
-        f"rivals it beats {ahead} beyond chance: the claimed 44, 50 and 20% hang on the workers that the rivals get",
+        reason=f"lead of eris-paper over Tiresias, AntMan and Liquid: {'; '.join(parts)}. Of {len(free)} elastic "
+        f"rivals it beats {ahead} beyond chance: the claimed 44, 50 and 20% depend on the rivals' worker counts",
     )
 
 
 def printed_rows(effort: Effort) -> list[Row]:
-    """Of the jobs that the printed algorithm accepts, those that finish: unrepaired, repaired, and priced per MB."""
+    """Share of the accepted jobs of the printed algorithm that finish: unrepaired, repaired, and priced per MB."""
     rows: list[Row] = []
     for size in ("testbed", "simulator", "contended", "crowded"):
         for seed in seeds(effort, effort.pick(2, 5)):
@@ -93,11 +93,11 @@ def judge_printed(rows: Sequence[Row]) -> Finding:
     sizes = list(dict.fromkeys(str(r["size"]) for r in rows))
     raw = {s: mean(rows, "finish", size=s, policy="eris-printed") for s in sizes}
     held = sum(v > 0.999 for v in raw.values())
-    told = ", ".join(f"{s} {v:.0%}" for s, v in raw.items())
+    parts = ", ".join(f"{s} {v:.0%}" for s, v in raw.items())
     share = {n: [mean(rows, "of bound", size=s, policy=n) for s in sizes] for n in SHARES}
     bound = "; ".join(f"{n} {', '.join(f'{v:.2f}' for v in values)}" for n, values in share.items())
     return Finding(
         word=word(held, len(sizes)),
-        reason=f"of the jobs that Algorithms 1 to 3 accept, those whose every chunk is trained: {told}; the others count "
-        f"the same data in several slots. Repaired, all finish; share of the bound then: {bound}",
+        reason=f"share of the jobs accepted by Algorithms 1 to 3 whose every chunk is trained: {parts}; the others count "
+        f"the same data in several slots. Repaired, all finish, with these shares of the bound: {bound}",
     )

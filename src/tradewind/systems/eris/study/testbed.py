@@ -25,7 +25,7 @@ from tradewind.systems.eris.study.runs import (
 )
 
 CLAIMED = {"tiresias": 0.44, "antman": 0.50, "liquid": 0.20}
-"""More welfare of Eris, as a share of the rival's."""
+"""Claimed lead of Eris in welfare."""
 
 
 def testbed_rows(effort: Effort) -> list[Row]:
@@ -46,7 +46,7 @@ def judge_welfare(rows: Sequence[Row]) -> Finding:
     """44, 50 and 20% more than the rivals, and more than their elastic versions?"""
     beaten = [n for n in (*FIXED, *ELASTIC) if float(one(rows, policy=n)[f"{LEADS[0]} low"]) > 0]
     far = [n for n in beaten if float(one(rows, policy=n)[f"{LEADS[0]} high"]) >= CLAIMED.get(n, 0.0)]
-    told = "; ".join(
+    text = "; ".join(
         f"{name} {ranged(one(rows, policy=name), LEADS[0])}, claimed {CLAIMED[name]:+.0%}, elastic "
         f"{ranged(one(rows, policy=elastic), LEADS[0])}"
         for name, elastic in zip(FIXED, ELASTIC, strict=True)
@@ -54,15 +54,15 @@ def judge_welfare(rows: Sequence[Row]) -> Finding:
     ours = "; ".join(f"{n} {mean(rows, LEADS[1], policy=n):+.0%}" for n in (*FIXED, *ELASTIC))
     return Finding(
         word=word(len(far), 6),
-        reason=f"lead of eris-paper in welfare over {told}. Beaten beyond chance: {', '.join(beaten) or 'none'}. Lead of "
+        reason=f"lead of eris-paper in welfare over {text}. Beaten beyond chance: {', '.join(beaten) or 'none'}. Lead of "
         f"eris, ours: {ours}. Share of the bound: eris-paper {mean(rows, 'of bound', policy=PAPER):.2f}, eris "
         f"{mean(rows, 'of bound', policy='eris'):.2f}. With 16 workers a rival takes all nine GPUs at once, so a lead over "
-        "it says how many workers it was given (table-workers), not how it orders jobs.",
+        "it reflects its worker count (table-workers), not its order of jobs.",
     )
 
 
 def rejected_rows(effort: Effort) -> list[Row]:
-    """Figure 4: jobs of ten that were turned away or never finished."""
+    """Figure 4: jobs of ten that were refused or never finished."""
     rows = testbed_rows(effort)
     for seed in seeds(effort, 40, effort.pick(2, 4)):
         o = outcome(made(effort, seed, "testbed"), "eris-printed")
@@ -74,11 +74,11 @@ def judge_rejected(rows: Sequence[Row]) -> Finding:
     """Does Eris leave fewer jobs unserved?"""
     paper = mean(rows, "unserved", policy=PAPER)
     fewer = [n for n in (*FIXED, *ELASTIC) if paper < mean(rows, "unserved", policy=n)]
-    told = ", ".join(f"{r['policy']} {float(r['unserved']):.1f}" for r in rows)
+    text = ", ".join(f"{r['policy']} {float(r['unserved']):.1f}" for r in rows)
     return Finding(
         word=word(len(fewer), 6),
-        reason=f"jobs of ten that are not completed: {told}. eris-printed repairs nothing: what it accepts and cannot "
-        "finish counts. An auction that refuses more (eris) earns more: this number is no measure of welfare.",
+        reason=f"jobs of ten that are not completed: {text}. eris-printed repairs nothing, so accepted jobs that cannot "
+        "finish count. eris refuses more and earns more: this number does not measure welfare.",
     )
 
 
@@ -92,11 +92,12 @@ def judge_loss(rows: Sequence[Row]) -> Finding:
     paper = one(rows, policy=PAPER)
     parts = [float(paper["high"]) < 1.5]
     parts += [float(paper["loss"]) < mean(rows, "loss", policy=n) for n in (*FIXED, *ELASTIC)]
-    told = ", ".join(f"{r['policy']} {float(r['loss']):.2f}" for r in rows if r["policy"] != BOUND)
+    text = ", ".join(f"{r['policy']} {float(r['loss']):.2f}" for r in rows if r["policy"] != BOUND)
     return Finding(
         word=word(sum(parts), len(parts)) if parts[0] else "not reproduced",
-        reason=f"bound / welfare, which is at least optimum / welfare: {told}; the interval of eris-paper reaches "
-        f"{float(paper['high']):.2f}. The proven ratio 2 log(gamma^2) needs demands of a tenth of a site and is not used.",
+        reason=f"bound / welfare, which is at least optimum / welfare: {text}; the interval of eris-paper reaches "
+        f"{float(paper['high']):.2f}. The proven ratio 2 log(gamma^2) requires demands of at most a tenth of a site; it "
+        "is not used.",
     )
 
 
@@ -129,7 +130,7 @@ def judge_use(rows: Sequence[Row]) -> Finding:
     }
     steady = {k: mean(rows, "steady", use=f"{PAPER} {k}") for k in peak}
     parts = [peak["gpu"] > 0.999, steady["cpu"] < steady["gpu"], steady["gb"] < steady["gpu"]]
-    told = ", ".join(
+    text = ", ".join(
         f"{k} {peak[k]:.0%} at most, {steady[k]:.2f} standard deviation over slots" for k in peak
     )
-    return Finding(word=word(sum(parts), 3), reason=f"eris-paper: {told}")
+    return Finding(word=word(sum(parts), 3), reason=f"eris-paper: {text}")

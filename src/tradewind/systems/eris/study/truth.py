@@ -1,4 +1,4 @@
-"""Table beside Eris's figures: lies that pay (Theorem 3), told to the printed algorithm and to both of our markets."""
+"""Table of lies that pay (Theorem 3), for the printed algorithm and both of our truthful mechanisms."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tradewind.systems.eris.study.lies import CHARGED, KINDS, NARROW, SOLD, Mech
 from tradewind.systems.eris.study.runs import PAPER, word
 
 GAIN = 1e-6
-"""USD from which on a lie pays."""
+"""Gain in USD above which a lie pays."""
 TRUTHFUL = f"{CHARGED.name}, payments={CHARGED.params['payments']}"
-TOLD = (
+CASES = (
     *product((Mechanism(PAPER, {}), SOLD), KINDS),
     (CHARGED, "scale"),
 )
-"""Who is lied to, about what; a scale is all that the payments of `eris-preemptive` are made for."""
+"""Mechanism and kind of lie; the payments of `eris-preemptive` only claim truthfulness about the scale."""
 WORDS = {
     "utility": "worth",
     "scale": "worth, its scale",
@@ -27,15 +27,15 @@ WORDS = {
 
 
 def lie_rows(effort: Effort) -> list[Row]:
-    """Of each kind of lie, how many there were, changed what the liar had, and paid; the largest gain in USD."""
+    """Per kind of lie: how many were tried, changed the liar's payoff, and paid; the largest gain in USD."""
     rows: list[Row] = []
-    for (mechanism, kind), (where, changes) in product(TOLD, (("", {}), (", narrow network", NARROW))):
-        told = [try_lie(seed, kind, mechanism, **changes) for seed in range(1, 1 + effort.pick(10, 200))]
+    for (mechanism, kind), (where, changes) in product(CASES, (("", {}), (", narrow network", NARROW))):
+        tried = [try_lie(seed, kind, mechanism, **changes) for seed in range(1, 1 + effort.pick(10, 200))]
         rows.append({
             "mechanism": TRUTHFUL if mechanism is CHARGED else mechanism.name, "lie": WORDS[kind] + where,
-            "lies": len(told), "mattered": sum(t.mattered for t in told), "paid": sum(t.gain > GAIN for t in told),
-            "share": sum(t.gain > GAIN for t in told) / len(told), "largest gain": max(0.0, *(t.gain for t in told)),
-            "least payoff": min(t.least_payoff for t in told),
+            "lies": len(tried), "mattered": sum(t.mattered for t in tried), "paid": sum(t.gain > GAIN for t in tried),
+            "share": sum(t.gain > GAIN for t in tried) / len(tried), "largest gain": max(0.0, *(t.gain for t in tried)),
+            "least payoff": min(t.least_payoff for t in tried),
         })  # fmt: skip
     return rows
 
@@ -44,7 +44,7 @@ def judge_lies(rows: Sequence[Row]) -> Finding:
     """Is every kind of lie useless, as Theorem 3 says?"""
     paper = [r for r in rows if r["mechanism"] == PAPER]
     held = [r for r in paper if not r["paid"]]
-    told = [
+    paying = [
         f"{r['lie']} {int(r['paid'])} of {int(r['lies'])}, up to {float(r['largest gain']):.4g} USD"
         for r in paper
         if r["paid"]
@@ -54,7 +54,7 @@ def judge_lies(rows: Sequence[Row]) -> Finding:
     least = min(float(r["least payoff"]) for r in rows)
     return Finding(
         word=word(len(held), len(paper)),
-        reason=f"lies to eris-paper that paid: {'; '.join(told) or 'none'}. PostedPrices do not depend on a bid, but which "
-        "schedule is found does: it is not the cheapest, and where it cannot be made real the job is turned away. Of "
+        reason=f"lies to eris-paper that paid: {'; '.join(paying) or 'none'}. Prices do not depend on a bid, but the "
+        "schedule that is found does: it is not the cheapest, and if it is infeasible the job is refused. Of "
         f"{count} lies to eris and to {TRUTHFUL}, {paid} paid. Least payoff of an honest buyer: {least:.2f} USD",
     )
