@@ -154,7 +154,10 @@ class EventAudit:
             or (event.fact is not jobs[event.job] and event.fact != jobs[event.job])
         ):
             found.append(
-                Violation("time.arrival", detail=f"job {event.job} arrived at {event.at_us} us, out of turn")
+                Violation(
+                    "time.arrival",
+                    detail=f"job {event.job} arrived at {event.at_us} us; it is not the next arrival of the scenario",
+                )
             )
             return
         job, customer = jobs[event.job], self._scenario.customers[event.job]
