@@ -69,8 +69,8 @@ def _chosen(wan: Wan, policy: str, seed: int) -> Exchange:
 def _ring(wan: Wan) -> Exchange:
     """A good ring, found by local search, with its paths."""
     net = as_net(wan)
-    graph, members = net.problem.graph, np.arange(len(wan.sites))
-    found = ring(graph, net.problem.capacity, members, net.problem.weight, np.zeros(graph.arcs), RING_MOVES)
+    members = np.arange(len(wan.sites))
+    found = ring(net.problem, members, np.zeros(net.problem.graph.arcs), RING_MOVES)
     hops = tuple(walk(net, site, arcs) for site, arcs in zip(found.order, found.paths, strict=True))
     return Exchange(kind="ring", label="all sites in turn", sites=found.order, paths=hops)
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.solvers.paths import Graph
-from tradewind.systems.apsp.kernels.problem import slowest
+from tradewind.systems.apsp.kernels.network import BITS_BOTH_WAYS, Net
+from tradewind.systems.apsp.kernels.problem import Gather, slowest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +93,23 @@ def _prune(graph: Graph, links: list[int], members: set[int]) -> list[int]:
         kept -= bare
 
 
-def aggregation_tree(graph: Graph, capacity: Ints, members: Ints, latency: Floats) -> AggregationTree:
+def tree_seconds(net: Net, tree: AggregationTree) -> tuple[float, float]:
+    """Seconds of an epoch over a tree when every member sends one unit of data: transfer, latency."""
+    return BITS_BOTH_WAYS * net.unit_bytes / (tree.narrowest * net.unit_bps), 2 * tree.depth_latency
+
+
+def ring_seconds(net: Net, tour: RingTour) -> tuple[float, float]:
+    """Seconds of an epoch over a ring when every member sends one unit of data: transfer, latency."""
+    n = len(tour.order)
+    return net.seconds(tour.slowest) * (n - 1) / n, 2 * (n - 1) * tour.latency
+
+
+def aggregation_tree(problem: Gather, members: Ints, latency: Floats) -> AggregationTree:
     """A tree over the members whose narrowest link is the widest possible; the root has the least depth.
 
     Every spanning tree crosses each cut, so no tree has a wider narrowest link than the maximum spanning tree.
     """
-    wanted = set(members.tolist())
+    graph, capacity, wanted = problem.graph, problem.capacity, set(members.tolist())
     links = _prune(graph, _widest_forest(graph, capacity), wanted)
     near = _neighbours(graph, links)
     best: tuple[float, int, list[tuple[int, int]]] | None = None
@@ -155,22 +168,22 @@ def _walk(graph: Graph, first: Ints, u: int, v: int) -> tuple[int, ...]:
     return tuple(arcs)
 
 
-def ring(graph: Graph, capacity: Ints, members: Ints, weight: Ints, latency: Floats, moves: int) -> RingTour:
+def ring(problem: Gather, members: Ints, latency: Floats, moves: int) -> RingTour:
     """A good ring: the tour of the widest spanning tree, or an order improved by reversals (2-opt), the better one.
 
     With cut-through transport and a capacity per direction the tour is optimal: it uses every arc of the tree
-    once, and any ring crosses every cut both ways. `moves` bounds the reversals that are tried.
+    once, and any ring crosses every cut both ways. `moves` limits the reversals that are tried.
     """
-    wanted = set(members.tolist())
-    links = _prune(graph, _widest_forest(graph, capacity), wanted)
+    graph, wanted = problem.graph, set(members.tolist())
+    links = _prune(graph, _widest_forest(graph, problem.capacity), wanted)
     near = _neighbours(graph, links)
     tree_first = _fast_paths(*_only(graph, links), graph.nodes)
     order = _tour(near, min(wanted), wanted)
-    best = _measure(graph, capacity, weight, latency, order, tree_first)
-    cost = 1.0 / capacity[graph.resource] + 1e-9
+    best = _measure(_Paths(problem, latency, tree_first), order)
+    cost = 1.0 / problem.capacity[graph.resource] + 1e-9
     wide_first = _fast_paths(graph.tail, graph.head, cost, graph.nodes)
     for first in (tree_first, wide_first):
-        best = min(best, _reversals(graph, capacity, weight, latency, order, first, moves), key=_rank)
+        best = min(best, _reversals(_Paths(problem, latency, first), order, moves), key=_rank)
     return best
 
 
@@ -202,29 +215,30 @@ def _tour(near: list[list[tuple[int, int]]], root: int, members: set[int]) -> li
     return order
 
 
-def _measure(
-    graph: Graph, capacity: Ints, weight: Ints, latency: Floats, order: list[int], first: Ints
-) -> RingTour:
-    paths = tuple(_walk(graph, first, u, v) for u, v in zip(order, order[1:] + order[:1], strict=True))
-    load = np.zeros(capacity.size, dtype=np.int64)
-    for arcs in paths:
-        load[graph.resource[list(arcs)]] += weight[len(arcs)]
-    most = slowest(load, capacity)
-    wait = max(float(latency[list(arcs)].sum()) for arcs in paths)
-    return RingTour(order=tuple(order), paths=paths, slowest=most, latency=wait)
+class _Paths(NamedTuple):
+    """What a ring is measured with: latency (A,), and the first arc (n, n) of the path from u to v."""
+
+    problem: Gather
+    latency: Floats
+    first: Ints
 
 
-def _reversals(
-    graph: Graph,
-    capacity: Ints,
-    weight: Ints,
-    latency: Floats,
-    order: list[int],
-    first: Ints,
-    moves: int,
-) -> RingTour:
+def _measure(paths: _Paths, order: list[int]) -> RingTour:
+    """The ring that visits the members in this order."""
+    problem, latency, first = paths
+    graph = problem.graph
+    legs = tuple(_walk(graph, first, u, v) for u, v in zip(order, order[1:] + order[:1], strict=True))
+    load = np.zeros(problem.capacity.size, dtype=np.int64)
+    for arcs in legs:
+        load[graph.resource[list(arcs)]] += problem.weight[len(arcs)]
+    most = slowest(load, problem.capacity)
+    wait = max(float(latency[list(arcs)].sum()) for arcs in legs)
+    return RingTour(order=tuple(order), paths=legs, slowest=most, latency=wait)
+
+
+def _reversals(paths: _Paths, order: list[int], moves: int) -> RingTour:
     """Reverse stretches of the order while that helps; at most `moves` are measured."""
-    best = _measure(graph, capacity, weight, latency, order, first)
+    best = _measure(paths, order)
     current, tried, improved = list(order), 0, True
     while improved and tried < moves:
         improved = False
@@ -234,7 +248,7 @@ def _reversals(
                     return best
                 tried += 1
                 other = current[:i] + current[i : j + 1][::-1] + current[j + 1 :]
-                found = _measure(graph, capacity, weight, latency, other, first)
+                found = _measure(paths, other)
                 if _rank(found) < _rank(best):
                     best, current, improved = found, other, True
     return best

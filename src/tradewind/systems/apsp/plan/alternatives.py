@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from tradewind.model.units import US_PER_S
-from tradewind.systems.apsp.kernels.alternatives import aggregation_tree, ring
+from tradewind.systems.apsp.kernels.alternatives import aggregation_tree, ring, ring_seconds, tree_seconds
 from tradewind.systems.apsp.kernels.bound import relaxed_level
 from tradewind.systems.apsp.kernels.columns import PathPool
 from tradewind.systems.apsp.plan.solve import WanPlan
 
 MBPS = 1_000_000
-BITS_BOTH_WAYS = 16
 RING_MOVES = 600
 
 
@@ -44,23 +43,22 @@ def _splittable(found: WanPlan) -> dict[str, Any]:
 
 
 def _tree_and_ring(found: WanPlan, sites: list[int]) -> list[dict[str, Any]]:
-    net, problem, names = found.net, found.net.problem, found.topology.nodes
-    n, size = len(sites), found.network.job.bytes_of(sites[0])
+    net, names = found.net, found.topology.nodes
     links = found.scenario.setup.links
     wait = np.array([links[k].latency_us for k in net.link.tolist()]) / US_PER_S
     members = np.array(sites, dtype=np.int64)
-    tree = aggregation_tree(problem.graph, problem.capacity, members, wait)
-    loop = ring(problem.graph, problem.capacity, members, problem.weight, wait, RING_MOVES)
-    narrowest_bps = tree.narrowest * net.unit_bps
+    tree = aggregation_tree(net.problem, members, wait)
+    tour = ring(net.problem, members, wait, RING_MOVES)
+    narrowest = f"{tree.narrowest * net.unit_bps / MBPS:g} Mbit/s"
     return [
         {
             "way": "aggregation tree",
-            "epoch_s": BITS_BOTH_WAYS * size / narrowest_bps + 2 * tree.depth_latency,
-            "detail": f"root {names[tree.root]}, pipelined, sums on the way; narrowest link {narrowest_bps / MBPS:g} Mbit/s",
+            "epoch_s": sum(tree_seconds(net, tree)),
+            "detail": f"root {names[tree.root]}, pipelined, sums on the way; narrowest link {narrowest}",
         },
         {
             "way": "ring",
-            "epoch_s": net.seconds(loop.slowest) * (n - 1) / n + 2 * (n - 1) * loop.latency,
-            "detail": " > ".join(names[v] for v in loop.order),
+            "epoch_s": sum(ring_seconds(net, tour)),
+            "detail": " > ".join(names[v] for v in tour.order),
         },
     ]

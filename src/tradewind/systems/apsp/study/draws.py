@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from tradewind.systems.apsp.kernels.alternatives import aggregation_tree, ring
+from tradewind.systems.apsp.kernels.alternatives import aggregation_tree, ring, ring_seconds, tree_seconds
 from tradewind.systems.apsp.kernels.cut import even_use
 from tradewind.systems.apsp.kernels.network import Net, Wire, make_net, place, settings_for
 from tradewind.systems.apsp.kernels.paper import algorithm_2
@@ -120,16 +120,13 @@ class Rivals:
 def rivals(name: str, rule: str, min_mbps: int, seed: int) -> Rivals:
     """The three ways on one draw, latency 5 us/km."""
     net, found = net_of(name, rule, min_mbps, seed), topology(name)
-    problem, graph = net.problem, net.problem.graph
+    problem = net.problem
     wait = np.array([found.latency_us()[k] for k in net.link.tolist()]) / 1e6
-    answer = place(net, settings_for(net.problem, 0.0))
+    answer = place(net, settings_for(problem, 0.0))
     slowest = max(float(wait[list(arcs)].sum()) for arcs in answer.routing if arcs)
-    members = np.arange(graph.nodes)
-    loop = ring(graph, problem.capacity, members, problem.weight, wait, 400)
-    tree = aggregation_tree(graph, problem.capacity, members, wait)
-    n = graph.nodes
+    members = np.arange(problem.graph.nodes)
     return Rivals(
         server=(net.seconds(answer.time, 1), 2 * slowest),
-        ring=(net.seconds(loop.slowest, 1) * (n - 1) / n, 2 * (n - 1) * loop.latency),
-        tree=(16 / (tree.narrowest * net.unit_bps), 2 * tree.depth_latency),
+        ring=ring_seconds(net, ring(problem, members, wait, 400)),
+        tree=tree_seconds(net, aggregation_tree(problem, members, wait)),
     )
