@@ -61,7 +61,7 @@ def unsupported_reason(setup: Setup, job: Job) -> str:
     if worth and worth[0] < 0:
         return "has a negative utility"
     if most_chunks(setup, job) < work.total:
-        return f"has {work.total} chunks, more than the network can train by the horizon"
+        return f"has {work.total} chunks, more than the network can train until the horizon"
     return ""
 
 
