@@ -1,7 +1,7 @@
 """Throughput of the whole audited loop on traces (one process, CPU seconds), beside a bare loop without audit or records.
 
-The Philly trace is read from TRADEWIND_TRACES (a folder with philly.csv) or ../shared/data/traces; where it is not there, a
-generated trace of the same size stands in and the row says so.
+The Philly trace is read from TRADEWIND_TRACES (a folder with philly.csv) or ../shared/data/traces; without it, a generated
+trace of the same size is used and the row says so.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TARGETS = {"fifo": (10_000, 40_000), "las": (1_000, 3_000), "srtf": (1_000, 3_00
 
 
 def scenario(servers: int) -> tuple[Scenario, str]:
-    """The Philly trace on a cluster, or a stand-in of the same size."""
+    """The Philly trace on a cluster, or a generated trace of the same size."""
     folder = Path(os.environ.get("TRADEWIND_TRACES", "../shared/data/traces"))
     if (folder / "philly.csv").exists():
         made = api.generate(
@@ -34,11 +34,11 @@ def scenario(servers: int) -> tuple[Scenario, str]:
     load = 0.5 if servers > 100 else 1.1
     return api.generate(
         "cluster", jobs=JOBS, servers=servers, load=load
-    ), "generated stand-in, no Philly trace here"
+    ), "generated trace; the Philly trace was not found"
 
 
 def bare_fifo(data: Scenario) -> float:
-    """Mean completion time of fifo by count, in seconds: what a user would write in twenty lines, without any check."""
+    """Mean completion time of fifo in seconds by counting GPUs: a plain loop without any check."""
     free = sum(data.setup.nodes[h].capacity_milli[0] for h in data.setup.hosts) // 1000
     running: list[tuple[int, int]] = []
     now, total = 0, 0

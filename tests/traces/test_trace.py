@@ -1,4 +1,4 @@
-"""Traces become scenarios: what is read, what is left out and counted, what is refused and how."""
+"""Traces become scenarios: what is read, what is skipped and counted, and which errors are raised."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ def test_an_openb_pod_is_one_worker_with_its_share_of_a_gpu(write: Write) -> Non
     assert made.setup.nodes[1].capacity_milli == (8000, 96000, 512000)
 
 
-def test_rows_without_work_are_left_out_and_counted(write: Write) -> None:
+def test_rows_without_work_are_skipped_and_counted(write: Write) -> None:
     made = trace(write("id,arrive_s,duration_s,gpus\na,0,10,0\nb,1,0,2\nc,2,-5,2\nd,3,4,2\n"))
     assert [job.id for job in made.jobs] == ["d"]
     assert made.origin["rows_left_out"] == {"without a GPU": 1, "without a positive duration": 2}
 
 
-def test_pods_that_were_never_deleted_are_left_out_and_counted(write: Write) -> None:
+def test_pods_that_were_never_deleted_are_skipped_and_counted(write: Write) -> None:
     made = trace(write(OPENB + "a,1,1,1,500,,LS,Running,5,,6\nb,1,1,1,500,,LS,Running,5,9,6\n"), "openb")
     assert [job.id for job in made.jobs] == ["b"]
     assert made.origin["rows_left_out"] == {"without a deletion time": 1}
@@ -144,7 +144,7 @@ def test_a_share_above_a_whole_gpu_is_refused(write: Write) -> None:
         trace(write(OPENB + "a,1,1,1,1200,,LS,Running,5,9,6\n"), "openb")
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_bytes(b"id,arrive_s\n\xff\xfe\x00")
     with pytest.raises(InputError, match="UTF-8"):
@@ -156,18 +156,18 @@ def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
         trace(str(tmp_path / "nothing.csv"))
 
 
-def test_an_unknown_parameter_is_answered_with_the_nearest() -> None:
+def test_an_unknown_parameter_suggests_the_nearest() -> None:
     with pytest.raises(LookupFailed, match="'servers'"):
         workloads.generate("trace", {"server": 3})
 
 
-def test_an_unknown_workload_is_answered_with_the_nearest() -> None:
+def test_an_unknown_workload_suggests_the_nearest() -> None:
     with pytest.raises(LookupFailed, match="'trace'"):
         workloads.generate("traces")
 
 
 def test_a_parameter_of_the_wrong_type_is_refused() -> None:
-    with pytest.raises(InputError, match=r"cluster\.jobs: found 'many'; allowed is a whole number"):
+    with pytest.raises(InputError, match=r"cluster\.jobs: found 'many'; it must be a whole number"):
         workloads.generate("cluster", {"jobs": "many"})
 
 

@@ -1,4 +1,4 @@
-"""A cluster of equal servers, and scenarios of fixed jobs on it."""
+"""A cluster of identical servers, and scenarios of fixed jobs on it."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import numpy as np
 from tradewind.model.arrays import Ints
 from tradewind.model.errors import InputError
 from tradewind.model.job import Customer, Demand, Fixed, Job
+from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.node import Node
 from tradewind.model.spec import Param
 from tradewind.model.units import LARGEST, MILLI, UNLIMITED, US_PER_S
 
 GPUS_PER_SERVER = Param(default=8, doc="GPUs of each server")
-RACKS = Param(default=0, doc="racks that the servers stand in, 0: none")
-RUNTIME = Param(default="public", doc="whether policies may know runtimes", choices=("public", "private"))
+RACKS = Param(default=0, doc="number of racks; 0 means none")
+RUNTIME = Param(default="public", doc="whether policies know runtimes", choices=("public", "private"))
 SLOT_S = Param(default=3600.0, doc="length of a slot in seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machines:
-    """Equal servers in racks of a site.
+    """Identical servers in the racks of a site.
 
-    racks   0: servers stand directly in the site
-    extra   further resources: name -> units per server (0: unlimited)
+    racks   number of racks; 0 puts the servers directly into the site
+    extra   further resources: name -> units per server; 0 means unlimited
     """
 
     servers: int
@@ -42,18 +42,18 @@ class Machines:
             ("racks", self.racks, 0),
         ):
             if not least <= value <= 1_000_000:
-                raise InputError(f"found {value}; allowed is {least} to 1000000", where=name)
+                raise InputError(f"found {value}; it must be from {least} to 1000000", where=name)
         for name, units in self.extra.items():
             if not 0 <= units <= 1e9:
-                raise InputError(f"found {units}; allowed is 0 (unlimited) or more", where=name)
+                raise InputError(f"found {units}; it must be 0 (unlimited) or more", where=name)
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """gpu first."""
+        """Names of the resources; gpu comes first."""
         return ("gpu", *self.extra)
 
     def nodes(self) -> tuple[Node, ...]:
-        """The site, its racks, its servers, in this order; only servers have limits."""
+        """The site, its racks and its servers, in this order; only servers have limits."""
         open_ended = (UNLIMITED,) * len(self.resources)
         capacity = (
             self.gpus * MILLI,
@@ -78,7 +78,7 @@ class Rows:
     """Fixed jobs as columns of equal length, in order of arrival.
 
     workers      workers of each job, all needed at once
-    demand       what one worker of each job needs (a single entry: the same for all)
+    demand       what one worker of each job needs; a single entry holds for all jobs
     """
 
     ids: list[str]
@@ -90,11 +90,11 @@ class Rows:
 
 
 def horizon_us(rows: Rows, machines: Machines, slot_us: int) -> int:
-    """A time by which every job that fits can have finished, and twice that again after the last arrival.
+    """A time by which every job that fits can have finished, with a margin.
 
-    While a job waits that fits into the empty cluster of C GPUs, fewer GPUs are free than the largest job needs, so
-    waiting ends at most work / (C - largest + 1) after the last arrival. Never later than all jobs one by one, which
-    is taken by itself where jobs need more than GPUs.
+    While a job that fits into the empty cluster of C GPUs waits, fewer GPUs are free than the largest job needs, so
+    waiting ends at most work / (C - largest + 1) after the last arrival; the margin doubles that time. Running all jobs
+    one by one is a second limit, and the only one where jobs need more than GPUs.
     """
     gpus = rows.workers * _gpus_of(rows)
     total = machines.servers * machines.gpus * float(MILLI)
@@ -110,16 +110,18 @@ def horizon_us(rows: Rows, machines: Machines, slot_us: int) -> int:
 
 
 def _gpus_of(rows: Rows) -> Ints:
-    """GPUs of one worker in thousandths, one per job or one for all."""
+    """GPUs of one worker in thousandths, per job or one for all."""
     return np.array([dict(demand).get(0, 0) for demand in rows.demand], np.int64)
 
 
 def scenario_of(
     name: str, rows: Rows, machines: Machines, *, slot_s: float, public: bool, origin: Mapping[str, object]
 ) -> Scenario:
-    """Fixed jobs on equal servers; the objective is the mean completion time."""
+    """Fixed jobs on identical servers; the objective is the mean completion time."""
     if not 0 < slot_s <= 1e9:
-        raise InputError(f"found {slot_s}; allowed is a positive number of seconds", where="slot_s")
+        raise InputError(
+            f"found {slot_s}; it must be a positive number of seconds, at most 1e9", where="slot_s"
+        )
     slot_us = max(1, round(slot_s * US_PER_S))
     demands = rows.demand if len(rows.demand) > 1 else rows.demand * len(rows.ids)
     columns = (

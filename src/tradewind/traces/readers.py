@@ -1,14 +1,14 @@
-"""Readers of cluster traces: a CSV file becomes columns of jobs, or an error that names file, line and column.
+"""Readers of cluster traces: a CSV file becomes jobs, or an error that names file, line and column.
 
 | format   | columns that are read                                                                                   |
 |----------|---------------------------------------------------------------------------------------------------------|
 | philly   | timestamp (YYYY-MM-DD HH:MM:SS), duration (s), num_gpus, cluster (the tenant)                            |
 | tiresias | job_id, num_gpu, submit_time (s), duration (s)                                                           |
 | openb    | name, cpu_milli, memory_mib, num_gpu, gpu_milli, creation_time, deletion_time, scheduled_time (s)        |
-| csv      | id, arrive_s, duration_s, gpus, and tenant if there is one                                               |
+| csv      | id, arrive_s, duration_s, gpus, and optionally tenant                                                    |
 
-Further columns are ignored. Rows are sorted by arrival; rows of one instant keep their order. Rows that describe no
-work (no GPU, no duration, never deleted) are left out and counted in `Trace.skipped`.
+Other columns are ignored. Rows are sorted by arrival; rows with the same arrival keep their order. Rows without work
+(no GPU, no duration, never deleted) are skipped and counted in `Trace.skipped`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tradewind.model.arrays import Floats
+from tradewind.model.arrays import Floats, Ints
 from tradewind.model.errors import InputError
 from tradewind.model.job import Demand
 from tradewind.model.units import LARGEST, MILLI, US_PER_S
@@ -32,7 +31,7 @@ NO_GPU, NO_TIME, NO_END = "without a GPU", "without a positive duration", "witho
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Jobs in order of arrival, and how many rows were left out and why."""
+    """Jobs in order of arrival, and the number of rows skipped per reason."""
 
     rows: Rows
     skipped: dict[str, int] = field(default_factory=dict)
@@ -50,22 +49,22 @@ class Table:
                 rows = [(reader.line_num, row) for row in reader if row]
         except OSError as error:
             raise InputError(
-                f"cannot be read ({error.strerror}); give the path of a CSV file", where=str(path)
+                f"cannot be read: {error.strerror}; give the path of a CSV file", where=str(path)
             ) from None
         except (UnicodeDecodeError, csv.Error) as error:
-            raise InputError(f"is no CSV text in UTF-8 ({error})", where=str(path)) from None
+            raise InputError(f"is not a CSV file in UTF-8: {error}", where=str(path)) from None
         for name in needed:
             if name not in self.names:
                 raise InputError(
-                    f"column {name!r} is missing; found are {', '.join(self.names) or 'none'}, "
-                    f"needed are {', '.join(needed)}",
+                    f"column {name!r} is missing; found {', '.join(filter(None, self.names)) or 'no columns'}, "
+                    f"but this format needs {', '.join(needed)}",
                     where=f"{path}, line 1",
                 )
         width = len(self.names)
         for line, row in rows:
             if len(row) != width:
                 raise InputError(
-                    f"found {len(row)} values; the head has {width} columns", where=f"{path}, line {line}"
+                    f"found {len(row)} values; the header has {width} columns", where=f"{path}, line {line}"
                 )
         self.lines = [line for line, _ in rows]
         self._columns = (
@@ -78,16 +77,16 @@ class Table:
     def bad(self, row: int, column: str, found: object, allowed: str) -> InputError:
         """The error for one value."""
         return InputError(
-            f"found {found!r}; allowed is {allowed}",
+            f"found {found!r}; it must be {allowed}",
             where=f"{self.path}, line {self.lines[row]}, column {column}",
         )
 
     def text(self, column: str) -> tuple[str, ...]:
-        """A column as it stands; empty where the file has no such column or no rows."""
+        """A column as text; empty where the file has no such column or no rows."""
         return self._columns.get(column, ())
 
     def numbers(self, column: str, *, gaps: bool = False) -> Floats:
-        """A column of finite numbers; gaps: an empty value is allowed and becomes NaN."""
+        """A column of finite numbers; with `gaps`, an empty value becomes NaN."""
         values = self.text(column)
         try:
             read = np.array([float(v) for v in values] if not gaps else [float(v or "nan") for v in values])
@@ -100,7 +99,7 @@ class Table:
                 raise self.bad(row, column, values[row], "a finite number")
         return read
 
-    def counts(self, column: str) -> NDArray[np.int64]:
+    def counts(self, column: str) -> Ints:
         """A column of whole numbers from 0 to a million."""
         read = self.numbers(column)
         wrong = np.flatnonzero((read < 0) | (read > 1_000_000) | (read != np.floor(read)))
@@ -111,11 +110,13 @@ class Table:
         return read.astype(np.int64)
 
     def times_us(self, column: str, *, gaps: bool = False) -> Floats:
-        """A column of seconds in microseconds; NaN for an allowed gap."""
+        """A column of seconds, converted to microseconds; NaN for a gap."""
         read = np.round(self.numbers(column, gaps=gaps) * US_PER_S)
         wrong = np.flatnonzero(np.abs(read) > LARGEST / 4)
         if len(wrong):
-            raise self.bad(int(wrong[0]), column, self.text(column)[wrong[0]], "at most 70 years in seconds")
+            raise self.bad(
+                int(wrong[0]), column, self.text(column)[wrong[0]], "at most about 70 years, in seconds"
+            )
         return read
 
 
@@ -129,20 +130,20 @@ def _is_number(text: str) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class _Columns:
-    """Jobs in file order, before rows are left out and sorted."""
+    """Jobs in file order, before rows are skipped and sorted."""
 
     table: Table
     names: tuple[str, str] = ("id", "arrive_s")
     ids: Sequence[str]
     arrive_us: Floats
     runtime_us: Floats
-    gpus: NDArray[np.int64]
-    workers: NDArray[np.int64] | None = None
+    gpus: Ints
+    workers: Ints | None = None
     tenants: Sequence[str] = ()
     demand: Sequence[Demand] | None = None
 
     def trace(self, *, from_zero: bool) -> Trace:
-        """Leaves out, sorts, shifts the first arrival to 0 (from_zero) and checks names."""
+        """Skip rows without work, sort, check ids, and with `from_zero` shift the first arrival to 0."""
         reasons = (
             (NO_GPU, self.gpus == 0),
             (NO_END, np.isnan(self.runtime_us)),
@@ -157,7 +158,7 @@ class _Columns:
         rows = np.flatnonzero(keep)
         if not len(rows):
             raise InputError(
-                f"has no job to run ({len(self.table)} rows, all left out); give a trace with jobs",
+                f"has no job to run ({len(self.table)} rows, all skipped); give a trace with jobs",
                 where=str(self.table.path),
             )
         order = rows[np.argsort(self.arrive_us[rows], kind="stable")]
@@ -176,19 +177,21 @@ class _Columns:
             skipped=skipped,
         )
 
-    def _check(self, order: NDArray[np.int64], from_zero: bool) -> None:
+    def _check(self, order: Ints, from_zero: bool) -> None:
         if not from_zero and self.arrive_us[order[0]] < 0:
             seconds = self.arrive_us[order[0]] / US_PER_S
             raise self.table.bad(int(order[0]), self.names[1], seconds, "a time of 0 or more")
         seen: set[str] = set()
         for i in order.tolist():
             if self.ids[i] in seen or not self.ids[i]:
-                raise self.table.bad(i, self.names[0], self.ids[i], "a name that no other row has")
+                raise self.table.bad(
+                    i, self.names[0], self.ids[i], "a name that no other row has, and not empty"
+                )
             seen.add(self.ids[i])
 
 
 def read_philly(path: Path) -> Trace:
-    """Microsoft's Philly trace: local timestamps, tenants are its virtual clusters; rows are named by their number."""
+    """Microsoft's Philly trace: local timestamps; virtual clusters are tenants; row numbers are ids."""
     table = Table(path, ("timestamp", "duration", "num_gpus", "cluster"))
     stamps = table.text("timestamp")
     try:
@@ -216,7 +219,7 @@ def _is_stamp(text: str) -> bool:
 
 
 def read_tiresias(path: Path) -> Trace:
-    """Traces published with Tiresias' simulator."""
+    """Traces published with the simulator of Tiresias."""
     table = Table(path, ("job_id", "num_gpu", "submit_time", "duration"))
     return _Columns(
         table=table,
@@ -229,7 +232,7 @@ def read_tiresias(path: Path) -> Trace:
 
 
 def read_csv(path: Path) -> Trace:
-    """The plain format: id, arrive_s, duration_s, gpus, and tenant where there are tenants."""
+    """The plain format: id, arrive_s, duration_s, gpus, and optionally tenant."""
     table = Table(path, ("id", "arrive_s", "duration_s", "gpus"))
     return _Columns(
         table=table,
@@ -244,8 +247,8 @@ def read_csv(path: Path) -> Trace:
 def read_openb(path: Path) -> Trace:
     """Alibaba's openb pod list: a pod is one worker with CPU, memory and whole or shared GPUs.
 
-    It runs from its scheduled time (from its creation where that is missing) until its deletion. A share of a GPU is
-    an amount of `gpu`, not tied to one card. gpu_spec, qos and pod_phase are ignored.
+    It runs from its scheduled time (its creation where that is missing) until its deletion. A share of a GPU is an
+    amount of `gpu` that is not tied to one card. gpu_spec, qos and pod_phase are ignored.
     """
     table = Table(
         path,

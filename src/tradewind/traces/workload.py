@@ -1,4 +1,4 @@
-"""A recorded trace on a cluster of equal servers: who came when, with how many GPUs, for how long."""
+"""A recorded trace on a cluster of identical servers."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tradewind.traces.readers import READERS
 
 
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
-    """The scenario of a trace file; nothing is drawn, so the seed does not matter."""
+    """The scenario of a trace file; nothing is random, so the seed does not matter."""
     if not params["file"]:
         raise InputError(
-            "found nothing; give the path of a trace, such as --set file=jobs.csv", where="trace.file"
+            "is not given; give the path of a trace, such as --set file=jobs.csv", where="trace.file"
         )
     path = Path(params["file"])
     trace = READERS[params["format"]](path)
     if params["limit"] < 0:
-        raise InputError(f"found {params['limit']}; allowed is 0 (all jobs) or more", where="trace.limit")
+        raise InputError(f"found {params['limit']}; it must be 0 (all jobs) or more", where="trace.limit")
     rows = _first(trace.rows, params["limit"]) if params["limit"] else trace.rows
     extra = {"vcpu": params["vcpus_per_server"], "mem_gb": params["mem_gb_per_server"]}
     machines = Machines(
@@ -58,17 +58,19 @@ def _first(rows: Rows, limit: int) -> Rows:
 
 TRACE = Workload(
     name="trace",
-    summary="A recorded trace (Philly, Tiresias, Alibaba openb, plain CSV) on equal servers",
+    summary="A recorded trace (Philly, Tiresias, Alibaba openb, plain CSV) on identical servers",
     generate=generate,
     params={
         "file": Param(default="", doc="path of the trace"),
-        "format": Param(default="csv", doc="which columns to expect", choices=tuple(READERS)),
+        "format": Param(default="csv", doc="format of the trace", choices=tuple(READERS)),
         "servers": Param(default=52, doc="number of servers"),
         "gpus_per_server": GPUS_PER_SERVER,
-        "vcpus_per_server": Param(default=0.0, doc="vCPUs of each server, 0: unlimited (openb only)"),
-        "mem_gb_per_server": Param(default=0.0, doc="memory of each server in GB, 0: unlimited (openb only)"),
+        "vcpus_per_server": Param(default=0.0, doc="vCPUs of each server; 0 means unlimited (openb only)"),
+        "mem_gb_per_server": Param(
+            default=0.0, doc="memory of each server in GB; 0 means unlimited (openb only)"
+        ),
         "racks": RACKS,
-        "limit": Param(default=0, doc="take only the first jobs by arrival, 0: all"),
+        "limit": Param(default=0, doc="number of jobs to take, by arrival; 0 means all"),
         "runtime": RUNTIME,
         "slot_s": SLOT_S,
     },

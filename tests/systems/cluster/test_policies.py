@@ -1,4 +1,4 @@
-"""The schedulers of traces: they agree with the reference, keep the law, and do what their names say."""
+"""The schedulers: they agree with the reference, pass the audit, and do what their names say."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.systems.cluster.reference import simulate as reference
 from tradewind.model.decision import Decision
 from tradewind.model.errors import InputError, LookupFailed, Unsupported
 from tradewind.model.job import Customer, Demand, Fixed, Job, Rounds
+from tradewind.model.node import Node
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.node import Node
 from tradewind.model.spec import Spec
 from tradewind.model.units import UNLIMITED, US_PER_S
 from tradewind.model.view import Change, Policy, View
@@ -107,14 +107,16 @@ def test_completion_times_equal_the_reference_to_the_second(name: str, seed: int
 
 
 def with_vcpus(setup: Setup) -> Setup:
-    """A second resource that is never short, so that the books of several resources are kept."""
+    """A second resource that is never scarce, so that the code for several resources runs."""
     wide = tuple(replace(node, capacity_milli=(*node.capacity_milli, UNLIMITED)) for node in setup.nodes)
     return replace(setup, resources=("gpu", "vcpu"), nodes=wide)
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ALL)
-def test_books_of_several_resources_agree_with_the_reference_where_one_decides(name: str, seed: int) -> None:
+def test_packing_of_several_resources_agrees_with_the_reference_where_one_decides(
+    name: str, seed: int
+) -> None:
     servers, gpus, trace = draw(100 + seed)
     setup = with_vcpus(cluster(servers, gpus))
     run = simulate(scenario(setup, jobs_of(trace, ((0, 1000), (1, 4000)))), policies.find(name))
@@ -156,7 +158,7 @@ def mixed(seed: int, count: int = 60) -> Scenario:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", ALL)
-def test_everything_finishes_within_the_law_through_failures_and_shrinking(name: str, seed: int) -> None:
+def test_everything_finishes_without_violations_through_failures_and_shrinking(name: str, seed: int) -> None:
     made = mixed(seed)
     run = simulate(made, policies.find(name))
     assert run.violations == ()
@@ -243,7 +245,7 @@ def test_a_job_that_fits_on_no_server_takes_the_emptiest_ones(name: str) -> None
     assert [where for _, _, where in places(run)] == [((0, 6),), ((1, 8), (2, 4)), ((2, 4), (0, 2))]
 
 
-def test_the_head_of_the_line_blocks_fifo_and_not_backfill() -> None:
+def test_the_head_of_the_queue_blocks_fifo_and_not_backfill() -> None:
     made = scenario(cluster(1, 4), [fixed(0, 0, 100, 3), fixed(1, 1, 100, 2), fixed(2, 2, 10, 1)])
     assert finish_s(simulate(made, policies.find("fifo"))) == {0: 100.0, 1: 200.0, 2: 110.0}
     assert finish_s(simulate(made, policies.find("fifo-backfill"))) == {0: 100.0, 2: 12.0, 1: 200.0}
@@ -260,7 +262,7 @@ def test_srsf_weighs_remaining_time_with_gpus() -> None:
     assert finish_s(simulate(made, policies.find("srsf"))) == {0: 250.0, 1: 160.0}
 
 
-def test_las_lets_newcomers_pass_a_job_that_had_its_share() -> None:
+def test_las_lets_new_jobs_overtake_one_that_attained_its_limit() -> None:
     made = scenario(cluster(1, 1), [fixed(0, 0, 1000, 1), fixed(1, 100, 50, 1)])
     spec = policies.find("las")
     assert finish_s(simulate(made, spec, {"limits": "300"})) == {0: 1050.0, 1: 350.0}
@@ -369,7 +371,7 @@ def test_what_a_job_attained_survives_a_failure() -> None:
     assert finish_s(run) == {1: 350.0, 0: 1250.0}
 
 
-def test_a_job_in_whose_place_nobody_moves_is_left_alone() -> None:
+def test_a_job_whose_place_is_not_needed_is_not_stopped() -> None:
     # Job 4 needs a whole server: job 0, last but one, must go; job 2, the last of all, need not.
     needs = [(0, 1000, 4), (0, 900, 3), (0, 2000, 1), (0, 800, 3), (10, 10, 4), (10, 1500, 1)]
     jobs = [fixed(i, at, time, gpus, worker=((0, 1000), (1, 1))) for i, (at, time, gpus) in enumerate(needs)]

@@ -1,12 +1,11 @@
 """Lower bounds for fixed jobs on a cluster: mean completion time and makespan.
 
-A job of g GPUs and runtime p is relaxed to work g * p on one machine of speed G (the scarcest resource), preemptive and
-divisible, which still cannot finish it before arrival + p. For that single machine, shortest remaining work first is
-optimal for the sum of completion times (Schrage 1968), so
+A job of g GPUs and runtime p is relaxed to divisible, preemptible work g * p on one machine of speed G (for each resource
+with a limit). On one machine, shortest remaining work first is optimal for the sum of completion times (Schrage 1968), so
 
     mean JCT >= max( mean p, mean over the relaxation of (C_j - r_j) )
 
-holds for every schedule that the audit accepts, preemptive or not, with or without knowledge of the future.
+for every schedule that the audit accepts, preemptive or not, with or without knowledge of the future.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tradewind.model.units import UNLIMITED, US_PER_S
 
 
 def _jobs(scenario: Scenario) -> list[tuple[int, int, tuple[tuple[int, int], ...]]] | None:
-    """(arrival, runtime, total demand) of every job; None where a job is not fixed or could be refused."""
+    """(arrival, runtime, total demand) of every job; None where a job is not fixed work."""
     rows = []
     for job, customer in zip(scenario.jobs, scenario.customers, strict=True):
         if not isinstance(job.work, Fixed):
@@ -33,6 +32,7 @@ def _jobs(scenario: Scenario) -> list[tuple[int, int, tuple[tuple[int, int], ...
 
 
 def _capacity(scenario: Scenario, resource: int) -> int:
+    """Total milli-units of a resource; 0 where it is unlimited."""
     nodes = scenario.setup.nodes
     total = sum(nodes[h].capacity_milli[resource] for h in scenario.setup.hosts)
     return total if total < UNLIMITED else 0
@@ -60,14 +60,14 @@ def shortest_remaining_sum(rows: list[tuple[int, int]], capacity: int) -> float:
 
 
 def bound(scenario: Scenario) -> Bound | None:
-    """The certified bound, where every job is fixed, nothing changes and every job fits the cluster."""
+    """The certified bound; None unless all jobs are fixed work that fits the cluster and nothing changes."""
     rows = _jobs(scenario)
     if not rows or scenario.changes:
         return None
     setup = scenario.setup
     scarce = {r: _capacity(scenario, r) for r in range(len(setup.resources))}
     if any(scarce[r] and m > scarce[r] for _, _, demand in rows for r, m in demand):
-        return None  # a job that never fits is refused, and then the mean is over fewer jobs
+        return None  # a job that never fits is refused, and the mean is then over fewer jobs
     longest = max(arrive + runtime for arrive, runtime, _ in rows) - min(arrive for arrive, _, _ in rows)
     best = fsum(runtime for _, runtime, _ in rows) / len(rows)
     spread = float(longest)

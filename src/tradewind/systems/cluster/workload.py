@@ -1,12 +1,12 @@
-"""A made-up training cluster that looks like the recorded ones: few long jobs, many short ones, busy days.
+"""A synthetic training cluster that resembles recorded ones: few long jobs, many short ones, busy days.
 
 | drawn        | how                                                                                       |
 |--------------|-------------------------------------------------------------------------------------------|
 | GPUs         | 1, 2, 4, 8, 16 with shares 70, 10, 10, 8, 2 % (none larger than the cluster)              |
 | duration     | lognormal, median 20 min, sigma 1.6, cut to 30 s … 5 days, whole seconds; jobs with more  |
 |              | GPUs run longer: x GPUs^0.25                                                              |
-| arrivals     | Poisson, rate x (1 + 0.6 sin) over the day; the span is chosen so that the GPU time asked |
-|              | for is `load` times what the cluster has in it                                            |
+| arrivals     | Poisson, rate x (1 + 0.6 sin) over the day; the span is chosen so that jobs ask for `load` |
+|              | times the GPU time of the cluster                                                         |
 | tenants      | five, with shares 40, 25, 15, 12, 8 %                                                     |
 """
 
@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tradewind.model.arrays import Ints
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param
 from tradewind.model.units import MILLI, US_PER_S
@@ -30,9 +30,12 @@ MEDIAN_S, SIGMA, SHORTEST_S, LONGEST_S = 1200.0, 1.6, 30.0, 5 * 86400.0
 DAY_S, SWING = 86400.0, 0.6
 
 
-def arrivals_s(count: int, span_s: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Sorted arrival times (count,) in whole seconds of [0, span): given their number, Poisson arrivals are drawn
-    independently from the rate's density, here by inverting its cumulated curve on a grid of minutes."""
+def arrivals_s(count: int, span_s: float, rng: np.random.Generator) -> Ints:
+    """Sorted arrival times (count,) in whole seconds of [0, span).
+
+    Given their number, Poisson arrivals are independent draws from the density of the rate; here by inverting the
+    cumulative rate on a grid of minutes.
+    """
     grid = np.linspace(0.0, span_s, max(2, int(span_s / 60.0) + 1))
     # The cumulated rate of 1 - SWING cos(2 pi t / day): nights are quiet, noon is busy.
     turn = 2.0 * np.pi / DAY_S
@@ -73,7 +76,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
 
 CLUSTER = Workload(
     name="cluster",
-    summary="A made-up training cluster: heavy-tailed durations, busy days, five tenants",
+    summary="A synthetic training cluster: heavy-tailed durations, busy days, five tenants",
     generate=generate,
     params={
         "jobs": Param(default=2000, doc="number of jobs", least=1, most=10_000_000),
@@ -81,7 +84,10 @@ CLUSTER = Workload(
         "gpus_per_server": GPUS_PER_SERVER,
         "racks": RACKS,
         "load": Param(
-            default=1.1, doc="GPU time asked for / GPU time there is while jobs arrive", least=1e-6, most=1000
+            default=1.1,
+            doc="GPU time that jobs ask for / GPU time of the cluster while they arrive",
+            least=1e-6,
+            most=1000,
         ),
         "runtime": RUNTIME,
         "slot_s": SLOT_S,

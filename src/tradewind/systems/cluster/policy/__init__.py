@@ -1,1 +1,1 @@
-"""The policies."""
+"""The schedulers."""

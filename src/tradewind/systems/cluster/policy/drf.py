@@ -1,8 +1,8 @@
 """Dominant resource fairness (Ghodsi et al., NSDI 2011), without preemption.
 
 A tenant's dominant share is its largest share of any resource: max over r of used_r / total_r. Progressive filling:
-the tenant with the smallest dominant share among those whose next job fits is served first, again and again. A job
-without a tenant is a tenant of its own, so without tenants the shares that count are those of jobs.
+among the tenants whose next job fits, the one with the smallest dominant share is served, until none is left. A job
+without a tenant counts as a tenant of its own.
 """
 
 from __future__ import annotations
@@ -22,81 +22,83 @@ from tradewind.model.units import UNLIMITED
 from tradewind.model.view import View
 from tradewind.systems.cluster.policy.fifo import WORKS
 from tradewind.systems.cluster.shared.placement import Shape
-from tradewind.systems.cluster.shared.scheduler import Desk, start
+from tradewind.systems.cluster.shared.scheduler import Scheduler, start
 
 
-class Drf(Desk):
-    """Lines of waiting jobs: one per tenant, and one per shape for jobs without a tenant (whose share is 0)."""
+class Drf(Scheduler):
+    """Queues of waiting jobs: one per tenant, and one per shape for jobs without a tenant (whose share is 0)."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._lines: dict[str | int, deque[tuple[int, Shape]]] = {}
+        self._queues: dict[str | int, deque[tuple[int, Shape]]] = {}
         self._owner: dict[int, str] = {}
         self._used: dict[str, list[int]] = {}
 
-    def enter(self, job: int, shape: Shape, facts: Job) -> None:
+    def enqueue(self, job: int, shape: Shape, facts: Job) -> None:
         if facts.tenant:
             self._owner[job] = facts.tenant
-        self._lines.setdefault(facts.tenant or shape.number, deque()).append((job, shape))
+        self._queues.setdefault(facts.tenant or shape.number, deque()).append((job, shape))
 
-    def leave(self, job: int) -> None:
+    def finish(self, job: int) -> None:
         tenant = self._owner.pop(job, None)
         if tenant is not None:
-            self._book(tenant, self.cluster.places[job][1], -1)
+            self._charge(tenant, self.cluster.places[job][1], -1)
 
-    def back(self, job: int, shape: Shape, kept: int) -> None:
+    def requeue(self, job: int, shape: Shape, kept: int) -> None:
         tenant = self._owner.get(job)
         if tenant is not None:
-            self._book(tenant, shape, -1)
-        line = self._lines.get(tenant or shape.number, ())
-        self._lines[tenant or shape.number] = deque(sorted([*line, (job, shape)], key=lambda entry: entry[0]))
+            self._charge(tenant, shape, -1)
+        queue = self._queues.get(tenant or shape.number, ())
+        self._queues[tenant or shape.number] = deque(
+            sorted([*queue, (job, shape)], key=lambda entry: entry[0])
+        )
 
-    def _book(self, tenant: str, shape: Shape, sign: int) -> None:
+    def _charge(self, tenant: str, shape: Shape, sign: int) -> None:
         used = self._used.setdefault(tenant, [0] * len(self.setup.resources))
         for resource, milli in shape.amounts:
             used[resource] += sign * milli
 
-    def _share(self, line: str | int, totals: list[int]) -> float:
-        """Dominant share; resources without a limit do not count."""
-        used = self._used.get(line) if isinstance(line, str) else None
+    def _share(self, queue: str | int, totals: list[int]) -> float:
+        """Dominant share; unlimited resources do not count."""
+        used = self._used.get(queue) if isinstance(queue, str) else None
         if used is None:
             return 0.0
         return max((u / t for u, t in zip(used, totals, strict=True) if u and 0 < t < UNLIMITED), default=0.0)
 
     def decide(self, view: View) -> Decision:
-        verdicts = self.hear(view)
-        cluster, lines, now, plans = self.cluster, self._lines, view.now_us, []
-        if not lines:
+        verdicts = self.observe(view)
+        cluster, queues, now, plans = self.cluster, self._queues, view.now_us, []
+        if not queues:
             return Decision((), tuple(verdicts)) if verdicts else NOTHING
         totals = cluster.totals()
-        # (dominant share, job, line): on equal shares the job that came first
-        heads = [(self._share(line, totals), waiting[0][0], line) for line, waiting in lines.items()]
+        # (dominant share, job, queue): on equal shares the job that arrived first
+        heads = [(self._share(queue, totals), waiting[0][0], queue) for queue, waiting in queues.items()]
         heapify(heads)
         while heads:
-            _, job, line = heads[0]
-            shape = lines[line][0][1]
+            _, job, queue = heads[0]
+            shape = queues[queue][0][1]
             place = cluster.take(job, shape)
-            if place is None:  # room only shrinks within a decision, so this line is done for now
+            if place is None:  # room only shrinks within a decision, so this queue is done for now
                 heappop(heads)
                 continue
             plans.append(start(now, job, place))
-            lines[line].popleft()
-            if isinstance(line, str):
-                self._book(line, shape, 1)
-            if lines[line]:
-                heapreplace(heads, (self._share(line, totals), lines[line][0][0], line))
+            queues[queue].popleft()
+            if isinstance(queue, str):
+                self._charge(queue, shape, 1)
+            if queues[queue]:
+                heapreplace(heads, (self._share(queue, totals), queues[queue][0][0], queue))
             else:
-                del lines[line]
+                del queues[queue]
                 heappop(heads)
         return Decision(tuple(plans), tuple(verdicts)) if plans or verdicts else NOTHING
 
     def _save_queues(self) -> Any:
-        lines = [[line, [(job, s.number) for job, s in entries]] for line, entries in self._lines.items()]
-        return {"lines": lines, "owner": list(self._owner.items()), "used": self._used}
+        queues = [[queue, [(job, s.number) for job, s in entries]] for queue, entries in self._queues.items()]
+        return {"lines": queues, "owner": list(self._owner.items()), "used": self._used}
 
     def _restore_queues(self, data: Any, shapes: list[Shape]) -> None:
-        self._lines = {
-            line: deque((job, shapes[number]) for job, number in entries) for line, entries in data["lines"]
+        self._queues = {
+            queue: deque((job, shapes[number]) for job, number in entries) for queue, entries in data["lines"]
         }
         self._owner = dict(data["owner"])
         self._used = data["used"]
@@ -108,7 +110,7 @@ def _drf(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> D
 
 DRF = Spec(
     name="drf",
-    summary="Dominant resource fairness over tenants (over jobs where there are none), without preemption",
+    summary="Dominant resource fairness among tenants (among jobs without tenants), without preemption",
     factory=_drf,
     works=WORKS,
 )

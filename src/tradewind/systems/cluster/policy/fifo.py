@@ -1,4 +1,4 @@
-"""First in, first out: with the head of the line blocking, or with everything that fits starting (backfill)."""
+"""First in, first out, with a blocking head of the queue or with backfill."""
 
 from __future__ import annotations
 
@@ -15,69 +15,69 @@ from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 from tradewind.model.view import View
 from tradewind.systems.cluster.shared.placement import Shape
-from tradewind.systems.cluster.shared.scheduler import Desk, start
+from tradewind.systems.cluster.shared.scheduler import Scheduler, start
 
 WORKS = frozenset(("fixed", "rounds/none", "rounds/colocated"))
-"""Work that goes on by itself once a job has its workers."""
+"""Kinds of work that need nothing but workers."""
 
 
-class Fifo(Desk):
-    """Jobs start in order of arrival; one that does not fit holds up all behind it."""
+class Fifo(Scheduler):
+    """Jobs start in order of arrival; one that does not fit blocks all behind it."""
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._line: deque[tuple[int, Shape]] = deque()
+        self._queue: deque[tuple[int, Shape]] = deque()
 
-    def enter(self, job: int, shape: Shape, facts: Job) -> None:
-        self._line.append((job, shape))
+    def enqueue(self, job: int, shape: Shape, facts: Job) -> None:
+        self._queue.append((job, shape))
 
-    def back(self, job: int, shape: Shape, kept: int) -> None:
-        self._line = deque(sorted([*self._line, (job, shape)], key=lambda entry: entry[0]))
+    def requeue(self, job: int, shape: Shape, kept: int) -> None:
+        self._queue = deque(sorted([*self._queue, (job, shape)], key=lambda entry: entry[0]))
 
     def decide(self, view: View) -> Decision:
-        verdicts = self.hear(view)
-        line, cluster, now, plans = self._line, self.cluster, view.now_us, []
-        while line:
-            job, shape = line[0]
+        verdicts = self.observe(view)
+        queue, cluster, now, plans = self._queue, self.cluster, view.now_us, []
+        while queue:
+            job, shape = queue[0]
             place = cluster.take(job, shape)
             if place is None:
                 break
-            line.popleft()
+            queue.popleft()
             plans.append(start(now, job, place))
         return Decision(tuple(plans), tuple(verdicts)) if plans or verdicts else NOTHING
 
     def _save_queues(self) -> Any:
-        return [(job, shape.number) for job, shape in self._line]
+        return [(job, shape.number) for job, shape in self._queue]
 
     def _restore_queues(self, data: Any, shapes: list[Shape]) -> None:
-        self._line = deque((job, shapes[number]) for job, number in data)
+        self._queue = deque((job, shapes[number]) for job, number in data)
 
 
-class Backfill(Desk):
-    """At every event all waiting jobs are tried in order of arrival, and each that still fits starts.
+class Backfill(Scheduler):
+    """At every event, waiting jobs are tried in order of arrival, and each that still fits starts.
 
-    Equal jobs wait in one line: where the first does not fit, none behind it does, so an event costs as much as
-    there are different shapes, not jobs.
+    Equal jobs wait in one queue: where the first does not fit, none behind it does. The cost of an event grows with the
+    number of different shapes, not of jobs.
     """
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self._lines: dict[Shape, deque[int]] = {}
+        self._queues: dict[Shape, deque[int]] = {}
         self._fresh: list[Shape] = []
 
-    def enter(self, job: int, shape: Shape, facts: Job) -> None:
-        self._lines.setdefault(shape, deque()).append(job)
+    def enqueue(self, job: int, shape: Shape, facts: Job) -> None:
+        self._queues.setdefault(shape, deque()).append(job)
         self._fresh.append(shape)
 
-    def back(self, job: int, shape: Shape, kept: int) -> None:
-        self._lines[shape] = deque(sorted([*self._lines.get(shape, ()), job]))
+    def requeue(self, job: int, shape: Shape, kept: int) -> None:
+        self._queues[shape] = deque(sorted([*self._queues.get(shape, ()), job]))
 
     def decide(self, view: View) -> Decision:
-        verdicts = self.hear(view)
-        cluster, now, plans, lines = self.cluster, view.now_us, [], self._lines
-        # Without new room only jobs that came just now can start: the others did not fit before.
-        tried = lines if self.freed else dict.fromkeys(self._fresh)
-        heads = [(lines[shape][0], shape.number, shape) for shape in tried]
+        verdicts = self.observe(view)
+        cluster, now, plans, queues = self.cluster, view.now_us, [], self._queues
+        # Without new room only new jobs can start: the others did not fit before.
+        tried = queues if self.freed else dict.fromkeys(self._fresh)
+        heads = [(queues[shape][0], shape.number, shape) for shape in tried]
         heapify(heads)
         while heads:
             job, number, shape = heads[0]
@@ -86,21 +86,21 @@ class Backfill(Desk):
                 heappop(heads)
                 continue
             plans.append(start(now, job, place))
-            line = lines[shape]
-            line.popleft()
-            if line:
-                heapreplace(heads, (line[0], number, shape))
+            queue = queues[shape]
+            queue.popleft()
+            if queue:
+                heapreplace(heads, (queue[0], number, shape))
             else:
-                del lines[shape]
+                del queues[shape]
                 heappop(heads)
         self._fresh.clear()
         return Decision(tuple(plans), tuple(verdicts)) if plans or verdicts else NOTHING
 
     def _save_queues(self) -> Any:
-        return [(shape.number, list(line)) for shape, line in self._lines.items()]
+        return [(shape.number, list(queue)) for shape, queue in self._queues.items()]
 
     def _restore_queues(self, data: Any, shapes: list[Shape]) -> None:
-        self._lines = {shapes[number]: deque(line) for number, line in data}
+        self._queues = {shapes[number]: deque(queue) for number, queue in data}
         self._fresh = []
 
 
@@ -120,7 +120,7 @@ FIFO = Spec(
 )
 BACKFILL = Spec(
     name="fifo-backfill",
-    summary="In order of arrival, but every waiting job that fits starts",
+    summary="First in, first out with backfill: every waiting job that fits starts",
     factory=_backfill,
     works=WORKS,
 )

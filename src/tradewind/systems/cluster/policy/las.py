@@ -1,8 +1,8 @@
 """Least attained service in two dimensions, discretised (Tiresias, NSDI 2019): GPUs x time, no runtimes needed.
 
 Jobs enter the first queue and sink to the next one when their attained GPU-seconds reach its limit; they never rise.
-Queues are served one after the other, each first in, first out with running jobs ahead of waiting ones, and every
-job that still fits runs.
+Queues are served in turn, each first in, first out with running jobs ahead of waiting ones; every job that still fits
+runs.
 """
 
 from __future__ import annotations
@@ -30,32 +30,30 @@ def _limits(text: str) -> tuple[float, ...]:
     rising = all(a < b for a, b in pairwise((0.0, *limits)))
     if not limits or not rising or limits[-1] == math.inf:
         raise InputError(
-            f"limits is {text!r}; write rising positive GPU-seconds with commas between, such as 3250,7200",
-            where="las",
+            f"found {text!r}; allowed are rising positive GPU-seconds separated by commas, such as 3250,7200",
+            where="las.limits",
         )
     return limits
 
 
 def _las(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Policy:
-    from tradewind.systems.cluster.policy.feedback import LeastAttained
+    from tradewind.systems.cluster.policy.attained import LeastAttained
 
     tick = float(params.get("tick_s", 1.0))
     if not 1e-6 <= tick < math.inf:
-        raise InputError(f"tick_s is {tick}; it must be at least a microsecond", where="las")
+        raise InputError(f"found {tick}; allowed is a finite time of at least 1e-6", where="las.tick_s")
     return LeastAttained(setup, _limits(params.get("limits", "3250,7200")), round(tick * 1e6))
 
 
 LAS = Spec(
     name="las",
-    summary="Least attained GPU-seconds first in a few queues (Tiresias), preemptive",
+    summary="Least attained service first, in a few queues by GPU-seconds (Tiresias), preemptive",
     factory=_las,
     works=WORKS,
     params={
         "limits": Param(
             default="3250,7200", doc="attained GPU-seconds at which a job sinks to the next queue"
         ),
-        "tick_s": Param(
-            default=1.0, doc="jobs sink at whole multiples of this many seconds from an event on"
-        ),
+        "tick_s": Param(default=1.0, doc="jobs sink at whole multiples of this many seconds after an event"),
     },
 )

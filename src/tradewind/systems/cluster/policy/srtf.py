@@ -1,7 +1,7 @@
 """Shortest remaining time first, and shortest remaining service first (time x GPUs); both preemptive.
 
-At every event the jobs are sorted by what remains (equal ones keep their order), and in that order every job that
-still fits runs. Running jobs that no longer fit are stopped at no cost but a possible restart elsewhere.
+At every event jobs are sorted by what remains (equal ones keep their order), and in that order every job that still
+fits runs. A running job that no longer fits is stopped; it loses nothing but the time of a restart elsewhere.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from tradewind.model.view import Policy
 
 
 def _srtf(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Policy:
-    from tradewind.systems.cluster.shared.preemptive import Shortest
+    from tradewind.systems.cluster.policy.shortest import Shortest
 
     return Shortest(setup, by_service=False)
 
 
 def _srsf(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Policy:
-    from tradewind.systems.cluster.shared.preemptive import Shortest
+    from tradewind.systems.cluster.policy.shortest import Shortest
 
     return Shortest(setup, by_service=True)
 
 
 SRTF = Spec(
     name="srtf",
-    summary="Shortest remaining time first, preemptive; needs to know runtimes",
+    summary="Shortest remaining time first, preemptive; needs public runtimes",
     factory=_srtf,
     works=frozenset(("fixed",)),
     needs=frozenset(("runtime",)),
 )
 SRSF = Spec(
     name="srsf",
-    summary="Shortest remaining time x GPUs first, preemptive; needs to know runtimes",
+    summary="Shortest remaining time x GPUs first, preemptive; needs public runtimes",
     factory=_srsf,
     works=frozenset(("fixed",)),
     needs=frozenset(("runtime",)),

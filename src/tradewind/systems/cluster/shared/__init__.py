@@ -1,1 +1,1 @@
-"""What the policies share."""
+"""What the schedulers have in common."""

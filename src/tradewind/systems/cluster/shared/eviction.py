@@ -1,4 +1,4 @@
-"""Who runs, in a given order, where room has several sides: running jobs keep their places as far as can be."""
+"""Which jobs run, in a given order, with several resources: running jobs keep their places where possible."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from tradewind.systems.cluster.shared.placement import Cluster, Place, Shape
 
 
-def reseat(
+def reassign(
     cluster: Cluster, order: list[int], shapes: Mapping[int, Shape]
 ) -> tuple[dict[int, Place], list[int]]:
-    """Walks the order; a job that does not fit pushes running jobs out, from the end of the order, until it does.
+    """Walk the order; a job that does not fit evicts running jobs from the end of the order until it does.
 
-    Returns (job -> its new place, jobs that stop). A job that was pushed out gets its place back if that is still
-    free, else another where there is one, and stops only where there is none.
+    Returns (job -> its new place, jobs that stop). An evicted job gets its place back if that is still free, else another
+    one, and stops only where there is none.
     """
     before = {job: cluster.places[job][0] for job in order if job in cluster.places}
     running = [job for job in order if job in before]
@@ -28,10 +28,10 @@ def reseat(
         shape = shapes[job]
         if job in before and cluster.take_back(job, before[job], shape):
             continue
-        if shape in hopeless:  # room for those further back is never more
+        if shape in hopeless:  # jobs further back never have more room
             continue
         behind = [other for other in running[ahead:] if other in cluster.places]
-        place = cluster.take(job, shape) or _push_out(cluster, job, shape, behind)
+        place = cluster.take(job, shape) or _evict(cluster, job, shape, behind)
         if place is None:
             hopeless.add(shape)
         elif place != before.get(job):
@@ -39,8 +39,8 @@ def reseat(
     return starts, [job for job in running if job not in cluster.places]
 
 
-def _push_out(cluster: Cluster, job: int, shape: Shape, behind: list[int]) -> Place | None:
-    """Takes the places of as few jobs from the end of `behind` as needed; those not needed after all keep theirs."""
+def _evict(cluster: Cluster, job: int, shape: Shape, behind: list[int]) -> Place | None:
+    """Place a job by evicting as few jobs as needed from the end of `behind`; None where evicting all does not help."""
     if not behind:
         return None
     held = {other: cluster.places[other] for other in behind}

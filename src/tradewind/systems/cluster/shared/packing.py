@@ -1,10 +1,10 @@
-"""Books of room for demands of several resources, limits of racks and sites, and jobs tied to some nodes."""
+"""Room with several resources, limits of racks and sites, and jobs restricted to some nodes."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tradewind.model.arrays import Bools, Ints
 from tradewind.model.job import Demand
 from tradewind.model.setup import Setup
 from tradewind.solvers import packing
@@ -26,15 +26,15 @@ class Packing:
         self._capacity = np.zeros((len(setup.nodes), self._resources), np.int64)
         self._room = self._capacity.copy()
         self._out = np.zeros((2, len(hosts)), np.int64)
-        self._sizes: dict[int, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]] = {}
+        self._sizes: dict[int, tuple[Ints, Ints, Bools]] = {}
 
     def resize(self, capacity: list[list[int]]) -> None:
-        """Capacity (nodes, resources) is new; what is in use stays."""
+        """Set the capacity (nodes, resources); what is in use stays."""
         new = np.array(capacity, np.int64)
         self._room += new - self._capacity
         self._capacity = new
 
-    def _size(self, shape: Shape) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    def _size(self, shape: Shape) -> tuple[Ints, Ints, Bools]:
         sizes = self._sizes.get(shape.number)
         if sizes is None:
             allowed = np.ones(len(self._hosts), np.bool_)
@@ -44,7 +44,7 @@ class Packing:
             self._sizes[shape.number] = sizes
         return sizes
 
-    def _vector(self, demand: Demand) -> NDArray[np.int64]:
+    def _vector(self, demand: Demand) -> Ints:
         size = np.zeros(self._resources, np.int64)
         for resource, milli in demand:
             size[resource] = milli
@@ -59,14 +59,14 @@ class Packing:
         )
 
     def take(self, shape: Shape) -> Place | None:
-        """A place for the shape, now in use; None where it does not fit."""
+        """Take a place for the shape; None where it does not fit."""
         big, small, allowed = self._size(shape)
         if not packing.pack(
             self._room, self._chain, allowed, big, small, shape.workers, shape.servers, self._out
         ):
             return None
         chosen = np.flatnonzero(self._out.any(axis=0))
-        # Most workers first: the order of nodes is the order of ranks, and rank 0 sits where most of the job is.
+        # Most workers first: ranks follow the order of nodes, and rank 0 belongs where most of the job is.
         chosen = chosen[np.argsort(-self._out[0, chosen], kind="stable")]
         workers, servers = self._out[:, chosen].tolist()
         return Place(
@@ -82,15 +82,15 @@ class Packing:
                 packing.take(self._room, self._chain, h, small, sign * place.servers[i])
 
     def hold(self, place: Place, shape: Shape) -> None:
-        """Takes exactly this place."""
+        """Take exactly this place."""
         self._move(place, shape, 1)
 
     def give(self, place: Place, shape: Shape) -> None:
-        """The room of a place is free again."""
+        """Free the room of a place."""
         self._move(place, shape, -1)
 
     def is_free(self, place: Place, shape: Shape) -> bool:
-        """Whether the shape fits exactly here now."""
+        """Whether the shape fits on exactly this place now."""
         self._move(place, shape, 1)
         rows = np.unique(self._chain[[self._number[node] for node in place.nodes]])
         free = bool((self._room[rows[rows >= 0]] >= 0).all())

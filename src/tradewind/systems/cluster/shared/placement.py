@@ -1,11 +1,11 @@
-"""Where jobs run: few servers each, and never waiting while there is room anywhere.
+"""Where jobs run: on few servers each, and never waiting while there is room.
 
-A job asks for all its workers at once. They go to the one host on which they leave the least room; where no host
-holds them all, to the hosts with most room, the last of them filled as tightly as can be.
+A job takes all its workers at once. They go to the host on which they leave the least room; where no host holds them
+all, to the hosts with most room, of which the last is the one that fits most tightly.
 
-Two ways of keeping books, with the same interface: `Units` where every job wants so many of one and the same unit
-(the GPUs of a trace), which costs about a microsecond a job, and `Packing` for everything else. `Cluster` begins
-with the first and changes to the second when a job comes that needs it.
+Room is kept in one of two ways: `Units` where every job takes a number of the same unit (the GPUs of a trace), which
+costs about a microsecond per job, and `Packing` for everything else. `Cluster` starts with the first and changes to
+the second when the first job arrives that needs it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from tradewind.model.units import UNLIMITED
 from tradewind.model.view import View
 
 WIDEST = 4096
-"""More units than this on one host are left to `Packing`."""
+"""Most units on one host that `Units` handles."""
 
 
 class Place(NamedTuple):
-    """Nodes, and how many workers and servers on each (servers empty: none)."""
+    """Nodes, and the workers and servers on each; `servers` is empty where the job has none."""
 
     nodes: tuple[int, ...]
     workers: tuple[int, ...]
@@ -30,14 +30,14 @@ class Place(NamedTuple):
 
 
 class Shape:
-    """What a job needs, all at once; equal jobs share one.
+    """What a job needs, all at once; equal jobs share one shape.
 
-    workers  number of workers
-    amounts  (resource, milli-units) of the whole job
-    never    why it can never run here; empty where it can
+    workers       number of workers
+    amounts       (resource, milli-units) of the whole job
+    never_reason  why it can never run on this cluster, or ""
     """
 
-    __slots__ = ("amounts", "never", "nodes", "number", "server", "servers", "worker", "workers")
+    __slots__ = ("amounts", "never_reason", "nodes", "number", "server", "servers", "worker", "workers")
 
     def __init__(self, number: int, key: tuple[Any, ...]) -> None:
         self.number = number
@@ -45,7 +45,7 @@ class Shape:
         self.server: Demand
         self.worker, self.workers, self.server, self.servers, nodes = key
         self.nodes: frozenset[int] | None = nodes
-        self.never = ""
+        self.never_reason = ""
         total: dict[int, int] = {}
         for demand, count in ((self.worker, self.workers), (self.server, self.servers)):
             for resource, milli in demand:
@@ -59,7 +59,7 @@ class Shape:
 
 
 class Units:
-    """Hosts sorted by how many units they have free; bit h of level[f] says that host h has f free."""
+    """Hosts by free units: bit h of level[f] is set where host h has f units free."""
 
     def __init__(self, nodes: tuple[int, ...], capacity: list[int]) -> None:
         self._nodes = nodes
@@ -69,7 +69,7 @@ class Units:
         self.resize(capacity)
 
     def resize(self, capacity: list[int]) -> None:
-        """Capacity (units per host) is new; what is in use stays."""
+        """Set the capacity (units per host); what is in use stays."""
         self._cap = capacity
         self.total = sum(capacity)
         self._free = [max(0, c - u) for c, u in zip(capacity, self._used, strict=True)]
@@ -80,7 +80,7 @@ class Units:
             self._level[units] |= 1 << h
 
     def take(self, need: int) -> Place | None:
-        """A place for `need` units, now in use; None where they do not fit."""
+        """Take a place for `need` units; None where they do not fit."""
         if need > self.free:
             return None
         level = self._level
@@ -119,7 +119,7 @@ class Units:
         return Place(tuple(nodes), tuple(workers))
 
     def _set(self, h: int, part: int) -> None:
-        """Takes `part` units of host h (negative: gives them back)."""
+        """Take `part` units of host h; a negative number returns them."""
         bit, before = 1 << h, self._free[h]
         self._used[h] += part
         after = self._cap[h] - self._used[h]
@@ -130,7 +130,7 @@ class Units:
         self.free += after - before
 
     def give(self, place: Place) -> None:
-        """The units of a place are free again."""
+        """Free the units of a place."""
         number, nodes, parts = self._number, place[0], place[1]
         if len(nodes) == 1:
             self._set(number[nodes[0]], -parts[0])
@@ -139,13 +139,13 @@ class Units:
             self._set(number[node], -part)
 
     def hold(self, place: Place) -> None:
-        """Takes exactly this place."""
+        """Take exactly this place."""
         for node, part in zip(place.nodes, place.workers, strict=True):
             self._set(self._number[node], part)
 
 
 class Cluster:
-    """Room on all hosts, what each job holds, and the shapes seen so far."""
+    """Room on all hosts, the places of jobs, and the shapes seen so far."""
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
@@ -175,13 +175,13 @@ class Cluster:
         shape = self._shapes[key] = Shape(len(self._shapes), key)
         if self._packing is None and not self._is_plain(shape):
             self._pack()
-        shape.never = self._why_never(shape)
+        shape.never_reason = self._why_never(shape)
         if not shape.servers and shape.nodes is None:
             self._simple[shape.worker, shape.workers] = shape
         return shape
 
     def _is_plain(self, shape: Shape) -> bool:
-        """Whether `Units` can keep the books with this shape among the others."""
+        """Whether `Units` can handle this shape together with the others."""
         if shape.servers or shape.nodes is not None or len(shape.worker) != 1:
             return False
         if self.unit is None:
@@ -200,7 +200,7 @@ class Cluster:
         return [capacity[node][resource] // milli for node in self._hosts]
 
     def _pack(self) -> None:
-        """From now on every resource, limit and restriction counts."""
+        """Change to `Packing`: from now on every resource, limit and restriction counts."""
         from tradewind.systems.cluster.shared.packing import Packing
 
         self._packing = Packing(self._setup)
@@ -223,7 +223,7 @@ class Cluster:
     # ------------------------------------------------------------------ room
     @property
     def plain(self) -> bool:
-        """Whether only the number of free units matters."""
+        """Whether `Units` is in use: only the number of free units matters."""
         return self._packing is None
 
     @property
@@ -232,7 +232,7 @@ class Cluster:
         return self.units.free if self.units is not None else 0
 
     def take(self, job: int, shape: Shape) -> Place | None:
-        """Places a job; None where it does not fit now."""
+        """Place a job; None where it does not fit now."""
         units = self.units
         place: Place | None
         if units is None:
@@ -246,7 +246,7 @@ class Cluster:
         return place
 
     def give(self, job: int) -> bool:
-        """A job's room is free again; False where it held none."""
+        """Free a job's room; return whether it held any."""
         held = self.places.pop(job, None)
         if held is None:
             return False
@@ -257,7 +257,7 @@ class Cluster:
         return True
 
     def take_back(self, job: int, place: Place, shape: Shape) -> bool:
-        """Takes exactly this place if it is free (general books only)."""
+        """Take exactly this place if it is free (`Packing` only)."""
         if not self._packing.is_free(place, shape):
             return False
         self._packing.hold(place, shape)
@@ -265,7 +265,7 @@ class Cluster:
         return True
 
     def resync(self, view: View) -> None:
-        """Capacity changed, or nodes failed or came back: reads it anew."""
+        """Read all capacities again after a change."""
         self._totals = None
         for node in range(len(self._setup.nodes)):
             row, largest = self._capacity[node], self._largest[node]
@@ -282,7 +282,7 @@ class Cluster:
                 self.units.resize(capacity)
 
     def totals(self) -> list[int]:
-        """Milli-units of each resource on all hosts together; UNLIMITED where a host has no limit."""
+        """Total milli-units of each resource on all hosts; UNLIMITED where a host has no limit."""
         if self._totals is None:
             rows = [self._capacity[node] for node in self._hosts]
             self._totals = [min(UNLIMITED, sum(column)) for column in zip(*rows, strict=True)]
@@ -290,7 +290,7 @@ class Cluster:
 
     # ------------------------------------------------------------------ saving
     def save(self) -> dict[str, Any]:
-        """Plain data from which `restore` rebuilds the same books."""
+        """JSON-compatible data from which `restore` rebuilds the same state."""
         return {
             "unit": self.unit,
             "plain": self._packing is None,
@@ -301,7 +301,7 @@ class Cluster:
         }
 
     def restore(self, state: dict[str, Any]) -> list[Shape]:
-        """Takes over what `save` wrote; returns the shapes by number."""
+        """Continue from what `save` returned; return the shapes by number."""
         self._capacity, self._largest = state["capacity"], state["largest"]
         self._shapes, self._simple, self.places, self._totals = {}, {}, {}, None
         self.unit = None if state["unit"] is None else (state["unit"][0], state["unit"][1])

@@ -1,4 +1,4 @@
-"""What every scheduler here does in the same way: hear what happened, turn away what can never run, start and stop."""
+"""The base of all schedulers: reads events, refuses jobs that can never run, starts and stops jobs, saves its state."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tradewind.model.view import View
 from tradewind.systems.cluster.shared.placement import Cluster, Place, Shape
 
 CAPACITY = ("capacity", "node_down", "node_up")
-"""Changes that concern room."""
+"""Kinds of changes that affect room."""
 
 
-class Desk(ABC):
-    """Keeps room and jobs in step with the events; a scheduler fills in the queues.
+class Scheduler(ABC):
+    """Keeps room and jobs up to date; a subclass keeps the queues.
 
     cluster  room on the hosts
-    freed    whether room came free since the last decision
+    freed    whether room became free since the last decision
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -30,22 +30,22 @@ class Desk(ABC):
         self.freed = False
         self._through: set[int] = set()
 
-    # ------------------------------------------------------------------ for schedulers to fill in
+    # ------------------------------------------------------------------ for subclasses
     @abstractmethod
-    def enter(self, job: int, shape: Shape, facts: Job) -> None:
-        """A job that can run came."""
+    def enqueue(self, job: int, shape: Shape, facts: Job) -> None:
+        """Add a job that arrived and can run."""
 
-    def leave(self, job: int) -> None:
-        """A job finished (its room may stay taken a moment longer). Queues of waiting jobs need not hear of it."""
+    def finish(self, job: int) -> None:
+        """Forget a job that finished; its room may stay taken a moment longer."""
         del job
 
     @abstractmethod
-    def back(self, job: int, shape: Shape, kept: int) -> None:
-        """A running job lost its place: a node failed or shrank. kept: work that is not lost."""
+    def requeue(self, job: int, shape: Shape, kept: int) -> None:
+        """Add a running job again whose node failed or shrank; `kept` is the work it keeps."""
 
-    # ------------------------------------------------------------------ what happened
-    def hear(self, view: View) -> list[Verdict]:
-        """Takes in the new events; returns what to say to jobs that can never run."""
+    # ------------------------------------------------------------------ events
+    def observe(self, view: View) -> list[Verdict]:
+        """Read the new events; return the refusals of jobs that can never run."""
         cluster, verdicts, changed = self.cluster, [], False
         self.freed = False
         for event in view.events:
@@ -53,14 +53,14 @@ class Desk(ABC):
             if kind == "arrived":
                 facts = cast(Job, event[4])
                 shape = cluster.shape(facts)
-                if shape.never:
-                    verdicts.append(Verdict(job, shape.never))
+                if shape.never_reason:
+                    verdicts.append(Verdict(job, shape.never_reason))
                     continue
                 if facts.hold == "through":
                     self._through.add(job)
-                self.enter(job, shape, facts)
-            elif kind in ("finished", "ended"):  # ended: a live job that was given up
-                self.leave(job)
+                self.enqueue(job, shape, facts)
+            elif kind in ("finished", "ended"):  # ended: a live job that failed for good
+                self.finish(job)
                 if kind == "ended" or not self._through or job not in self._through:
                     cluster.give(job)
                     self.freed = True
@@ -71,7 +71,7 @@ class Desk(ABC):
             elif kind == "voided":
                 shape = cluster.places[job][1]
                 cluster.give(job)
-                self.back(job, shape, event[3])
+                self.requeue(job, shape, event[3])
                 self.freed = True
             elif kind == "changed" and view.change(event[3]).kind in CAPACITY:
                 changed = True
@@ -91,7 +91,7 @@ class Desk(ABC):
         return json.dumps(state, separators=(",", ":")).encode()
 
     def restore(self, state: bytes) -> None:
-        """Continues where `save` stood."""
+        """Continue from what `save` returned."""
         data = json.loads(state)
         self.cluster = Cluster(self.setup)
         shapes = self.cluster.restore(data["cluster"])
@@ -100,13 +100,13 @@ class Desk(ABC):
 
     @abstractmethod
     def _save_queues(self) -> Any:
-        """The scheduler's own part of the state, fit for JSON."""
+        """The queues as JSON-compatible data."""
 
     @abstractmethod
     def _restore_queues(self, data: Any, shapes: list[Shape]) -> None:
-        """Takes in what `_save_queues` gave."""
+        """Take over what `_save_queues` returned."""
 
 
 def start(now_us: int, job: int, place: Place) -> Plan:
-    """Runs a job on a place until it is done or told otherwise."""
+    """A plan that runs a job on a place until it is done or stopped."""
     return Plan(job, (Step(now_us, OPEN, place[0], place[1], place[2]),))
