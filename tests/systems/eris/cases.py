@@ -39,7 +39,7 @@ def small(seed: int, *, fractional: bool = False) -> tuple[TrainingTask, Market,
 
 
 def faults(task: TrainingTask, market: Market, found: Schedule) -> list[str]:
-    """What is wrong with a schedule, recomputed from the conventions alone."""
+    """Faults of a schedule, recomputed from the model's rules alone."""
     wrong, usd, left = [], 0.0, task.data.copy()
     for s, t in enumerate(found.slots):
         workers, server = found.workers[s], found.servers[s]

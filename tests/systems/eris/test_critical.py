@@ -45,9 +45,12 @@ def scaled(scenario: Scenario, number: int, scale: float) -> Scenario:
     return replace(scenario, jobs=tuple(jobs), customers=tuple(customers))
 
 
-def odd(seed: int) -> Scenario:
-    """A market as `tiny` makes none: bids of other shapes that come within slots, at some sites only, few workers at a
-    time; a horizon that cuts the last slot."""
+def unusual(seed: int) -> Scenario:
+    """A market that `tiny` cannot make.
+
+    Bids of other shapes that arrive within slots, at some sites only, with few workers at a time; a horizon that cuts the
+    last slot.
+    """
     rng = np.random.default_rng((seed, 8))
     scenario = tiny(
         seed, slots=int(rng.integers(5, 12)), last_arrival=3, gpu=float(rng.choice([1.0, 2.0])),
@@ -102,7 +105,7 @@ def test_no_lie_about_the_scale_of_a_bid_pays(changes: dict[str, float]) -> None
 
 @pytest.mark.parametrize("changes", PLACES)
 def test_a_payment_is_the_worth_minus_the_area_under_it_over_smaller_bids(changes: dict[str, float]) -> None:
-    """The area is found by holding the whole market again at every scale, a tenth of a level apart."""
+    """The area is computed by rerunning the whole market at every scale, a tenth of a level apart."""
     fine, compared = 10, 0
     for seed in range(6):
         scenario = tiny(seed, **changes)
@@ -122,7 +125,7 @@ def test_a_payment_is_the_worth_minus_the_area_under_it_over_smaller_bids(change
         values = np.array([worth.value(d) if d >= 0 else 0.0 for d in delays])
         area = float((values * (edges[:-1] - edges[1:])).sum()) + values[-1] * edges[-1]
         served = worth.value(delay_of(scenario, run, costly))
-        # a change of service lies anywhere between two scales that were tried, the first of which is 1
+        # service may change anywhere between two tried scales, the first of which is 1
         between = -np.diff(np.append(1.0, middles))
         steps = np.abs(np.diff(np.append(served, values))) @ between
         assert paid[costly] == pytest.approx(served - area, abs=float(steps) + 1e-6)
@@ -146,7 +149,7 @@ def test_a_job_without_rivals_pays_nothing_and_an_incomplete_job_is_not_charged(
 def test_no_scale_pays_in_markets_of_unusual_bids_and_every_replay_agrees_with_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """At the true level the replay of a bid ends when the job really did, and never sooner at a lower one."""
+    """At the true level the replay of a bid ends when the job did, and never sooner at a lower level."""
     replays: list[Ints] = []
 
     def recorded(*args: Any) -> Ints:
@@ -156,7 +159,7 @@ def test_no_scale_pays_in_markets_of_unusual_bids_and_every_replay_agrees_with_t
     monkeypatch.setattr(eris_critical, "delays", recorded)
     rng, gains, served = np.random.default_rng(1), [], 0
     for seed in range(50):
-        scenario = odd(seed)
+        scenario = unusual(seed)
         replays.clear()
         run = CHARGED.run(scenario)
         slot_us, finish = scenario.setup.slot_us, ints(run, "outcomes", "finish_us").tolist()
@@ -175,7 +178,7 @@ def test_no_scale_pays_in_markets_of_unusual_bids_and_every_replay_agrees_with_t
 
 
 def test_the_slot_in_which_a_bid_is_given_up_does_not_depend_on_its_scale() -> None:
-    """Worth a tenth, which is where a bid is given up, from some slot on; scaled, the last bit falls either way."""
+    """From some slot on the worth is a tenth, the threshold; scaling may round it either way."""
     scenario = tiny(1)
     worth = Utility(
         of="delay_slots", shape="piecewise", args=(0.0, 1000.0, 2.0, 1000.0, 4.0, 100.0, 9.0, 100.0)
@@ -209,7 +212,7 @@ def test_capacity_that_failed_in_the_first_slot_is_used_again_once_it_is_back() 
 
 
 def test_a_unit_never_has_more_workers_than_its_data_can_use() -> None:
-    """Nine tenths of a chunk are wasted by no unit of some size; at sites without limits it is still a small one."""
+    """Large units waste less of a fractional rate; even at sites without limits the unit stays small."""
     scenario = tiny(3, chunks_per_worker=1.9)
     wide = tuple(replace(node, capacity_milli=(UNLIMITED,) * 3) for node in scenario.setup.nodes)
     policy = eris_critical.Critical(replace(scenario.setup, nodes=wide))
@@ -220,7 +223,7 @@ def test_a_unit_never_has_more_workers_than_its_data_can_use() -> None:
 
 
 def test_without_payments_a_larger_bid_gains() -> None:
-    """What the payments are for: the same lies without payments."""
+    """Shows why payments are needed: the same lies without payments."""
     free = CHARGED._replace(params={"samples": 0})
     gains = []
     for seed in range(12):

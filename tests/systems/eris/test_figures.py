@@ -1,4 +1,4 @@
-"""Claims of the Eris paper about welfare, and what becomes of them beside the bound and elastic rivals."""
+"""Claims of the Eris paper about welfare, and how they compare with the bound and elastic rivals."""
 
 from __future__ import annotations
 

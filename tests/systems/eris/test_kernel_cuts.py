@@ -1,4 +1,4 @@
-"""Claims about the cuts of Eris's bound: whole schedules keep them, and mixtures that they are made for break them."""
+"""Claims about the cuts of Eris's bound: whole schedules satisfy them, mixtures violate them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SLOTS = 10
 
 
 def bids(rng: np.random.Generator, jobs: int) -> tuple[list[Pooled], Floats]:
-    """Jobs of one resource and bandwidth, with a server that takes some of it, and what there is of both."""
+    """Jobs that use one resource and bandwidth, with a server that uses some of it; and the capacity of both."""
     capacity = np.tile((float(rng.integers(5, 12)), float(rng.uniform(1.0, 4.0))), (SLOTS, 1))
     found = []
     for _ in range(jobs):
@@ -36,7 +36,7 @@ def bids(rng: np.random.Generator, jobs: int) -> tuple[list[Pooled], Floats]:
 
 
 def whole_schedules(rng: np.random.Generator, jobs: list[Pooled], capacity: Floats) -> Ints:
-    """Completion slots (J,) of some way to fit jobs in, one after another, at random; -1: not complete."""
+    """Completion slots (J,) of a random schedule that fits jobs in one after another; -1: not complete."""
     free, done = capacity.copy(), np.full(len(jobs), -1)
     for i in rng.permutation(len(jobs)).tolist():
         job, trial, left = jobs[i], free.copy(), jobs[i].units

@@ -1,4 +1,4 @@
-"""Claims about Eris's oracle: exact or certified, and every offer can be carried out."""
+"""Claims about Eris's oracle: exact or certified, and every offer is feasible."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_the_oracle_comes_close_to_the_exact_optimum_and_its_certificate_holds(
         task, market, worth = small(seed, fractional=fractional)
         found = menu(task, market, worth)
         if found.bound == 0.0 and seed % 4:
-            continue  # nothing can pay, says the certificate; it is put to the test on every fourth
+            continue  # the certificate says that nothing can pay; every fourth is verified
         exact = max(0.0, solve(market, [Bidder(task=task, start=0, worth=worth)]).value)
         assert found.payoff <= exact + 1e-5, seed
         assert exact <= found.bound + 1e-5, seed
@@ -74,7 +74,7 @@ def _idle(sites: int, slots: int, **changes: Any) -> tuple[TrainingTask, Market]
 
 
 def test_of_slots_at_one_price_the_earlier_are_filled_first() -> None:
-    for cents in range(1, 40):  # sums of such prices are rounded now up, now down
+    for cents in range(1, 40):  # sums of such prices are rounded up or down
         task, market = _idle(4, 5, data=np.array([9, 9, 9, 10]), rate=1000)
         prices = np.full((5, 4, 2), cents * 1e-5)
         market = market._replace(usd=prices, free=np.full((5, 4, 2), [8000, 2000]))
@@ -128,7 +128,7 @@ def test_a_slots_curve_is_the_cheapest_split_over_all_sites_of_the_server() -> N
 
 @pytest.mark.parametrize("fractional", [False, True])
 def test_flat_payments_never_fall_when_bandwidth_or_room_is_taken_away(fractional: bool) -> None:
-    """What makes waiting useless: each payment is an exact minimum over ways that only become fewer."""
+    """Why waiting does not pay: each payment is an exact minimum over options that only become fewer."""
     dearer = 0
     for seed in range(600):
         task, market, _ = small(seed, fractional=fractional)
@@ -141,7 +141,7 @@ def test_flat_payments_never_fall_when_bandwidth_or_room_is_taken_away(fractiona
         assert (after.bound_usd >= before.bound_usd * (1 - 1e-9)).all(), seed
         dearer += bool((after.bound_usd > before.bound_usd).any())
         for offer in after.offers:
-            wrong = faults(task, less, offer)  # but for the cost, which has a price for moves there
+            wrong = faults(task, less, offer)  # except for the cost, which includes moves there
             assert all(fault.startswith("costs") for fault in wrong), (seed, wrong)
     assert dearer > 30
 

@@ -1,4 +1,4 @@
-"""Claims about the order of service of `eris-preemptive`: it looks ahead, and only where looking ahead pays."""
+"""Claims about the order of service of `eris-preemptive`: it looks ahead, and only if that pays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WHOLE = np.array([10.0, 100.0])
 
 
 def bids(*jobs: tuple[int, list[float]]) -> Bids:
-    """Bids of so many worker-slots, with these worths by delay, on 10 units of one resource."""
+    """Bids with these worker-slots and worths by delay, on 10 units of one resource."""
     use, server = np.array([1.0, 0.0]), np.zeros(1)
     return table(
         [

@@ -1,4 +1,4 @@
-"""Claims about one slot of one job: where a worker trains a fraction of a chunk, workers stand together."""
+"""Claims about one slot of one job: workers that train a fraction of a chunk are packed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_four_workers_at_a_site_train_more_than_one_at_each_of_four() -> None:
     assert spread is not None
     assert packed is not None
     assert sorted(packed.workers.tolist()) == [0] * 6 + [4, 4]  # bandwidth for four away from the server
-    assert packed.trained == 14  # each four train 7, and the ten that lie elsewhere are carried there
+    assert packed.trained == 14  # each four train 7, and the ten chunks elsewhere are moved there
     assert packed.trained >= spread.trained
 
 

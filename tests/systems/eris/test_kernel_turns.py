@@ -1,4 +1,4 @@
-"""Claims about slots shared out by level: turns are exact, and more room never trains less."""
+"""Claims about slots allocated by level: turns are exact, and more room never trains less."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tradewind.systems.eris.kernels.turns import BidTable, is_alive, reserved, s
 
 
 def alone(task: TrainingTask, top: int = 1 << 30) -> BidTable:
-    """A bids of one, in units that train at least a chunk."""
+    """A table of one bid, in units that train at least a chunk."""
     size = unit(task)
     one = {
         "size": size, "per_unit": size * task.rate // task.need, "chunks": int(task.data.sum()),

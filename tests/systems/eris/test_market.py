@@ -126,9 +126,9 @@ def test_after_a_failure_the_rest_is_planned_anew_at_no_charge_and_finishes() ->
         finished = {job for kind, job in rows(run, "events", "kind", "job") if kind == "finished"}
         again += len(voided & finished)
         plans = [job for job, decision in rows(run, "plans", "job", "decision") if decision >= 0]
-        assert set(plans) <= voided  # only what a failure cancelled is planned anew
+        assert set(plans) <= voided  # only cancelled plans are replaced
         paid = [job for job, _ in rows(run, "payments", "job", "usd")]
-        assert len(paid) == len(set(paid))  # and it is paid for once
+        assert len(paid) == len(set(paid))  # and paid for once
     assert again > 0
 
 
@@ -229,7 +229,7 @@ def test_other_jobs_are_served_as_if_a_bad_bid_had_never_arrived(
 
 
 def _bought(run: Run, jobs: tuple[Job, ...]) -> list[tuple[object, ...]]:
-    """Who bought what, when, and every step of it."""
+    """Every purchase with its steps."""
     offers = rows(run, "offers", "job", "number", "payment_usd", "finish_us", "plan")
     taken = dict(rows(run, "answers", "job", "taken"))
     steps, places = rows(run, "steps", "plan", "from_us"), rows(run, "places", "step", "node", "workers")
@@ -249,7 +249,7 @@ def _shell(*words: str) -> int:
 def test_a_market_reads_bad_bids_from_a_file_refuses_them_and_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From the command line: epochs 0, a bid before the start and one handed in late; then why, in words."""
+    """From the command line: epochs 0, a bid before the start and a late one; then the explanations."""
     scenario = tiny(3)
     file, out = tmp_path / "market.json", tmp_path / "run.json"
     tradewind.dump(scenario, file)

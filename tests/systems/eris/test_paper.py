@@ -37,7 +37,7 @@ def test_a_lie_does_not_pay_where_a_slot_cannot_carry_all_data_of_a_job(kind: st
 
 
 def test_the_late_arrivals_that_once_gained_gain_nothing() -> None:
-    # Seeds on which choosing moves near-exactly let a late bidder find a cheaper way.
+    # Seeds on which a late bidder found a cheaper way while moves were chosen near-exactly.
     assert max(try_lie(seed, "late").gain for seed in (1024, 1120, 1286, 1350)) <= 1e-6
 
 
@@ -79,7 +79,7 @@ def test_whether_a_bid_rises_does_not_depend_on_its_scale(scale: float) -> None:
     scenario = tiny(1)
     shapes = {
         "rises": (0.0, 1.0, 5.0, 2.0),
-        # a line that ends at 0.2999999999999998, and goes on at 0.3
+        # a line that ends at 0.2999999999999998 and continues at 0.3
         "stays": (0.0, 2.9, 1.0, 0.3, 9.0, 0.3),
     }
     why = {}
@@ -128,7 +128,9 @@ def test_fewer_rounds_leave_a_weaker_bound_that_is_still_valid() -> None:
     for seed in range(6):
         scenario = tiny(seed, sites=2, jobs=12, gpu=1.0)
         whole = pooled_bound(scenario)
-        assert whole.bound >= whole.master * (1 - 1e-9)  # the LP's own value, from the other side
+        assert whole.bound >= whole.master * (
+            1 - 1e-9
+        )  # the value of the restricted LP is a lower bound on it
         for effort in (BoundEffort(rounds=1), FEW):
             few = pooled_bound(scenario, effort).bound
             assert few >= whole.bound

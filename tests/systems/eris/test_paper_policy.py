@@ -53,14 +53,14 @@ def trained(rows: list[list[tuple[int, int, int]]], sites: int) -> Ints:
 
 
 def test_twenty_seven_chunks_on_as_many_sites_get_nine_workers_that_train_nine_of_them() -> None:
-    # line 14 rounds the total up, not every site: three chunks per worker are counted, one lies where each worker is
+    # line 14 rounds up the total, not every site: it counts three chunks per worker, of which one is stored at its site
     bid, place = task([1] * 27, per_worker=3.0), market([[4, 4]] * 27)
     found = printed(bid, place, WORTH)
     assert found.workers.sum() == 9
     _, left = carried_out(bid, place, found)
     assert left == 18
     real = repair(bid, place, found)
-    assert real is not None  # with bandwidth for eighteen moves it can be made real
+    assert real is not None  # feasible with bandwidth for eighteen moves
     assert trained(real.flows, 27).tolist() == [1] * 27
     moved = sum(n for slot in real.flows for a, b, n in slot if a != b)
     assert moved == 18
@@ -73,7 +73,7 @@ def test_without_bandwidth_for_the_moves_the_same_bid_is_infeasible() -> None:
 
 
 def test_the_same_data_is_used_in_every_slot() -> None:
-    # two GPUs, four chunks at two sites: each slot finds the first site's chunks again, the cheapest to name
+    # two GPUs, four chunks at two sites: each slot counts the first site's chunks again
     bid = task([2, 2])
     usd = np.array([[0.0, 1.0], [0.0, 3.0]])
     found = printed(bid, market([[4, 2], [4, 2]], room=0, usd=usd), WORTH)
@@ -92,7 +92,7 @@ def test_the_server_goes_where_most_workers_are_though_it_does_not_fit() -> None
     real = repair(bid, place, found)
     assert real is not None
     assert real.servers == (1,)
-    assert real.usd > found.usd  # now parameters travel
+    assert real.usd > found.usd  # parameters now cross sites
 
 
 def test_bandwidth_just_under_the_parameters_of_one_worker_keeps_workers_together() -> None:

@@ -1,4 +1,4 @@
-"""Floor prices by replaying days before."""
+"""Floor prices from replayed past days."""
 
 from __future__ import annotations
 

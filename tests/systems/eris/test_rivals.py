@@ -1,4 +1,4 @@
-"""Eris's rivals over edge sites: who is served first, with how many workers, where, and at which price."""
+"""Eris's rivals over edge sites: order of service, number of workers, sites and prices."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def market(
 
 
 def finish_slots(run: Run) -> list[int]:
-    """Slot in whose end each job is done; -1: never."""
+    """Slot at whose end each job is done; -1: never."""
     return [int(at) // SLOT if at >= 0 else -1 for (at,) in rows(run, "outcomes", "finish_us")]
 
 

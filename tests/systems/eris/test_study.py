@@ -1,4 +1,4 @@
-"""The Eris study: its tables by hand, what its figures compare, and verdicts that can come out either way."""
+"""The Eris study: its tables against hand-made values, what its figures compare, and verdicts in both directions."""
 
 from __future__ import annotations
 
