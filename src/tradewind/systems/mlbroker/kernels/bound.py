@@ -76,7 +76,7 @@ class MasterProblem:
     """The restricted master problem: convex combinations of known plans at the convex envelope of the price.
 
     Columns are added between solves, which start from the last basis and return duals, so it is built on the solver
-    itself and not as a `solvers.highs.Program`. The order of its rows decides which of several optimal duals is found.
+    itself and not as a `solvers.highs.Program`.
     """
 
     def __init__(self, slot: Slot, most: Floats) -> None:
