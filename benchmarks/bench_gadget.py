@@ -57,7 +57,7 @@ def against_exact() -> list[Row]:
                     ours.append(solve(given, SlotEffort(), seed=seed).value / best.value)
                     theirs.append(found.value / best.value)
                     over.append(max(found.raw_room, found.raw_links))
-    note = f"{len(ours)} slots; printed algorithm cut to fit {min(theirs):.2f}-{max(theirs):.2f}, raw use {max(over):.1f}x"
+    note = f"{len(ours)} slots; printed algorithm made to fit {min(theirs):.2f}-{max(theirs):.2f}, raw use {max(over):.1f}x"
     return [
         row("10 servers: mean of optimum", float(np.mean(ours)), 0.995, "higher", note=note),
         row("10 servers: min of optimum", min(ours), 0.98, "higher"),
@@ -108,7 +108,7 @@ def fifty() -> list[Row]:
 
 
 def _quicker(call: Callable[[], T]) -> tuple[T, float]:
-    """What a call returns, and the CPU seconds of the quicker of two turns: other work on the machine slows single ones."""
+    """What a call returns, and the CPU seconds of the faster of two runs: other work on the machine slows single ones."""
     result, first = timed(call)
     return result, min(first, timed(call)[1])
 

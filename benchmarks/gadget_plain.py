@@ -3,7 +3,7 @@
 arc-flow    the relaxation of (12)-(19): for every job and ring size, where each worker is and one flow per ring edge
 augmented   the program of Rost and Schmid that Algorithm 2 solves once ring sizes are chosen: for every job a copy of the
             arc-flow block for each server on which its first worker may be, so that the cycle closes where it began
-mappings    a column for every ring that could be, which only small clusters allow; the full configuration LP
+mappings    a column for every possible ring: the full configuration LP; only for small clusters
 """
 
 from __future__ import annotations

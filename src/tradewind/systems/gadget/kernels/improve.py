@@ -8,12 +8,11 @@ import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
+from tradewind.systems.gadget.kernels.draws import draw, fraction, random_of
+from tradewind.systems.gadget.kernels.occupants import Occupants, enter, leave, occupants_of
 from tradewind.systems.gadget.kernels.pack import clear, grow, place, price_rings, rack_of, release, reserve
 from tradewind.systems.gadget.kernels.slot import Rings, SlotPrices
 from tradewind.systems.gadget.kernels.state import TIE, State
-
-UNIT = 1_000_003
-"""Random fractions are multiples of 1 / UNIT."""
 
 
 class Search(NamedTuple):
@@ -25,17 +24,6 @@ class Search(NamedTuple):
     seed: int
 
 
-class Occupants(NamedTuple):
-    """Linked lists of the rings on every server; entry i · N + j is the j-th server of job i, -1 is none.
-
-    head (S,) first entry of a server; after and before (I · N,) an entry's neighbours
-    """
-
-    head: Ints
-    after: Ints
-    before: Ints
-
-
 class Repair(NamedTuple):
     """What the steps of a round share: names (I,) of the jobs taken out, kept: their rings; random: the generator."""
 
@@ -45,57 +33,6 @@ class Repair(NamedTuple):
     random: Any
     names: Ints
     kept: Rings
-
-
-@kernel
-def random_of(number: int) -> Any:
-    """State (1,) of the generator for a seed."""
-    return np.array([np.uint64(number * 2654435761 + 88172645463325252)], np.uint64)
-
-
-@kernel
-def draw(random: Any) -> Any:
-    """xorshift64*: the next positive 62-bit number."""
-    x = random[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    random[0] = x
-    return np.int64((x * np.uint64(2685821657736338717)) >> np.uint64(2))
-
-
-@kernel
-def _enter(lists: Occupants, server: Ints, i: int) -> None:
-    """Add the ring of job i to the lists of its servers."""
-    head, after, before = lists
-    width = server.shape[1]
-    for j in range(width):
-        s = server[i, j]
-        if s < 0:
-            break
-        entry = i * width + j
-        after[entry], before[entry] = head[s], -1
-        if head[s] >= 0:
-            before[head[s]] = entry
-        head[s] = entry
-
-
-@kernel
-def _leave(lists: Occupants, server: Ints, i: int) -> None:
-    """Remove the ring of job i from the lists of its servers."""
-    head, after, before = lists
-    width = server.shape[1]
-    for j in range(width):
-        s = server[i, j]
-        if s < 0:
-            break
-        entry = i * width + j
-        if before[entry] >= 0:
-            after[before[entry]] = after[entry]
-        else:
-            head[s] = after[entry]
-        if after[entry] >= 0:
-            before[after[entry]] = before[entry]
 
 
 @kernel
@@ -206,7 +143,7 @@ def _order(repair: Repair, count: int) -> Ints:
     gain, names = repair.state.demand.gain, repair.names
     rank, order = np.empty(count), draw(repair.random) % 4
     for n in range(count):
-        noise = 0.6 + 0.8 * ((draw(repair.random) % UNIT) / float(UNIT))
+        noise = 0.6 + 0.8 * fraction(repair.random)
         i = names[n]
         if order < 2:
             rank[n] = -(repair.reduced[i] + 1e-9) * noise
@@ -242,7 +179,7 @@ def _take_out(repair: Repair, count: int) -> float:
         kept.server[n], kept.workers[n], kept.size[n] = server[i], workers[i], size[i]
         worth += state.demand.gain[i, size[i]]
         if size[i] > 0:
-            _leave(repair.lists, server, i)
+            leave(repair.lists, server, i)
             release(state, i)
             clear(state.rings, i)
     return worth
@@ -261,16 +198,14 @@ def _undo(repair: Repair, count: int) -> None:
         server[i], workers[i], size[i] = kept.server[n], kept.workers[n], kept.size[n]
         if size[i] > 0:
             reserve(state, i)
-            _enter(repair.lists, server, i)
+            enter(repair.lists, server, i)
 
 
 @kernel
 def _start(state: State, reduced: Floats, seed: int) -> Any:
     """Tables for a search from the rings of a state."""
     jobs, width = state.rings.server.shape
-    lists = Occupants(np.full(state.free.first[-1], -1), np.full(jobs * width, -1), np.full(jobs * width, -1))
-    for i in range(jobs):
-        _enter(lists, state.rings.server, i)
+    lists = occupants_of(state.free.first[-1], state.rings.server)
     kept = Rings(
         np.empty((jobs, width), np.int64), np.empty((jobs, width), np.int64), np.empty(jobs, np.int64)
     )
@@ -330,12 +265,12 @@ def improve(state: State, prices: SlotPrices, reduced: Floats, search: Search) -
             i = names[n]
             after += gain[i, size[i]]
             bonus += _stay_bonus(state, i, server[i]) - _stay_bonus(state, i, repair.kept.server[n])
-        allowed = search.heat * (1.0 - turn / search.rounds) * ((draw(repair.random) % UNIT) / float(UNIT))
+        allowed = search.heat * (1.0 - turn / search.rounds) * fraction(repair.random)
         if after + bonus < before - allowed:
             _undo(repair, count)
             continue
         for n in range(count):
-            _enter(repair.lists, server, names[n])
+            enter(repair.lists, server, names[n])
         now += after - before
         if now > best + 1e-12:
             best = now

@@ -35,7 +35,6 @@ class Rounded:
     raw_value: float
     raw_room: float
     raw_links: float
-    lp: float
 
 
 def ring_sizes(slot: Slot) -> Ints:
@@ -77,7 +76,6 @@ def paper(slot: Slot, rng: np.random.Generator, tries: int = 10) -> Rounded:
     room, links = excess(slot, raw)
     return Rounded(
         rings=rings, value=worth(slot, rings), raw=raw, raw_value=worth(slot, raw), raw_room=room, raw_links=links,
-        lp=found.value,
     )  # fmt: skip
 
 

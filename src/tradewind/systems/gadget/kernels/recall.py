@@ -13,7 +13,7 @@ import numpy as np
 
 from tradewind.model.arrays import Ints
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.gadget.kernels.improve import draw, random_of
+from tradewind.systems.gadget.kernels.draws import draw, random_of
 from tradewind.systems.gadget.kernels.pack import (
     clear,
     count_servers,
