@@ -12,7 +12,7 @@ from tradewind.model.arrays import Floats
 from tradewind.report.figures.theme import LIGHT, Theme, canvas, save, style
 from tradewind.systems.apsp.kernels.problem import loads_of
 from tradewind.systems.apsp.plan.solve import WanPlan
-from tradewind.systems.apsp.workload.topologies import Topology
+from tradewind.systems.apsp.workload.topology import Topology
 
 WIDTH, HEIGHT = 960.0, 560.0
 NAMED = 45

@@ -11,7 +11,8 @@ import numpy as np
 from tradewind.model.errors import InputError
 from tradewind.systems.apsp.kernels.network import Net, Wire, make_net
 from tradewind.systems.apsp.workload.bandwidth import drawn_mbps, resolve_rule
-from tradewind.systems.apsp.workload.topologies import SHIPPED, Topology, read_topology
+from tradewind.systems.apsp.workload.topologies import SHIPPED, read_topology
+from tradewind.systems.apsp.workload.topology import Topology
 from tradewind.worlds.testbed.traffic import Exchange, ring_exchange, server_exchange
 from tradewind.worlds.testbed.wan import Path, Wan, WanLink, shortest
 

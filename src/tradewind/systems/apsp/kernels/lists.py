@@ -16,9 +16,6 @@ from tradewind.solvers.kernel import kernel
 from tradewind.systems.apsp.kernels.columns import Bans, Priced
 from tradewind.systems.apsp.kernels.problem import Gather, Routing
 
-UNLIMITED = 1 << 40
-"""Number of flows on a resource that no branch has limited."""
-
 
 class Columns(NamedTuple):
     """Listed paths for the kernels: column c loads each of used[start[c] : start[c + 1]] with amount[c].
@@ -70,90 +67,126 @@ class _Search(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """Room for listed paths: their arcs one after the other; number of arcs and source of each path."""
+    """Room for listed paths: their arcs one after the other; number of arcs and source of each path.
+
+    written (2,): paths and arcs written so far.
+    """
 
     arcs: Ints
     lengths: Ints
     owner: Ints
+    written: Ints
+
+
+class _Walk(NamedTuple):
+    """Working memory of a walk, by depth: node, next arc to try, price so far (n + 1,); on (n,): nodes on the path."""
+
+    node: Ints
+    cursor: Ints
+    spent: Floats
+    on: Bools
 
 
 @kernel
-def _list(search: _Search, sources: Ints, most: Floats, found: _Found) -> tuple[int, int]:
-    """List the simple paths of each source whose weight[hops] * size * Σ price is at most its `most`.
-
-    Returns how many paths and arcs were written; (-1, -1) if they do not fit into `found`.
-    """
-    start, head, room, price, weight, sink, size = search
-    out, lengths, owner = found
-    n = start.size - 1
-    dist = np.empty((n, n))
+def _nearest(search: _Search) -> Floats:
+    """Least price of any path to the sink over arcs that hold the source's data over one hop, (n,)."""
+    n = search.start.size - 1
     nearest = np.full(n, np.inf)
-    nearest[sink] = 0.0
+    nearest[search.sink] = 0.0
     for _ in range(n):
         for u in range(n):
+            for a in range(search.start[u], search.start[u + 1]):
+                if search.room[a] >= search.size * search.weight[1]:
+                    nearest[u] = min(nearest[u], search.price[a] + nearest[search.head[a]])
+    return nearest
+
+
+@kernel
+def _layers(search: _Search, need: int, hops: int, dist: Floats) -> None:
+    """dist[j, u], j <= hops: least price of a walk of exactly j arcs from u to the sink, over arcs with room for `need`."""
+    start, head, room, price = search.start, search.head, search.room, search.price
+    dist[0, :] = np.inf
+    dist[0, search.sink] = 0.0
+    for j in range(1, hops + 1):
+        for u in range(start.size - 1):
+            least = np.inf
             for a in range(start[u], start[u + 1]):
-                if room[a] >= size * weight[1]:
-                    nearest[u] = min(nearest[u], price[a] + nearest[head[a]])
-    node = np.empty(n + 1, np.int64)
-    cursor = np.empty(n + 1, np.int64)
-    spent = np.zeros(n + 1)
-    on = np.zeros(n, np.bool_)
-    paths = 0
-    length = 0
+                if room[a] >= need and price[a] + dist[j - 1, head[a]] < least:
+                    least = price[a] + dist[j - 1, head[a]]
+            dist[j, u] = least
+
+
+@kernel
+def _write(walk: _Walk, source: int, hops: int, found: _Found) -> bool:
+    """Add the path that the walk has reached; False if there is no room."""
+    paths, length = found.written
+    if paths == found.lengths.size or length + hops > found.arcs.size:
+        return False
+    for j in range(hops):
+        found.arcs[length + j] = walk.cursor[j] - 1
+    found.lengths[paths] = hops
+    found.owner[paths] = source
+    found.written[0] += 1
+    found.written[1] += hops
+    return True
+
+
+@kernel
+def _list_from(search: _Search, source: int, most: float, dist: Floats, walk: _Walk, found: _Found) -> bool:
+    """List the simple paths of one source with exactly dist.shape[0] - 1 arcs; False if there is no room."""
+    start, head, room, price, weight, sink, size = search
+    node, cursor, spent, on = walk
+    hops = dist.shape[0] - 1
+    need = size * weight[hops]
+    depth = 0
+    node[0] = source
+    cursor[0] = start[source]
+    on[source] = True
+    while depth >= 0:
+        x = node[depth]
+        if depth == hops or cursor[depth] == start[x + 1]:
+            if depth == hops and not _write(walk, source, hops, found):
+                return False
+            on[x] = False
+            depth -= 1
+            continue
+        a = cursor[depth]
+        cursor[depth] += 1
+        y = head[a]
+        rest = hops - depth - 1
+        if on[y] or room[a] < need or (y == sink and rest > 0):
+            continue
+        cost = spent[depth] + price[a]
+        if not need * (cost + dist[rest, y]) <= most:
+            continue
+        depth += 1
+        node[depth] = y
+        cursor[depth] = start[y]
+        spent[depth] = cost
+        on[y] = True
+    return True
+
+
+@kernel
+def _list(search: _Search, sources: Ints, most: Floats, found: _Found) -> bool:
+    """List the simple paths of each source whose weight[hops] * size * Σ price is at most its `most`; False if no room."""
+    n = search.start.size - 1
+    dist = np.empty((n, n))
+    nearest = _nearest(search)
+    walk = _Walk(np.empty(n + 1, np.int64), np.empty(n + 1, np.int64), np.zeros(n + 1), np.zeros(n, np.bool_))
     for h in range(1, n):
-        need = size * weight[h]
+        need = search.size * search.weight[h]
         live = False
         for s in range(sources.size):
             live = live or need * nearest[sources[s]] <= most[s]
         if not live:
             break
-        dist[0, :] = np.inf
-        dist[0, sink] = 0.0
-        for j in range(1, h + 1):
-            for u in range(n):
-                least = np.inf
-                for a in range(start[u], start[u + 1]):
-                    if room[a] >= need and price[a] + dist[j - 1, head[a]] < least:
-                        least = price[a] + dist[j - 1, head[a]]
-                dist[j, u] = least
+        _layers(search, need, h, dist)
         for s in range(sources.size):
-            u = sources[s]
-            if not need * dist[h, u] <= most[s]:
-                continue
-            depth = 0
-            node[0] = u
-            cursor[0] = start[u]
-            on[u] = True
-            while depth >= 0:
-                x = node[depth]
-                if depth == h or cursor[depth] == start[x + 1]:
-                    if depth == h:
-                        if paths == lengths.size or length + h > out.size:
-                            return -1, -1
-                        for j in range(h):
-                            out[length + j] = cursor[j] - 1
-                        length += h
-                        lengths[paths] = h
-                        owner[paths] = u
-                        paths += 1
-                    on[x] = False
-                    depth -= 1
-                    continue
-                a = cursor[depth]
-                cursor[depth] += 1
-                y = head[a]
-                rest = h - depth - 1
-                if on[y] or room[a] < need or (y == sink and rest > 0):
-                    continue
-                cost = spent[depth] + price[a]
-                if not need * (cost + dist[rest, y]) <= most[s]:
-                    continue
-                depth += 1
-                node[depth] = y
-                cursor[depth] = start[y]
-                spent[depth] = cost
-                on[y] = True
-    return paths, length
+            reaches = need * dist[h, sources[s]] <= most[s]
+            if reaches and not _list_from(search, sources[s], most[s], dist[: h + 1], walk, found):
+                return False
+    return True
 
 
 def list_paths(
@@ -174,9 +207,11 @@ def list_paths(
         free[list(banned)] = -1
         group = np.array(members, dtype=np.int64)
         search = _Search(g.start, g.head, free, price[g.resource], problem.weight, sink, size)
-        paths, arcs = _list(search, group, most[group], _Found(out, lengths, owner))
+        buffers = _Found(out, lengths, owner, np.zeros(2, dtype=np.int64))
+        fits = _list(search, group, most[group], buffers)
+        paths, arcs = buffers.written.tolist()
         total += paths
-        if paths < 0 or total > limit:
+        if not fits or total > limit:
             return None
         found.append((out[:arcs].copy(), lengths[:paths].copy(), owner[:paths].copy()))
     arcs_of = np.concatenate([f[0] for f in found])
@@ -190,131 +225,3 @@ def list_paths(
         flows=flows.size,
     )
     return Lists(flows=flows, columns=columns, arcs=arcs_of)
-
-
-@kernel
-def propagate(alive: Bools, columns: Columns, room: Ints, least: Ints, most: Ints) -> bool:
-    """Drop (in alive (C,)) paths that do not fit beside what every other flow must load anyway; False: no routing is left.
-
-    least, most (R,): how many flows must and may use a resource.
-    """
-    flow, amount, start, used, flows = columns
-    resources = room.size
-    count = np.empty((flows, resources), np.int64)
-    lightest = np.empty((flows, resources), np.int64)
-    paths = np.empty(flows, np.int64)
-    load = np.empty(resources, np.int64)
-    must = np.empty(resources, np.int64)
-    may = np.empty(resources, np.int64)
-    while True:
-        count[:] = 0
-        paths[:] = 0
-        for c in range(flow.size):
-            if alive[c]:
-                f = flow[c]
-                paths[f] += 1
-                for k in range(start[c], start[c + 1]):
-                    r = used[k]
-                    if count[f, r] == 0 or amount[c] < lightest[f, r]:
-                        lightest[f, r] = amount[c]
-                    count[f, r] += 1
-        load[:] = 0
-        must[:] = 0
-        may[:] = 0
-        for f in range(flows):
-            if paths[f] == 0:
-                return False
-            for r in range(resources):
-                if count[f, r] > 0:
-                    may[r] += 1
-                    if count[f, r] == paths[f]:
-                        must[r] += 1
-                        load[r] += lightest[f, r]
-        for r in range(resources):
-            if load[r] > room[r] or must[r] > most[r] or may[r] < least[r]:
-                return False
-        dropped = False
-        for c in range(flow.size):
-            if not alive[c]:
-                continue
-            f = flow[c]
-            for k in range(start[c], start[c + 1]):
-                r = used[k]
-                forced = count[f, r] == paths[f]
-                beside = load[r] - lightest[f, r] if forced else load[r]
-                if beside + amount[c] > room[r] or (not forced and must[r] == most[r]):
-                    alive[c] = False
-                    dropped = True
-                    break
-        for r in range(resources):
-            if least[r] > 0 and may[r] == least[r]:
-                for c in range(flow.size):
-                    if alive[c] and count[flow[c], r] > 0:
-                        uses = False
-                        for k in range(start[c], start[c + 1]):
-                            uses = uses or used[k] == r
-                        if not uses:
-                            alive[c] = False
-                            dropped = True
-        if not dropped:
-            return True
-
-
-@kernel
-def drop(alive: Bools, columns: Columns, load_price: Ints, number_price: Ints, budget: int) -> int:
-    """Drop paths that exceed their flow's cheapest by more than the slack; how many, or -1 if nothing is left.
-
-    load_price, number_price (R,) as in proof.Drop; budget: what a routing may cost at most.
-    """
-    flow, amount, start, used, flows = columns
-    cost = np.zeros(flow.size, np.int64)
-    cheapest = np.full(flows, 1 << 62)
-    for c in range(flow.size):
-        if alive[c]:
-            for k in range(start[c], start[c + 1]):
-                cost[c] += amount[c] * load_price[used[k]] + number_price[used[k]]
-            cheapest[flow[c]] = min(cheapest[flow[c]], cost[c])
-    slack = budget
-    for f in range(flows):
-        slack -= cheapest[f]
-    if slack < 0:
-        return -1
-    dropped = 0
-    for c in range(flow.size):
-        if alive[c] and cost[c] - cheapest[flow[c]] > slack:
-            alive[c] = False
-            dropped += 1
-    return dropped
-
-
-@kernel
-def usage(x: Floats, columns: Columns, resources: int) -> tuple[Floats, Floats]:
-    """(share of each flow on each resource, largest load of it there): (F, R) each, over columns with x (C,) > 0."""
-    flow, amount, start, used, flows = columns
-    share = np.zeros((flows, resources))
-    heaviest = np.zeros((flows, resources))
-    for c in range(flow.size):
-        if x[c] > 1e-9:
-            for k in range(start[c], start[c + 1]):
-                share[flow[c], used[k]] += x[c]
-                heaviest[flow[c], used[k]] = max(heaviest[flow[c], used[k]], float(amount[c]))
-    return share, heaviest
-
-
-@kernel
-def cheapest_columns(
-    alive: Bools, columns: Columns, load_price: Floats, number_price: Floats, worth: Floats
-) -> Ints:
-    """Per flow the column that costs most below what the flow is worth (F,), if any does."""
-    flow, amount, start, used, _ = columns
-    least = np.full(worth.size, -1e-8)
-    best = np.full(worth.size, -1, np.int64)
-    for c in range(flow.size):
-        if alive[c]:
-            cost = -worth[flow[c]]
-            for k in range(start[c], start[c + 1]):
-                cost += amount[c] * load_price[used[k]] + number_price[used[k]]
-            if cost < least[flow[c]]:
-                least[flow[c]] = cost
-                best[flow[c]] = c
-    return best[best >= 0]

@@ -16,9 +16,10 @@ import numpy as np
 from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.solvers.highs import INFINITY
 from tradewind.systems.apsp.kernels.columns import simplex_solver
-from tradewind.systems.apsp.kernels.lists import UNLIMITED, Lists, cheapest_columns, drop, propagate, usage
+from tradewind.systems.apsp.kernels.lists import Lists
 from tradewind.systems.apsp.kernels.problem import Gather, Routing, loads_of
 from tradewind.systems.apsp.kernels.proof import Branch, Drop, Pruned, pairs_of
+from tradewind.systems.apsp.kernels.prune import UNLIMITED, cheapest_columns, drop, propagate, usage
 
 WHOLE = 1 << 40
 """Scale of whole prices: all loads within the room cost at most this."""

@@ -9,7 +9,8 @@ from tradewind.model.scenario import Scenario
 from tradewind.systems.apsp.workload.bandwidth import AUTO, resolve_rule
 from tradewind.systems.apsp.workload.build import WanCase, build_scenario
 from tradewind.systems.apsp.workload.sizes import model_bytes
-from tradewind.systems.apsp.workload.topologies import Topology, read_topology
+from tradewind.systems.apsp.workload.topologies import read_topology
+from tradewind.systems.apsp.workload.topology import Topology
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from tradewind.systems.apsp.kernels.solve import SolveSettings, quick_levels
 from tradewind.systems.apsp.plan.request import PlanRequest, scenario_of
 from tradewind.systems.apsp.policy import NearExact
 from tradewind.systems.apsp.shared.placement import Chosen, JobNetwork, full_bps, job_network, wires_of
-from tradewind.systems.apsp.workload.topologies import Topology
+from tradewind.systems.apsp.workload.topology import Topology
 
 LIKELY = 4
 """Sites that look best, by bound and by shortest paths each, that are placed for comparison."""

@@ -17,7 +17,8 @@ from tradewind.systems.apsp.kernels.paper import algorithm_2
 from tradewind.systems.apsp.kernels.problem import fewest_hops, time_of
 from tradewind.systems.apsp.workload.bandwidth import drawn_mbps
 from tradewind.systems.apsp.workload.draw import WIDEST_MBPS
-from tradewind.systems.apsp.workload.topologies import Topology, read_topology
+from tradewind.systems.apsp.workload.topologies import read_topology
+from tradewind.systems.apsp.workload.topology import Topology
 
 MBPS = 1_000_000
 RULES = ("power", "linear", "inverse")

@@ -9,7 +9,7 @@ import numpy as np
 from tradewind.model.arrays import Ints
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.systems.apsp.workload.draw import RULES, WIDEST_MBPS, draw_mbps, rule_mbps
-from tradewind.systems.apsp.workload.topologies import Topology
+from tradewind.systems.apsp.workload.topology import Topology
 
 ALL_RULES = (*RULES, "file", "power-exact", "linear-exact", "inverse-exact")
 AUTO = "auto"

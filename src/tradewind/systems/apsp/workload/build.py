@@ -13,7 +13,7 @@ from tradewind.model.setup import Setup
 from tradewind.model.units import UNLIMITED, US_PER_HOUR, US_PER_S
 from tradewind.systems.apsp.workload.bandwidth import drawn_mbps
 from tradewind.systems.apsp.workload.sizes import read_sizes
-from tradewind.systems.apsp.workload.topologies import Topology
+from tradewind.systems.apsp.workload.topology import Topology
 
 MBPS = 1_000_000
 

@@ -23,7 +23,8 @@ from tradewind.model.workload import Workload
 from tradewind.systems.apsp.workload.bandwidth import ALL_RULES
 from tradewind.systems.apsp.workload.build import MBPS, WanCase, build_scenario
 from tradewind.systems.apsp.workload.draw import MODEL_BYTES, WIDEST_MBPS
-from tradewind.systems.apsp.workload.topologies import Topology, read_topology
+from tradewind.systems.apsp.workload.topologies import read_topology
+from tradewind.systems.apsp.workload.topology import Topology
 
 BOTH = 2
 """Direction of a bandwidth change that holds both ways."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.units import parse_bytes
 from tradewind.systems.apsp.workload.draw import MODEL_BYTES
-from tradewind.systems.apsp.workload.topologies import Topology
+from tradewind.systems.apsp.workload.topology import Topology
 
 MB = 1_000_000
 
