@@ -338,7 +338,7 @@ def test_a_failed_server_gives_its_jobs_another_place(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["srtf", "srsf"])
 def test_shortest_first_counts_lost_work_again(name: str) -> None:
-    # Job 0 has 100 s left when its server fails and starts anew with 3000 s; job 1 with 1000 s comes first then.
+    # Job 0 has 100 s left when its server fails and starts again with 3000 s, so job 1 with 1000 s goes first.
     changes = (Change(2900 * US_PER_S, "node_down", 0, 0, 0),)
     jobs = [fixed(0, 0, 3000, 4), fixed(1, 2900, 1000, 4)]
     run = simulate(scenario(cluster(2, 4), jobs, changes=changes), policies.find(name))
@@ -355,7 +355,7 @@ def test_shortest_first_counts_work_that_was_kept(name: str) -> None:
 
 
 def test_time_spent_on_restarting_is_no_progress() -> None:
-    # Job 0 comes back at 300 s on the other server and gets nowhere before 360 s. At 400 s it has 360 s left, more than
+    # Job 0 restarts at 300 s on the other server and makes no progress before 360 s. At 400 s it has 360 s left, more than
     # job 3 needs, so it is stopped, and moves and restarts once more at 650 s.
     restarting = fixed(0, 0, 500, 1, restart_us=60 * US_PER_S)
     jobs = [restarting, fixed(1, 100, 200, 2), fixed(2, 150, 350, 1), fixed(3, 400, 330, 1)]

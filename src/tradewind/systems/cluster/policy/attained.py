@@ -19,8 +19,8 @@ from tradewind.systems.cluster.kernels.level_queues import (
     running_first,
     turn_levels,
 )
-from tradewind.systems.cluster.shared.placement import Place, Shape
 from tradewind.systems.cluster.shared.preemptive import FIRST_SIZE, Preemptive, gpus_milli
+from tradewind.systems.cluster.shared.shape import Place, Shape
 
 
 class LeastAttained(Preemptive):

@@ -21,8 +21,8 @@ from tradewind.model.spec import Spec
 from tradewind.model.units import UNLIMITED
 from tradewind.model.view import View
 from tradewind.systems.cluster.policy.fifo import WORKS
-from tradewind.systems.cluster.shared.placement import Shape
 from tradewind.systems.cluster.shared.scheduler import Scheduler, start
+from tradewind.systems.cluster.shared.shape import Shape
 
 
 class Drf(Scheduler):

@@ -14,8 +14,8 @@ from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 from tradewind.model.view import View
-from tradewind.systems.cluster.shared.placement import Shape
 from tradewind.systems.cluster.shared.scheduler import Scheduler, start
+from tradewind.systems.cluster.shared.shape import Shape
 
 WORKS = frozenset(("fixed", "rounds/none", "rounds/colocated"))
 """Kinds of work that need nothing but workers."""

@@ -12,8 +12,8 @@ from tradewind.model.setup import Setup
 from tradewind.model.units import MILLI
 from tradewind.model.view import View
 from tradewind.systems.cluster.kernels.sorted_queue import SortedTables, resort, turn_sorted
-from tradewind.systems.cluster.shared.placement import Shape
 from tradewind.systems.cluster.shared.preemptive import FIRST_SIZE, Preemptive, gpus_milli
+from tradewind.systems.cluster.shared.shape import Shape
 
 
 class Shortest(Preemptive):

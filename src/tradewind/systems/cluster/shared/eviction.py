@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tradewind.systems.cluster.shared.placement import Cluster, Place, Shape
+from tradewind.systems.cluster.shared.placement import Cluster
+from tradewind.systems.cluster.shared.shape import Place, Shape
 
 
 def reassign(

@@ -8,7 +8,7 @@ from tradewind.model.arrays import Bools, Ints
 from tradewind.model.job import Demand
 from tradewind.model.setup import Setup
 from tradewind.solvers import packing
-from tradewind.systems.cluster.shared.placement import Place, Shape
+from tradewind.systems.cluster.shared.shape import Place, Shape
 
 
 class Packing:

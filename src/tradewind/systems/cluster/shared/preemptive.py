@@ -19,8 +19,8 @@ from tradewind.systems.cluster.kernels.level_queues import LevelTables
 from tradewind.systems.cluster.kernels.serve import GONE, RUNS, WAITS, Turn
 from tradewind.systems.cluster.kernels.sorted_queue import SortedTables
 from tradewind.systems.cluster.shared.eviction import reassign
-from tradewind.systems.cluster.shared.placement import Place, Shape
 from tradewind.systems.cluster.shared.scheduler import Scheduler, start
+from tradewind.systems.cluster.shared.shape import Place, Shape
 
 FIRST_SIZE = 256
 """Rows of a new table; tables grow as jobs arrive."""
@@ -33,7 +33,7 @@ def gpus_milli(setup: Setup, shape: Shape) -> int:
 
 
 class Preemptive(Scheduler):
-    """Keeps the tables by job number; a subclass keeps the order. Room is counted in units (see placement.Units).
+    """Keeps the tables by job number; a subclass keeps the order. Room is counted in units (see shared/units.py).
 
     The fields of `_tables` are the rows of `_ints` and `_floats`, which are what the kernels get.
     """

@@ -11,7 +11,8 @@ from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN
 from tradewind.model.view import View
-from tradewind.systems.cluster.shared.placement import Cluster, Place, Shape
+from tradewind.systems.cluster.shared.placement import Cluster
+from tradewind.systems.cluster.shared.shape import Place, Shape
 
 CAPACITY = ("capacity", "node_down", "node_up")
 """Kinds of changes that affect room."""

@@ -79,6 +79,6 @@ def _profit(sales: Sales) -> float:
 
 @kernel(inline="always")
 def has_room(occupancy: Occupancy, stream: Stream, i: int) -> bool:
-    """Release what ended before request i came; return whether it fits now."""
+    """Release what ended before request i arrived; return whether it fits now."""
     release_before(occupancy, stream, stream.arrive[i])
     return fits(occupancy, stream, i)
