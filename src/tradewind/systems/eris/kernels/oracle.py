@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tradewind.model.arrays import Bools, Floats, Ints
+from tradewind.model.arrays import Bools, Floats
 from tradewind.systems.eris.kernels.data import by_slot
 from tradewind.systems.eris.kernels.search import (
     EXACT,
@@ -64,9 +64,9 @@ def flat_menu(task: TrainingTask, market: Market, worth: Floats, flat_usd: float
     bandwidth suffices for any split.
     """
     found = _pass(_bid(task, market, worth), _plain(task, flat_usd))
-    lasts = np.flatnonzero(found.real < worth)
+    lasts = np.flatnonzero(found.real < worth).tolist()
     offers = _schedules(task, market, found, lasts, found.real)
-    payoff = float(np.max(worth[lasts] - found.real[lasts], initial=0.0))
+    payoff = max((float(worth[t] - found.real[t]) for t in lasts), default=0.0)
     bound_usd = np.minimum.accumulate(found.real)
     return Menu(offers=tuple(offers), bound_usd=bound_usd, payoff=payoff, bound=payoff)
 
@@ -88,25 +88,24 @@ def menu(task: TrainingTask, market: Market, worth: Floats) -> Menu:
             better = served & (found.real < cost)
             cost[better], best[better] = found.real[better], len(tried)
             tried.append(found)
-    lasts = _cheaper(cost)
-    lasts = lasts[worth[lasts] > cost[lasts]]
+    lasts = [t for t in _cheaper(cost) if worth[t] > cost[t]]
     offers: list[Schedule] = []
-    for number, found in enumerate(tried):
-        offers += _schedules(task, market, found, lasts[best[lasts] == number], cost)
+    for number in {int(best[t]) for t in lasts}:
+        offers += _schedules(task, market, tried[number], [t for t in lasts if best[t] == number], cost)
     offers.sort(key=lambda offer: offer.slots[-1])
-    payoff = float(np.max(worth[lasts] - cost[lasts], initial=0.0))
+    payoff = max((float(worth[t] - cost[t]) for t in lasts), default=0.0)
     top = float(np.max(worth - first.bound, initial=0.0))
     return Menu(offers=tuple(offers), bound_usd=first.bound, payoff=payoff, bound=top)
 
 
-def _cheaper(cost: Floats) -> Ints:
+def _cheaper(cost: Floats) -> list[int]:
     """Completion slots that cost less than all before them."""
     found, cheapest = [], np.inf
     for t in np.flatnonzero(cost < np.inf).tolist():
         if cost[t] < cheapest * (1 - EXACT):
             cheapest = cost[t]
             found.append(t)
-    return np.array(found, dtype=np.int64)
+    return found
 
 
 def _bid(task: TrainingTask, market: Market, worth: Floats) -> _Bid:
@@ -178,9 +177,11 @@ def _unmoved(bid: _Bid) -> _Pass:
     return _pass(bid._replace(task=heavy), settings)
 
 
-def _schedules(task: TrainingTask, market: Market, found: _Pass, lasts: Ints, usd: Floats) -> list[Schedule]:
+def _schedules(
+    task: TrainingTask, market: Market, found: _Pass, lasts: list[int], usd: Floats
+) -> list[Schedule]:
     """The schedules of a pass for these completion slots; usd (T,): what each costs."""
-    if not len(lasts):
+    if not lasts:
         return []
     return [
         Schedule(
@@ -191,6 +192,6 @@ def _schedules(task: TrainingTask, market: Market, found: _Pass, lasts: Ints, us
             usd=float(usd[t]),
         )
         for t, (placed, rows, begin) in zip(
-            lasts.tolist(), plans(lasts, task, market, found.settings, found.tables), strict=True
+            lasts, plans(np.array(lasts), task, market, found.settings, found.tables), strict=True
         )
     ]
