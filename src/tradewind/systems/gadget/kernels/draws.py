@@ -30,6 +30,6 @@ def draw(random: Any) -> Any:
 
 
 @kernel(forceinline=True)
-def fraction(random: Any) -> float:
-    """The next number in [0, 1)."""
+def fraction(random: Any) -> Any:
+    """The next float in [0, 1)."""
     return (draw(random) % UNIT) / float(UNIT)
