@@ -93,7 +93,7 @@ STUDY = Study(
             title="Cost over the bound as slots grow",
             claim="The ratio grows slightly with the number of slots and stays below 3.",
             rows=_fig9,
-            judge=judges.stable("slots"),
+            judge=judges.stable("numbers of slots"),
             chart=_ratio_chart("slots", "policy", "slots"),
         ),
         PaperFigure(
@@ -101,7 +101,7 @@ STUDY = Study(
             title="Cost over the bound as jobs grow",
             claim="The ratio stays about the same as the number of jobs per slot grows.",
             rows=_fig10,
-            judge=judges.stable("jobs per slot"),
+            judge=judges.stable("numbers of jobs per slot"),
             chart=_ratio_chart("jobs_per_slot", "policy", "jobs per slot"),
         ),
         _over_data(

@@ -9,6 +9,15 @@ from tradewind.lab.study import Finding, Row, Word
 Judge = Callable[[Sequence[Row]], Finding]
 
 
+def _yes(held: bool) -> str:
+    return "yes" if held else "no"
+
+
+def _number(value: float) -> str:
+    """Whole numbers from 10 on, three decimals below."""
+    return f"{value:.0f}" if value >= 10 else f"{value:.3f}"
+
+
 def _mean(rows: Sequence[Row], column: str, **where: str | float) -> float:
     """Mean of a column over the rows that match."""
     values = [float(row[column]) for row in rows if all(row[k] == v for k, v in where.items())]
@@ -37,7 +46,7 @@ def fig6(rows: Sequence[Row]) -> Finding:
     count = sum((falls, rises, below))
     return Finding(
         word="reproduced" if count == 3 else "partly reproduced" if count else "not reproduced",
-        reason=f"falls with data: {falls}, rises with P: {rises}, worst {worst:.3f} (paper: below 2.5)",
+        reason=f"falls with data: {_yes(falls)}; rises with P: {_yes(rises)}; worst {worst:.3f} (the paper: below 2.5)",
     )
 
 
@@ -109,8 +118,8 @@ def stable(key: str) -> Judge:
         word: Word = "reproduced" if worst <= 3.0 else "not reproduced"
         return Finding(
             word=word,
-            reason=f"the paper's pipeline is at most {worst:.3f} of the certified bound over {key} "
-            f"(the paper: up to 3), our search {ours:.4f}",
+            reason=f"the paper's pipeline costs at most {worst:.3f} times the certified bound over all {key} "
+            f"(the paper: up to 3), our search {ours:.4f} times",
         )
 
     return judge
@@ -134,7 +143,7 @@ def least(column: str, policy: str, rows: Sequence[Row]) -> Finding:
     values = {str(row["policy"]): float(row[column]) for row in rows if row["policy"] != "mlbroker-paper"}
     best = min(values, key=lambda name: values[name])
     near = values[policy] <= values[best] * 1.001
-    listed = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
+    listed = ", ".join(f"{name} {_number(value)}" for name, value in values.items())
     return Finding(word="reproduced" if near else "not reproduced", reason=f"{column}: {listed}")
 
 
