@@ -4,7 +4,7 @@
     python tools/fingerprints.py --write     record them
 
 Only the public API and the command line are used, so that the set survives any move of the code. Each run has two
-hashes: `numbers` leaves out the sentences that explain a decision (columns `why` and `refused`, notes in certificates),
+hashes: `numbers` leaves out the sentences that explain a decision (columns `why`, `refused` and `reason`),
 `file` is the whole run file. A rewording changes `file` alone.
 """
 
@@ -24,7 +24,7 @@ from typing import Any
 import tradewind as tw
 
 RECORDED = Path(__file__).with_name("fingerprints.json")
-PROSE = ("why", "refused")
+PROSE = ("why", "refused", "reason")
 """Columns that explain a decision to people."""
 MEASURED = "attempts"
 """Table of a live run that holds wall-clock times."""

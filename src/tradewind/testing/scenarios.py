@@ -8,9 +8,9 @@ from typing import Any
 
 from tradewind.engine.fit import mismatch
 from tradewind.model.job import Customer, Dataset, Fixed, Job, Rounds, Stream, Work
+from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.node import Node
 from tradewind.model.spec import Spec
 from tradewind.model.view import Change
 from tradewind.registry import systems, workloads
