@@ -4,9 +4,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tradewind.model.arrays import Floats
+from tradewind.model.arrays import Bools, Floats
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.dps.kernels.demand import best_offer
 from tradewind.systems.dps.kernels.dual import nudge
@@ -56,7 +55,7 @@ def fluid_bound(
 def _fluid(
     stream: Stream,
     hold: Floats,
-    fits: NDArray[np.bool_],
+    fits: Bools,
     log_value: Floats,
     noise: Floats,
     price: Floats,

@@ -7,9 +7,8 @@ variance of that prediction. In-sample gaps would underestimate the noise.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tradewind.model.arrays import Floats
+from tradewind.model.arrays import Bools, Floats
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.dps.kernels.demand import accept_chance
 
@@ -49,7 +48,7 @@ def log_likelihood(noise: Floats, gap: Floats, spread: Floats, answers: Floats) 
 
 
 @kernel
-def tally(gap: Floats, spread: Floats, yes: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+def tally(gap: Floats, spread: Floats, yes: Bools) -> tuple[Floats, Floats, Floats]:
     """Pool similar offers: mean gap and variance (c,) and numbers of no and yes (c, 2) of each cell in use."""
     cells = np.zeros((_GAPS * _LEVELS, 4))
     for i in range(gap.shape[0]):

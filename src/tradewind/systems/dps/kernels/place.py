@@ -1,4 +1,4 @@
-"""Where the two groups of a bundle go: kernels that split d_k items of one kind and d_m of another over bins.
+"""Placement rules: kernels that split d_k items of one kind and d_m of another over bins.
 
 A row `x` (S,) holds what is idle of the first kind on each bin, `z` (S,) what is idle of the second. Every rule
 assumes sum(x) >= d_k and sum(z) >= d_m, writes a list of (bin, items of the first kind, items of the second kind)
@@ -14,14 +14,14 @@ from tradewind.model.arrays import Ints
 from tradewind.solvers.kernel import kernel
 
 WORST_FIT = 0
-"""Algorithm 2 of DPS: fullest-idle bin first, co-located if any bin can."""
+"""Algorithm 2 of DPS: the bin with most idle items first, co-located where a bin can take everything."""
 BEST_FIT = 1
-"""Co-located in the bin it fills best; otherwise spread over the bins with the least idle, which saves large holes."""
+"""Co-located in the bin that it fills best; otherwise spread over the bins with the fewest idle items."""
 RANDOM = 2
-"""Bins in random order, filled one after the other; co-located only by luck."""
+"""Bins in random order, filled one after the other."""
 
 LARGEST = 2**20 - 1
-"""Bins of a cluster, and items on a bin, at most (three of these are packed into one sort key)."""
+"""Most bins of a cluster, and most items on a bin: three such numbers are packed into one sort key."""
 
 _BIN_MASK = LARGEST
 _NOTHING = 2**63 - 1
@@ -31,7 +31,7 @@ _MIX_B = np.uint64(0x94D049BB133111EB)
 
 
 class Scratch(NamedTuple):
-    """Room for one placement, and the state of the random rule (1,)."""
+    """Buffers for one placement, and the state of the random rule (1,)."""
 
     bins: Ints
     take_k: Ints
@@ -42,7 +42,7 @@ class Scratch(NamedTuple):
 
 
 def scratch(bins: int, seed: int) -> Scratch:
-    """Empty scratch for a cluster of `bins` bins."""
+    """Buffers for a cluster of `bins` bins."""
     room = np.zeros(2 * bins, dtype=np.int64)
     state = np.array([np.uint64(seed)], dtype=np.uint64)
     order = np.arange(bins, dtype=np.int64)
@@ -62,7 +62,7 @@ def next_uniform(state: NDArray[np.uint64]) -> float:
 
 @kernel
 def place(rule: int, x: Ints, z: Ints, d_k: int, d_m: int, room: Scratch) -> tuple[int, bool]:
-    """Split one bundle by `rule`; see the module for what is written."""
+    """Split one bundle by `rule`; the module says what is written and returned."""
     found: tuple[int, bool]
     if rule == RANDOM:
         _shuffle(room)
@@ -129,7 +129,7 @@ def _spread_worst(x: Ints, z: Ints, d_k: int, d_m: int, room: Scratch) -> tuple[
 
 @kernel
 def _spread_best(x: Ints, z: Ints, d_k: int, d_m: int, room: Scratch) -> tuple[int, bool]:
-    """Runtime (1) does not depend on how many bins are used, so use up the bins that hold the least."""
+    """Use up the bins with the fewest idle items: runtime (1) does not depend on how many bins are used."""
     keys = room.keys
     count = 0
     for s in range(x.shape[0]):
@@ -157,7 +157,7 @@ def _pack(high: int, low: int, s: int) -> int:
 
 @kernel
 def _pop_largest(keys: Ints) -> int:
-    """The bin of the largest key, which is then struck out (the bin is stored as mask - bin)."""
+    """The bin of the largest key, which is removed (a key stores mask - bin)."""
     best = -1
     for s in range(keys.shape[0]):
         best = max(best, keys[s])
@@ -168,7 +168,7 @@ def _pop_largest(keys: Ints) -> int:
 
 @kernel
 def _pop_smallest(keys: Ints) -> int:
-    """The bin of the smallest key, which is then struck out."""
+    """The bin of the smallest key, which is removed."""
     best = _NOTHING
     for s in range(keys.shape[0]):
         best = min(best, keys[s])

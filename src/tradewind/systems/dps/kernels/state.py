@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tradewind.model.arrays import Floats, Ints
+from tradewind.model.arrays import Bytes, Floats, Ints
 from tradewind.systems.dps.kernels.demand import Prior, prior_moments
 from tradewind.systems.dps.kernels.dual import CELLS, CHEAPEST
 from tradewind.systems.dps.kernels.noise import one_group
@@ -19,29 +19,43 @@ class Tuning(NamedTuple):
     """Constants of the learner; tuned on markets that are not reported."""
 
     thompson: float = 0.5
+    """Share of the posterior standard deviation that is sampled."""
     probe_half: float = 60.0
     """An offer is a random probe around the expected value with probability (1 + offers so far / this)^-1.5."""
     probe_floor: float = 0.005
+    """Least probability of a probe."""
     probe_reach: float = 0.8
     """Half the width of the range of probes, in logs."""
     sd: float = 0.5
     """Standard deviation of the noise before the first fit."""
     first_refit: int = 60
+    """Answers before the first full refit; each later one waits for twice as many."""
     noise_every: int = 250
+    """Answers between fits of the noise alone."""
     penalty: float = 4.0
+    """Log likelihood that two groups of noise must gain over one."""
     pair: float = 0.35
+    """Prior standard deviation of pair effects, where they are on."""
     wander: float = 3e-5
+    """Variance of the level's drift per arrival, where it is on."""
     window: int = 3000
+    """Arrivals over which capacity prices are found."""
     sweep_every: int = 20
+    """Arrivals between steps of the capacity prices."""
     pace: float = 0.3
+    """Size of such a step."""
     target: float = 0.6
     """Share of the capacity that capacity prices aim to sell; below 1 because arrivals are bursty."""
     steep: float = 2.0
+    """Growth of the surcharge on capacity with the share in use."""
     calm: float = 0.68
+    """Share in use at which that surcharge is zero."""
     relax: float = 540.0
     """Slots over which current crowding matters."""
     edge: float = 6.0
+    """Further surcharge when nothing is idle."""
     edge_width: float = 0.05
+    """Idle share over which the further surcharge fades."""
 
 
 class Market(NamedTuple):
@@ -65,6 +79,7 @@ class LearnerState(NamedTuple):
     """Everything the learner has learned, and the last H arrivals in a ring buffer."""
 
     mean: Floats
+    """(D,) posterior mean of theta, and in `cov` (D, D) its covariance; see demand.py."""
     cov: Floats
     noise: Floats
     """(2, 3) groups of the noise: share, mean, standard deviation."""
@@ -72,6 +87,7 @@ class LearnerState(NamedTuple):
     """(2, 3) the alternative hypothesis about the noise; `doubt` (1,) is its probability."""
     doubt: Floats
     response: Floats
+    """(CELLS,) best log price by cost, tabulated for the current noise; see dual.py."""
     price: Floats
     """(K + M,) price of one item for one slot."""
     centre: Floats
@@ -79,6 +95,7 @@ class LearnerState(NamedTuple):
     hyper: Floats
     """(2,) prior standard deviation of pair effects, variance of the level's drift per arrival."""
     counts: Ints
+    """(5,) see SEEN and following."""
     kinds: Ints
     """(H, 2) kinds k and m."""
     demand: Floats
@@ -89,7 +106,8 @@ class LearnerState(NamedTuple):
     """(H,) slots the bundle would hold its items."""
     offer: Floats
     """(H, 3) log price, its gap over the location predicted at the time, and the variance of that prediction."""
-    answer: NDArray[np.int8]
+    answer: Bytes
+    """(H,) NO_PRICE, NO or YES."""
     state: NDArray[np.uint64]
     """(1,) state of the random numbers."""
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tradewind.model.arrays import Floats, Ints
+from tradewind.model.arrays import Bools, Floats, Ints
 
 SLOT_US = 300_000_000
 _US = 1_000_000
@@ -179,7 +178,7 @@ def _arrivals(rng: np.random.Generator, size: MarketSize) -> Ints:
     return np.sort(slots).astype(np.int64)
 
 
-def _bursts(rng: np.random.Generator, slots: int) -> NDArray[np.bool_]:
+def _bursts(rng: np.random.Generator, slots: int) -> Bools:
     """(T,) whether a burst is on: geometric stretches of mean 120 slots off and 12 slots on."""
     on = np.zeros(slots, dtype=np.bool_)
     t = 0
