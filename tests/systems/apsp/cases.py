@@ -11,8 +11,11 @@ import numpy as np
 from tests.solvers.graphs import graph_of_links
 from tradewind.audit.placement import Checker, Claim
 from tradewind.solvers.paths import simple_paths
+from tradewind.systems.apsp.kernels.bound import wide_room
+from tradewind.systems.apsp.kernels.paper import listed_paths
 from tradewind.systems.apsp.kernels.problem import Gather, hop_weight, time_of
 from tradewind.systems.apsp.kernels.proof import CertificateNames, Proof, SinkBound, proof_as_data
+from tradewind.systems.apsp.kernels.restricted import best_of_pool
 from tradewind.systems.apsp.workload.draw import draw_mbps
 from tradewind.systems.apsp.workload.topologies import read_topology
 
@@ -62,6 +65,18 @@ def brute_force(problem: Gather, sink: int) -> Fraction:
         best = time if best is None or time < best else best
     assert best is not None
     return best
+
+
+def exact(problem: Gather) -> Fraction:
+    """The least time over all sinks, by one MILP over all simple paths per sink."""
+    room, factor = wide_room(problem)
+    times = []
+    for sink in range(problem.graph.nodes):
+        pool = listed_paths(problem, sink, None)
+        routing = best_of_pool(problem, room, pool, float(factor), 10_000_000)
+        assert routing is not None
+        times.append(time_of(problem, routing))
+    return min(times)
 
 
 def proof_data(problem: Gather, proof: Proof) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A certified bound on the epoch in hindsight, and the exact optimum per site for tests.
+"""A certified bound on the epoch in hindsight.
 
 The bound gives every job the whole network with every link at its widest ever, so no run can do better. It ignores latency,
 which only lowers it.
@@ -6,20 +6,13 @@ which only lowers it.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from tradewind.model.job import Job, Rounds
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
-from tradewind.systems.apsp.kernels.bound import wide_room
 from tradewind.systems.apsp.kernels.network import Net, make_net, place, settings_for
-from tradewind.systems.apsp.kernels.paper import listed_paths
-from tradewind.systems.apsp.kernels.problem import Gather, time_of
-from tradewind.systems.apsp.kernels.restricted import best_of_pool
 from tradewind.systems.apsp.shared.placement import wires_of
 
 GAP = 0.01
-MOST_NODES = 10_000_000
 
 
 def network_of(scenario: Scenario, job: Job) -> Net:
@@ -52,22 +45,3 @@ def _least_epoch_s(scenario: Scenario, job: Job) -> float:
     net = network_of(scenario, job)
     hosts = [v for v in scenario.setup.hosts if job.nodes is None or v in job.nodes]
     return net.seconds(place(net, settings_for(net.problem, GAP), hosts).bound)
-
-
-def exact_for_sink(problem: Gather, sink: int) -> Fraction:
-    """The optimum for one sink by a MILP over all simple paths: slow, for small networks and for tests."""
-    pool = listed_paths(problem, sink, None)
-    if not pool.flow:
-        return Fraction(0)
-    room, factor = wide_room(problem)
-    routing = best_of_pool(problem, room, pool, float(factor), MOST_NODES)
-    if routing is None:
-        raise RuntimeError(f"HiGHS found no routing to node {sink}")
-    return time_of(problem, routing)
-
-
-def exact(problem: Gather) -> tuple[int, Fraction]:
-    """(best sink, its time) by one MILP per sink."""
-    times = {v: exact_for_sink(problem, v) for v in range(problem.graph.nodes)}
-    best = min(times, key=lambda v: (times[v], v))
-    return best, times[best]
