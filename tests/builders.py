@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tradewind.audit import Audit
+from tradewind.audit import Audit, Script
 from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Loop
+from tradewind.engine.session import Session
+from tradewind.engine.state import RunState
 from tradewind.model.decision import NOTHING, Charge, Decision, Plan, Quote, Step
 from tradewind.model.job import Customer, Fixed, Job
 from tradewind.model.network import Link
@@ -100,14 +102,14 @@ def decision(*plans: Plan, **more: Any) -> Decision:
     return Decision(plans=plans, **more)
 
 
-Script = Mapping[int, Decision | Callable[[View], Decision]]
+Decisions = Mapping[int, Decision | Callable[[View], Decision]]
 
 
 class Scripted:
     """Decides by script, by time; quotes from `quotes` and charges `due()`. Keeps the events it observed."""
 
     def __init__(
-        self, script: Script, quotes: Mapping[int, Quote], due: Callable[[], tuple[Charge, ...]] = tuple
+        self, script: Decisions, quotes: Mapping[int, Quote], due: Callable[[], tuple[Charge, ...]] = tuple
     ) -> None:
         self.script, self.quotes, self.due = script, quotes, due
         self.observed: list[Event] = []
@@ -143,7 +145,7 @@ def spec_of(policy: Any, *, pricer: bool = False, slots: bool = True) -> Spec:
 
 
 def play(
-    given: Scenario, script: Script, quotes: Mapping[int, Quote] | None = None, *, slots: bool = True
+    given: Scenario, script: Decisions, quotes: Mapping[int, Quote] | None = None, *, slots: bool = True
 ) -> Run:
     """A whole audited run of a script; raises Refused if it breaks a rule."""
     policy = Scripted(script, quotes or {})
@@ -155,7 +157,7 @@ class Stage:
 
     def __init__(self, given: Scenario, *, slots: bool = False) -> None:
         self.world = SimulatedWorld(given, slots=slots)
-        self.ledger, self.audit = Ledger(given.setup), Audit(given)
+        self.ledger, self.audit = Ledger(given.setup), Audit(given.setup, Script(given))
         self.number = 0
         self.now = -1
 
@@ -195,7 +197,8 @@ class Stage:
 def loop_of(given: Scenario, spec: Spec, policy: Any) -> Loop:
     """A loop for a test to drive."""
     world = SimulatedWorld(given, slots="slot" in spec.triggers)
-    return Loop(world, Ledger(given.setup), Audit(given), Journal(), policy, spec)
+    state = RunState(Ledger(given.setup), Audit(given.setup, Script(given)), Journal())
+    return Loop(world, Session(state, policy, spec, world.ask))
 
 
 def rows(run: Run, table: str, *columns: str) -> list[tuple[Any, ...]]:

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tradewind import registry
-from tradewind.audit import Audit
+from tradewind.audit import Audit, Script
 from tradewind.audit import compare as compare_books
 from tradewind.audit.placement import check_certificate, is_placement
 from tradewind.engine import bounds
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import check_fit
-from tradewind.engine.journal import instants, read_charges
+from tradewind.engine.journal import Journal, instants, read_charges
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Progress
+from tradewind.engine.state import RunState
 from tradewind.files.run_file import load_run, save
 from tradewind.files.scenario_file import dump, load
-from tradewind.model.decision import Decision
 from tradewind.model.errors import InputError, RunFileError
 from tradewind.model.hash import scenario_hash
 from tradewind.model.result import Bound, Run, Violation
@@ -183,29 +183,18 @@ def check(scenario: Scenario, result: Run, policy: str | Spec = "") -> tuple[Vio
         )
     known = policy or (result.policy if result.policy in policies.entries else "")
     binding = bool(known) and policies.get(known).binding
-    law = Audit(scenario, measured=result.world == "processes", binding=binding)
+    audit = Audit(scenario.setup, Script(scenario), measured=result.world == "processes", binding=binding)
+    state = RunState(Ledger(scenario.setup), audit, Journal())
     doubts = _undecided(result)
     for instant in instants(scenario, result.tables):
-        found = law.take(instant.events)
-        answers = list(instant.after)
-        for quote, taken in instant.quotes:
-            found += law.check_quote(instant.at_us, quote)
-            if taken >= 0 and not found:
-                found += law.accept(instant.at_us, quote, taken)
-            mine = [event for event in answers if event.job == quote.job]
-            answers = [event for event in answers if event.job != quote.job]
-            found += law.take(mine)
-        if instant.decision is not None and not found:
-            found += law.check(instant.at_us, instant.decision)
-            for certificate in result.certificates if not found else ():
-                if certificate.get("at_us") == instant.at_us:
-                    doubts += check_certificate(scenario, certificate, law.free_bps)
-        found += law.take(answers)
-        if found:
+        if found := state.replay(instant):
             return found
-    if found := law.check_charges(read_charges(result.tables)):
+        for certificate in result.certificates if instant.decision is not None else ():
+            if certificate.get("at_us") == instant.at_us:
+                doubts += check_certificate(scenario, certificate, audit.free_bps)
+    if found := audit.check_charges(read_charges(result.tables)):
         return found
-    report = law.close()
+    report = audit.close()
     found = report.violations + compare_books(report.metrics, result.metrics)
     return found or _compare_tables(settle(scenario, result), result) + tuple(doubts)
 
@@ -263,14 +252,8 @@ def scenario_beside(path: Path, result: Run) -> Scenario:
 
 def replay(scenario: Scenario, result: Run) -> tuple[Ledger, Run]:
     """Rebuilds the final state and the books from the journal in a run file."""
-    ledger = Ledger(scenario.setup)
+    audit = Audit(scenario.setup, measured=True)
+    state = RunState(Ledger(scenario.setup), audit, Journal(), tolerant=True)  # `check` finds violations
     for instant in instants(scenario, result.tables):
-        ledger.take(instant.events)
-        for quote, taken in instant.quotes:
-            if taken >= 0:
-                ledger.commit(Decision(plans=(quote.offers[taken].plan,)))
-        if instant.decision is not None:
-            ledger.commit(instant.decision)
-        ledger.take(instant.after)
-        ledger.clear_events()
-    return ledger, settle(scenario, result)
+        state.replay(instant)
+    return state.ledger, settle(scenario, result)

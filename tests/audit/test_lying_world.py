@@ -69,7 +69,7 @@ def found(
         loop.run()
     except Refused as refused:
         return refused.violations
-    return loop.audit.close().violations
+    return loop.session.audit.close().violations
 
 
 def each(change: Callable[[Event], Event | None]) -> Lie:
@@ -253,7 +253,7 @@ def test_the_audit_counts_every_metric_that_a_run_reports() -> None:
     policy = Scripted(script, {})
     loop = loop_of(given, spec_of(policy), policy)
     loop.run()
-    assert set(loop.audit.close().metrics) == set(a_run()[0].metrics)
+    assert set(loop.session.audit.close().metrics) == set(a_run()[0].metrics)
 
 
 def test_a_missing_metric_is_a_violation() -> None:

@@ -67,7 +67,7 @@ def test_replay_rebuilds_the_final_state_and_the_metrics(number: int) -> None:
     loop = loop_of(given, spec_of(policy, pricer=number == 1), policy)
     loop.run()
     ledger, again = replay(given, replace(run, metrics={}))
-    assert state(ledger) == state(loop.ledger)
+    assert state(ledger) == state(loop.session.ledger)
     assert again == run
 
 

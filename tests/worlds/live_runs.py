@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.builders import job, node, scenario, setup
 from tests.worlds.live_scenarios import S
-from tradewind.engine.live import LiveLoop
+from tradewind.engine.live import LiveSession
 from tradewind.model.job import Fixed
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -21,7 +21,7 @@ from tradewind.worlds.processes.world import ProcessWorld
 
 QUICK = ExecutionOptions(grace_s=0.5, backoff_s=0.02, retries=2)
 LONG = Fixed(runtime_us=10 * S)
-Observer = Callable[[LiveLoop, ProcessWorld], None]
+Observer = Callable[[LiveSession, ProcessWorld], None]
 
 
 def two_sites(*, horizon: int = 20, **more: Any) -> Any:
@@ -45,10 +45,10 @@ def run_live(
     )
     tokens: list[str] = []
 
-    def watch(loop: LiveLoop, world: ProcessWorld) -> None:
+    def watch(session: LiveSession, world: ProcessWorld) -> None:
         tokens.append(world.context.token)
         if observer is not None:
-            observer(loop, world)
+            observer(session, world)
 
     run = live(request, watch)
     until = time.monotonic() + 2

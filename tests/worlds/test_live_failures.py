@@ -14,7 +14,7 @@ from tests.builders import Scripted, decision, job, node, plan, rows, run_at, sc
 from tests.worlds.live_runs import LONG, Observer, alarms, log, one, run_live, states, two_sites
 from tests.worlds.live_scenarios import COUNT, S, broker, counting, market, rings
 from tradewind import api
-from tradewind.engine.live import LiveLoop
+from tradewind.engine.live import LiveSession
 from tradewind.model.job import Rounds
 from tradewind.worlds.processes.launch import ExecutionOptions, Limits
 from tradewind.worlds.processes.world import ProcessWorld
@@ -24,7 +24,7 @@ def killer(when: Callable[[ProcessWorld], Sequence[int]], times: int = 1) -> Obs
     """Kills the processes that `when` names, `times` times."""
     done = [0]
 
-    def observe(loop: LiveLoop, world: ProcessWorld) -> None:
+    def observe(session: LiveSession, world: ProcessWorld) -> None:
         if done[0] < times and (found := when(world)):
             done[0] += 1
             for pid in found:

@@ -14,7 +14,7 @@ from tests.builders import Scripted, decision, job, node, plan, run_at, scenario
 from tests.worlds.live_runs import log, run_live, states
 from tests.worlds.live_scenarios import S, counting
 from tradewind.cli import live as cli
-from tradewind.engine.live import LiveLoop
+from tradewind.engine.live import LiveSession
 from tradewind.model.errors import InputError
 from tradewind.model.job import Fixed, Rounds
 from tradewind.model.tariff import Tariff
@@ -89,10 +89,10 @@ def test_the_view_shows_jobs_sites_cost_iterations_and_alarms(tmp_path: Path) ->
     with Live(console=console, auto_refresh=False) as screen:
         view = cli._Screen(given, screen)
 
-        def observe(loop: LiveLoop, world: ProcessWorld) -> None:
-            view.update(loop, world)
+        def observe(session: LiveSession, world: ProcessWorld) -> None:
+            view.update(session, world)
             with console.capture() as text:
-                console.print(view.draw(loop, world))
+                console.print(view.draw(session, world))
             seen.append(text.get())
 
         run_live(given, tmp_path / "s", options=ExecutionOptions(grace_s=0.5, retries=0), observer=observe)

@@ -16,7 +16,7 @@ from tests.worlds.live_runs import alarms, states
 from tests.worlds.live_scenarios import S
 from tradewind import api
 from tradewind.cli.live import networks_of_testbed
-from tradewind.engine.live import LiveLoop
+from tradewind.engine.live import LiveSession
 from tradewind.model.job import Customer, Rounds, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -45,7 +45,7 @@ class Slots:
         self.enough, self.now, self.begun = enough, 1000.0, time.monotonic()
         self.then: dict[tuple[int, int], int] = {}
 
-    def update(self, loop: LiveLoop, world: ProcessWorld) -> None:
+    def update(self, session: LiveSession, world: ProcessWorld) -> None:
         if time.monotonic() - self.begun > PATIENCE_S:
             world.interrupt()
         self.now += 1e-5  # measured events come after those already emitted
@@ -56,7 +56,7 @@ class Slots:
             gang.reports.iterations - self.then[gang.job.index, len(gang.attempts)] >= self.enough
             for gang in gangs
         ]
-        if ready and all(ready) and loop.ledger.slot == int(self.now - 1000.0):
+        if ready and all(ready) and session.ledger.slot == int(self.now - 1000.0):
             self.now += 1.0
 
 
@@ -70,9 +70,9 @@ def trained(
     )  # fmt: skip
     tokens: list[str] = []
 
-    def observe(loop: LiveLoop, world: ProcessWorld) -> None:
+    def observe(session: LiveSession, world: ProcessWorld) -> None:
         tokens.append(world.context.token)
-        slots.update(loop, world)
+        slots.update(session, world)
 
     run = live(request, observe)
     assert marked_processes(tokens[0]) == []

@@ -12,9 +12,10 @@ from tradewind.audit.events import NONE, EventAudit
 from tradewind.audit.record import Record
 from tradewind.audit.results import results, utilisation
 from tradewind.audit.rules import PLAIN
+from tradewind.audit.script import Script
 from tradewind.model.decision import Charge, Decision, Plan, Quote
 from tradewind.model.result import Violation
-from tradewind.model.scenario import Scenario
+from tradewind.model.setup import Setup
 
 RECOUNT_EVERY = 16_384
 """Decisions between two recounts of the capacity ledger."""
@@ -31,11 +32,15 @@ class AuditReport:
 class Audit(EventAudit):
     """Checks events (`take`), quotes and decisions; commits those that break no rule.
 
-    binding  a plan that was bought must not be replaced
+    script    what a world that plays a scenario must report; None for a run whose events nobody knows beforehand
+    measured  completion and progress are measured, not computed
+    binding   a plan that was bought must not be replaced
     """
 
-    def __init__(self, scenario: Scenario, *, measured: bool = False, binding: bool = False) -> None:
-        super().__init__(scenario, measured=measured)
+    def __init__(
+        self, setup: Setup, script: Script | None = None, *, measured: bool = False, binding: bool = False
+    ) -> None:
+        super().__init__(setup, script, measured=measured)
         self._decisions, self._binding = 0, binding
 
     # ------------------------------------------------------------------ decisions
@@ -164,8 +169,13 @@ class Audit(EventAudit):
     def accept(self, now_us: int, quote: Quote, taken: int) -> tuple[Violation, ...]:
         """Check the customer's choice and commit the plan of the offer taken."""
         record = self._records[quote.job]
-        if (broken := rules_market.choice(self._setup, record, quote, taken)) is not None:
-            return (broken,)
+        if not 0 <= taken < len(quote.offers):
+            detail = f"took offer {taken}; {len(quote.offers)} were made"
+            return (Violation("market.choice", record.job.id, detail=detail),)
+        if self._script is not None:
+            broken = rules_market.choice(self._setup, record, quote, taken)
+            if broken is not None:
+                return (broken,)
         offer = quote.offers[taken]
         if found := self._commit((offer.plan,), now_us):
             return found
@@ -222,7 +232,7 @@ class Audit(EventAudit):
             if record.is_over and record.claims
         ]
         self._unanswered(found)
-        missing = len(self._scenario.jobs) - self._next_arrival
+        missing = 0 if self._script is None else self._script.missing(self._next_arrival)
         if missing and not self._measured:
             found.append(
                 Violation("time.arrival", amount=missing, detail="jobs that should have arrived did not")

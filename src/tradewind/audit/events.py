@@ -1,8 +1,9 @@
-"""Checks of events: every event of the world against the scenario and the committed plans."""
+"""Checks of events: every event of the world against the committed plans and, where there is one, the script."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from tradewind.audit import rules_form, rules_market
 from tradewind.audit.cancelled import cancelled_plans
@@ -10,14 +11,15 @@ from tradewind.audit.capacity import CapacityLedger
 from tradewind.audit.costs import CostLedger
 from tradewind.audit.record import Case, Record
 from tradewind.audit.rules import rules_for
+from tradewind.audit.script import Script, Volumes
 from tradewind.audit.spend import SpendLedger
 from tradewind.audit.work import WorkLedger
 from tradewind.model.decision import Plan, Quote
-from tradewind.model.job import Dataset, Fixed, Rounds, Stream
+from tradewind.model.job import NO_PRIVATE_DATA, Dataset, Fixed, Job, Rounds, Stream
 from tradewind.model.result import Violation
-from tradewind.model.scenario import Scenario
+from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN
-from tradewind.model.view import Event
+from tradewind.model.view import Change, Event
 
 NONE: tuple[Violation, ...] = ()
 
@@ -29,21 +31,21 @@ class EventAudit:
               any job may finish or be given up early. All other rules hold as in a simulation.
     """
 
-    def __init__(self, scenario: Scenario, *, measured: bool = False) -> None:
-        self._scenario, self._setup, self._measured = scenario, scenario.setup, measured
+    def __init__(self, setup: Setup, script: Script | None = None, *, measured: bool = False) -> None:
+        self._setup, self._script, self._measured = setup, script, measured
         self._capacity, self._costs, self._work = (
-            CapacityLedger(scenario.setup),
-            CostLedger(scenario.setup),
-            WorkLedger(scenario.setup),
+            CapacityLedger(setup),
+            CostLedger(setup),
+            WorkLedger(setup),
         )
-        self._spend = SpendLedger(scenario.setup, self._costs) if scenario.setup.spend_caps else None
-        self._has_costs = not self._costs.is_idle or any(job.deploy_usd for job in scenario.jobs)
+        self._spend = SpendLedger(setup, self._costs) if setup.spend_caps else None
+        self._has_costs = not self._costs.is_idle
         self._records: dict[int, Record] = {}
-        self._failures = any(change.kind in ("node_down", "link_down") for change in scenario.changes)
+        self._failures = script is None or script.has_failures
         self._now = 0
         self._next_arrival = self._next_change = self._next_slot = 0
         self._timer = OPEN
-        self._slot_due = 0 if len(scenario.volumes) else OPEN
+        self._slot_due = 0 if script is not None and script.has_volumes else OPEN
         self._quote: Quote | None = None
         self._awaited: dict[
             int, tuple[str, int]
@@ -53,7 +55,7 @@ class EventAudit:
         self._cancelled: dict[
             int, bool
         ] = {}  # job whose plan must be cancelled now -> whether something failed
-        self._case = Case(scenario.setup, self._capacity.down_nodes, self._capacity.down_links)
+        self._case = Case(setup, self._capacity.down_nodes, self._capacity.down_links)
         self._set_deadline()
 
     # ------------------------------------------------------------------ time
@@ -108,13 +110,11 @@ class EventAudit:
 
     def _set_deadline(self) -> None:
         """Set the next instant at which the world must report something: a change, a timer or a slot."""
-        changes = self._scenario.changes
-        due = changes[self._next_change].at_us if self._next_change < len(changes) else OPEN
+        due = OPEN if self._script is None else self._script.change_due_us(self._next_change)
         self._deadline = min(due, self._timer, self._slot_due)
 
     def _missed(self, at_us: int, found: list[Violation]) -> None:
-        changes = self._scenario.changes
-        if self._next_change < len(changes) and changes[self._next_change].at_us < at_us:
+        if self._script is not None and self._script.change_due_us(self._next_change) < at_us:
             found.append(
                 Violation("time.change", detail=f"change {self._next_change} was not reported by {at_us} us")
             )
@@ -146,22 +146,24 @@ class EventAudit:
 
     # ------------------------------------------------------------------ arrival and completion
     def _arrive(self, event: Event, found: list[Violation]) -> None:
-        jobs = self._scenario.jobs
+        job = event.fact
         if (
-            event.job != self._next_arrival
-            or event.job >= len(jobs)
-            or jobs[event.job].arrive_us != event.at_us
-            or (event.fact is not jobs[event.job] and event.fact != jobs[event.job])
+            not isinstance(job, Job)
+            or not event.job == job.index == self._next_arrival
+            or job.arrive_us != event.at_us
         ):
-            found.append(
-                Violation(
-                    "time.arrival",
-                    detail=f"job {event.job} arrived at {event.at_us} us; it is not the next arrival of the scenario",
-                )
-            )
+            detail = f"job {event.job} arrived at {event.at_us} us; it is not the next arrival"
+            found.append(Violation("time.arrival", detail=detail))
             return
-        job, customer = jobs[event.job], self._scenario.customers[event.job]
+        if (
+            self._script is not None
+            and (broken := self._script.arrival(event, self._next_arrival)) is not None
+        ):
+            found.append(broken)
+            return
+        customer = NO_PRIVATE_DATA if self._script is None else self._script.customer(event.job)
         self._next_arrival += 1
+        self._has_costs = self._has_costs or job.deploy_usd > 0
         total = customer.runtime_us if job.kind == "fixed" and job.work.total is None else job.work.total
         self._records[event.job] = Record(job, customer, total, rules_for(job))
         if isinstance(job.work, Stream):
@@ -210,6 +212,8 @@ class EventAudit:
                 self._void(record, event, found)
             case "ended":
                 self._end(record, event, found)
+            case "cancelled":
+                self._cancel(record, event, found)
             case "accepted" | "refused" | "declined":
                 self._answer(record, event, found)
 
@@ -223,7 +227,7 @@ class EventAudit:
     def _leave(self, record: Record, event: Event, found: list[Violation]) -> None:
         due = self._leaves_us(record)
         early = self._measured and (due is None or event.at_us < due)
-        if event.at_us != due and not early:
+        if self._script is not None and event.at_us != due and not early:
             detail = f"left at {event.at_us} us; it is due to leave at {due}"
             found.append(Violation("time.left", record.job.id, detail=detail))
         self._served(record, (event.at_us - 1) // self._setup.slot_us, found)
@@ -245,12 +249,21 @@ class EventAudit:
         if event.kind == "accepted":
             return
         mine = self._quote if self._quote is not None and self._quote.job == event.job else Quote(event.job)
-        if (v := rules_market.choice(self._setup, record, mine, -1)) is not None:
+        if self._script is not None and (v := rules_market.choice(self._setup, record, mine, -1)) is not None:
             found.append(v)
         self._settle(record, event.at_us)
         self._check_done(record, event.value, found)
         record.state = event.kind
         self._release_claims(record)
+        self._streams.discard(event.job)
+
+    def _cancel(self, record: Record, event: Event, found: list[Violation]) -> None:
+        """Its owner withdrew a job; it keeps nothing, and its work so far is reported."""
+        self._awaited.pop(event.job, None)
+        self._settle(record, event.at_us)
+        self._check_done(record, event.value, found)
+        self._release_claims(record)
+        record.state = "cancelled"
         self._streams.discard(event.job)
 
     def _end(self, record: Record, event: Event, found: list[Violation]) -> None:
@@ -316,26 +329,18 @@ class EventAudit:
         self._set_deadline()
         for index in sorted(self._streams):
             self._served(self._records[index], slot - 1, found)
-        self._volumes = self._volumes_of(slot)
-
-    def _volumes_of(self, slot: int) -> dict[int, tuple[tuple[int, int], ...]]:
-        """Volumes of a slot in the scenario, for active streams."""
-        rows = self._scenario.volumes
-        low, high = rows.slot.searchsorted([slot, slot + 1])
-        volumes: dict[int, list[tuple[int, int]]] = {}
-        columns = (rows.job[low:high].tolist(), rows.node[low:high].tolist(), rows.bytes[low:high].tolist())
-        for job, node, size in zip(*columns, strict=True):
-            if job in self._streams:
-                volumes.setdefault(job, []).append((node, size))
-        return {job: tuple(pairs) for job, pairs in volumes.items()}
+        self._volumes = {} if self._script is None else self._script.volumes_of(slot, self._streams)
 
     def _data(self, record: Record, event: Event, found: list[Violation]) -> None:
-        """The volumes of a stream are reported once, when the slot begins, as the scenario has them."""
+        """The volumes of a stream are reported once, when the slot begins, as the script has them."""
+        slot = self._next_slot - 1
         expected = self._volumes.pop(event.job, None)
-        if expected is None or event.fact != expected or event.value != self._next_slot - 1:
-            detail = f"the reported volumes are {event.fact}; the scenario has {expected}"
+        if self._script is None and event.job in self._streams and record.data_slot < slot:
+            expected = cast(Volumes, event.fact)
+        if expected is None or event.fact != expected or event.value != slot:
+            detail = f"the reported volumes are {event.fact}; expected were {expected}"
             found.append(Violation("time.data", record.job.id, slot=event.value, detail=detail))
-        record.data_slot, record.volumes = self._next_slot - 1, expected or ()
+        record.data_slot, record.volumes = slot, expected or ()
 
     def _missing_data(self, found: list[Violation]) -> None:
         """Name the streams whose volumes were not reported at the start of the slot."""
@@ -360,22 +365,20 @@ class EventAudit:
 
     # ------------------------------------------------------------------ changes
     def _change(self, event: Event, found: list[Violation]) -> bool:
-        """Check and apply a change of the scenario; return whether it changes limits."""
-        row, changes = self._next_change, self._scenario.changes
-        if (
-            event.value != row
-            or row >= len(changes)
-            or changes[row].at_us != event.at_us
-            or event.fact != changes[row]
-        ):
-            detail = f"change {event.value} at {event.at_us} us; change {row} is next"
+        """Check and apply a change; return whether it changes limits."""
+        change = event.fact
+        if not isinstance(change, Change) or change.at_us != event.at_us or event.value != self._next_change:
+            detail = f"change {event.value} at {event.at_us} us; change {self._next_change} is next"
             found.append(Violation("time.change", detail=detail))
+            return False
+        if self._script is not None and (broken := self._script.change(event, self._next_change)) is not None:
+            found.append(broken)
             return False
         self._next_change += 1
         self._set_deadline()
-        self._capacity.change(changes[row])
-        self._costs.change(changes[row])
-        return changes[row].kind not in ("price", "egress")
+        self._capacity.change(change)
+        self._costs.change(change)
+        return change.kind not in ("price", "egress")
 
     def _void(self, record: Record, event: Event, found: list[Violation]) -> None:
         """A plan had to be cancelled; the job keeps its work up to the start of the slot (failure) or all of it."""

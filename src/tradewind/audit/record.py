@@ -9,6 +9,8 @@ from tradewind.model.job import Customer, Job
 from tradewind.model.result import Violation
 from tradewind.model.setup import Setup
 
+OVER = frozenset(("finished", "left", "refused", "declined", "cancelled", "unfinished"))
+"""States of a job that is over."""
 Rule = Callable[["Case"], Violation | None]
 
 
@@ -51,8 +53,8 @@ class Record:
 
     @property
     def is_over(self) -> bool:
-        """Finished, left, refused, declined or unfinished at the end."""
-        return self.state in ("finished", "left", "refused", "declined", "unfinished")
+        """Finished, left, refused, declined, cancelled or unfinished at the end."""
+        return self.state in OVER
 
 
 class Case:

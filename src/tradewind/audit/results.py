@@ -56,7 +56,10 @@ def results(setup: Setup, records: Sequence[Record], costs: dict[str, float]) ->
     ran = [r.steps_run for r in records if r.steps_run]
     first = min((r.job.arrive_us for r in records), default=0)
     last = max((r.finish_us for r in over), default=first)
-    values = [value_usd(setup, r) for r in records if r.customer is not NO_PRIVATE_DATA or r.job.utility is not None]
+    values = [
+        value_usd(setup, r) for r in records if r.customer is not NO_PRIVATE_DATA or r.job.utility is not None
+    ]
+    cancelled = sum(r.state == "cancelled" for r in records)
     paid = fsum(r.paid for r in records if r.paid is not None)
     span = sum(r.comm_span_us for r in records)
     return {
@@ -78,5 +81,6 @@ def results(setup: Setup, records: Sequence[Record], costs: dict[str, float]) ->
         "jobs_refused": float(sum(r.state == "refused" for r in records)),
         "jobs_declined": float(sum(r.state == "declined" for r in records)),
         "jobs_unfinished": float(sum(r.state == "unfinished" for r in records)),
+        **({"jobs_cancelled": float(cancelled)} if cancelled else {}),
         "steps_mean": sum(ran) / len(ran) if ran else 0.0,
     }

@@ -19,7 +19,7 @@ from rich.text import Text
 from tradewind.cli.show import number
 from tradewind.engine.costs import cost_table
 from tradewind.engine.intervals import effective
-from tradewind.engine.live import LiveLoop
+from tradewind.engine.live import LiveSession
 from tradewind.engine.statefile import read_records
 from tradewind.files import documents
 from tradewind.model.errors import InputError, LookupFailed
@@ -127,10 +127,10 @@ def _view(scenario: Scenario) -> Iterator[Observer]:
         yield _Screen(scenario, screen).update
 
 
-def cost_so_far(scenario: Scenario, loop: LiveLoop) -> float:
+def cost_so_far(scenario: Scenario, session: LiveSession) -> float:
     """Cost in USD until now, computed as for the final result."""
-    so_far = unsettled(scenario, loop.spec, {}, 0, loop.journal)
-    usd: Any = cost_table(scenario, so_far, effective(so_far, max(1, loop.ledger.now_us)))["usd"]
+    so_far = unsettled(scenario, session.spec, {}, 0, session.journal)
+    usd: Any = cost_table(scenario, so_far, effective(so_far, max(1, session.ledger.now_us)))["usd"]
     return float(sum(usd))
 
 
@@ -141,18 +141,18 @@ class _Lines:
         self._scenario = scenario
         self._slot, self._alarms = -1, 0
 
-    def update(self, loop: LiveLoop, world: ProcessWorld) -> None:
+    def update(self, session: LiveSession, world: ProcessWorld) -> None:
         """Print what is new."""
-        for alarm in loop.alarms[self._alarms :]:
+        for alarm in session.alarms[self._alarms :]:
             print(f"alarm: {_who(self._scenario, alarm)}{alarm['text']}", file=sys.stderr, flush=True)
-        self._alarms = len(loop.alarms)
-        slot = loop.ledger.slot
+        self._alarms = len(session.alarms)
+        slot = session.ledger.slot
         if slot == self._slot:
             return
         self._slot = slot
         running = [gang for gang in world.gangs.values() if gang.handles]
         ranks = sum(len(gang.ranks) for gang in running)
-        usd = cost_so_far(self._scenario, loop)
+        usd = cost_so_far(self._scenario, session)
         where = "; ".join(
             f"{gang.job.id} {placement(self._scenario.setup, gang.attempts[-1])}{_pace(gang.reports.last)}"
             for gang in running
@@ -188,29 +188,29 @@ class _Screen:
         self._scenario, self._screen = scenario, screen
         self._last, self._cost_at, self._cost = 0.0, -1, 0.0
 
-    def update(self, loop: LiveLoop, world: ProcessWorld) -> None:
+    def update(self, session: LiveSession, world: ProcessWorld) -> None:
         """Redraw at most every REFRESH_S; compute the cost once per instant."""
         now = time.monotonic()
         if now - self._last < REFRESH_S:
             return
         self._last = now
-        if loop.ledger.now_us != self._cost_at:
-            self._cost_at, self._cost = loop.ledger.now_us, cost_so_far(self._scenario, loop)
-        self._screen.update(self.draw(loop, world), refresh=True)
+        if session.ledger.now_us != self._cost_at:
+            self._cost_at, self._cost = session.ledger.now_us, cost_so_far(self._scenario, session)
+        self._screen.update(self.draw(session, world), refresh=True)
 
-    def draw(self, loop: LiveLoop, world: ProcessWorld) -> Group:
+    def draw(self, session: LiveSession, world: ProcessWorld) -> Group:
         """The whole view."""
         setup = self._scenario.setup
         head = Text(
-            f"slot {loop.ledger.slot} of {setup.slots}   cost so far {self._cost:.4f} USD", style="bold"
+            f"slot {session.ledger.slot} of {setup.slots}   cost so far {self._cost:.4f} USD", style="bold"
         )
         lines = [
             Text(f"! {_who(self._scenario, alarm)}{alarm['text']}", style="yellow")
-            for alarm in loop.alarms[-ALARMS_SHOWN:]
+            for alarm in session.alarms[-ALARMS_SHOWN:]
         ]
-        return Group(head, self._jobs(loop, world), self._sites(loop, world), *lines)
+        return Group(head, self._jobs(session, world), self._sites(session, world), *lines)
 
-    def _jobs(self, loop: LiveLoop, world: ProcessWorld) -> Table:
+    def _jobs(self, session: LiveSession, world: ProcessWorld) -> Table:
         table = Table("job", "state", "ranks", "iteration", "s/iteration", "loss", "attempts")
         for index, gang in sorted(world.gangs.items()):
             last = gang.reports.last
@@ -222,14 +222,14 @@ class _Screen:
             )
             table.add_row(
                 gang.job.id,
-                _state(gang, index in loop.ledger.active),
+                _state(gang, index in session.ledger.active),
                 where,
                 *figures,
                 str(len(gang.attempts)),
             )
         return table
 
-    def _sites(self, loop: LiveLoop, world: ProcessWorld) -> Table:
+    def _sites(self, session: LiveSession, world: ProcessWorld) -> Table:
         setup = self._scenario.setup
         counts = dict.fromkeys(setup.hosts, 0)
         for gang in world.gangs.values():
@@ -238,8 +238,8 @@ class _Screen:
         table = Table("site", "ranks", *setup.resources)
         for node, ranks in counts.items():
             free = [
-                f"{number(loop.ledger.free(node, r) / 1000)} of {number(loop.ledger.capacity(node, r) / 1000)} free"
-                if loop.ledger.capacity(node, r) < UNLIMITED
+                f"{number(session.ledger.free(node, r) / 1000)} of {number(session.ledger.capacity(node, r) / 1000)} free"
+                if session.ledger.capacity(node, r) < UNLIMITED
                 else "unlimited"
                 for r in range(len(setup.resources))
             ]

@@ -68,7 +68,7 @@ class Ledger:
             elif kind == "released":
                 self._release(job)
                 self._plans.pop(job, None)
-            elif kind in ("left", "declined", "refused", "ended"):
+            elif kind in ("left", "declined", "refused", "cancelled", "ended"):
                 self._active.pop(job, None)
                 self._release(job)
                 self._plans.pop(job, None)

@@ -12,12 +12,12 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from tradewind.audit import Audit
 from tradewind.engine.journal import Journal
-from tradewind.engine.ledger import Ledger
-from tradewind.engine.loop import TRIGGER_OF, Loop, Progress
+from tradewind.engine.loop import Loop, Progress
+from tradewind.engine.session import TRIGGER_OF, Answer, Command, Session
+from tradewind.engine.state import RunState
 from tradewind.engine.statefile import StateFile, revive
-from tradewind.model.decision import NOTHING, Decision, Plan, Quote, Verdict
+from tradewind.model.decision import NOTHING, Decision, Plan, Quote
 from tradewind.model.errors import PolicyError, Refused, RunFileError
 from tradewind.model.job import Job
 from tradewind.model.result import Violation
@@ -61,39 +61,28 @@ class DiskJournal(Journal):
         self.ops.append(("quote", (quote, taken)))
 
 
-class LiveLoop(Loop):
-    """Drives a live world. `file` is the journal on disk; `wall` returns the time recorded with each instant."""
+class LiveSession(Session):
+    """A session that never ends for a rejected decision or a failing policy: it keeps the plans in force and alarms."""
 
     journal: DiskJournal
-    world: LiveWorld
 
-    def __init__(
-        self, world: LiveWorld, ledger: Ledger, audit: Audit, policy: Policy, spec: Spec, file: StateFile
-    ) -> None:
-        super().__init__(world, ledger, audit, DiskJournal(), policy, spec)
-        self._file = file
+    def __init__(self, state: RunState, policy: Policy, spec: Spec, answer: Answer, file: StateFile) -> None:
+        super().__init__(state, policy, spec, answer)
+        self.file = file
         self.alarms: list[dict[str, Any]] = []
         self.violations: list[Violation] = []
-        self.wall: Callable[[], float] = lambda: 0.0
-        self._saved = policy.save()
+        self.saved = policy.save()
         self._window: tuple[Event, ...] = ()
         if TRIGGER_OF["finished"] in spec.triggers:
-            self._wakes |= {"ended"}  # a job that was given up frees resources
+            self.wakes |= {"ended"}  # a job that was given up frees resources
 
-    # ------------------------------------------------------------------ running
-    def run(self, progress: Progress | None = None) -> None:
-        """Run cycles until the world has no more events. The final instant of an interrupted run is not recorded."""
-        over = 0
-        while events := self.world.wait():
-            self.cycle(events)
-            if not self.world.stopped:
-                self._write(events[0].at_us)
-            if progress is not None:
-                over += sum(1 for e in events if e.kind in ("finished", "left"))
-                progress(events[-1].at_us, over)
-        if not self.world.stopped:
-            self.charge()
-            self._file.append("closed", {})
+    def handle(self, at_us: int, events: Sequence[Event]) -> list[Command]:
+        try:
+            return super().handle(at_us, events)
+        except PolicyError as error:
+            self.alarm(at_us, -1, f"{error}; plans in force continue")
+            self._roll_back()
+            return []
 
     def charge(self) -> None:
         try:
@@ -101,39 +90,25 @@ class LiveLoop(Loop):
         except (Refused, PolicyError) as error:
             self.alarm(self.ledger.now_us, -1, f"no customer was charged: {error}")
 
-    def close(self) -> None:
-        """Close the journal."""
-        self._file.close()
-
-    def cycle(self, events: Sequence[Event]) -> None:
-        try:
-            super().cycle(events)
-        except PolicyError as error:
-            self.alarm(events[0].at_us, -1, f"{error}; plans in force continue")
-            self._roll_back()
-
     def alarm(self, at_us: int, job: int, text: str) -> None:
         """Raise an alarm for the operator and record it at once."""
         record = {"at_us": at_us, "job": job, "text": text}
         self.alarms.append(record)
-        self._file.append("alarm", record)
+        self.file.append("alarm", record)
 
-    def _write(self, at_us: int) -> None:
+    def changed_state(self) -> str | None:
+        """The policy's state as text if it changed since the last call, else None."""
         state = self.policy.save()
-        text = base64.b64encode(zlib.compress(state)).decode() if state != self._saved else None
-        self._saved = state
-        record = {"at_us": at_us, "wall": self.wall(), "ops": self.journal.ops, "policy": text}
-        self._file.append("instant", record)
-        self.journal.ops = []
+        text = base64.b64encode(zlib.compress(state)).decode() if state != self.saved else None
+        self.saved = state
+        return text
 
     def _observe(self, events: Sequence[Event]) -> None:
         """Record violations of a measured world and continue; what has happened cannot be rejected."""
-        if found := self.audit.take(events):
+        if found := self.state.observe(events):
             self.violations += found
             for violation in found:
                 self.alarm(events[0].at_us, -1, f"audit violation: {violation}")
-        self.ledger.take(events)
-        self.journal.events(events)
         for event in events:
             due = self.journal.promised.get(event.job, -1)
             if event.kind in ("finished", "ended") and 0 <= due < event.at_us:
@@ -157,106 +132,126 @@ class LiveLoop(Loop):
         A pricer keeps its state, because its customers already have their answers.
         """
         if not self.spec.pricer:
-            self.policy.restore(self._saved)
+            self.policy.restore(self.saved)
             if SEEN in self.journal.ops:
                 self.journal.ops.remove(SEEN)
                 self.ledger.return_events(self._window)
 
-    def _quote(self, job: Job) -> Quote:
+    def _checked_quote(self, at_us: int, job: Job) -> Quote:
         """Make no offer if the policy fails to quote or the audit rejects the quote."""
-        now = self.ledger.now_us
         try:
-            quote = super()._quote(job)
-            found = self.audit.check_quote(now, quote)
-        except (PolicyError, TypeError, AttributeError, ValueError) as error:
-            self.alarm(now, job.index, f"no quote for {job.id}: {error}")
-        else:
-            if not found:
-                return quote
-            self.alarm(now, job.index, f"the audit rejected a quote for {job.id}: {found[0]}")
-        return Quote(job.index, (), "audit", "the audit rejected the quote")
+            return super()._checked_quote(at_us, job)
+        except PolicyError as error:
+            self.alarm(at_us, job.index, f"no quote for {job.id}: {error}")
+        except Refused as error:
+            self.alarm(at_us, job.index, f"the audit rejected a quote for {job.id}: {error.violations[0]}")
+        quote = Quote(job.index, (), "audit", "the audit rejected the quote")
+        self.audit.check_quote(at_us, quote)
+        return quote
 
-    def _carry_out(self, now: int, decision: Decision) -> None:
+    def _carry_out(self, at_us: int, decision: Decision, commands: list[Command]) -> None:
         """Ignore a rejected decision: plans in force continue, and plans that end now are extended."""
         try:
-            super()._carry_out(now, decision)
+            super()._carry_out(at_us, decision, commands)
         except (Refused, PolicyError) as error:
             self.alarm(
-                now,
+                at_us,
                 -1,
                 f"rejected a decision of {self.spec.name} ({error}); the last accepted plans continue",
             )
             self._roll_back()
-            self._extend_plans(now)
+            self._extend_plans(at_us, commands)
 
-    def _extend_plans(self, now: int) -> None:
+    def _extend_plans(self, at_us: int, commands: list[Command]) -> None:
         """Extend plans that end now by one slot; drop any that the audit rejects."""
-        until = now + self.ledger.setup.slot_us
+        ledger = self.ledger
+        until = at_us + ledger.setup.slot_us
         plans = {}
-        for index, job in self.ledger.active.items():
-            last = self.ledger.last_step(index)
-            if last is not None and last.until_us == now:
-                plans[job.id] = Plan(index, (last._replace(from_us=now, until_us=until),))
+        for index, job in ledger.active.items():
+            last = ledger.last_step(index)
+            if last is not None and last.until_us == at_us:
+                plans[job.id] = Plan(index, (last._replace(from_us=at_us, until_us=until),))
         while plans:
             decision = Decision(
                 plans=tuple(plans.values()), why="last accepted allocation, extended by one slot"
             )
             try:
-                super()._carry_out(now, decision)
+                super()._carry_out(at_us, decision, commands)
                 break
             except Refused as error:
                 if plans.pop(error.violations[0].job, None) is None:
                     break
 
     # ------------------------------------------------------------------ recovery
-    def replay(self, record: Mapping[str, Any], restore: Callable[[Event], Event]) -> None:
+    def replay(self, record: Mapping[str, Any], restore: Callable[[Event], Event], world: LiveWorld) -> None:
         """Replay one instant of the journal. `restore` adds the facts to events, which the journal does not store."""
         at, first = record["at_us"], True
         for kind, what in record["ops"]:
             if kind == "events":
                 events = [restore(Event(*row)) for row in what]
                 if first:
-                    self._check_replay(events, self.world.replay(events))
+                    _check_replay(events, world.replay(events))
                 first = False
-                self.violations += self.audit.take(events)
-                self.ledger.take(events)
-                self.journal.events(events)
+                self.violations += self.state.observe(events)
             elif kind == "quote":
-                self._replay_quote(at, revive(Quote, what[0]), what[1])
+                quote, taken = revive(Quote, what[0]), what[1]
+                self.violations += self.audit.check_quote(at, quote)
+                found, decision = self.state.answer(at, quote, taken)
+                self.violations += found
+                world.apply(self._command(decision).number, decision)
             elif kind == "decision":
                 decision = revive(Decision, what)
-                self.violations += self.audit.check(at, decision)
-                self._number += 1
-                self.world.apply(self._number, decision)
-                self.ledger.commit(decision)
-                self.journal.decision(at, decision)
+                self.violations += self.state.decide(at, decision)
+                world.apply(self._command(decision).number, decision)
             else:
                 self.ledger.clear_events()
         self.journal.ops = []
         if record["policy"] is not None:
-            self._saved = zlib.decompress(base64.b64decode(record["policy"]))
-
-    def _replay_quote(self, at: int, quote: Quote, taken: int) -> None:
-        self.violations += self.audit.check_quote(at, quote)
-        self.journal.quote(at, quote, taken)
-        self._number += 1
-        if taken >= 0:
-            decision = Decision(plans=(quote.offers[taken].plan,))
-            self.violations += self.audit.accept(at, quote, taken)
-            self.world.apply(self._number, decision)
-            self.ledger.commit(decision)
-        else:
-            rejected = Decision(verdicts=(Verdict(quote.job, quote.refused or "declined"),))
-            self.world.apply(self._number, rejected)
-
-    @staticmethod
-    def _check_replay(recorded: Sequence[Event], replayed: Sequence[Event]) -> None:
-        if sorted(event[:4] for event in recorded) != sorted(event[:4] for event in replayed):
-            raise RunFileError(
-                f"the journal records {[e.kind for e in recorded]} at {recorded[0].at_us} us, but replaying it gives "
-                f"{[e.kind for e in replayed]}. It was probably written by another version: start with a new --state."
-            )
+            self.saved = zlib.decompress(base64.b64decode(record["policy"]))
 
     def finish_replay(self) -> None:
         """Restore the policy's last saved state, after the whole journal has been replayed."""
-        self.policy.restore(self._saved)
+        self.policy.restore(self.saved)
+
+
+def _check_replay(recorded: Sequence[Event], replayed: Sequence[Event]) -> None:
+    if sorted(event[:4] for event in recorded) != sorted(event[:4] for event in replayed):
+        raise RunFileError(
+            f"the journal records {[e.kind for e in recorded]} at {recorded[0].at_us} us, but replaying it gives "
+            f"{[e.kind for e in replayed]}. It was probably written by another version: start with a new --state."
+        )
+
+
+class LiveLoop(Loop):
+    """Drives a live world. Each instant is on disk before the world acts on it; `wall` is the time recorded with it."""
+
+    session: LiveSession
+    world: LiveWorld
+
+    def __init__(self, world: LiveWorld, session: LiveSession, wall: Callable[[], float]) -> None:
+        super().__init__(world, session)
+        self._wall = wall
+
+    def run(self, progress: Progress | None = None) -> None:
+        """Run cycles until the world has no more events. The final instant of an interrupted run is not recorded."""
+        over = 0
+        while events := self.world.wait():
+            self.cycle(events)
+            if not self.world.stopped:
+                self._write(events[0].at_us)
+            if progress is not None:
+                over += sum(1 for e in events if e.kind in ("finished", "left"))
+                progress(events[-1].at_us, over)
+        if not self.world.stopped:
+            self.session.charge()
+            self.session.file.append("closed", {})
+
+    def close(self) -> None:
+        """Close the journal."""
+        self.session.file.close()
+
+    def _write(self, at_us: int) -> None:
+        session = self.session
+        record = {"at_us": at_us, "wall": self._wall(), "ops": session.journal.ops}
+        session.file.append("instant", {**record, "policy": session.changed_state()})
+        session.journal.ops = []

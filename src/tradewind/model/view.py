@@ -22,6 +22,7 @@ EventKind = Literal[
     "accepted",  # the customer took an offer; value = number of the offer
     "declined",  # the customer took no offer
     "refused",  # the policy refused the job; value = work done
+    "cancelled",  # its owner withdrew the job; value = work done
     "ended",  # the run is over and the job is unfinished; value = work done
 ]
 

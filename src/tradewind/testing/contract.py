@@ -13,10 +13,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from tradewind.api import check
-from tradewind.audit import Audit
+from tradewind.audit import Audit, Script
 from tradewind.engine.journal import Instant, Journal, instants
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Loop
+from tradewind.engine.session import Session
+from tradewind.engine.state import RunState
 from tradewind.model.errors import LookupFailed, TradewindError, Unsupported
 from tradewind.model.job import Customer, Fixed, Job, Stream
 from tradewind.model.result import Run
@@ -147,23 +149,25 @@ def is_the_same_each_time(spec: Spec, given: Scenario, run: Run) -> None:
 def continues_after_restore(spec: Spec, given: Scenario, run: Run, share: float) -> None:
     """Saved after a share of the instants and restored into a new object, it goes on as if nothing had happened."""
     world = SimulatedWorld(given, slots="slot" in spec.triggers)
-    policy = fresh(spec, given)
-    loop = Loop(world, Ledger(given.setup), Audit(given, binding=spec.binding), Journal(), policy, spec)
+    audit = Audit(given.setup, Script(given), binding=spec.binding)
+    state = RunState(Ledger(given.setup), audit, Journal())
+    session = Session(state, fresh(spec, given), spec, world.ask)
+    loop = Loop(world, session)
     times = sorted(set(cast(list[int], run.tables["events"]["at_us"])))
     change_over = times[int(share * (len(times) - 1))]
     restored = False
     while events := loop.world.wait():
         loop.cycle(events)
         if not restored and events[0].at_us >= change_over:
-            state = loop.policy.save()
+            saved = session.policy.save()
             _require(
-                isinstance(state, bytes), f"save() returned {type(state).__name__}; it must return bytes"
+                isinstance(saved, bytes), f"save() returned {type(saved).__name__}; it must return bytes"
             )
-            loop.policy = fresh(spec, given)
-            loop.policy.restore(state)
+            session.policy = fresh(spec, given)
+            session.policy.restore(saved)
             restored = True
-    loop.charge()
-    again = replace(run, tables={**run.tables, **{name: loop.journal.tables[name] for name in JOURNAL}})
+    session.charge()
+    again = replace(run, tables={**run.tables, **{name: session.journal.tables[name] for name in JOURNAL}})
     where = _first_difference(run, again, JOURNAL)
     _require(
         not where, f"{where} differs after a restore at {change_over} us; save() must hold the whole state"

@@ -15,12 +15,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from tradewind.audit import Audit, compare
+from tradewind.audit import Audit, Script, compare
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import check_fit
 from tradewind.engine.journal import Facts
 from tradewind.engine.ledger import Ledger
-from tradewind.engine.live import LiveLoop
+from tradewind.engine.live import DiskJournal, LiveLoop, LiveSession
+from tradewind.engine.state import RunState
 from tradewind.engine.statefile import StateFile, read_records, revive
 from tradewind.model.decision import Step
 from tradewind.model.errors import InputError
@@ -35,7 +36,7 @@ from tradewind.worlds.processes.tables import live_tables
 from tradewind.worlds.processes.world import ProcessWorld, RunContext
 from tradewind.worlds.simulate import make_policy, timed, unsettled
 
-Observer = Callable[[LiveLoop, ProcessWorld], None]
+Observer = Callable[[LiveSession, ProcessWorld], None]
 """Called regularly with the loop and the world, for a live view."""
 VERSION = 1
 """Version of the journal format."""
@@ -89,13 +90,14 @@ def live(request: LiveRequest, observer: Observer | None = None) -> Run:
     begin = perf_counter()
     with _locked(request.state):
         loop, world, params = _assemble(request, observer)
+        session = loop.session
         try:
             with _stop_on_signals(world):
                 loop.run()
         finally:
             loop.close()
             world.close()
-        return timed(_result(request, loop, world, params), perf_counter() - begin, loop.decide_s)
+        return timed(_result(request, session, world, params), perf_counter() - begin, session.decide_s)
 
 
 def _assemble(
@@ -117,53 +119,56 @@ def _assemble(
 
     def write(kind: str, record: dict[str, Any]) -> None:
         if kind == "alarm" and loop is not None:
-            loop.alarms.append(record)
+            loop.session.alarms.append(record)
         file.append(kind, record)
 
     def observe(world: ProcessWorld) -> None:
         if observer is not None and loop is not None:
-            observer(loop, world)
+            observer(loop.session, world)
 
     context = RunContext(
         state=request.state, token=records[0]["token"], clock=clock, record=write, options=request.options,
         on_poll=observe,
     )  # fmt: skip
     world = ProcessWorld(scenario, context, slots="slot" in spec.triggers)
-    audit = Audit(scenario, measured=True, binding=spec.binding)
-    loop = LiveLoop(world, Ledger(scenario.setup), audit, policy, spec, file)
-    loop.wall = clock.wall
-    _replay(loop, world, clock, records, Facts(scenario))
+    audit = Audit(scenario.setup, Script(scenario), measured=True, binding=spec.binding)
+    state = RunState(Ledger(scenario.setup), audit, DiskJournal(), tolerant=True)
+    session = LiveSession(state, policy, spec, world.ask, file)
+    loop = LiveLoop(world, session, clock.wall)
+    _replay(session, world, clock, records, Facts(scenario))
     return loop, world, params
 
 
 def _replay(
-    loop: LiveLoop, world: ProcessWorld, clock: Clock, records: list[dict[str, Any]], facts: Facts
+    session: LiveSession, world: ProcessWorld, clock: Clock, records: list[dict[str, Any]], facts: Facts
 ) -> None:
     """Replay a journal, then take over the ranks that it left running."""
     clock.set(0, clock.wall())
     for record in records[1:]:
         match record.pop("kind"):
             case "instant":
-                loop.replay(record, facts.restore)
+                session.replay(record, facts.restore, world)
                 clock.set(record["at_us"], record["wall"])
             case "attempt":
                 world.replay_attempt(record, revive(Step, record["step"]))
             case "over":
                 world.replay_end(record)
             case "alarm":
-                loop.alarms.append(record)
-    loop.finish_replay()
+                session.alarms.append(record)
+    session.finish_replay()
     world.resume()
 
 
-def _result(request: LiveRequest, loop: LiveLoop, world: ProcessWorld, params: Mapping[str, Any]) -> Run:
+def _result(
+    request: LiveRequest, session: LiveSession, world: ProcessWorld, params: Mapping[str, Any]
+) -> Run:
     """The finished run, with all violations that the audit found."""
     scenario = request.scenario
-    run = unsettled(scenario, request.spec, params, request.seed, loop.journal)
-    tables = {**run.tables, **live_tables(scenario, world, loop.alarms, request.pace)}
+    run = unsettled(scenario, request.spec, params, request.seed, session.journal)
+    tables = {**run.tables, **live_tables(scenario, world, session.alarms, request.pace)}
     run = settle(scenario, replace(run, world="processes", tables=tables))
-    report = loop.audit.close()
-    found = (*loop.violations, *report.violations, *compare(report.metrics, run.metrics))
+    report = session.audit.close()
+    found = (*session.violations, *report.violations, *compare(report.metrics, run.metrics))
     return replace(run, violations=found)
 
 

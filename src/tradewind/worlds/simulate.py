@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from tradewind.audit import Audit, compare
+from tradewind.audit import Audit, Script, compare
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import check_fit
 from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Loop, Progress
+from tradewind.engine.session import Session
+from tradewind.engine.state import RunState
 from tradewind.model.errors import Refused
 from tradewind.model.hash import scenario_hash
 from tradewind.model.params import resolve_params
@@ -52,17 +54,17 @@ def simulate(
     check_fit(spec, scenario)
     begin = perf_counter()
     policy, values = make_policy(scenario, spec, params or {}, seed)
-    journal = Journal()
-    audit = Audit(scenario, binding=spec.binding)
     world = SimulatedWorld(scenario, slots="slot" in spec.triggers)
-    loop = Loop(world, Ledger(scenario.setup), audit, journal, policy, spec)
+    audit = Audit(scenario.setup, Script(scenario), binding=spec.binding)
+    state = RunState(Ledger(scenario.setup), audit, Journal())
+    session = Session(state, policy, spec, world.ask)
     with _rare_collections():
-        loop.run(progress)
-    run = settle(scenario, unsettled(scenario, spec, values, seed, journal))
+        Loop(world, session).run(progress)
+    run = settle(scenario, unsettled(scenario, spec, values, seed, state.journal))
     report = audit.close()
     if found := report.violations + compare(report.metrics, run.metrics):
         raise Refused(found)
-    return timed(run, perf_counter() - begin, loop.decide_s)
+    return timed(run, perf_counter() - begin, session.decide_s)
 
 
 def unsettled(scenario: Scenario, spec: Spec, params: Mapping[str, Any], seed: int, journal: Journal) -> Run:

@@ -88,7 +88,7 @@ def test_a_restored_scheduler_goes_on_identically(name: str) -> None:
     first = fresh()
     loop = loop_of(given, spec, Swapped(first, fresh))
     loop.run()
-    assert loop.journal.tables == whole.journal.tables
+    assert loop.session.journal.tables == whole.session.journal.tables
 
 
 class Swapped:

@@ -1,0 +1,60 @@
+"""Fidelity to a script: what a world that plays a scenario must report, beside the rules that always hold."""
+
+from __future__ import annotations
+
+from tradewind.model.job import Customer
+from tradewind.model.result import Violation
+from tradewind.model.scenario import Scenario
+from tradewind.model.units import OPEN
+from tradewind.model.view import Event
+
+Volumes = tuple[tuple[int, int], ...]
+
+
+class Script:
+    """The arrivals, changes, volumes and customers of a scenario, in the order in which they are due."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self.has_failures = any(change.kind in ("node_down", "link_down") for change in scenario.changes)
+        self.has_volumes = len(scenario.volumes) > 0
+
+    def customer(self, job: int) -> Customer:
+        """The private part of a job."""
+        return self._scenario.customers[job]
+
+    def arrival(self, event: Event, turn: int) -> Violation | None:
+        """Job number `turn` arrives next, at its time and as the scenario has it."""
+        job = self._scenario.jobs[turn] if turn < len(self._scenario.jobs) else None
+        if event.job == turn and (event.fact is job or event.fact == job):
+            return None
+        detail = f"job {event.job} arrived at {event.at_us} us; it is not the next arrival of the scenario"
+        return Violation("time.arrival", detail=detail)
+
+    def change(self, event: Event, turn: int) -> Violation | None:
+        """Change number `turn` is next, at its time and as the scenario has it."""
+        change = self._scenario.changes[turn] if turn < len(self._scenario.changes) else None
+        if event.value == turn and event.fact == change:
+            return None
+        detail = f"change {event.value} at {event.at_us} us; change {turn} is next"
+        return Violation("time.change", detail=detail)
+
+    def change_due_us(self, turn: int) -> int:
+        """When change number `turn` is due; OPEN if there is none."""
+        changes = self._scenario.changes
+        return changes[turn].at_us if turn < len(changes) else OPEN
+
+    def volumes_of(self, slot: int, streams: set[int]) -> dict[int, Volumes]:
+        """Volumes of a slot, for active streams."""
+        rows = self._scenario.volumes
+        low, high = rows.slot.searchsorted([slot, slot + 1])
+        found: dict[int, list[tuple[int, int]]] = {}
+        columns = (rows.job[low:high].tolist(), rows.node[low:high].tolist(), rows.bytes[low:high].tolist())
+        for job, node, size in zip(*columns, strict=True):
+            if job in streams:
+                found.setdefault(job, []).append((node, size))
+        return {job: tuple(pairs) for job, pairs in found.items()}
+
+    def missing(self, turn: int) -> int:
+        """Jobs that have not arrived."""
+        return len(self._scenario.jobs) - turn
