@@ -68,6 +68,11 @@ def test_it_does_not_see_budgets(name: str) -> None:
     contract.does_not_see_budgets(policies.find(name), given, run)
 
 
+@pytest.mark.parametrize("name", [n for n in NAMES if policies.find(n).online])
+def test_it_handles_cancellations_and_failures_that_no_script_has(name: str) -> None:
+    contract.handles_unscripted_events(policies.find(name), played(name, 1)[0], seeds=range(1, 6))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_an_unknown_parameter_is_refused_before_it_starts(name: str) -> None:
     contract.refuses_an_unknown_parameter(policies.find(name), played(name, 1)[0])

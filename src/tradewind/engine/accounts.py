@@ -54,12 +54,12 @@ def _outcomes(scenario: Scenario, run: Run, began_job: Ints, began_us: Ints) -> 
     arrived, count = jobs[kinds == "arrived"], len(scenario.jobs)
     state = np.full(count, "unfinished", dtype="<U10")
     finish, start, work = (np.full(count, v, dtype=np.int64) for v in (-1, -1, 0))
-    for kind in ("finished", "left", "refused", "declined"):
+    for kind in ("finished", "left", "refused", "declined", "cancelled"):
         rows = kinds == kind
         state[jobs[rows]] = kind
         if kind in ("finished", "left"):
             finish[jobs[rows]] = times[rows]
-    ended = (kinds == "ended") | (kinds == "refused")
+    ended = (kinds == "ended") | (kinds == "refused") | (kinds == "cancelled")
     work[jobs[ended]] = ints(run, "events", "value")[ended]
     for job in jobs[kinds == "finished"].tolist():
         total = scenario.jobs[job].work.total
@@ -136,6 +136,7 @@ def _times(scenario: Scenario, outcomes: dict[str, Column]) -> dict[str, float]:
     first = int(arrive.min(initial=OPEN)) if len(arrive) else 0
     last = max(first, int(finish[over].max(initial=-1)))
     counts = {name: float((state == name).sum()) for name in ("refused", "declined", "unfinished")}
+    cancelled = float((state == "cancelled").sum())
     return {
         "jct_mean_s": fsum(jct.tolist()) / len(jct) if len(jct) else 0.0,
         "jct_p50_s": float(np.quantile(jct, 0.5)) if len(jct) else 0.0,
@@ -146,6 +147,7 @@ def _times(scenario: Scenario, outcomes: dict[str, Column]) -> dict[str, float]:
         "jobs_accepted": float(len(jobs)) - counts["refused"] - counts["declined"],
         "jobs_completed": float(over.sum()),
         **{f"jobs_{name}": number for name, number in counts.items()},
+        **({"jobs_cancelled": cancelled} if cancelled else {}),
     }
 
 

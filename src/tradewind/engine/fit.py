@@ -35,7 +35,9 @@ def mismatch(spec: Spec, scenario: Scenario) -> str:
         return f"{spec.name} routes traffic; the scenario has no links"
     if "tree" in spec.needs and len(setup.links) != len(setup.nodes) - 1:
         wanted = len(setup.nodes) - 1
-        return f"{spec.name} needs a tree: {wanted} links for {len(setup.nodes)} nodes; found {len(setup.links)}"
+        return (
+            f"{spec.name} needs a tree: {wanted} links for {len(setup.nodes)} nodes; found {len(setup.links)}"
+        )
     if "tree" in spec.needs and not _is_connected(setup):
         return f"{spec.name} needs a tree; the links leave some nodes disconnected and form a cycle elsewhere"
     return ""

@@ -1,7 +1,7 @@
 """The intervals in which steps were really carried out, from the tables of a run.
 
 The tables hold what was decided. A step is carried out from `from_us` until the first of: its own `until_us`, the
-next plan of its job, the event that ended it (finished, left, released, voided, refused), the end of the run. The
+next plan of its job, the event that ended it (finished, left, released, voided, refused, cancelled), the end of the run. The
 plan of an offer counts only where the customer took that offer.
 """
 
@@ -18,8 +18,8 @@ from tradewind.model.arrays import Floats, Ints
 from tradewind.model.result import Run
 from tradewind.model.units import OPEN
 
-ENDINGS = ("finished", "left", "released", "voided", "refused", "ended")
-GONE = ("finished", "left", "refused", "declined")
+ENDINGS = ("finished", "left", "released", "voided", "refused", "cancelled", "ended")
+GONE = ("finished", "left", "refused", "declined", "cancelled")
 
 
 def ints(run: Run, table: str, column: str) -> Ints:

@@ -36,7 +36,7 @@ WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("events", "kind"): frozenset(get_args(EventKind)),
     ("routes", "duplex"): frozenset(get_args(Duplex)),
     ("costs", "kind"): frozenset(("rent", "transfer", "traffic", "deploy")),
-    ("outcomes", "state"): frozenset(("finished", "left", "refused", "declined", "unfinished")),
+    ("outcomes", "state"): frozenset(("finished", "left", "refused", "declined", "cancelled", "unfinished")),
     ("bills", "kind"): frozenset(("alone", "pooled")),
 }
 """Columns with a fixed set of values."""

@@ -15,12 +15,12 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "at_us": ("int", "when it happened"),
         "kind": (
             "str",
-            "arrived, finished, left, released, voided, changed, data, slot, timer, accepted, declined, refused, ended",
+            "arrived, finished, left, released, voided, changed, data, slot, timer, accepted, declined, refused, cancelled, ended",
         ),
         "job": ("int", "the job concerned, or -1"),
         "value": (
             "int",
-            "voided, refused, ended: work done; changed: row of the scenario's changes; data, slot: slot; accepted: offer",
+            "voided, refused, cancelled, ended: work done; changed: row of the scenario's changes; data, slot: slot; accepted: offer",
         ),
     },
     "decisions": {
@@ -121,7 +121,7 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
     },
     "outcomes": {
         "job": ("int", "every job that arrived"),
-        "state": ("str", "finished, left, refused, declined or unfinished"),
+        "state": ("str", "finished, left, refused, declined, cancelled or unfinished"),
         "start_us": ("int", "first instant with workers, or -1"),
         "finish_us": ("int", "completion, or -1"),
         "work": (

@@ -24,6 +24,7 @@ from tradewind.model.job import Customer, Fixed, Job, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.spec import Spec
+from tradewind.testing.disturbed import disturbed_run
 from tradewind.testing.scenarios import fitting_scenarios, unsupported_scenario
 from tradewind.worlds.simulate import make_policy, simulate
 from tradewind.worlds.simulated import SimulatedWorld
@@ -102,6 +103,7 @@ def _on(spec: Spec, given: Scenario) -> list[Result]:
             name = f"decides the same under another future from {share:.0%} on"
             calls.append((name, lambda share=share: does_not_peek_ahead(spec, given, run, share)))  # type: ignore[misc]
         calls.append(("does not see budgets", lambda: does_not_see_budgets(spec, given, run)))
+        calls.append(("handles cancellations and failures", lambda: handles_unscripted_events(spec, given)))
     return [first, *(_result(name, given.name, call) for name, call in calls)]
 
 
@@ -206,6 +208,17 @@ def refuses_what_it_does_not_support(spec: Spec) -> None:
     except Unsupported:
         return
     raise CheckFailed("a scenario with another kind of work was accepted")
+
+
+def handles_unscripted_events(spec: Spec, given: Scenario, seeds: Sequence[int] = (1, 2)) -> None:
+    """Jobs that are cancelled and machines that fail without a script break no rule, twice the same, also after a restore."""
+    calm = replace(given, changes=())
+    for seed in seeds:
+        tables = disturbed_run(spec, calm, lambda: fresh(spec, calm), seed)
+        count = len(set(tables["events"]["at_us"]))
+        again = disturbed_run(spec, calm, lambda: fresh(spec, calm), seed, restore_after=count // 2)
+        for name in JOURNAL:
+            _require(tables[name] == again[name], f"table {name} differs after a restore amid cancellations")
 
 
 def _never(*_: Any) -> Any:

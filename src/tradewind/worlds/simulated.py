@@ -15,7 +15,7 @@ from tradewind.model.job import Dataset, Job, Rounds, Stream
 from tradewind.model.progress import rate
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import OPEN
-from tradewind.model.view import Event
+from tradewind.model.view import Change, Event
 from tradewind.worlds.environment import Environment
 
 
@@ -24,7 +24,7 @@ class ActiveJob:
 
     __slots__ = (
         "at", "been_places", "done", "entered_us", "job", "last_places", "mark_done", "mark_us", "next", "num_den",
-        "number", "since_us", "stamp", "start_us", "steps", "total",
+        "number", "releasing", "since_us", "stamp", "start_us", "steps", "total",
     )  # fmt: skip
 
     def __init__(self, job: Job, total: int | None) -> None:
@@ -39,6 +39,7 @@ class ActiveJob:
         self.stamp = 0
         self.number = -1
         self.start_us = -1
+        self.releasing = False  # finished, but its resources are held for another microsecond
         self.mark_us = -1  # start of a slot, and the work done by then
         self.mark_done = 0
         self.entered_us = -1
@@ -56,23 +57,31 @@ class ActiveJob:
 
 
 class SimulatedWorld:
-    """Simulates a scenario. `slots`: emit an event per slot (always done if the scenario has stream data)."""
+    """Simulates a scenario. `slots`: emit an event per slot (always done if the scenario has stream data).
 
-    def __init__(self, scenario: Scenario, *, slots: bool) -> None:
+    unscripted  `cancel` and `change` may add events that the scenario does not have, at any later instant
+    """
+
+    def __init__(self, scenario: Scenario, *, slots: bool, unscripted: bool = False) -> None:
         self._scenario = scenario
         self._setup = scenario.setup
         self._slots = slots or len(scenario.volumes) > 0
         self._environment = Environment(scenario.setup)
-        self._failures = any(change.kind in ("node_down", "link_down") for change in scenario.changes)
+        self._failures = unscripted or any(c.kind in ("node_down", "link_down") for c in scenario.changes)
         self._now = -1
         self._next_job = 0
-        self._next_change = 0
+        self._next_change = self._script_change = 0  # number of the next change, and its row in the scenario
         self._next_slot = 0
         self._timer: int | None = None
         self._number = -1
         self._active: dict[int, ActiveJob] = {}
         self._heap: list[tuple[int, int, int, str]] = []  # (time, job, stamp, what)
         self._volumes = volumes_by_slot(scenario)
+        self._unscripted: list[
+            tuple[int, int, Change | int]
+        ] = []  # (time, order, a change or a job to cancel)
+        self._added = 0
+        self._cancelled: list[int] = []
 
     # ------------------------------------------------------------------ time
     def wait(self) -> Sequence[Event]:
@@ -86,7 +95,7 @@ class SimulatedWorld:
         """Events of one instant: changes, completions, arrivals, slot and data, timer."""
         self._now = now
         events: list[Event] = []
-        if self._scenario.changes:
+        if self._scenario.changes or self._unscripted:
             self._apply_changes(now, events)
         heap = self._heap
         while heap and heap[0][0] == now:
@@ -94,6 +103,8 @@ class SimulatedWorld:
             state = self._active.get(job)
             if state is not None and state.stamp == stamp:
                 self._fire(state, what, now, events)
+        if self._cancelled:
+            self._cancel_jobs(now, events)
         jobs = self._scenario.jobs
         i, n = self._next_job, len(jobs)
         while i < n and jobs[i].arrive_us == now:
@@ -119,8 +130,10 @@ class SimulatedWorld:
         if more and jobs[self._next_job].arrive_us < now:
             now = jobs[self._next_job].arrive_us
         if self._active or more:
-            if self._next_change < len(self._scenario.changes):
-                now = min(now, self._scenario.changes[self._next_change].at_us)
+            if self._script_change < len(self._scenario.changes):
+                now = min(now, self._scenario.changes[self._script_change].at_us)
+            if self._unscripted:
+                now = min(now, self._unscripted[0][0])
             if self._slots and self._next_slot < self._setup.slots:
                 now = min(now, self._next_slot * self._setup.slot_us)
             if self._timer is not None and self._timer < now:
@@ -176,6 +189,7 @@ class SimulatedWorld:
             events.append(Event(now, "finished", index))
             if state.job.hold == "through":
                 state.num_den, state.at, state.steps = (0, 1), -1, ()  # no failure can cancel what is done
+                state.releasing = True
                 state.stamp += 1
                 heappush(self._heap, (now + 1, index, state.stamp, "released"))
             else:
@@ -243,16 +257,54 @@ class SimulatedWorld:
         return state.job.restart_us if moved else 0
 
     # ------------------------------------------------------------------ changes
+    def change(self, change: Change) -> None:
+        """Add a change that the scenario does not have."""
+        self._add(change.at_us, change)
+
+    def cancel(self, at_us: int, job: int) -> None:
+        """Cancel a job at a later instant; nothing happens if it is over by then."""
+        self._add(at_us, job)
+
+    def _add(self, at_us: int, what: Change | int) -> None:
+        self._added += 1
+        heappush(self._unscripted, (at_us, self._added, what))
+
     def _apply_changes(self, now: int, events: list[Event]) -> None:
-        changes, limits = self._scenario.changes, False
-        while self._next_change < len(changes) and changes[self._next_change].at_us <= now:
-            change = changes[self._next_change]
+        """Apply the changes that are due, and void the plans that no longer fit."""
+        due: list[Change] = []
+        changes = self._scenario.changes
+        while self._script_change < len(changes) and changes[self._script_change].at_us <= now:
+            due.append(changes[self._script_change])
+            self._script_change += 1
+        while self._unscripted and self._unscripted[0][0] <= now:
+            what = heappop(self._unscripted)[2]
+            if isinstance(what, Change):
+                due.append(what)
+            else:
+                self._cancelled.append(what)
+        limits = False
+        for change in due:
             self._environment.apply(change)
             limits = limits or change.kind not in ("price", "egress")
             events.append(Event(now, "changed", -1, self._next_change, change))
             self._next_change += 1
-        if not limits:
-            return
+        if limits:
+            self._void_plans(now, events)
+
+    def _cancel_jobs(self, now: int, events: list[Event]) -> None:
+        """Remove the jobs that were cancelled at this instant and did not finish at it."""
+        for job in self._cancelled:
+            state = self._active.get(job)
+            if state is None or state.releasing:
+                continue
+            if state.at >= 0:
+                self._credit(state, now)
+            events.append(Event(now, "cancelled", job, state.done))
+            del self._active[job]
+        self._cancelled = []
+
+    def _void_plans(self, now: int, events: list[Event]) -> None:
+        """Cancel the plans that a change of limits leaves without room."""
         running = [(v.job, v.number, v.steps) for v in self._active.values() if v.steps]
         for job, failed in self._environment.cancelled(now, running):
             state = self._active[job]
