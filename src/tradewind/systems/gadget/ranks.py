@@ -95,7 +95,7 @@ def ranks_at(scenario: Scenario, run: Run, at_us: int) -> list[RankList]:
         if instant.at_us > at_us:
             break
         for event in (*instant.events, *instant.after):
-            if event.kind in ("finished", "voided", "refused", "ended"):
+            if event.kind in ("finished", "voided", "refused", "cancelled", "ended"):
                 steps.pop(event.job, None)
         for plan in instant.decision.plans if instant.decision is not None else ():
             if plan.steps:

@@ -27,7 +27,7 @@ WORKS = frozenset({"rounds/flows"})
 ARCHITECTURES = frozenset({"ps"})
 OBJECTIVES: frozenset[Objective] = frozenset(("epoch_s", "jct_mean_s", "makespan_s"))
 NEEDS: frozenset[Need] = frozenset(("links",))
-AGAIN = frozenset(("changed", "finished", "released", "refused"))
+AGAIN = frozenset(("changed", "finished", "released", "refused", "cancelled"))
 """Events after which running jobs are planned again."""
 LOOK_AHEAD = {
     "lookahead_s": Param(
@@ -57,7 +57,7 @@ class PlacementPolicy:
         """Plan waiting jobs; improve running ones where something changed."""
         again = any(event.kind in AGAIN for event in view.events)
         for event in view.events:
-            if event.kind in ("finished", "refused", "ended"):
+            if event.kind in ("finished", "refused", "cancelled", "ended"):
                 self._at.pop(event.job, None)
         reserved = Reservations(view)
         plans, certificate = [], None

@@ -119,8 +119,11 @@ class Seller(ABC):
             elif event.kind == "finished" and event.job in self._running:
                 if view.job(event.job).hold == "until":
                     self.observe_release(*self._running.pop(event.job))
-            elif event.kind in ("released", "ended") and event.job in self._running:
-                self.observe_release(*self._running.pop(event.job))
+            elif event.kind in ("released", "cancelled", "ended"):
+                if event.job in self._running:
+                    self.observe_release(*self._running.pop(event.job))
+                if event.job in self._voided:
+                    self._voided.remove(event.job)
             elif event.kind == "voided" and event.job in view.active:
                 self._voided.append(event.job)
         self._read = len(events)

@@ -79,8 +79,10 @@ class Seller:
         self.ledger = CapacityLedger(setup)
         self.gamma, self.floor, self.flat = gamma, floor, flat
         self._open: dict[int, tuple[Offer, ...]] = {}
-        self._lost: dict[int, Plan] = {}
-        """Plans that a failure cancelled."""
+        self._left: dict[int, list[int]] = {}
+        """Chunks (R,) left of every job that a failure interrupted."""
+        self._waiting: set[int] = set()
+        """Interrupted jobs without a plan."""
 
     def quote(self, view: View, job: Job) -> Quote:
         self._observe(view)
@@ -135,19 +137,17 @@ class Seller:
         self._observe(view)
         self.ledger.clear_window()
         plans = []
-        for index in sorted(self._lost):
-            if index not in view.active:
-                del self._lost[index]
-            elif (plan := self._replan(view, view.job(index))) is not None:
+        for index in sorted(self._waiting):
+            if (plan := self._replan(view, view.job(index))) is not None:
                 plans.append(plan)
-                del self._lost[index]
+                self._waiting.discard(index)
         return Decision(tuple(plans)) if plans else NOTHING
 
     def _replan(self, view: View, job: Job) -> Plan | None:
         first = -(-view.now_us // view.setup.slot_us)
         if first >= view.setup.slots:
             return None
-        left = left_after(self.ledger, job, self._lost[job.index], view.now_us)
+        left = np.array(self._left[job.index], dtype=np.int64)
         free = PostedPrices(gamma=1.0, floor=np.zeros_like(self.floor.usd))
         market = self.ledger.market(job, first, free)
         found = menu(task_of(self.ledger, job, left), market, _soonest(len(market.room)))
@@ -160,7 +160,13 @@ class Seller:
     def _observe(self, view: View) -> None:
         for event in view.events[self.ledger.observed :]:
             if event.kind == "voided" and event.job in self.ledger.plans:
-                self._lost[event.job] = self.ledger.plans[event.job].plan
+                plan, before = self.ledger.plans[event.job].plan, self._left.get(event.job)
+                left = left_after(self.ledger, view.job(event.job), plan, event.at_us, before)
+                self._left[event.job] = left.tolist()
+                self._waiting.add(event.job)
+            elif event.kind in ("finished", "refused", "cancelled", "ended"):
+                self._left.pop(event.job, None)
+                self._waiting.discard(event.job)
             elif event.kind == "accepted" and event.job in self._open:
                 self.ledger.reserve(view.job(event.job), self._open[event.job][event.value].plan)
         self.ledger.observe(view)
@@ -170,7 +176,8 @@ class Seller:
             "ledger": self.ledger.save(),
             "floor": self.floor.save(),
             "open": list(self._open.items()),
-            "lost": list(self._lost.items()),
+            "left": list(self._left.items()),
+            "waiting": sorted(self._waiting),
         }
         return json.dumps(state).encode()
 
@@ -178,9 +185,7 @@ class Seller:
         data = json.loads(state)
         self.ledger.restore(data["ledger"])
         self.floor.restore(data["floor"])
-        self._open, self._lost = {}, {}
-        for index, plan in data["lost"]:
-            self._lost[index] = read_plan(plan)
+        self._open, self._left, self._waiting = {}, dict(data["left"]), set(data["waiting"])
         for index, offers in data["open"]:
             self._open[index] = tuple(Offer(o[0], o[1], read_plan(o[2])) for o in offers)
 

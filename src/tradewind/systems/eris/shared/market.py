@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -78,7 +79,7 @@ class CapacityLedger:
         voided = []
         events = view.events
         for event in events[self.observed :]:
-            if event.kind in ("voided", "finished", "refused", "ended"):
+            if event.kind in ("voided", "finished", "refused", "cancelled", "ended"):
                 self.release(event.job, view)
                 if event.kind == "voided":
                     voided.append(event.job)
@@ -252,9 +253,11 @@ def plan_of(ledger: CapacityLedger, job: Job, found: Schedule, first: int) -> Pl
     return Plan(job.index, tuple(steps))
 
 
-def left_after(ledger: CapacityLedger, job: Job, plan: Plan | None, now_us: int) -> Ints:
-    """Chunks (R,) that a plan has not trained by `now_us`."""
-    data = task_of(ledger, job).data.copy()
+def left_after(
+    ledger: CapacityLedger, job: Job, plan: Plan | None, now_us: int, before: Sequence[int] | None = None
+) -> Ints:
+    """Chunks (R,) left when a plan ends at `now_us`, of those that were left `before` it (all of them by default)."""
+    data = task_of(ledger, job).data.copy() if before is None else np.array(before, dtype=np.int64)
     work = job.work
     assert isinstance(work, Dataset)
     for step in plan.steps if plan is not None else ():

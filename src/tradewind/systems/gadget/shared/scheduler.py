@@ -74,7 +74,7 @@ class RingScheduler:
                     verdicts.append(Verdict(job.index, reason))
                 else:
                     self._records[job.index] = RingRecord()
-            elif event.kind in ("finished", "refused", "ended"):
+            elif event.kind in ("finished", "refused", "cancelled", "ended"):
                 self._records.pop(event.job, None)
                 self._gains.forget(event.job)
             elif event.kind == "voided" and event.job in self._records:
