@@ -174,7 +174,8 @@ class EventAudit:
         if record is None or record.is_over:
             found.append(Violation("time.finish", detail=f"job {event.job} finished, but is not active"))
             return
-        if not self._is_measured(record):
+        unknown = self._script is None and record.total is None  # a private runtime, which no script tells
+        if not self._is_measured(record) and not unknown:
             due = self._work.finish_us(record)
             early = self._measured and (due is None or event.at_us < due)
             if due != event.at_us and not early:

@@ -53,6 +53,16 @@ class Drf(Scheduler):
             sorted([*queue, (job, shape)], key=lambda entry: entry[0])
         )
 
+    def drop(self, job: int) -> None:
+        self._owner.pop(job, None)
+        for queue, waiting in self._queues.items():
+            left = deque(entry for entry in waiting if entry[0] != job)
+            if len(left) < len(waiting):
+                self._queues[queue] = left
+                if not left:
+                    del self._queues[queue]
+                return
+
     def _charge(self, tenant: str, shape: Shape, sign: int) -> None:
         used = self._used.setdefault(tenant, [0] * len(self.setup.resources))
         for resource, milli in shape.amounts:

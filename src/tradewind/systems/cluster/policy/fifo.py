@@ -34,6 +34,9 @@ class Fifo(Scheduler):
     def requeue(self, job: int, shape: Shape, kept: int) -> None:
         self._queue = deque(sorted([*self._queue, (job, shape)], key=lambda entry: entry[0]))
 
+    def drop(self, job: int) -> None:
+        self._queue = deque(entry for entry in self._queue if entry[0] != job)
+
     def decide(self, view: View) -> Decision:
         verdicts = self.observe(view)
         queue, cluster, now, plans = self._queue, self.cluster, view.now_us, []
@@ -72,12 +75,20 @@ class Backfill(Scheduler):
     def requeue(self, job: int, shape: Shape, kept: int) -> None:
         self._queues[shape] = deque(sorted([*self._queues.get(shape, ()), job]))
 
+    def drop(self, job: int) -> None:
+        for shape, queue in self._queues.items():
+            if job in queue:
+                queue.remove(job)
+                if not queue:
+                    del self._queues[shape]
+                return
+
     def decide(self, view: View) -> Decision:
         verdicts = self.observe(view)
         cluster, now, plans, queues = self.cluster, view.now_us, [], self._queues
         # Without new room only new jobs can start: the others did not fit before.
         tried = queues if self.freed else dict.fromkeys(self._fresh)
-        heads = [(queues[shape][0], shape.number, shape) for shape in tried]
+        heads = [(queues[shape][0], shape.number, shape) for shape in tried if shape in queues]
         heapify(heads)
         while heads:
             job, number, shape = heads[0]

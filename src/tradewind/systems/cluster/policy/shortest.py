@@ -54,11 +54,19 @@ class Shortest(Preemptive):
         super().requeue(job, shape, kept)
         self._tables.left[job] = self._runtime[job] - kept
         # Its key may have risen, so insert it again as a new entry.
+        self._remove(job)
+        self._append(job)
+
+    def drop(self, job: int) -> None:
+        super().drop(job)
+        del self._runtime[job]
+        self._remove(job)
+
+    def _remove(self, job: int) -> None:
         at = int(np.flatnonzero(self._order[: self._size] == job)[0])
         self._order[at : self._size - 1] = self._order[at + 1 : self._size]
         self._fresh -= at >= self._size - self._fresh
         self._size -= 1
-        self._append(job)
 
     def decide(self, view: View) -> Decision:
         verdicts = self.observe(view)

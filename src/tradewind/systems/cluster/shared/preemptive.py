@@ -76,6 +76,11 @@ class Preemptive(Scheduler):
         self._in_use -= self._shape.pop(job).workers
         self._moves.pop(job, None)
 
+    def drop(self, job: int) -> None:
+        self._tables.state[job] = GONE
+        del self._shape[job]
+        self._moves.pop(job, None)
+
     def requeue(self, job: int, shape: Shape, kept: int) -> None:
         self._tables.state[job] = WAITS
         self._running -= 1

@@ -44,6 +44,10 @@ class Scheduler(ABC):
     def requeue(self, job: int, shape: Shape, kept: int) -> None:
         """Add a running job again whose node failed or shrank; `kept` is the work it keeps."""
 
+    @abstractmethod
+    def drop(self, job: int) -> None:
+        """Forget a waiting job that was cancelled."""
+
     # ------------------------------------------------------------------ events
     def observe(self, view: View) -> list[Verdict]:
         """Read the new events; return the refusals of jobs that can never run."""
@@ -68,6 +72,14 @@ class Scheduler(ABC):
             elif kind == "released":
                 self._through.discard(job)
                 cluster.give(job)
+                self.freed = True
+            elif kind == "cancelled":
+                self._through.discard(job)
+                if job in cluster.places:
+                    self.finish(job)
+                    cluster.give(job)
+                else:
+                    self.drop(job)
                 self.freed = True
             elif kind == "voided":
                 shape = cluster.places[job][1]
