@@ -56,7 +56,9 @@ def policies(specs: Sequence[Spec], *, as_json: bool) -> None:
             spec.name, _first_line(spec.summary), ", ".join(sorted(spec.works)), _needs(spec), names
         )
     open_console().print(table)
-    open_console().print("`tradewind policies NAME` shows one with its parameters and an example.", markup=False)
+    open_console().print(
+        "`tradewind policies NAME` shows one with its parameters and an example.", markup=False
+    )
     _broken()
 
 

@@ -15,12 +15,14 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "at_us": ("int", "when it happened"),
         "kind": (
             "str",
-            "arrived, finished, left, released, voided, changed, data, slot, timer, accepted, declined, refused, cancelled, ended",
+            "arrived, finished, left, released, voided, changed, data, slot, timer, accepted, declined, refused, cancelled, "
+            "ended",
         ),
         "job": ("int", "the job concerned, or -1"),
         "value": (
             "int",
-            "voided, refused, cancelled, ended: work done; changed: row of the scenario's changes; data, slot: slot; accepted: offer",
+            "voided, refused, cancelled, ended: work done; changed: row of the scenario's changes; data, slot: slot; "
+            "accepted: offer",
         ),
     },
     "decisions": {

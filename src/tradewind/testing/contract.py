@@ -211,7 +211,7 @@ def refuses_what_it_does_not_support(spec: Spec) -> None:
 
 
 def handles_unscripted_events(spec: Spec, given: Scenario, seeds: Sequence[int] = (1, 2)) -> None:
-    """Jobs that are cancelled and machines that fail without a script break no rule, twice the same, also after a restore."""
+    """Under cancellations and failures that no script has it breaks no rule and continues identically after a restore."""
     calm = replace(given, changes=())
     for seed in seeds:
         tables = disturbed_run(spec, calm, lambda: fresh(spec, calm), seed)
