@@ -63,21 +63,14 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (library / "ours.pth").write_text(
         f"import site, sys; site.addsitedir({ours!r}); sys.path.insert(0, {ours!r})\n"
     )
-    install = [
-        folder / "venv" / "bin" / "python",
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--no-index",
-    ]
-    subprocess.run([*install, "--no-build-isolation", folder / "src"], check=True, capture_output=True)
-    return folder / "venv" / "bin" / "python"
+    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
+    python = folder / "venv" / "bin" / "python"
+    subprocess.run([str(python), *install, str(folder / "src")], check=True, capture_output=True)
+    return python
 
 
 def _tradewind(python: Path, *arguments: str) -> str:
-    command = [python, "-m", "tradewind.cli.main", *arguments]
+    command = [str(python), "-m", "tradewind.cli.main", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout

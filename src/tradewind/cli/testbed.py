@@ -6,10 +6,13 @@ import csv
 import io
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from tradewind.cli.options import options_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -131,48 +134,54 @@ def _status(name: str, as_json: bool) -> None:
     print(f"run a command at a site: ip netns exec {bed.namespace(0)} COMMAND")
 
 
-@commands.command()
-def verify(  # one parameter per option: typer builds the command line from this signature
-    topology: Topology = "mesh",
-    sites: Sites = 0,
-    scale: Scale = SCALE,
-    rule: Rule = "auto",
-    seed: Seed = 0,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyArguments:
+    """Arguments of `verify`."""
+
+    topology: Topology = "mesh"
+    sites: Sites = 0
+    scale: Scale = SCALE
+    rule: Rule = "auto"
+    seed: Seed = 0
     model: Annotated[
         str,
         typer.Option(
             "--model", help="Model size, such as '2 MB'; default: so that a round takes about a second."
         ),
-    ] = "",
-    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Timed rounds per exchange.")] = 3,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for verify.csv, .svg and .png.")
-    ] = Path("out/testbed"),
-    as_json: Json = False,
-) -> None:
-    """Times real traffic on a temporary testbed and compares it with the model; exit code 1 if they differ."""
+    ] = ""
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Timed rounds per exchange.")] = 3
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for verify.csv, .svg and .png.")] = (
+        Path("out/testbed")
+    )
+    as_json: Json = False
+
+
+@commands.command()
+@options_of(VerifyArguments)
+def verify(given: VerifyArguments) -> None:
+    """Time real traffic on a temporary testbed and compare it with the model; exit code 1 if they differ."""
     from tradewind.lab.testbed import check as testbed_check
     from tradewind.lab.testbed.networks import exchanges, network
     from tradewind.report.progress import bar
     from tradewind.systems.apsp.workload.sizes import model_bytes
     from tradewind.worlds.testbed import network as testbed
 
-    wan = network(topology, scale=scale, sites=sites, rule=rule, seed=seed)
+    wan = network(given.topology, scale=given.scale, sites=given.sites, rule=given.rule, seed=given.seed)
     name = f"verify-{os.getpid()}"
     try:
         bed = testbed.up(wan, name)
         with bar(f"measuring on {wan.name}", len(exchanges(wan)), unit="exchanges") as progress:
             found = testbed_check.check(
                 bed,
-                model_bytes=model_bytes(model) if model else 0,
-                rounds=rounds,
+                model_bytes=model_bytes(given.model) if given.model else 0,
+                rounds=given.rounds,
                 tell=None if progress is None else lambda done: progress(0, done),
             )
     finally:
         if os.geteuid() == 0:
             testbed.down(name)
-    files = _write(found, output)
-    _show(found, files, as_json)
+    files = _write(found, given.output)
+    _show(found, files, given.as_json)
     if found.worst > TOLERANCE or not all(found.best(kind)[2] for kind in ("server", "ring")):
         raise typer.Exit(1)
 

@@ -20,7 +20,7 @@ def main() -> None:
     """Runs every policy on a handful of jobs of its own workload; numba keeps what it compiled beside the source."""
     for name in policies.names():
         spec = policies.find(name)
-        workload = workloads.find(spec.system or "cluster")
+        workload = workloads.find(spec.system)
         given = {key: value for key, value in SMALL.items() if key in workload.params}
         simulate(workloads.generate(workload.name, given, 0), spec)
     for cached in Path(tradewind.__file__).parent.rglob("__pycache__"):

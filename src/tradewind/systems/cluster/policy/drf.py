@@ -123,4 +123,5 @@ DRF = Spec(
     summary="Dominant resource fairness among tenants (among jobs without tenants), without preemption",
     factory=_drf,
     works=WORKS,
+    system="cluster",
 )

@@ -128,10 +128,12 @@ FIFO = Spec(
     summary="First in, first out; a job that does not fit blocks those behind it",
     factory=_fifo,
     works=WORKS,
+    system="cluster",
 )
 BACKFILL = Spec(
     name="fifo-backfill",
     summary="First in, first out with backfill: every waiting job that fits starts",
     factory=_backfill,
     works=WORKS,
+    system="cluster",
 )

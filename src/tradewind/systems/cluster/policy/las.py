@@ -50,6 +50,7 @@ LAS = Spec(
     summary="Least attained service first, in a few queues by GPU-seconds (Tiresias), preemptive",
     factory=_las,
     works=WORKS,
+    system="cluster",
     params={
         "limits": Param(
             default="3250,7200", doc="attained GPU-seconds at which a job sinks to the next queue"

@@ -33,6 +33,7 @@ SRTF = Spec(
     summary="Shortest remaining time first, preemptive; needs public runtimes",
     factory=_srtf,
     works=frozenset(("fixed",)),
+    system="cluster",
     needs=frozenset(("runtime",)),
 )
 SRSF = Spec(
@@ -40,5 +41,6 @@ SRSF = Spec(
     summary="Shortest remaining time x GPUs first, preemptive; needs public runtimes",
     factory=_srsf,
     works=frozenset(("fixed",)),
+    system="cluster",
     needs=frozenset(("runtime",)),
 )

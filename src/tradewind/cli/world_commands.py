@@ -1,0 +1,146 @@
+"""Commands for real machines and networks: live, plan-wan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tradewind.cli.options import Json, Out, ScenarioArg, Seed, Set, options_of, pairs, scenario_from
+
+commands = typer.Typer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveArguments:
+    """Arguments of `live`."""
+
+    scenario: ScenarioArg
+    policy: Annotated[str, typer.Option("--policy", help="Name of a policy; see `tradewind policies`.")]
+    slot_seconds: Annotated[
+        float,
+        typer.Option("--slot-seconds", min=0, help="Wall-clock seconds per slot; 0: as in the scenario."),
+    ] = 0.0
+    speed: Annotated[
+        float, typer.Option("--speed", min=1e-6, help="Factor by which slots pass faster than that.")
+    ] = 1.0
+    seed: Seed = 0
+    settings: Set = None
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            help="Directory of journal, logs and checkpoints; an unfinished run in it is continued.",
+        ),
+    ] = None
+    output: Out = None
+    report: Annotated[Path | None, typer.Option("--report", help="Where to write the report (.html).")] = None
+    places: Annotated[
+        Path | None,
+        typer.Option("--places", help="File with the network of each site: namespace, address, interface."),
+    ] = None
+    testbed: Annotated[
+        str, typer.Option("--testbed", help="Run sites in the namespaces of this testbed (root).")
+    ] = ""
+    first_uid: Annotated[
+        int, typer.Option("--first-uid", min=0, help="Run job i as user FIRST_UID + i (root).")
+    ] = 0
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit",
+            metavar="NAME=VALUE",
+            help="Limit per rank: memory_bytes=2GB, open_files, … (docs/jobs.md).",
+        ),
+    ] = None
+    grace: Annotated[float, typer.Option("--grace", min=0, help="Seconds between SIGTERM and SIGKILL.")] = (
+        10.0
+    )
+    retries: Annotated[
+        int,
+        typer.Option(
+            "--retries", min=0, help="Consecutive failures without progress before a job is given up."
+        ),
+    ] = 3
+    stall: Annotated[
+        float,
+        typer.Option(
+            "--stall",
+            min=0,
+            help="Restart a job that has reported and is then silent for this many seconds; 0: never.",
+        ),
+    ] = 300.0
+    as_json: Json = False
+
+
+@commands.command()
+@options_of(LiveArguments)
+def live(given: LiveArguments) -> None:
+    """Run the commands of a scenario's jobs as processes, in real time, as a policy decides."""
+    from tradewind.cli import live as live_command
+
+    rank_options = live_command.RankOptions(
+        limits=pairs(given.limit), places=given.places, testbed=given.testbed, first_uid=given.first_uid,
+        grace_s=given.grace, retries=given.retries, stall_s=given.stall,
+    )  # fmt: skip
+    run_options = live_command.LiveOptions(
+        policy=given.policy, params=pairs(given.settings), seed=given.seed, slot_seconds=given.slot_seconds,
+        speed=given.speed, state=given.state, output=given.output, report=given.report, as_json=given.as_json,
+    )  # fmt: skip
+    if live_command.command(scenario_from(given.scenario, given.seed), run_options, rank_options):
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanArguments:
+    """Arguments of `plan-wan`: the fields of PlanRequest, and what becomes of the plan."""
+
+    topology: Annotated[
+        str, typer.Argument(help="b4, internet2, or a .graphml, .gml, .json or region-pair .csv file.")
+    ] = ""
+    model: Annotated[str, typer.Option("--model", help="resnet50, resnet152, alexnet, vgg, or a size.")] = (
+        "resnet50"
+    )
+    workers: Annotated[
+        str, typer.Option("--workers", help="Worker sites, separated by commas; default: all.")
+    ] = ""
+    data: Annotated[
+        str,
+        typer.Option(
+            "--data", help="What sites exchange where not the model: SITE=MB,… or a .csv or .json file."
+        ),
+    ] = ""
+    usd_per_gb: Annotated[
+        float | None, typer.Option("--default-usd-per-gb", help="Price of links that have none.")
+    ] = None
+    transport: Annotated[
+        str, typer.Option("--transport", help="store-and-forward, cut-through or chunks:K.")
+    ] = "store-and-forward"
+    rule: Annotated[
+        str, typer.Option("--rule", help="Bandwidth by distance: auto, power, linear, inverse, …")
+    ] = "auto"
+    min_mbps: Annotated[
+        int, typer.Option("--min-mbps", min=1, help="Smallest bandwidth of a drawn link.")
+    ] = 500
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Both directions of a link share its bandwidth.")
+    ] = False
+    seed: Seed = 0
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Picture of the network (stem).")] = (
+        None
+    )
+    as_json: Json = False
+
+
+@commands.command(name="plan-wan")
+@options_of(PlanArguments)
+def plan_wan(given: PlanArguments) -> None:
+    """Choose a parameter server's site in a WAN and a route per worker site, with a certified bound."""
+    from tradewind.cli.plan_wan import run
+    from tradewind.systems.apsp.plan.request import PlanRequest
+
+    asked = {field.name: getattr(given, field.name) for field in fields(given)}
+    as_json, output = asked.pop("as_json"), asked.pop("output")
+    run(PlanRequest(**asked), as_json=as_json, output=output)
