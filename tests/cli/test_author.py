@@ -79,7 +79,7 @@ def test_a_policy_with_hidden_state_fails_the_check(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     failed = [check for check in json.loads(done.stdout)["checks"] if not check["ok"]]
     assert failed
-    assert all("restore" in check["check"] for check in failed)
+    assert all("restore" in check["check"] + check["detail"] for check in failed)
     assert "save() must hold the whole state" in failed[0]["detail"]
 
 

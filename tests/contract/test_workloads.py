@@ -38,7 +38,7 @@ def test_a_senseless_number_gives_a_scenario_or_an_error_that_names_the_knob(
 
 
 def test_the_range_of_a_knob_is_named_when_it_is_left() -> None:
-    with pytest.raises(TradewindError, match=r"mlbroker.sites: found 0; allowed is 1 to 2000"):
+    with pytest.raises(TradewindError, match=r"mlbroker.sites: found 0; it must be 1 to 2000"):
         workloads.generate("mlbroker", {"sites": "0"}, seed=1)
-    with pytest.raises(TradewindError, match=r"mlbroker.cap_slot_usd: found -1; allowed is 0 or more"):
+    with pytest.raises(TradewindError, match=r"mlbroker.cap_slot_usd: found -1; it must be 0 or more"):
         workloads.generate("mlbroker", {"cap_slot_usd": "-1"}, seed=1)
