@@ -83,6 +83,15 @@ def test_a_policy_with_hidden_state_fails_the_check(tmp_path: Path) -> None:
     assert "save() must hold the whole state" in failed[0]["detail"]
 
 
+def test_a_policy_that_forgets_the_limits_of_racks_fails_the_check(tmp_path: Path) -> None:
+    assert tradewind(tmp_path, "new", "policy", "flat").returncode == 0
+    text = (tmp_path / "flat.py").read_text().replace("view.setup.lineage[node]", "(node,)")
+    (tmp_path / "flat.py").write_text(text)
+    done = tradewind(tmp_path, "check-policy", "./flat.py")
+    assert done.returncode == 1
+    assert "capacity.node" in done.stdout
+
+
 def test_a_policy_that_crashes_fails_the_check_without_a_traceback(tmp_path: Path) -> None:
     assert tradewind(tmp_path, "new", "policy", "crash").returncode == 0
     text = (
@@ -94,6 +103,7 @@ def test_a_policy_that_crashes_fails_the_check_without_a_traceback(tmp_path: Pat
     done = tradewind(tmp_path, "check-policy", "./crash.py")
     assert done.returncode == 1
     assert "division by zero" in done.stdout
+    assert "crash.py, line" in done.stdout
     assert "Traceback" not in done.stderr
 
 

@@ -80,7 +80,7 @@ def test_a_policy_that_knows_what_comes_is_caught_by_the_other_future() -> None:
 
     # The cheat needs a closure on the scenario that it runs, which a factory never gets: rebuilt for each one here.
     run = contract.passes_the_audit(seer(given), given)
-    now = given.jobs[20].arrive_us
+    now = given.jobs[40].arrive_us
     other = contract.another_future(given, run, now)
     again = contract.passes_the_audit(seer(other), other)
     before, after = (contract.decisions_before(s, r, now) for s, r in ((given, run), (other, again)))

@@ -18,7 +18,7 @@ commands = typer.Typer()
 new = typer.Typer(no_args_is_help=True, help="Write a commented, working file with its test, to start from.")
 commands.add_typer(new, name="new")
 
-Name = Annotated[str, typer.Argument(help="Its name, for example my-policy.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Its name, for example my-idea.")]
 Folder = Annotated[Path, typer.Option("-o", "--output", help="Folder to write into.")]
 
 
@@ -89,14 +89,18 @@ def check_policy(
 ) -> None:
     """Check a policy as the built-in ones are checked: audit, same run twice, save and restore, no look ahead."""
     from tradewind.cli import show_catalogue
-    from tradewind.cli.options import scenario_from
+    from tradewind.cli.options import is_workload, scenario_from
     from tradewind.registry import policies
     from tradewind.testing import run_checks
 
     spec = policies.get(policy)
     numbers = range(1, seeds + 1)
-    given = [scenario_from(name, seed) for name in scenario for seed in numbers] if scenario else None
-    results = run_checks(spec, given, numbers)
+    given = [
+        scenario_from(name, seed)
+        for name in scenario or ()
+        for seed in (numbers if is_workload(name) else numbers[:1])
+    ]
+    results = run_checks(spec, given or None, numbers)
     show_catalogue.checks(spec.name, results, as_json=as_json)
     if not all(result.ok for result in results):
         raise typer.Exit(1)

@@ -21,7 +21,7 @@ def policies(
     from tradewind.cli import show_catalogue
 
     if name:
-        show_catalogue.policy(registry.policies.get(name), as_json=as_json)
+        show_catalogue.policy(registry.policies.get(name), name, as_json=as_json)
         return
     show_catalogue.policies(registry.policies.all(), as_json=as_json)
 
@@ -36,6 +36,6 @@ def workloads(
     from tradewind.cli import show_catalogue
 
     if name:
-        show_catalogue.workload(registry.workloads.get(name), as_json=as_json)
+        show_catalogue.workload(registry.workloads.get(name), name, as_json=as_json)
         return
     show_catalogue.workloads(registry.workloads.all(), as_json=as_json)

@@ -291,7 +291,7 @@ def rank_lists(found: Sequence[RankList], form: str, *, as_json: bool) -> None:
         raise InputError(f"found {form!r}; allowed are table, hostfile, rankfile", where="--form")
     if form != "table" and len(found) != 1:
         raise InputError(
-            f"a {form} is that of one ring, and {len(found)} run in the slot; name one with --job"
+            f"a {form} describes one ring, and {len(found)} run in the slot; choose one with --job"
         )
     if as_json:
         print_json([each.as_json() for each in found])

@@ -77,8 +77,8 @@ def _broken() -> None:
         open_console().print(f"plug-in {plugin} is not used: {why}", markup=False, highlight=False)
 
 
-def policy(spec: Spec, *, as_json: bool) -> None:
-    """One policy with its parameters and an example."""
+def policy(spec: Spec, ref: str, *, as_json: bool) -> None:
+    """One policy with its parameters and an example; ref: how the user named it."""
     if as_json:
         print_json(policy_as_json(spec))
         return
@@ -98,7 +98,7 @@ def policy(spec: Spec, *, as_json: bool) -> None:
     workload = next((name for name in (system.workloads if system else ())), "SCENARIO.yaml")
     chosen = next((f" --set {name}={param.default}" for name, param in spec.params.items()), "")
     out.print(
-        f"example: tradewind run {workload} --policy {spec.name}{chosen} --bound",
+        f"example: tradewind run {workload} --policy {ref}{chosen} --bound",
         markup=False,
         highlight=False,
     )
@@ -128,15 +128,15 @@ def workloads(found: Sequence[Workload], *, as_json: bool) -> None:
     _broken()
 
 
-def workload(found: Workload, *, as_json: bool) -> None:
-    """One workload with its parameters and an example."""
+def workload(found: Workload, ref: str, *, as_json: bool) -> None:
+    """One workload with its parameters and an example; ref: how the user named it."""
     if as_json:
         print_json({"name": found.name, "summary": found.summary, "params": _params(found.params)})
         return
     open_console().print(f"{found.name}: {found.summary}", markup=False, style="bold")
     _parameters(found.params)
     given = " --set file=FILE" if "file" in found.params else ""
-    line = f"example: tradewind generate {found.name}{given} --seed 1 -o scenario.json"
+    line = f"example: tradewind generate {ref}{given} --seed 1 -o scenario.json"
     open_console().print(line, markup=False, highlight=False)
 
 

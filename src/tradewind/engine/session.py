@@ -6,7 +6,9 @@ commands that it returns, and calls `handle` again with what these caused.
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple, cast
 
@@ -154,7 +156,9 @@ class Session:
     def _failure(self, error: Exception) -> PolicyError:
         """An exception of the policy as an error that names the policy and the instant."""
         at = f"{self.ledger.now_us} us (slot {self.ledger.slot})"
-        return PolicyError(f"{self.spec.name} failed at {at}: {type(error).__name__}: {error}")
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(frame.filename).name}, line {frame.lineno}"
+        return PolicyError(f"{self.spec.name} failed at {at}: {type(error).__name__}: {error} ({where})")
 
     def _unreadable(self, error: Exception) -> PolicyError:
         """An error for a decision or quote that the audit cannot read."""

@@ -34,7 +34,8 @@ def contended_cluster(seed: int, *, public: bool = True, calm: bool = False) -> 
     where = Setup(
         resources=("gpu",), nodes=tuple(nodes), slot_us=SLOT_US, horizon_us=90 * SLOT_US, objective="jct_mean_s"
     )  # fmt: skip
-    times = sorted(draw.randrange(0, 30 * SLOT_US, 50) for _ in range(40))
+    bursts = [draw.randrange(0, 20 * SLOT_US, 50) for _ in range(12)]  # jobs arrive together and queue up
+    times = sorted(draw.choice(bursts) for _ in range(60))
     jobs, customers = [], []
     for index, at in enumerate(times):
         size = draw.choice((1, 1, 1, 2, 4, 6))

@@ -69,8 +69,6 @@ def _priced(topology: Topology, usd_per_gb: float | None) -> Topology:
         link if has else replace(link, ab_usd_per_gb=usd_per_gb, ba_usd_per_gb=usd_per_gb, priced=True)
         for link, has in zip(topology.links, known, strict=True)
     )
-    note = (
-        f"{known.count(False)} links without a price count with {usd_per_gb:g} USD/GB (--default-usd-per-gb)"
-    )
+    note = f"links without a price: {known.count(False)}, counted at {usd_per_gb:g} USD/GB (--default-usd-per-gb)"
     kept = tuple(n for n in topology.notes if "have no price" not in n)
     return replace(topology, links=links, notes=(*kept, note) if False in known else kept)
