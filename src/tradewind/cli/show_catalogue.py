@@ -13,7 +13,7 @@ from tradewind.registry import broken, systems
 
 if TYPE_CHECKING:
     from tradewind.model.workload import Workload
-    from tradewind.testing.contract import Result
+    from tradewind.testing.contract import CheckResult
 
 
 def _params(params: Mapping[str, Param]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def workload(found: Workload, ref: str, *, as_json: bool) -> None:
     open_console().print(line, markup=False, highlight=False)
 
 
-def checks(policy: str, results: Sequence[Result], *, as_json: bool) -> None:
+def checks(policy: str, results: Sequence[CheckResult], *, as_json: bool) -> None:
     """The checks of a policy."""
     failed = [result for result in results if not result.ok]
     if as_json:

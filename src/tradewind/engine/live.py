@@ -17,6 +17,7 @@ from tradewind.engine.loop import Loop, Progress
 from tradewind.engine.session import TRIGGER_OF, Answer, Command, Session
 from tradewind.engine.state import RunState
 from tradewind.engine.statefile import StateFile, revive
+from tradewind.engine.stimuli import from_json, to_json
 from tradewind.model.decision import NOTHING, Decision, Plan, Quote
 from tradewind.model.errors import PolicyError, Refused, RunFileError
 from tradewind.model.job import Job
@@ -48,7 +49,7 @@ class DiskJournal(Journal):
 
     def events(self, events: Sequence[Event]) -> None:
         super().events(events)
-        self.ops.append(("events", [event[:4] for event in events]))
+        self.ops.append(("events", [to_json(event) for event in events]))
 
     def decision(self, at_us: int, decision: Decision) -> None:
         super().decision(at_us, decision)
@@ -183,12 +184,12 @@ class LiveSession(Session):
                     break
 
     # ------------------------------------------------------------------ recovery
-    def replay(self, record: Mapping[str, Any], restore: Callable[[Event], Event], world: LiveWorld) -> None:
-        """Replay one instant of the journal. `restore` adds the facts to events, which the journal does not store."""
+    def replay(self, record: Mapping[str, Any], world: LiveWorld) -> None:
+        """Replay one instant of the journal, which needs no scenario."""
         at, first = record["at_us"], True
         for kind, what in record["ops"]:
             if kind == "events":
-                events = [restore(Event(*row)) for row in what]
+                events = [from_json(row) for row in what]
                 if first:
                     _check_replay(events, world.replay(events))
                 first = False

@@ -42,7 +42,7 @@ class CheckFailed(AssertionError):
     """A policy broke its contract."""
 
 
-class Result(NamedTuple):
+class CheckResult(NamedTuple):
     """One check on one scenario; detail: what went wrong, or empty."""
 
     check: str
@@ -69,13 +69,13 @@ def check_policy(
 
 def run_checks(
     spec: Spec, scenarios: Sequence[Scenario] | None = None, seeds: Sequence[int] = (1, 2)
-) -> list[Result]:
+) -> list[CheckResult]:
     """Every check on every scenario, in order."""
     if scenarios is None:
         scenarios = [made for seed in seeds for made in islice(fitting_scenarios(spec, seed), 1)]
     if not scenarios:
         detail = "no generated scenario fits; give your own scenarios (works, objectives and needs of the Spec decide)"
-        return [Result("finds a scenario", spec.name, detail)]
+        return [CheckResult("finds a scenario", spec.name, detail)]
     found = [
         _result("refuses what it does not support", spec.name, lambda: refuses_what_it_does_not_support(spec))
     ]
@@ -84,7 +84,7 @@ def run_checks(
     return found
 
 
-def _on(spec: Spec, given: Scenario) -> list[Result]:
+def _on(spec: Spec, given: Scenario) -> list[CheckResult]:
     """All checks on one scenario; without a sound run the others make no sense."""
     runs: list[Run] = []
     first = _result("passes the audit", given.name, lambda: runs.append(passes_the_audit(spec, given)))
@@ -108,15 +108,15 @@ def _on(spec: Spec, given: Scenario) -> list[Result]:
     return [first, *(_result(name, given.name, call) for name, call in calls)]
 
 
-def _result(name: str, scenario: str, call: Callable[[], object]) -> Result:
+def _result(name: str, scenario: str, call: Callable[[], object]) -> CheckResult:
     """Runs a check; whatever a policy raises is its failure."""
     try:
         call()
     except CheckFailed as error:
-        return Result(name, scenario, str(error))
+        return CheckResult(name, scenario, str(error))
     except Exception as error:  # a policy may fail in any way
-        return Result(name, scenario, f"{type(error).__name__}: {error}")
-    return Result(name, scenario, "")
+        return CheckResult(name, scenario, f"{type(error).__name__}: {error}")
+    return CheckResult(name, scenario, "")
 
 
 def _require(condition: bool, message: str) -> None:

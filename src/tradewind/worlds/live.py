@@ -18,7 +18,6 @@ from typing import Any
 from tradewind.audit import Audit, Script, compare
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import check_fit
-from tradewind.engine.journal import Facts
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.live import DiskJournal, LiveLoop, LiveSession
 from tradewind.engine.state import RunState
@@ -38,7 +37,7 @@ from tradewind.worlds.simulate import make_policy, timed, unsettled
 
 Observer = Callable[[LiveSession, ProcessWorld], None]
 """Called regularly with the loop and the world, for a live view."""
-VERSION = 1
+VERSION = 2
 """Version of the journal format."""
 LOCK_WAIT_S = 2.0
 
@@ -135,19 +134,17 @@ def _assemble(
     state = RunState(Ledger(scenario.setup), audit, DiskJournal(), tolerant=True)
     session = LiveSession(state, policy, spec, world.ask, file)
     loop = LiveLoop(world, session, clock.wall)
-    _replay(session, world, clock, records, Facts(scenario))
+    _replay(session, world, clock, records)
     return loop, world, params
 
 
-def _replay(
-    session: LiveSession, world: ProcessWorld, clock: Clock, records: list[dict[str, Any]], facts: Facts
-) -> None:
+def _replay(session: LiveSession, world: ProcessWorld, clock: Clock, records: list[dict[str, Any]]) -> None:
     """Replay a journal, then take over the ranks that it left running."""
     clock.set(0, clock.wall())
     for record in records[1:]:
         match record.pop("kind"):
             case "instant":
-                session.replay(record, facts.restore, world)
+                session.replay(record, world)
                 clock.set(record["at_us"], record["wall"])
             case "attempt":
                 world.replay_attempt(record, revive(Step, record["step"]))
