@@ -77,14 +77,6 @@ class LiveSession(Session):
         if TRIGGER_OF["finished"] in spec.triggers:
             self.wakes |= {"ended"}  # a job that was given up frees resources
 
-    def handle(self, at_us: int, events: Sequence[Event]) -> list[Command]:
-        try:
-            return super().handle(at_us, events)
-        except PolicyError as error:
-            self.alarm(at_us, -1, f"{error}; plans in force continue")
-            self._roll_back()
-            return []
-
     def charge(self) -> None:
         try:
             super().charge()
@@ -120,10 +112,16 @@ class LiveSession(Session):
                 )
 
     def _decide(self) -> Decision:
+        """Keep the plans in force if the policy fails; commands of this instant, such as sales, stand."""
         if not self.ledger.active:
             return NOTHING
         self._window = tuple(self.ledger.events)
-        decision = super()._decide()
+        try:
+            decision = super()._decide()
+        except PolicyError as error:
+            self.alarm(self.ledger.now_us, -1, f"{error}; plans in force continue")
+            self._roll_back()
+            return NOTHING
         self.journal.ops.append(SEEN)
         return decision
 
@@ -132,11 +130,13 @@ class LiveSession(Session):
 
         A pricer keeps its state, because its customers already have their answers.
         """
-        if not self.spec.pricer:
-            self.policy.restore(self.saved)
-            if SEEN in self.journal.ops:
-                self.journal.ops.remove(SEEN)
-                self.ledger.return_events(self._window)
+        if self.spec.pricer:
+            return
+        self.policy.restore(self.saved)
+        if SEEN in self.journal.ops:
+            self.journal.ops.remove(SEEN)
+        if not self.ledger.events:
+            self.ledger.return_events(self._window)
 
     def _checked_quote(self, at_us: int, job: Job) -> Quote:
         """Make no offer if the policy fails to quote or the audit rejects the quote."""
@@ -146,7 +146,15 @@ class LiveSession(Session):
             self.alarm(at_us, job.index, f"no quote for {job.id}: {error}")
         except Refused as error:
             self.alarm(at_us, job.index, f"the audit rejected a quote for {job.id}: {error.violations[0]}")
-        quote = Quote(job.index, (), "audit", "the audit rejected the quote")
+        return self._no_offer(at_us, job.index, "the audit rejected the quote")
+
+    def _unsold(self, at_us: int, quote: Quote, found: tuple[Violation, ...]) -> Quote:
+        """Refuse a customer whose acceptance the audit rejects, and raise an alarm."""
+        self.alarm(at_us, quote.job, f"the audit rejected an accepted offer: {found[0]}")
+        return self._no_offer(at_us, quote.job, "the audit rejected the accepted offer")
+
+    def _no_offer(self, at_us: int, job: int, why: str) -> Quote:
+        quote = Quote(job, (), "audit", why)
         self.audit.check_quote(at_us, quote)
         return quote
 

@@ -105,12 +105,18 @@ class Session:
         quote = self._checked_quote(at_us, self.ledger.job(index))
         taken = self.answer(quote) if quote.offers else -1
         found, decision = self.state.answer(at_us, quote, taken)
-        _require(found)
+        if found:
+            quote, taken = self._unsold(at_us, quote, found), -1
+            _, decision = self.state.answer(at_us, quote, taken)
         commands.append(self._command(decision, answered=True))
         if taken >= 0:
             self._observe((Event(at_us, "accepted", index, taken),))
         else:
             self._observe((Event(at_us, "declined" if quote.offers else "refused", index),))
+
+    def _unsold(self, at_us: int, quote: Quote, found: tuple[Violation, ...]) -> Quote:
+        """What takes the place of a quote whose acceptance the audit rejects; raises Refused unless overridden."""
+        raise Refused(found)
 
     def _checked_quote(self, at_us: int, job: Job) -> Quote:
         """The policy's quote, after the audit has checked every offer."""

@@ -1,0 +1,91 @@
+"""Claims about live sessions: a failing policy or a rejected sale ends nothing and loses nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import ALL, WORKS, job, node, plan, run_at, scenario, setup
+from tradewind.audit import Audit
+from tradewind.engine.ledger import Ledger
+from tradewind.engine.live import DiskJournal, LiveSession
+from tradewind.engine.state import RunState
+from tradewind.engine.statefile import StateFile
+from tradewind.model.decision import NOTHING, Decision, Offer, Quote
+from tradewind.model.job import Job
+from tradewind.model.spec import Spec
+from tradewind.model.view import Event, View
+
+
+class Shop:
+    """Sells one GPU for one dollar; fails to decide when told to."""
+
+    def __init__(self) -> None:
+        self.fails = True
+        self.seen: list[str] = []
+
+    def quote(self, view: View, asked: Job) -> Quote:
+        offer = Offer(1.0, view.now_us + 250, plan(asked.index, run_at(view.now_us)))
+        return Quote(asked.index, (offer,))
+
+    def decide(self, view: View) -> Any:
+        if self.fails:
+            return "nonsense" if view.now_us else 1 / 0
+        self.seen += [event.kind for event in view.events]
+        return NOTHING
+
+    def save(self) -> bytes:
+        return b""
+
+    def restore(self, state: bytes) -> None:
+        pass
+
+
+def session(tmp_path: Path, policy: Any, *, pricer: bool, answer: Any = lambda quote: 0) -> LiveSession:
+    given = scenario([job(0)], where=setup([node("a", 1)]))
+    state = RunState(Ledger(given.setup), Audit(given.setup, measured=True), DiskJournal(), tolerant=True)
+    spec = Spec(
+        name="shop", summary="", factory=lambda s, p, r: policy, works=WORKS, triggers=ALL, pricer=pricer
+    )
+    return LiveSession(state, policy, spec, answer, StateFile(tmp_path / "journal"))
+
+
+def arrived(index: int, at_us: int) -> Event:
+    return Event(at_us, "arrived", index, 0, job(index, arrive_us=at_us))
+
+
+def test_a_sale_stands_when_the_policy_fails_to_decide_at_the_same_instant(tmp_path: Path) -> None:
+    live = session(tmp_path, Shop(), pricer=True)
+    (command,) = live.handle(0, [arrived(0, 0)])
+    assert command.decision == Decision(plans=(plan(0, run_at(0)),))
+    assert live.ledger.plan(0) is not None
+    assert "ZeroDivisionError" in live.alarms[0]["text"]
+    assert live.violations == []
+
+
+@pytest.mark.parametrize("at_us", [0, 10])
+def test_a_policy_that_failed_gets_the_events_again(tmp_path: Path, at_us: int) -> None:
+    policy = Shop()
+    live = session(tmp_path, policy, pricer=False)
+    assert live.handle(at_us, [arrived(0, at_us)]) == []
+    assert len(live.alarms) == 1
+    policy.fails = False
+    live.handle(at_us + 5, [Event(at_us + 5, "cancelled", 0, 0), arrived(1, at_us + 5)])
+    assert policy.seen == ["arrived", "cancelled", "arrived"]
+    assert live.violations == []
+
+
+@pytest.mark.parametrize("answer", [7, -1, 0])
+def test_a_customer_may_answer_anything(tmp_path: Path, answer: int) -> None:
+    live = session(tmp_path, Shop(), pricer=True, answer=lambda quote: answer)
+    (command,) = live.handle(0, [arrived(0, 0)])
+    sold = answer == 0
+    assert bool(command.decision.plans) == sold
+    assert (live.ledger.plan(0) is not None) == sold
+    assert live.violations == []
+    rejected = [alarm for alarm in live.alarms if "rejected an accepted offer" in alarm["text"]]
+    assert len(rejected) == (answer == 7)
+    kinds = live.journal.tables["events"]["kind"]
+    assert kinds[1] == {7: "refused", -1: "declined", 0: "accepted"}[answer]
