@@ -238,13 +238,14 @@ def test_env_and_seed_need_a_command_and_cannot_override_the_contract() -> None:
             job(0, command=("x",), env=((name, "1"),))
 
 
-def test_a_scenario_with_commands_is_simulated_as_if_it_had_none() -> None:
+def test_a_scenario_with_commands_is_simulated_as_if_it_had_none(tmp_path: Path) -> None:
     with_command, policy = broker()
     bare, _ = broker(command=())
     runs = [simulate(given, policies.find(policy), {}, seed=1) for given in (with_command, bare)]
     assert runs[0].tables == runs[1].tables
     with pytest.raises(InputError, match="has no command"):
-        live(LiveRequest(scenario=bare, spec=policies.find(policy), state=Path("/nonexistent/x")))
+        live(LiveRequest(scenario=bare, spec=policies.find(policy), state=tmp_path / "state"))
+    assert not (tmp_path / "state").exists(), "nothing is written for a run that cannot start"
 
 
 # ---------------------------------------------------------------------- limits of a rank

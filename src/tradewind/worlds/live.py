@@ -32,7 +32,7 @@ from tradewind.version import __version__
 from tradewind.worlds.clock import Clock
 from tradewind.worlds.processes.launch import ExecutionOptions
 from tradewind.worlds.processes.tables import live_tables
-from tradewind.worlds.processes.world import ProcessWorld, RunContext
+from tradewind.worlds.processes.world import ProcessWorld, RunContext, check_commands
 from tradewind.worlds.simulate import make_policy, timed, unsettled
 
 Observer = Callable[[LiveSession, ProcessWorld], None]
@@ -85,6 +85,7 @@ def live(request: LiveRequest, observer: Observer | None = None) -> Run:
             f"--slot-seconds {request.slot_seconds} --speed {request.speed}: slots must take a positive time; use "
             "--slot-seconds 0 (as in the scenario) or more, and a --speed above 0"
         )
+    check_commands(request.scenario)
     _create(request.state)
     begin = perf_counter()
     with _locked(request.state):

@@ -72,7 +72,6 @@ class ProcessWorld(SimulatedWorld):
     """Runs a scenario's jobs as processes. `replay`, `replay_attempt` and `resume` restore it after a crash."""
 
     def __init__(self, scenario: Scenario, context: RunContext, *, slots: bool) -> None:
-        check_commands(scenario)
         super().__init__(scenario, slots=slots)
         self.context, self._clock, self._options = context, context.clock, context.options
         self.launcher = Launcher(context.state, scenario.setup, context.options, context.token)
