@@ -95,6 +95,7 @@ def test_a_failed_figure_is_reported_and_the_others_are_computed(tmp_path: Path)
 def begin(folder: Path, jobs: int) -> subprocess.Popen[bytes]:
     """Start `reproduce` of the study with parts in a separate process."""
     code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"  # a background job ignores it
         "from pathlib import Path; from tradewind.registry import studies; from tradewind.cli.guard import guarded;"
         "from tradewind.lab.reproduce import reproduce; from tradewind.lab.study import Effort;"
         "studies.entries['pieces'] = 'tests.lab.sample_study:PIECES';"

@@ -89,7 +89,7 @@ def test_a_launcher_gets_the_file_of_one_ring(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "a slots=2\nb slots=1\n"
     rank_lists(rings, "table", as_json=False)
     assert "a -> tor" in capsys.readouterr().out
-    for form, found in (("hostfile", "name one with --job"), ("yaml", "allowed are table")):
+    for form, found in (("hostfile", "choose one with --job"), ("yaml", "allowed are table")):
         with pytest.raises(InputError, match=found):
             rank_lists(rings, form, as_json=False)
 
