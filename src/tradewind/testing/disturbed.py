@@ -12,6 +12,7 @@ from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Loop
 from tradewind.engine.session import Session
 from tradewind.engine.state import RunState
+from tradewind.model.errors import Refused
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.model.view import Change
@@ -43,6 +44,8 @@ def disturbed_run(
             session.policy.restore(saved)
         number += 1
     session.charge()
+    if found := state.audit.close().violations:
+        raise Refused(found)
     return session.journal.tables
 
 
