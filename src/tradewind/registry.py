@@ -71,7 +71,7 @@ def systems() -> Mapping[str, System]:
     for point in _entry_points("tradewind.systems"):
         try:
             declared = point.load()
-        except Exception as error:  # somebody else's package may fail in any way
+        except (Exception, SystemExit) as error:  # somebody else's package may fail in any way
             broken()[point.value] = f"{type(error).__name__}: {error}"
             continue
         if isinstance(declared, System):
@@ -113,7 +113,7 @@ class Catalogue(Generic[T]):
             raise LookupFailed(self.kind, name, self.entries)
         try:
             found: T = load(self.entries[name])
-        except Exception as error:  # somebody else's package may fail in any way
+        except (Exception, SystemExit) as error:  # somebody else's package may fail in any way
             ref = self.entries[name]
             if ref.startswith(f"{OURS}."):
                 raise
@@ -179,13 +179,14 @@ def _split(text: str) -> tuple[Path, str]:
     return (Path(file), attribute) if sign and file.endswith(".py") else (Path(text), "")
 
 
-@cache
 def _module_from(file: Path) -> ModuleType:
     """A Python file as a module, executed once per process."""
     path = file.resolve()
     if not path.is_file():
         raise InputError("there is no such file", where=str(file))
     name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -193,7 +194,7 @@ def _module_from(file: Path) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # a user's file may fail in any way
+    except (Exception, SystemExit) as error:  # a user's file may fail in any way
         del sys.modules[name]
         line = _line_in(error, path)
         raise InputError(

@@ -69,6 +69,17 @@ def test_a_policy_object_runs_and_is_compared_without_registration(idle: Path) -
     assert [run.policy for run in found.runs] == ["fifo", "idle"]
 
 
+def test_the_same_relative_name_in_another_folder_is_another_file(
+    idle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert registry.policies.get("./idle.py").name == "idle"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "idle.py").write_text(idle.read_text().replace('name="idle"', 'name="lazy"'))
+    monkeypatch.chdir(tmp_path / "other")
+    assert registry.policies.get("./idle.py").name == "lazy"
+
+
 @pytest.mark.parametrize(
     ("text", "given", "message"),
     [
@@ -77,6 +88,7 @@ def test_a_policy_object_runs_and_is_compared_without_registration(idle: Path) -
         ("import no_such_module", "bad.py:IDLE", "No module named 'no_such_module'"),
         ("A = 1", "bad.py:IDLE", "found IDLE; the file has no Spec at all"),
         ("A = 1", "bad.py", "no Spec at all"),
+        ("raise SystemExit(0)", "bad.py", "cannot be loaded .SystemExit"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_explained(tmp_path: Path, text: str, given: str, message: str) -> None:
