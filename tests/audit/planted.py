@@ -37,6 +37,11 @@ def plain(**more: Any) -> Scenario:
     return scenario([job(0, work=LONG, **more), job(1, work=LONG, arrive_us=50)])
 
 
+def rolling(window: int) -> Scenario:
+    found = plain()
+    return replace(found, setup=replace(found.setup, window_slots=window))
+
+
 def form() -> list[Planted]:
     """Rules of form, time, workers."""
     good = decision(plan(0, run_at(0)))
@@ -82,6 +87,8 @@ def form() -> list[Planted]:
         case("time.grid", run_at(0, until=130), note="end"),
         case("time.grid", run_at(100), note="open-ended later"),
         case("time.horizon", run_at(0, until=10_100)),
+        case("time.window", run_at(0, until=5 * SLOT), given=rolling(4), good=decision(plan(0, run_at(0, until=4 * SLOT)))),
+        case("time.horizon", run_at(0, until=10_100), given=rolling(400), note="and a window"),
         case("workers.range", run_at(0, (0,), (4,)), amount=1),
         case("workers.range", run_at(0), given=plain(workers_min=2, workers_max=3), amount=-1, note="few",
              good=decision(plan(0, run_at(0, (0,), (2,))))),

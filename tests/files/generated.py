@@ -94,6 +94,7 @@ def setups(draw: st.DrawFn) -> Setup:
         rent={key: draw(tariffs()) for key in draw(st.lists(keys, max_size=3))},
         egress=egress,
         transfer_bytes_per_slot=draw(st.one_of(st.none(), big)),
+        window_slots=draw(st.one_of(st.none(), st.integers(1, 10**6))),
         slot_us=SLOT_US,
         horizon_us=HORIZON_US,
         transport=draw(st.sampled_from(("store-and-forward", "cut-through", "chunks:8"))),

@@ -75,6 +75,7 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
     (r"horizon_us -1", where(horizon_us=-1)),
     (r"horizon_us", where(horizon_us=LARGEST + 1)),
     (r"transfer_bytes_per_slot is -1", where(transfer_bytes_per_slot=-1)),
+    (r"window_slots is 0; it must be 1 or more\. Leave it out", where(window_slots=0)),
     (r"objective is 'fame'", where(objective="fame")),
     (r"transport is 'chunks:0'", where(transport="chunks:0")),
     (r"transport is 'pigeon'", where(transport="pigeon")),
@@ -160,6 +161,12 @@ def test_valid_scenarios_are_accepted() -> None:
     assert node("a", None).capacity_milli == (UNLIMITED,)
 
 
+def test_a_window_limits_the_slots_ahead_and_the_horizon_cuts_it() -> None:
+    assert setup().slots_ahead(3) == setup().slots - 3
+    made = setup(window_slots=5)
+    assert [made.slots_ahead(slot) for slot in (0, made.slots - 2, made.slots)] == [5, 2, 0]
+
+
 def test_hosts_lineage_and_sites_follow_the_tree() -> None:
     nodes = [
         node("site", None),
@@ -196,9 +203,10 @@ def test_equal_scenarios_have_equal_hashes_and_every_fact_counts() -> None:
         scenario([job(0)], customers=[Customer(budget_usd=1.0)]),
         scenario([job(0)], changes=[Change(0, "node_down", 0, 0, 0)]),
         scenario([job(0)], where=setup(horizon_us=HORIZON + 1)),
+        scenario([job(0)], where=setup(window_slots=9)),
         scenario([job(0)], where=setup(rent={(0, 0): Tariff(usd=(1.0,))})),
     ]
-    assert len({scenario_hash(each) for each in [base, *others]}) == 6
+    assert len({scenario_hash(each) for each in [base, *others]}) == 7
 
 
 PARAMS = {

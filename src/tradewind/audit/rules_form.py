@@ -87,7 +87,7 @@ def _extras_are_sound(case: Case, step: Step) -> Violation | None:
 def time_is_sound(case: Case) -> Violation | None:
     """Steps follow each other, none lies in the past or before arrival; bounded steps lie on the slot grid.
 
-    y[t] = 0 for t < a (Eris (2g), GADGET (6)); from_k < until_k <= from_(k+1)
+    y[t] = 0 for t < a (Eris (2g), GADGET (6)); from_k < until_k <= from_(k+1); until_k <= end of the window
     """
     now, slot = case.now_us, case.setup.slot_us
     before = now
@@ -106,9 +106,14 @@ def time_is_sound(case: Case) -> Violation | None:
             return case.broken(
                 "time.grid", f"a bounded step until {until} us; it must end at the end of a slot of {slot} us"
             )
-        if until != OPEN and until > -(-case.setup.horizon_us // slot) * slot:
+        if until != OPEN and until > (now // slot + case.setup.slots_ahead(now // slot)) * slot:
+            window = case.setup.window_slots
+            if window is None or until > case.setup.slots * slot:
+                limit = f"the run ends at {case.setup.horizon_us}"
+                return case.broken("time.horizon", f"a step until {until} us; {limit}")
             return case.broken(
-                "time.horizon", f"a step until {until} us; the run ends at {case.setup.horizon_us}"
+                "time.window",
+                f"a step until {until} us; plans made now may use {window} slots from this one on",
             )
         before = until
     return None

@@ -82,6 +82,7 @@ def build_setup(file: ScenarioFile) -> Setup:
         transfer_bytes_per_slot=file.transfer_bytes_per_slot,
         slot_us=file.slot_us,
         horizon_us=file.horizon_us,
+        window_slots=file.window_slots,
         transport=file.transport,
         objective=file.objective,
         forecast=file.forecast,

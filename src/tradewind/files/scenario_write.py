@@ -53,6 +53,8 @@ def document(scenario: Scenario) -> dict[str, Any]:
         "horizon_us": int(setup.horizon_us),
         "resources": list(setup.resources),
     }
+    if setup.window_slots is not None:
+        result["window_slots"] = int(setup.window_slots)
     if setup.transfer_bytes_per_slot is not None:
         result["transfer_bytes_per_slot"] = int(setup.transfer_bytes_per_slot)
     if setup.transport != "store-and-forward":

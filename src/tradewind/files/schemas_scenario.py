@@ -352,6 +352,10 @@ class ScenarioFile(Strict):
     objective: Objective = Field(description="the metric that runs are compared by; see Metrics")
     slot_us: SpanUs = Field(description="length of a slot in microseconds; also the checkpoint interval")
     horizon_us: SpanUs = Field(description="end of the run in microseconds; jobs must arrive before it")
+    window_slots: Some | None = Field(
+        default=None,
+        description="number of slots that may be planned, from the current one on; up to the horizon if omitted",
+    )
     resources: Names | None = Field(
         default=None,
         description="names of the resources, in order; default: as they first appear in nodes",

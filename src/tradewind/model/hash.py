@@ -66,6 +66,8 @@ def _parts(scenario: Scenario) -> Iterable[Any]:
     yield [[key, _real(setup.forecast[key])] for key in sorted(setup.forecast)]
     if setup.spend_caps:  # left out if empty, so that older scenarios keep their hash
         yield ["caps", *([name, _plain(setup.spend_caps[name])] for name in sorted(setup.spend_caps))]
+    if setup.window_slots is not None:
+        yield ["window", int(setup.window_slots)]
     yield len(scenario.jobs)
     yield from _columns(scenario.jobs, Job, skip=("index",))
     yield from _columns(scenario.customers, Customer)

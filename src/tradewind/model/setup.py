@@ -61,6 +61,7 @@ class Setup:
     transfer_bytes_per_slot  what all jobs together may move between nodes in a slot (Eris's B); None: unlimited
     slot_us    length of a slot; also the interval of checkpoints
     horizon_us end of the run; arrivals lie before it
+    window_slots  how many slots from the current one on may be planned; None: up to the horizon
     transport  weight of long paths (see transport_fraction)
     forecast   public expectations that a policy may use (DPS's n_k, horizon, …)
     spend_caps tenant, or * for every other tenant -> spend cap
@@ -74,6 +75,7 @@ class Setup:
     transfer_bytes_per_slot: int | None = None
     slot_us: int
     horizon_us: int
+    window_slots: int | None = None
     transport: str = "store-and-forward"
     objective: Objective
     forecast: Mapping[str, float] = field(default_factory=dict)
@@ -85,6 +87,11 @@ class Setup:
         if not (0 < self.slot_us <= LARGEST and 0 < self.horizon_us <= LARGEST):
             raise ScenarioError(
                 f"slot_us is {self.slot_us} and horizon_us {self.horizon_us}; both must be positive (at most {LARGEST})"
+            )
+        window = self.window_slots
+        if window is not None and not 1 <= window <= LARGEST:
+            raise ScenarioError(
+                f"window_slots is {window}; it must be 1 or more. Leave it out to plan up to the horizon."
             )
         if self.objective not in OBJECTIVES:
             raise ScenarioError(f"objective is {self.objective!r}; allowed are {', '.join(OBJECTIVES)}")
@@ -223,3 +230,8 @@ class Setup:
     def slots(self) -> int:
         """Slots that begin before the horizon."""
         return -(-self.horizon_us // self.slot_us)
+
+    def slots_ahead(self, slot: int) -> int:
+        """Slots from `slot` on that may be planned in it: those before the horizon, at most `window_slots`."""
+        left = max(0, self.slots - slot)
+        return left if self.window_slots is None else min(left, self.window_slots)

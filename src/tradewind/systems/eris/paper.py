@@ -23,7 +23,7 @@ from tradewind.model.spec import Param
 from tradewind.model.view import View
 from tradewind.systems.eris.kernels.paper import carried_out, printed, repair
 from tradewind.systems.eris.kernels.task import Market, Menu
-from tradewind.systems.eris.policy.posted import ERIS, Seller, floor_of, unsupported_reason
+from tradewind.systems.eris.policy.posted import ERIS, Seller, floor_of, too_late, unsupported_reason
 from tradewind.systems.eris.shared.market import CapacityLedger, PostedPrices, plan_of, task_of, worth_of
 
 INFEASIBLE = "the schedule of Algorithms 2 and 3 is not feasible"
@@ -67,7 +67,7 @@ class PaperSeller(Seller):
 
     def _menu(self, view: View, job: Job, first: int, prices: PostedPrices) -> Menu:
         market = posted(self.ledger, job, first, prices, self._unit)
-        task, worth = task_of(self.ledger, job), worth_of(view.setup, job, first)
+        task, worth = task_of(self.ledger, job), worth_of(view.setup, job, first, len(market.room))
         found = printed(task, market, worth)
         real = repair(task, market, found)
         gain = float(worth[real.slots[-1]]) - real.usd if real is not None else 0.0
@@ -89,18 +89,19 @@ class PrintedPolicy:
     def decide(self, view: View) -> Decision:
         self.ledger.observe(view)
         self.ledger.clear_window()
+        self._judged &= view.active.keys()
         first, plans, verdicts = -(-view.now_us // view.setup.slot_us), [], []
         for index, job in view.active.items():
             if index in self._judged:
                 continue
             self._judged.add(index)
-            late = "no slot is left before the horizon" if first >= view.setup.slots else ""
+            late = too_late(view.setup) if first >= self.ledger.end else ""
             if why := unsupported_reason(view.setup, job) or too_large(job) or late:
                 verdicts.append(Verdict(index, why))
                 continue
             market = posted(self.ledger, job, first, self.prices, self._unit)
             task = task_of(self.ledger, job)
-            found = printed(task, market, worth_of(view.setup, job, first))
+            found = printed(task, market, worth_of(view.setup, job, first, len(market.room)))
             if found.payoff <= 0:
                 verdicts.append(Verdict(index, "no completion time is worth what it costs"))
                 continue

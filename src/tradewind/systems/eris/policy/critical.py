@@ -78,7 +78,8 @@ def read_bid(ledger: CapacityLedger, whole: Floats, job: Job, slot: int) -> Bid 
     whole (K + 1,): milli-units and bytes of a slot
     """
     setup, task = ledger.setup, task_of(ledger, job)
-    arrived, worth = job.arrive_us // setup.slot_us, worth_of(setup, job, job.arrive_us // setup.slot_us)
+    arrived = job.arrive_us // setup.slot_us
+    worth = worth_of(setup, job, arrived, setup.slots - arrived)
     sites = tuple(np.flatnonzero(ledger.may_use(job)).tolist())
     size = _unit_size(ledger, task, sites)
     if not size:
@@ -149,6 +150,14 @@ def bid_table(bids: Sequence[Bid], sites: int) -> BidTable:
     return BidTable(allowed=allowed, **columns)
 
 
+class _Rivals(NamedTuple):
+    """Rows in order of service (N,), chunks left of each when the bid arrived (N,), and capacity (T, R, K)."""
+
+    order: Ints
+    left: Ints
+    capacity: Ints
+
+
 class Critical(EdgeScheduler):
     """Serves jobs by the level of their bids; charges them at the end of the run."""
 
@@ -166,10 +175,15 @@ class Critical(EdgeScheduler):
         band = setup.transfer_bytes_per_slot
         limit = float("inf") if band is None else float(band)
         self._whole = np.append(self.ledger.full.sum(axis=0), limit)
+        self._capacity = [(0, self.ledger.full)]
+        """Slot from which on the sites had a capacity (R, K), in order of time."""
 
     def decide(self, view: View) -> Decision:
         self._observe(view)
-        return super().decide(view)
+        decision = super().decide(view)
+        if (self.ledger.capacity != self._capacity[-1][1]).any():
+            self._capacity.append((view.slot, self.ledger.capacity.copy()))
+        return decision
 
     def turns(self, view: View) -> Iterable[Turn]:
         came = [index for index in self.left if index not in self._bids]
@@ -181,7 +195,7 @@ class Critical(EdgeScheduler):
         known = {index: bid for index in sorted(left) if (bid := self._bids[index]) is not None}
         self._table = bid_table(list(known.values()), len(self.ledger.hosts))
         self._present = {index: row for row, index in enumerate(known)}
-        self._room = int(self.ledger.band[view.slot])
+        self._room = self.ledger.band
         alive = [i for i, row in self._present.items() if is_alive(self._table, row, view.slot, left[i])]
         alive.sort(key=lambda i: (-known[i].level, i))
         return [Turn(index, False, False) for index in alive]
@@ -189,8 +203,8 @@ class Critical(EdgeScheduler):
     def spot(self, view: View, job: Job, task: TrainingTask, turn: Turn) -> Spot | None:
         """As many chunks as possible, with bandwidth kept for each of them; local chunks first."""
         row, chunks = self._present[job.index], np.zeros(len(self.ledger.hosts), dtype=np.int64)
-        free = self.ledger.capacity[view.slot] - self.ledger.used[view.slot]
-        server, trained = serve(self._table, row, int(task.data.sum()), free, self._room, chunks)
+        free, left = self.ledger.free(view.slot), int(task.data.sum())
+        server, trained = serve(self._table, row, left, free, self._room, chunks)
         if server < 0:
             return None
         self._room -= reserved(self._table, row, server, chunks)
@@ -206,27 +220,36 @@ class Critical(EdgeScheduler):
         bids = bid_table(list(known.values()), len(self.ledger.hosts))
         rows = {index: row for row, index in enumerate(known)}
         order = np.argsort(-bids.level, kind="stable")
-        found = []
+        capacity, found = self._capacity_by_slot(), []
         for index, bid in known.items():
             if index in self._finished:
                 row, left = rows[index], np.where(bids.first > bid.first, bids.chunks, 0)
                 for other, chunks in self._found[bid.first].items():
                     if other in rows:
                         left[rows[other]] = chunks
-                owed, why = self._owed(bids, row, bid, order, left)
+                owed, why = self._owed(bids, row, bid, _Rivals(order, left, capacity))
                 found.append(Charge(index, min(owed, bid.worth_in(self._finished[index])), why))
         return tuple(found)
 
-    def _owed(self, bids: BidTable, row: int, bid: Bid, order: Ints, left: Ints) -> tuple[float, str]:
+    def _capacity_by_slot(self) -> Ints:
+        """Capacity (T, R, K) of every slot of the run."""
+        found = np.empty((self.ledger.setup.slots, *self.ledger.full.shape), dtype=np.int64)
+        for slot, capacity in self._capacity:
+            found[slot:] = capacity
+        return found
+
+    def _owed(self, bids: BidTable, row: int, bid: Bid, given: _Rivals) -> tuple[float, str]:
         """Worth minus the area under it over all smaller scales of the bid (Myerson 1981), in USD, and its explanation.
 
         Computed as the sum of each drop in worth times the scale at which it happens.
         """
+        order, left, capacity = given
         meets = (bids.first <= bid.last) & (bids.last >= bid.first) & (left > 0)
         rivals = order[meets[order] & (order != row)]
         behind = bids.level[rivals] - (rivals > row)
         levels = sorted({bid.level, *behind[behind < bid.level].tolist()}, reverse=True)
-        done = delays(bids, row, rivals, left, np.array(levels), self.ledger.capacity, self.ledger.band)
+        band = np.full(len(capacity), self.ledger.band)
+        done = delays(bids, row, rivals, left, np.array(levels), capacity, band)
         owed, drops = 0.0, []
         for level, (sooner, later) in zip(levels[1:], pairwise(done.tolist()), strict=True):
             if later != sooner:
@@ -252,6 +275,7 @@ class Critical(EdgeScheduler):
             "bids": list(self._bids.items()),
             "found": [[slot, list(left.items())] for slot, left in self._found.items()],
             "finished": list(self._finished.items()),
+            "capacity": [[slot, capacity.tolist()] for slot, capacity in self._capacity],
         }
         return json.dumps(state).encode()
 
@@ -261,3 +285,4 @@ class Critical(EdgeScheduler):
         self._bids = {index: row and Bid(*row) for index, row in data["bids"]}
         self._found = {slot: dict(left) for slot, left in data["found"]}
         self._finished = dict(data["finished"])
+        self._capacity = [(slot, np.array(capacity, dtype=np.int64)) for slot, capacity in data["capacity"]]

@@ -55,14 +55,20 @@ def unsupported_reason(setup: Setup, job: Job) -> str:
         return "has no utility of the delay"
     work, arrived = job.work, job.arrive_us // setup.slot_us
     assert isinstance(work, Dataset)
-    worth = [job.utility.value(t) for t in range(setup.slots - arrived)]
+    worth = [job.utility.value(t) for t in range(setup.slots_ahead(arrived))]
     if any(b > a + 1e-9 * abs(worth[0]) for a, b in pairwise(worth)):  # tolerates rounding of a large bid
         return "has a utility that rises with the delay"
     if worth and worth[0] < 0:
         return "has a negative utility"
     if most_chunks(setup, job) < work.total:
-        return f"has {work.total} chunks, more than the network can train until the horizon"
+        limit = "until the horizon" if setup.window_slots is None else f"in {setup.window_slots} slots"
+        return f"has {work.total} chunks, more than the network can train {limit}"
     return ""
+
+
+def too_late(setup: Setup) -> str:
+    """Reason for a bid that finds no slot."""
+    return "no slot is left before the horizon" + (" or in the window" if setup.window_slots else "")
 
 
 def _soonest(slots: int) -> Floats:
@@ -89,8 +95,8 @@ class Seller:
         if why := unsupported_reason(view.setup, job):
             return Quote(job.index, refused="unsupported", why=f"{job.id} {why}")
         first = -(-view.now_us // view.setup.slot_us)
-        if first >= view.setup.slots:
-            return Quote(job.index, refused="capacity", why="no slot is left before the horizon")
+        if first >= self.ledger.end:
+            return Quote(job.index, refused="capacity", why=too_late(view.setup))
         prices = PostedPrices(gamma=self.gamma, floor=self.floor.usd)
         found = self._menu(view, job, first, prices)
         self.floor.learn(view, job)
@@ -116,7 +122,7 @@ class Seller:
         minimum.
         """
         market = self.ledger.market(job, first, prices)
-        task, worth = task_of(self.ledger, job), worth_of(view.setup, job, first)
+        task, worth = task_of(self.ledger, job), worth_of(view.setup, job, first, len(market.room))
         if not self.flat:
             return menu(task, market, worth)
         data = int(task.data.sum()) * task.chunk_bytes / GB
@@ -145,7 +151,7 @@ class Seller:
 
     def _replan(self, view: View, job: Job) -> Plan | None:
         first = -(-view.now_us // view.setup.slot_us)
-        if first >= view.setup.slots:
+        if first >= self.ledger.end:
             return None
         left = np.array(self._left[job.index], dtype=np.int64)
         free = PostedPrices(gamma=1.0, floor=np.zeros_like(self.floor.usd))

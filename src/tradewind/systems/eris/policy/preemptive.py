@@ -86,12 +86,12 @@ class Preemptive(EdgeScheduler):
         per_slot = self._came / (view.slot + 1)
         samples = min(self._samples, int(WORK / (len(present) + AHEAD * per_slot)))
         if len(present) < 2 or len(self._seen) < FIRST or samples < FEWEST:
-            found = ranked(bids, queue, self._whole(view), -1)
+            found = ranked(bids, queue, self._whole(), -1)
         else:
             rng = np.random.default_rng((self._seed, view.slot))
             slots = max(0, min(AHEAD + AFTER, view.setup.slots - 1 - view.slot))
             drawn = futures(rng, samples, min(AHEAD, slots), per_slot, len(known))
-            found = best_order(bids, queue, drawn, slots, self._whole(view))
+            found = best_order(bids, queue, drawn, slots, self._whole())
         return [present[i] for i in found.tolist()]
 
     def spot(self, view: View, job: Job, task: TrainingTask, turn: Turn) -> Spot | None:
@@ -121,10 +121,10 @@ class Preemptive(EdgeScheduler):
     def _age(self, view: View, job: Job) -> int:
         return view.slot - job.arrive_us // view.setup.slot_us
 
-    def _whole(self, view: View) -> Floats:
+    def _whole(self) -> Floats:
         """Total capacity of a slot (K + 1,), the last in GB."""
-        sites, band = self.ledger.capacity[view.slot].sum(axis=0), self.ledger.band[view.slot]
-        whole: Floats = np.maximum(np.append(sites / MILLI, band / GB), 1e-9)
+        sites = self.ledger.capacity.sum(axis=0)
+        whole: Floats = np.maximum(np.append(sites / MILLI, self.ledger.band / GB), 1e-9)
         return whole
 
     def charges(self, view: View) -> tuple[Charge, ...]:

@@ -33,7 +33,7 @@ class Liquid(EdgeScheduler):
 
     def score(self, job: Job) -> Score:
         full = max(self.rules.gamma - 1.0, 1.0) * max(sum(milli for _, milli in job.worker) / MILLI, 1e-9)
-        band = max(float(self.ledger.band[0]), 1.0)
+        band = max(float(self.ledger.band), 1.0)
         return Score(price=(1.0 - self._weight) / full, byte_score=self._weight / band)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,7 +123,7 @@ class EdgeScheduler(ABC):
 
     def market(self, view: View, job: Job) -> Market:
         """Prices and free capacity of this slot after earlier turns."""
-        floor = np.zeros(self.ledger.capacity.shape[2] + 1)
+        floor = np.zeros(self.ledger.capacity.shape[1] + 1)
         return self.ledger.market(
             job, view.slot, PostedPrices(gamma=self.rules.gamma, floor=floor), until=view.slot + 1
         )
@@ -136,9 +136,9 @@ class EdgeScheduler(ABC):
     def _most(self, job: Job) -> int:
         """Units that the empty network holds at once: a job never waits for more."""
         if job.index not in self._widest:
-            empty = CapacityLedger(self.ledger.setup)
+            empty = CapacityLedger(replace(self.ledger.setup, window_slots=1))
             market = empty.market(
-                job, 0, PostedPrices(gamma=1.0, floor=np.zeros(empty.capacity.shape[2] + 1)), until=1
+                job, 0, PostedPrices(gamma=1.0, floor=np.zeros(empty.capacity.shape[1] + 1))
             )
             task = task_of(empty, job)
             spot = place(task, market, self._width(task), False, Score())

@@ -13,7 +13,7 @@ from tradewind.model.decision import Flow, Plan, Posted, Step
 from tradewind.model.job import Dataset, Demand, Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import GB, MILLI, UNLIMITED
-from tradewind.model.view import Event, View
+from tradewind.model.view import View
 from tradewind.systems.eris.kernels.task import Market, Schedule, TrainingTask
 
 LARGE = 10**12
@@ -57,7 +57,12 @@ class Reservation(NamedTuple):
 
 
 class CapacityLedger:
-    """Capacity and reservations of all slots: capacity, used (T, R, K) milli-units; band, moved (T,) bytes."""
+    """Capacity and reservations of the slots that may still be planned.
+
+    capacity (R, K) milli-units and band in bytes, of every slot from the current one on; used (rows, R, K) and moved (rows,)
+    of the slots from `begin` on. With a window the rows are two windows long and move on with time, so the ledger does not
+    grow with the horizon.
+    """
 
     def __init__(self, setup: Setup) -> None:
         self.setup, self.hosts = setup, setup.hosts
@@ -65,18 +70,27 @@ class CapacityLedger:
         top = np.array([setup.nodes[h].capacity_milli for h in setup.hosts], dtype=np.int64)
         self.full = np.minimum(top, LARGE)
         """Capacity (R, K) without failures."""
-        self.capacity = np.broadcast_to(self.full, (setup.slots, *top.shape)).copy()
-        self.used = np.zeros_like(self.capacity)
+        self.capacity = self.full.copy()
         band = setup.transfer_bytes_per_slot
-        self.band = np.full(setup.slots, LARGE * MILLI if band is None else band, dtype=np.int64)
-        self.moved = np.zeros(setup.slots, dtype=np.int64)
+        self.band = LARGE * MILLI if band is None else band
+        rows = setup.slots if setup.window_slots is None else min(setup.slots, 2 * setup.window_slots)
+        self.used = np.zeros((rows, *top.shape), dtype=np.int64)
+        self.moved = np.zeros(rows, dtype=np.int64)
+        self.begin, self.slot = 0, 0
+        """Slot of the first row, and the current slot."""
         self.plans: dict[int, Reservation] = {}
         self.observed = 0
+
+    @property
+    def end(self) -> int:
+        """First slot that may not be planned now: the horizon, or the end of the window."""
+        return self.slot + self.setup.slots_ahead(self.slot)
 
     # ------------------------------------------------------------------ events
     def observe(self, view: View) -> list[int]:
         """Applies the events since the last call; returns the jobs whose plan was cancelled."""
         voided = []
+        self._advance(view.slot)
         events = view.events
         for event in events[self.observed :]:
             if event.kind in ("voided", "finished", "refused", "cancelled", "ended"):
@@ -84,7 +98,7 @@ class CapacityLedger:
                 if event.kind == "voided":
                     voided.append(event.job)
             elif event.kind == "changed":
-                self._change(view, event)
+                self._change(view)
         self.observed = len(events)
         return voided
 
@@ -92,12 +106,21 @@ class CapacityLedger:
         """Starts a new window of events, as after every `decide`."""
         self.observed = 0
 
-    def _change(self, view: View, event: Event) -> None:
+    def _advance(self, slot: int) -> None:
+        """Moves on to a slot; drops past rows if the window no longer fits."""
+        self.slot = slot
+        if self.end > self.begin + len(self.moved):
+            kept = max(0, len(self.moved) - (slot - self.begin))
+            for rows in (self.used, self.moved):
+                rows[:kept] = rows[len(rows) - kept :]
+                rows[kept:] = 0
+            self.begin = slot
+
+    def _change(self, view: View) -> None:
         """Updates the capacity from the current slot on."""
-        slot = view.slot
         for r, node in enumerate(self.hosts):
-            for k in range(self.capacity.shape[2]):
-                self.capacity[slot:, r, k] = min(view.capacity(node, k), LARGE)
+            for k in range(self.capacity.shape[1]):
+                self.capacity[r, k] = min(view.capacity(node, k), LARGE)
 
     def reserve(self, job: Job, plan: Plan) -> None:
         """Reserves what a plan uses."""
@@ -115,7 +138,7 @@ class CapacityLedger:
                     self._add(entry, step, -1)
 
     def _add(self, entry: Reservation, step: Step, sign: int) -> None:
-        slot, away, data = step.from_us // self.setup.slot_us, 0, 0
+        slot, away = step.from_us // self.setup.slot_us - self.begin, 0
         for node, workers, servers in zip(step.nodes, step.workers, step.servers, strict=True):
             r = self.row[node]
             for k, milli in entry.worker:
@@ -132,35 +155,44 @@ class CapacityLedger:
         return np.array([allowed is None or node in allowed for node in self.hosts])
 
     # ------------------------------------------------------------------ prices
+    def free(self, slot: int) -> Ints:
+        """Free milli-units (R, K) of a slot."""
+        free: Ints = self.capacity - self.used[slot - self.begin]
+        return free
+
     def market(self, job: Job, first: int, prices: PostedPrices, until: int | None = None) -> Market:
-        """Posted prices and free capacity where the job may run, from slot `first` on (before `until`)."""
-        capacity, used = self.capacity[first:until], self.used[first:until]
-        share = used / np.maximum(capacity, 1)
+        """Posted prices and free capacity where the job may run, from slot `first` on (before `until`, or `end`)."""
+        rows = slice(first - self.begin, (self.end if until is None else until) - self.begin)
+        used, moved = self.used[rows], self.moved[rows]
+        share = used / np.maximum(self.capacity, 1)
         floor = prices.least
         usd = np.maximum(prices.gamma**share - 1.0, floor[:-1])
-        whole, moved = self.band[first:until], self.moved[first:until]
-        band = moved / np.maximum(whole, 1)
+        band = moved / max(self.band, 1)
         byte_usd = np.maximum(prices.gamma**band - 1.0, floor[-1]) / GB
-        free = capacity - used
+        free = self.capacity - used
         free[:, ~self.may_use(job)] = -1
-        return Market(usd=usd / MILLI, byte_usd=byte_usd, free=free, room=whole - moved)
+        return Market(usd=usd / MILLI, byte_usd=byte_usd, free=free, room=self.band - moved)
 
     # ------------------------------------------------------------------ state
     def save(self) -> dict[str, Any]:
-        """State as plain data."""
+        """State as plain data; what is in use follows from the plans."""
         return {
+            "slot": self.slot,
             "capacity": self.capacity.tolist(),
-            "used": self.used.tolist(),
-            "moved": self.moved.tolist(),
             "plans": list(self.plans.items()),
             "observed": self.observed,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         self.capacity = np.array(state["capacity"], dtype=np.int64)
-        self.used = np.array(state["used"], dtype=np.int64)
-        self.moved = np.array(state["moved"], dtype=np.int64)
+        self.slot = state["slot"]
+        self.begin = 0 if self.setup.window_slots is None else self.slot
+        self.used[:], self.moved[:] = 0, 0
         self.plans = {index: _reservation(*row) for index, row in state["plans"]}
+        for entry in self.plans.values():
+            for step in entry.plan.steps:
+                if step.from_us >= self.slot * self.setup.slot_us:
+                    self._add(entry, step, 1)
         self.observed = state["observed"]
 
 
@@ -182,7 +214,7 @@ def task_of(ledger: CapacityLedger, job: Job, left: Ints | None = None) -> Train
     """A job as the kernels read it; `left` (R,): chunks still to train."""
     work = job.work
     assert isinstance(work, Dataset)
-    kinds = ledger.capacity.shape[2]
+    kinds = ledger.capacity.shape[1]
     data = np.zeros(len(ledger.hosts), dtype=np.int64)
     for node, chunks in work.chunks:
         data[ledger.row[node]] = chunks
@@ -204,25 +236,25 @@ def task_of(ledger: CapacityLedger, job: Job, left: Ints | None = None) -> Train
 
 
 def most_chunks(setup: Setup, job: Job) -> int:
-    """Chunks of a job that the whole network could train by the horizon if it ran nothing else."""
+    """Chunks of a job that the whole network could train by the horizon, or in a window, if it ran nothing else."""
     work, fit = job.work, 0
     assert isinstance(work, Dataset)
     for host in setup.hosts:
         have = setup.nodes[host].capacity_milli
         fit += min([job.workers_max, *(have[k] // milli for k, milli in job.worker if milli > 0)])
-    slots = setup.slots - job.arrive_us // setup.slot_us
+    slots = setup.slots_ahead(job.arrive_us // setup.slot_us)
     workers = slots * min(fit, job.workers_max)
     return workers * work.chunk_epochs_per_worker_slot_milli // (1000 * work.epochs)
 
 
-def worth_of(setup: Setup, job: Job, first: int) -> Floats:
-    """The bid (T - first,): reported utility of completing in each slot, never rising and never negative.
+def worth_of(setup: Setup, job: Job, first: int, slots: int) -> Floats:
+    """The bid (slots,): reported utility of completing in each slot from `first` on, never rising and never negative.
 
     A slot that the horizon cuts off completes nothing.
     """
     assert job.utility is not None
     arrived, whole = job.arrive_us // setup.slot_us, setup.horizon_us // setup.slot_us
-    values = [job.utility.value(t - arrived) if t < whole else 0.0 for t in range(first, setup.slots)]
+    values = [job.utility.value(t - arrived) if t < whole else 0.0 for t in range(first, first + slots)]
     return np.maximum(np.minimum.accumulate(np.array(values, dtype=np.float64)), 0.0)
 
 
