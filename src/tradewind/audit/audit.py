@@ -10,7 +10,7 @@ from tradewind.audit import rules_form, rules_market, rules_posted
 from tradewind.audit.capacity import CapacityLedger, Claim
 from tradewind.audit.events import NONE, EventAudit
 from tradewind.audit.record import Record
-from tradewind.audit.results import results, utilisation
+from tradewind.audit.results import outcome, quantiles, utilisation
 from tradewind.audit.rules import PLAIN
 from tradewind.audit.script import Script
 from tradewind.model.decision import Charge, Decision, Plan, Quote
@@ -186,6 +186,9 @@ class Audit(EventAudit):
 
     def check_charges(self, charges: Sequence[Charge]) -> tuple[Violation, ...]:
         """Check payments made after the run: one per complete job, at most the value stated in its bid."""
+        if charges and self.forget is not None:
+            detail = "jobs that are over were forgotten, so payments for them cannot be checked"
+            return (Violation("market.charge", detail=detail),)
         found: list[Violation] = []
         for charge in charges:
             record = self._records.get(charge.job) if type(charge.job) is int else None
@@ -204,6 +207,7 @@ class Audit(EventAudit):
     def recount(self) -> tuple[Violation, ...]:
         """Sum all claims from scratch and compare with the running totals."""
         fresh = CapacityLedger(self._setup)
+        fresh.first_slot = self._capacity.first_slot
         for record in self._records.values():
             if record.claims:
                 fresh.add(record.claims)
@@ -218,7 +222,10 @@ class Audit(EventAudit):
         return NONE
 
     def close(self) -> AuditReport:
-        """Close the ledgers: check unfinished jobs, recount, and recompute every result."""
+        """Close the ledgers: check unfinished jobs, recount, and recompute every result.
+
+        Where jobs were forgotten, the quantiles are left out: `results.quantiles` of all outcomes gives them.
+        """
         found = list(self.recount())
         end = self._now
         silent = [record.job.id for record in self._records.values() if not record.is_over]
@@ -237,7 +244,10 @@ class Audit(EventAudit):
             found.append(
                 Violation("time.arrival", amount=missing, detail="jobs that should have arrived did not")
             )
-        metrics = results(self._setup, list(self._records.values()), self._costs.totals())
+        rows = [outcome(self._setup, record) for record in self._records.values()]
+        metrics = self._totals.plus(rows).metrics(self._costs.totals())
+        if self.forget is None:
+            metrics |= quantiles(rows)
         metrics |= utilisation(self._setup, self._work.used, end)
         return AuditReport(tuple(found), metrics)
 

@@ -28,6 +28,7 @@ class CapacityLedger:
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
         self.now_slot = 0
+        self.first_slot = 0  # claims on earlier slots are forgotten
         resources = len(setup.resources)
         self._width = resources
         self._link_row = resources * len(setup.nodes)
@@ -110,7 +111,7 @@ class CapacityLedger:
         for row, slot, amount in claims:
             if slot == FOREVER:
                 self.open[row] += amount
-            else:
+            elif slot >= self.first_slot:
                 slots = self.booked.setdefault(row, {})
                 slots[slot] = slots.get(slot, 0) + amount
 
@@ -119,8 +120,18 @@ class CapacityLedger:
         for row, slot, amount in claims:
             if slot == FOREVER:
                 self.open[row] -= amount
-            else:
+            elif slot >= self.first_slot:
                 self.booked[row][slot] -= amount
+
+    def forget_slots(self) -> None:
+        """Forget the slots before the current one."""
+        self.first_slot = self.now_slot
+        for row, slots in list(self.booked.items()):
+            left = {slot: amount for slot, amount in slots.items() if slot >= self.first_slot}
+            if left:
+                self.booked[row] = left
+            else:
+                del self.booked[row]
 
     def exceeded(self, claims: Iterable[Claim]) -> tuple[int, int, int] | None:
         """(row, slot, excess) of the first row named in `claims` that is over its limit; None if there is none."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import fsum
 
 from tradewind.audit.record import Record
+from tradewind.audit.results import exact
 from tradewind.audit.work import comm_time_us, exchanged
 from tradewind.model.decision import Step
 from tradewind.model.job import Rounds
 from tradewind.model.setup import Setup
+from tradewind.model.units import OPEN
 from tradewind.model.view import Change
 
 
 class CostLedger:
-    """Amounts per slot as integers, priced at the end.
+    """Amounts per slot as integers, priced at the end or when their slot is closed.
 
     C1 transfer    F_rr'(GB moved in the slot)           mlBroker (1)
     C2 rent        F_kr(mean units in the slot) * hours  mlBroker (2)
@@ -28,7 +31,9 @@ class CostLedger:
         self._rent: dict[tuple[int, int, int], int] = {}
         self._data: dict[tuple[int, int, int], int] = {}
         self._traffic: dict[tuple[int, int, int], int] = {}
-        self._route_usd: list[float] = []
+        self._rent_usd: list[float] = []  # of closed slots, like transfer and traffic
+        self._transfer_usd: list[float] = []
+        self._traffic_usd: list[float] = []
         self._deploy_usd: list[float] = []
         self._factors: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
 
@@ -119,30 +124,53 @@ class CostLedger:
         rounds = span / max(1, work.compute_us + comm_time_us(self._setup, job, step))
         for route in step.routes:
             usd = sum(self._setup.links[link].usd_per_gb for link in route.path)
-            self._route_usd.append(rounds * share * exchanged(job, route.src) / 1e9 * usd)
+            self._traffic_usd.append(rounds * share * exchanged(job, route.src) / 1e9 * usd)
 
-    def totals(self) -> dict[str, float]:
-        """USD by kind of cost."""
+    def close_slots(self, records: Iterable[Record], before: int) -> None:
+        """Post what these jobs did in the slots before this one, and price those slots for good."""
+        for record in records:
+            if record.steps:
+                self.post(record, before * self._setup.slot_us)
+        rent, transfer, traffic = self._priced(before)
+        self._rent_usd = list(exact([*self._rent_usd, *rent]))
+        self._transfer_usd = list(exact([*self._transfer_usd, *transfer]))
+        self._traffic_usd = list(exact([*self._traffic_usd, *traffic]))
+        self._deploy_usd = list(exact(self._deploy_usd))
+        for amounts in (self._rent, self._data, self._traffic):
+            for key in [key for key in amounts if key[0] < before]:
+                del amounts[key]
+        for steps in self._factors.values():
+            while len(steps) > 1 and steps[1][0] <= before:
+                del steps[0]
+
+    def _priced(self, before: int) -> tuple[list[float], list[float], list[float]]:
+        """USD of rent, transfer and traffic in the slots before this one."""
         setup, hours = self._setup, self._setup.slot_us / 3.6e9
         rent = [
             setup.rent[node, resource].cost(amount / setup.slot_us / 1000)
             * hours
             * self.factor("price", node, resource, slot)
             for (slot, node, resource), amount in sorted(self._rent.items())
+            if slot < before
         ]
-        transfer, traffic = [], [fsum(self._route_usd)]
+        transfer, traffic = [], []
         for slot, a, b in sorted(self._data.keys() | self._traffic.keys()):
-            if (a, b) in setup.egress:
+            if slot < before and (a, b) in setup.egress:
                 moved = self._data.get((slot, a, b), 0) / 1e9
                 exchanged = self._traffic.get((slot, a, b), 0) / setup.slot_us / 1e9
                 usd = setup.egress[a, b].cost(moved + exchanged) * self.factor("egress", a, b, slot)
                 share = moved / (moved + exchanged) if moved + exchanged else 0.0
                 transfer.append(usd * share)
                 traffic.append(usd * (1 - share))
+        return rent, transfer, traffic
+
+    def totals(self) -> dict[str, float]:
+        """USD by kind of cost."""
+        rent, transfer, traffic = self._priced(OPEN)
         parts = {
-            "cost_transfer_usd": fsum(transfer),
-            "cost_rent_usd": fsum(rent),
+            "cost_transfer_usd": fsum([*self._transfer_usd, *transfer]),
+            "cost_rent_usd": fsum([*self._rent_usd, *rent]),
             "cost_deploy_usd": fsum(self._deploy_usd),
-            "cost_traffic_usd": fsum(traffic),
+            "cost_traffic_usd": fsum([*self._traffic_usd, *traffic]),
         }
         return {"cost_usd": fsum(parts.values()), **parts}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from tradewind.audit import rules_form, rules_market
@@ -10,13 +10,14 @@ from tradewind.audit.cancelled import cancelled_plans
 from tradewind.audit.capacity import CapacityLedger
 from tradewind.audit.costs import CostLedger
 from tradewind.audit.record import Case, Record
+from tradewind.audit.results import Totals, drop_over
 from tradewind.audit.rules import rules_for
 from tradewind.audit.script import Script, Volumes
 from tradewind.audit.spend import SpendLedger
 from tradewind.audit.work import WorkLedger
 from tradewind.model.decision import Plan, Quote
 from tradewind.model.job import NO_PRIVATE_DATA, Dataset, Fixed, Job, Rounds, Stream
-from tradewind.model.result import Violation
+from tradewind.model.result import Outcome, Violation
 from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
@@ -27,6 +28,7 @@ NONE: tuple[Violation, ...] = ()
 class EventAudit:
     """The audit's ledgers, updated and checked event by event.
 
+    forget    gets what came of each job that is over, whose record is then dropped; None: every record is kept
     measured  the world runs real programs. Completion and progress of fixed jobs and rounds come from measurements, and
               any job may finish or be given up early. All other rules hold as in a simulation.
     """
@@ -41,20 +43,20 @@ class EventAudit:
         self._spend = SpendLedger(setup, self._costs) if setup.spend_caps else None
         self._has_costs = not self._costs.is_idle
         self._records: dict[int, Record] = {}
+        self.forget: Callable[[Outcome], None] | None = None
+        self._totals = Totals()  # of the jobs whose records were dropped
         self._failures = script is None or script.has_failures
         self._now = 0
         self._next_arrival = self._next_change = self._next_slot = 0
         self._timer = OPEN
         self._slot_due = 0 if script is not None and script.has_volumes else OPEN
         self._quote: Quote | None = None
-        self._awaited: dict[
-            int, tuple[str, int]
-        ] = {}  # job -> (kind, value) of the event due at this instant
+        # job -> (kind, value) of the event due at this instant
+        self._awaited: dict[int, tuple[str, int]] = {}
         self._streams: set[int] = set()
         self._volumes: dict[int, tuple[tuple[int, int], ...]] = {}  # of this slot, not reported yet
-        self._cancelled: dict[
-            int, bool
-        ] = {}  # job whose plan must be cancelled now -> whether something failed
+        # job whose plan must be cancelled now -> whether something failed
+        self._cancelled: dict[int, bool] = {}
         self._case = Case(setup, self._capacity.down_nodes, self._capacity.down_links)
         self._set_deadline()
 
@@ -97,6 +99,8 @@ class EventAudit:
             self._after_change(found)
         if self._volumes:
             self._missing_data(found)
+        if self.forget is not None:
+            self._forget(events, self.forget)
         return tuple(found) if found else NONE
 
     def _check_clock(self, event: Event, found: list[Violation]) -> None:
@@ -426,6 +430,17 @@ class EventAudit:
             self._work.accrue(record, now_us)
             if self._has_costs:
                 self._costs.post(record, now_us)
+
+    def _forget(self, events: Sequence[Event], sink: Callable[[Outcome], None]) -> None:
+        """Drop the jobs that are over and hand out what came of them; close the slots that are past."""
+        if rows := drop_over(self._setup, self._records, events):
+            self._totals = self._totals.plus(rows)
+            for row in rows:
+                sink(row)
+        if self._capacity.now_slot > self._capacity.first_slot:
+            self._capacity.forget_slots()
+            if self._has_costs:
+                self._costs.close_slots(self._records.values(), self._capacity.now_slot)
 
     def _release_claims(self, record: Record) -> None:
         self._capacity.remove(record.claims)

@@ -2,13 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import fsum
+from typing import NamedTuple
 
 from tradewind.audit.record import Record
 from tradewind.model.job import NO_PRIVATE_DATA, Rounds
+from tradewind.model.result import Outcome
 from tradewind.model.setup import Setup
-from tradewind.model.units import UNLIMITED
+from tradewind.model.units import OPEN, UNLIMITED
+from tradewind.model.view import Event
+
+
+def exact(values: Iterable[float]) -> tuple[float, ...]:
+    """A few numbers with exactly the same sum: sums kept in this form do not depend on order or grouping."""
+    parts: list[float] = []
+    for value in values:
+        kept = 0
+        for part in parts:
+            large, small = (value, part) if abs(value) >= abs(part) else (part, value)
+            value = large + small
+            if rest := small - (value - large):
+                parts[kept] = rest
+                kept += 1
+        parts[kept:] = [value]
+    return tuple(parts)
+
+
+def outcome(setup: Setup, record: Record) -> Outcome:
+    """A record as a row."""
+    job = record.job
+    value, of_progress = 0.0, False
+    if job.utility is not None or record.customer is not NO_PRIVATE_DATA:
+        value, of_progress = value_usd(setup, record)
+    return Outcome(
+        job.index,
+        job.id,
+        job.tenant,
+        record.state,
+        job.arrive_us,
+        record.start_us,
+        record.finish_us,
+        record.done,
+        record.steps_run,
+        record.paid,
+        value,
+        of_progress,
+        record.comm_us,
+        record.comm_span_us,
+    )
+
+
+def drop_over(setup: Setup, records: dict[int, Record], events: Iterable[Event]) -> list[Outcome]:
+    """Remove the jobs that are over with these events and hold nothing any more; return what came of them."""
+    rows = []
+    for event in events:
+        record = records.get(event.job)
+        if record is not None and record.is_over and not record.claims:
+            del records[event.job]
+            rows.append(outcome(setup, record))
+    return rows
 
 
 def value_usd(setup: Setup, record: Record) -> tuple[float, bool]:
@@ -47,40 +100,77 @@ def utilisation(setup: Setup, used: Sequence[int], end_us: int) -> dict[str, flo
     return found
 
 
-def results(setup: Setup, records: Sequence[Record], costs: dict[str, float]) -> dict[str, float]:
-    """The metrics that the audit computes."""
-    over = [r for r in records if r.state in ("finished", "left")]
-    finished = [r for r in records if r.state == "finished"]
-    times = [(r.finish_us - r.job.arrive_us) / 1e6 for r in finished]
-    waits = [(r.start_us - r.job.arrive_us) / 1e6 for r in records if r.start_us >= 0]
-    ran = [r.steps_run for r in records if r.steps_run]
-    first = min((r.job.arrive_us for r in records), default=0)
-    last = max((r.finish_us for r in over), default=first)
-    values = [
-        value_usd(setup, r) for r in records if r.customer is not NO_PRIVATE_DATA or r.job.utility is not None
-    ]
-    cancelled = sum(r.state == "cancelled" for r in records)
-    paid = fsum(r.paid for r in records if r.paid is not None)
-    span = sum(r.comm_span_us for r in records)
-    return {
-        **costs,
-        "payments_usd": paid,
-        "profit_usd": paid - costs["cost_usd"],
-        "value_usd": fsum(v for v, _ in values),
-        "welfare_usd": fsum(v for v, _ in values) - costs["cost_usd"],
-        "utility": fsum(v for v, of_progress in values if of_progress),
-        "epoch_s": sum(r.comm_us for r in records) / span / 1e6 if span else 0.0,
-        "jct_mean_s": fsum(times) / len(times) if times else 0.0,
-        "jct_p50_s": quantile(times, 0.5),
-        "jct_p99_s": quantile(times, 0.99),
-        "wait_mean_s": fsum(waits) / len(waits) if waits else 0.0,
-        "makespan_s": (last - first) / 1e6,
-        "jobs": float(len(records)),
-        "jobs_accepted": float(sum(r.state not in ("refused", "declined") for r in records)),
-        "jobs_completed": float(len(over)),
-        "jobs_refused": float(sum(r.state == "refused" for r in records)),
-        "jobs_declined": float(sum(r.state == "declined" for r in records)),
-        "jobs_unfinished": float(sum(r.state == "unfinished" for r in records)),
-        **({"jobs_cancelled": float(cancelled)} if cancelled else {}),
-        "steps_mean": sum(ran) / len(ran) if ran else 0.0,
-    }
+def quantiles(rows: Iterable[Outcome]) -> dict[str, float]:
+    """The metrics that no running total can give: they need every job."""
+    times = [(row.finish_us - row.arrive_us) / 1e6 for row in rows if row.state == "finished"]
+    return {"jct_p50_s": quantile(times, 0.5), "jct_p99_s": quantile(times, 0.99)}
+
+
+class Totals(NamedTuple):
+    """Sums over jobs, from which all metrics but the quantiles follow. They are exact: integers, and money as `exact`."""
+
+    states: tuple[tuple[str, int], ...] = ()
+    first_us: int = OPEN
+    last_us: int = -1
+    jct_us: int = 0
+    waited: int = 0
+    wait_us: int = 0
+    ran: int = 0
+    steps: int = 0
+    comm_us: int = 0
+    comm_span_us: int = 0
+    paid_usd: tuple[float, ...] = ()
+    value_usd: tuple[float, ...] = ()
+    utility: tuple[float, ...] = ()
+
+    def plus(self, rows: Sequence[Outcome]) -> Totals:
+        """The sums with these jobs added."""
+        states = dict(self.states)
+        for row in rows:
+            states[row.state] = states.get(row.state, 0) + 1
+        waits = [row.start_us - row.arrive_us for row in rows if row.start_us >= 0]
+        ran = [row.steps_run for row in rows if row.steps_run]
+        paid = [row.paid_usd for row in rows if row.paid_usd is not None]
+        return Totals(
+            states=tuple(states.items()),
+            first_us=min(self.first_us, min((row.arrive_us for row in rows), default=OPEN)),
+            last_us=max(self.last_us, max((row.finish_us for row in rows), default=-1)),
+            jct_us=self.jct_us
+            + sum(row.finish_us - row.arrive_us for row in rows if row.state == "finished"),
+            waited=self.waited + len(waits),
+            wait_us=self.wait_us + sum(waits),
+            ran=self.ran + len(ran),
+            steps=self.steps + sum(ran),
+            comm_us=self.comm_us + sum(row.comm_us for row in rows),
+            comm_span_us=self.comm_span_us + sum(row.comm_span_us for row in rows),
+            paid_usd=exact([*self.paid_usd, *paid]),
+            value_usd=exact([*self.value_usd, *(row.value_usd for row in rows if row.value_usd)]),
+            utility=exact([*self.utility, *(row.value_usd for row in rows if row.of_progress)]),
+        )
+
+    def metrics(self, costs: dict[str, float]) -> dict[str, float]:
+        """The metrics that the audit computes."""
+        count = dict(self.states)
+        jobs, finished = sum(count.values()), count.get("finished", 0)
+        refused, declined, cancelled = (count.get(name, 0) for name in ("refused", "declined", "cancelled"))
+        paid, value = fsum(self.paid_usd), fsum(self.value_usd)
+        return {
+            **costs,
+            "payments_usd": paid,
+            "profit_usd": paid - costs["cost_usd"],
+            "value_usd": value,
+            "welfare_usd": value - costs["cost_usd"],
+            "utility": fsum(self.utility),
+            "epoch_s": self.comm_us / self.comm_span_us / 1e6 if self.comm_span_us else 0.0,
+            "jct_mean_s": self.jct_us / finished / 1e6 if finished else 0.0,
+            "wait_mean_s": self.wait_us / self.waited / 1e6 if self.waited else 0.0,
+            "makespan_s": (self.last_us - self.first_us) / 1e6 if self.last_us >= 0 else 0.0,
+            "jobs": float(jobs),
+            "jobs_accepted": float(jobs - refused - declined),
+            "jobs_completed": float(finished + count.get("left", 0)),
+            "jobs_refused": float(refused),
+            "jobs_declined": float(declined),
+            "jobs_unfinished": float(count.get("unfinished", 0)),
+            **({"jobs_cancelled": float(cancelled)} if cancelled else {}),
+            "steps_mean": self.steps / self.ran if self.ran else 0.0,
+        }

@@ -28,15 +28,26 @@ from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
 
 _Fact = TypeVar("_Fact")
+Tables = dict[str, dict[str, list[Any]]]
 
 
 class Journal:
     """Append-only tables (model.tables), column by column."""
 
     def __init__(self) -> None:
-        self.tables: dict[str, dict[str, list[Any]]] = {
-            name: {column: [] for column in columns} for name, columns in TABLES.items()
-        }
+        self._start()
+
+    def drain(self) -> tuple[Tables, list[tuple[int, Certificate]]]:
+        """Hand out the rows and certificates so far and keep nothing of them.
+
+        Row numbers start again, so what is drained between two instants can be read by `instants` on its own.
+        """
+        rows = self.tables, self.certificates
+        self._start()
+        return rows
+
+    def _start(self) -> None:
+        self.tables: Tables = {name: {column: [] for column in columns} for name, columns in TABLES.items()}
         self.certificates: list[tuple[int, Certificate]] = []
         self._paths: dict[tuple[int, ...], int] = {}
         self._posted: Posted | None = None

@@ -52,6 +52,9 @@ class Ledger:
         self._price: dict[tuple[int, int], float] = {}
         self._egress: dict[tuple[int, int], float] = {}
         self._new: list[Event] = []
+        self.forgets = False  # whether jobs that are over are dropped once the policy was told
+        self._over: list[Event] = []  # what the policy was told last of jobs that are over and of changes
+        self._first_slot = 0  # reservations in earlier slots are forgotten
 
     # ------------------------------------------------------------------ updates
     def take(self, events: Sequence[Event]) -> None:
@@ -87,8 +90,27 @@ class Ledger:
 
     def clear_events(self) -> None:
         """Empty the window of new events, after the policy was called."""
+        if self.forgets:
+            self._forget()
         self._new = []
         self.events = self._new
+
+    def _forget(self) -> None:
+        """Drop what is over. What the policy was told last stays for one more call: its decision may be rejected."""
+        for event in self._over:
+            if event.kind == "changed":
+                self._changes.pop(event.value, None)
+            else:
+                self._jobs.pop(event.job, None)
+                self._data.pop(event.job, None)
+        gone = [
+            event for event in self._new if event.job not in self._active and event.job not in self._plans
+        ]
+        self._over = gone
+        if self.slot > self._first_slot:
+            self._first_slot = self.slot
+            for row, slots in list(self._booked.items()):
+                self._booked[row] = {slot: n for slot, n in slots.items() if slot >= self._first_slot}
 
     def return_events(self, events: Sequence[Event]) -> None:
         """Return events to the window after a rejected decision."""
@@ -141,7 +163,7 @@ class Ledger:
         for row, slot, amount in self._reserved.pop(job, ()):
             if slot < 0:
                 self._used[row] -= amount
-            else:
+            elif slot >= self._first_slot:
                 self._booked[row][slot] -= amount
 
     def _amounts(self, job: Job, step: Step) -> list[tuple[int, int]]:
@@ -198,8 +220,12 @@ class Ledger:
         return self.now_us // self.setup.slot_us
 
     def job(self, job: int) -> Job:
-        """The public part of a job that has arrived."""
-        return self._jobs[job]
+        """The public part of a job that has arrived and, where jobs that are over are dropped, is not over."""
+        try:
+            return self._jobs[job]
+        except KeyError:
+            why = "is over and was dropped, or has not arrived" if self.forgets else "has not arrived"
+            raise LookupError(f"view.job({job}): this job {why}") from None
 
     def plan(self, job: int) -> Plan | None:
         """The plan in force; None where the job waits or its last step is over."""

@@ -103,7 +103,9 @@ class LiveSession(Session):
             for violation in found:
                 self.alarm(events[0].at_us, -1, f"audit violation: {violation}")
         for event in events:
-            due = self.journal.promised.get(event.job, -1)
+            if event.kind not in ("finished", "ended", "cancelled", "refused"):
+                continue
+            due = self.journal.promised.pop(event.job, -1)
             if event.kind in ("finished", "ended") and 0 <= due < event.at_us:
                 self.alarm(
                     event.at_us,

@@ -7,7 +7,8 @@ commands that it returns, and calls `handle` again with what these caused.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, MutableSequence, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple, cast
@@ -32,6 +33,8 @@ TRIGGER_OF = {
     "timer": "timer",
 }
 """Event kind -> trigger that calls a policy."""
+RECENT = 10_000
+"""Number of decision times that a session keeps that drops what is over."""
 Answer = Callable[[Quote], int]
 """A customer's answer to a quote: the number of an offer, or -1."""
 
@@ -53,7 +56,8 @@ class Session:
     def __init__(self, state: RunState, policy: Policy, spec: Spec, answer: Answer) -> None:
         self.state, self.policy, self.spec, self.answer = state, policy, spec, answer
         self.ledger, self.audit, self.journal = state.ledger, state.audit, state.journal
-        self.decide_s: list[float] = []
+        # without end, only recent times are kept
+        self.decide_s: MutableSequence[float] = deque(maxlen=RECENT) if state.ledger.forgets else []
         self.number = 0
         self.wakes = frozenset(kind for kind, trigger in TRIGGER_OF.items() if trigger in spec.triggers)
 

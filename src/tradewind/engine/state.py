@@ -5,13 +5,13 @@ Simulation, live runs, recovery, `tradewind audit` and `tradewind replay` all ap
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tradewind.audit import Audit
 from tradewind.engine.journal import Instant, Journal
 from tradewind.engine.ledger import Ledger
 from tradewind.model.decision import NOTHING, Charge, Decision, Quote, Verdict
-from tradewind.model.result import Violation
+from tradewind.model.result import Outcome, Violation
 from tradewind.model.view import Event
 
 
@@ -19,10 +19,22 @@ class RunState:
     """What is known and committed. Each method returns the violations; a decision or offer that has any is not applied.
 
     tolerant  events that break a rule are recorded and followed all the same: what was measured has happened
+    forget    drop what is over, so that memory does not grow with the number of jobs: gets what came of each job, once.
+              The journal is the driver's to drain.
     """
 
-    def __init__(self, ledger: Ledger, audit: Audit, journal: Journal, *, tolerant: bool = False) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        audit: Audit,
+        journal: Journal,
+        *,
+        tolerant: bool = False,
+        forget: Callable[[Outcome], None] | None = None,
+    ) -> None:
         self.ledger, self.audit, self.journal, self.tolerant = ledger, audit, journal, tolerant
+        audit.forget = forget
+        ledger.forgets = forget is not None
 
     def observe(self, events: Sequence[Event]) -> tuple[Violation, ...]:
         """Take in events, unless they break a rule and the state is not tolerant."""

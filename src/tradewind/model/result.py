@@ -30,6 +30,35 @@ class Violation(NamedTuple):
         return ", ".join(parts) + f": {self.detail}" + (f" (by {self.amount:g})" if self.amount else "")
 
 
+class Outcome(NamedTuple):
+    """What came of a job that is over: everything that metrics need to know of it.
+
+    state        finished, left, refused, declined, cancelled or unfinished
+    start_us     when its first step began; -1: it never ran
+    finish_us    when it finished or left; -1: it did not
+    done         work done, in the unit of its kind of work
+    steps_run    steps carried out
+    paid_usd     what the customer paid; None: it bought nothing
+    of_progress  whether value_usd is utility of progress
+    comm_us      communication time of a round times the time it applied, comm_span_us
+    """
+
+    job: int
+    id: str
+    tenant: str
+    state: str
+    arrive_us: int
+    start_us: int
+    finish_us: int
+    done: int
+    steps_run: int
+    paid_usd: float | None
+    value_usd: float
+    of_progress: bool
+    comm_us: int
+    comm_span_us: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
     """The offline bound of a scenario's objective over the whole horizon; it does not depend on a policy.

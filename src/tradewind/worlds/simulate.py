@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
@@ -100,7 +100,7 @@ def _rare_collections() -> Iterator[None]:
         gc.unfreeze()
 
 
-def timed(run: Run, total_s: float, decide_s: list[float]) -> Run:
+def timed(run: Run, total_s: float, decide_s: Sequence[float]) -> Run:
     """Add wall-clock times in seconds to a run."""
     p50, p99 = (float(q) for q in np.quantile(decide_s, [0.5, 0.99])) if decide_s else (0.0, 0.0)
     return replace(run, timings=Timings(total=total_s, decide_p50=p50, decide_p99=p99))
