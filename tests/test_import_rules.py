@@ -37,6 +37,9 @@ PLANTED = [
     ("The audit shares code with the model alone", "audit/work.py", "import tradewind.solvers.paths"),
     ("Only the trainer needs torch", "worlds/clock.py", "import torch"),
     ("The trainer is a program like any other", "train/report.py", "import tradewind.model.job"),
+    ("Imports point one way", "store/chain.py", "import tradewind.worlds.clock"),
+    ("Imports point one way", "engine/ledger.py", "import tradewind.store.chain"),
+    ("Databases stay in the store", "worlds/clock.py", "import sqlalchemy"),
     ("Pydantic stays in files", "engine/ledger.py", "import pydantic"),
     ("Pydantic stays in files", "systems/apsp/policy.py", "import matplotlib"),
 ]

@@ -4,6 +4,7 @@ TradewindError
 ├── InputError        invalid input: a file, a name, a number (exit code 2)
 │   ├── ScenarioError   an invalid scenario
 │   ├── RunFileError    an invalid run file
+│   ├── StoreError      a store is damaged, newer, taken or out of reach
 │   ├── LookupFailed    an unknown name
 │   └── Unsupported     the policy does not support the scenario
 ├── Refused           a decision broke a rule of the audit and was not applied (exit code 1)
@@ -38,6 +39,10 @@ class ScenarioError(InputError):
 
 class RunFileError(InputError):
     """A run file is damaged, has another version, or belongs to another scenario."""
+
+
+class StoreError(InputError):
+    """A store is damaged, was written by a newer version, is used by another writer, or cannot be reached or written."""
 
 
 class LookupFailed(InputError):

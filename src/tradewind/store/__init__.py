@@ -1,0 +1,1 @@
+"""The store: every instant of a run in an SQL database, in a chain of checksums, with snapshots."""
