@@ -150,6 +150,7 @@ def test_exact_sums_do_not_depend_on_grouping() -> None:
         parts = exact([*parts, *values[at : at + 7]])
     assert fsum(parts) == fsum(values) == fsum(exact(values))
     assert len(parts) < 10
+    assert exact(parts) == exact(values) == parts
 
 
 def test_totals_do_not_depend_on_grouping() -> None:

@@ -12,8 +12,10 @@ from tradewind.audit.events import NONE, EventAudit
 from tradewind.audit.record import Record
 from tradewind.audit.results import outcome, quantiles, utilisation
 from tradewind.audit.rules import PLAIN
+from tradewind.audit.saved import AuditState, restore_records, save_record
 from tradewind.audit.script import Script
 from tradewind.model.decision import Charge, Decision, Plan, Quote
+from tradewind.model.job import Job, Stream
 from tradewind.model.result import Violation
 from tradewind.model.setup import Setup
 
@@ -197,6 +199,54 @@ class Audit(EventAudit):
             elif record is not None:
                 record.paid = charge.usd
         return tuple(found)
+
+    # ------------------------------------------------------------------ saving
+    def save(self) -> AuditState:
+        """The state, between two instants. Jobs are named by index; whoever restores it has them."""
+        capacity, spend = self._capacity, self._spend
+        return AuditState(
+            now_us=self._now,
+            next_arrival=self._next_arrival,
+            next_change=self._next_change,
+            next_slot=self._next_slot,
+            timer_us=self._timer,
+            slot_due_us=self._slot_due,
+            decisions=self._decisions,
+            has_costs=self._has_costs,
+            awaited=dict(self._awaited),
+            first_slot=capacity.first_slot,
+            limit=tuple(capacity.limit),
+            down_nodes=frozenset(capacity.down_nodes),
+            down_links=frozenset(capacity.down_links),
+            used=tuple(self._work.used),
+            costs=self._costs.save(),
+            spent=() if spend is None else spend.save(),
+            totals=self._totals,
+            records=tuple(save_record(record) for record in self._records.values()),
+        )
+
+    def restore(self, state: AuditState, jobs: Mapping[int, Job]) -> None:
+        """Continue from what `save` returned, in a new audit of the same setup and script."""
+        capacity = self._capacity
+        self._now, self._decisions = state.now_us, state.decisions
+        self._next_arrival, self._next_change = state.next_arrival, state.next_change
+        self._next_slot, self._timer, self._slot_due = state.next_slot, state.timer_us, state.slot_due_us
+        self._has_costs, self._awaited, self._totals = state.has_costs, state.awaited, state.totals
+        capacity.now_slot, capacity.first_slot = state.now_us // self._setup.slot_us, state.first_slot
+        capacity.limit = list(state.limit)
+        capacity.down_nodes.update(state.down_nodes)
+        capacity.down_links.update(state.down_links)
+        self._work.used = list(state.used)
+        self._costs.restore(state.costs)
+        if self._spend is not None:
+            self._spend.restore(state.spent)
+        self._records = restore_records(state.records, jobs, capacity, self._fresh)
+        self._streams = {
+            index
+            for index, record in self._records.items()
+            if isinstance(record.job.work, Stream) and not record.is_over
+        }
+        self._set_deadline()
 
     # ------------------------------------------------------------------ certificates
     def free_bps(self, job: int) -> list[list[int]]:

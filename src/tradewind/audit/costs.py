@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import fsum
+from typing import NamedTuple
 
 from tradewind.audit.record import Record
 from tradewind.audit.results import exact
@@ -13,6 +14,22 @@ from tradewind.model.job import Rounds
 from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change
+
+SlotAmounts = dict[tuple[int, int, int], int]
+"""(slot, two indices) -> amount."""
+
+
+class CostState(NamedTuple):
+    """What a cost ledger saves."""
+
+    rent: SlotAmounts
+    data: SlotAmounts
+    traffic: SlotAmounts
+    rent_usd: tuple[float, ...]
+    transfer_usd: tuple[float, ...]
+    traffic_usd: tuple[float, ...]
+    deploy_usd: tuple[float, ...]
+    factors: dict[tuple[str, int, int], tuple[tuple[int, int], ...]]
 
 
 class CostLedger:
@@ -28,14 +45,34 @@ class CostLedger:
         self._setup = setup
         self._link_priced = any(link.usd_per_gb for link in setup.links)
         self.is_idle = not setup.rent and not setup.egress and not self._link_priced
-        self._rent: dict[tuple[int, int, int], int] = {}
-        self._data: dict[tuple[int, int, int], int] = {}
-        self._traffic: dict[tuple[int, int, int], int] = {}
+        self._rent: SlotAmounts = {}
+        self._data: SlotAmounts = {}
+        self._traffic: SlotAmounts = {}
         self._rent_usd: list[float] = []  # of closed slots, like transfer and traffic
         self._transfer_usd: list[float] = []
         self._traffic_usd: list[float] = []
         self._deploy_usd: list[float] = []
         self._factors: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+
+    def save(self) -> CostState:
+        """The state; sums are kept exactly."""
+        return CostState(
+            dict(self._rent),
+            dict(self._data),
+            dict(self._traffic),
+            exact(self._rent_usd),
+            exact(self._transfer_usd),
+            exact(self._traffic_usd),
+            exact(self._deploy_usd),
+            {key: tuple(steps) for key, steps in self._factors.items()},
+        )
+
+    def restore(self, state: CostState) -> None:
+        """Continue from what `save` returned."""
+        self._rent, self._data, self._traffic = state.rent, state.data, state.traffic
+        self._rent_usd, self._transfer_usd = list(state.rent_usd), list(state.transfer_usd)
+        self._traffic_usd, self._deploy_usd = list(state.traffic_usd), list(state.deploy_usd)
+        self._factors = {key: list(steps) for key, steps in state.factors.items()}
 
     def change(self, change: Change) -> None:
         """Record a price that holds from this slot on."""

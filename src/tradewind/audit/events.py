@@ -35,11 +35,8 @@ class EventAudit:
 
     def __init__(self, setup: Setup, script: Script | None = None, *, measured: bool = False) -> None:
         self._setup, self._script, self._measured = setup, script, measured
-        self._capacity, self._costs, self._work = (
-            CapacityLedger(setup),
-            CostLedger(setup),
-            WorkLedger(setup),
-        )
+        self._capacity, self._costs = CapacityLedger(setup), CostLedger(setup)
+        self._work = WorkLedger(setup)
         self._spend = SpendLedger(setup, self._costs) if setup.spend_caps else None
         self._has_costs = not self._costs.is_idle
         self._records: dict[int, Record] = {}
@@ -165,13 +162,17 @@ class EventAudit:
         ):
             found.append(broken)
             return
-        customer = NO_PRIVATE_DATA if self._script is None else self._script.customer(event.job)
         self._next_arrival += 1
         self._has_costs = self._has_costs or job.deploy_usd > 0
-        total = customer.runtime_us if job.kind == "fixed" and job.work.total is None else job.work.total
-        self._records[event.job] = Record(job, customer, total, rules_for(job))
+        self._records[event.job] = self._fresh(job)
         if isinstance(job.work, Stream):
             self._streams.add(event.job)
+
+    def _fresh(self, job: Job) -> Record:
+        """The record of a job that arrives."""
+        customer = NO_PRIVATE_DATA if self._script is None else self._script.customer(job.index)
+        total = customer.runtime_us if job.kind == "fixed" and job.work.total is None else job.work.total
+        return Record(job, customer, total, rules_for(job))
 
     def _finish(self, event: Event, found: list[Violation]) -> None:
         record = self._records.get(event.job)

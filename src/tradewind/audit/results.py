@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import fsum
+from math import fsum, isfinite
 from typing import NamedTuple
 
 from tradewind.audit.record import Record
@@ -16,16 +16,12 @@ from tradewind.model.view import Event
 
 def exact(values: Iterable[float]) -> tuple[float, ...]:
     """A few numbers with exactly the same sum: sums kept in this form do not depend on order or grouping."""
-    parts: list[float] = []
-    for value in values:
-        kept = 0
-        for part in parts:
-            large, small = (value, part) if abs(value) >= abs(part) else (part, value)
-            value = large + small
-            if rest := small - (value - large):
-                parts[kept] = rest
-                kept += 1
-        parts[kept:] = [value]
+    left, parts = list(values), list[float]()
+    while part := fsum(left):  # the sum, rounded; then what rounding lost, and so on
+        parts.append(part)
+        left.append(-part)
+        if not isfinite(part):
+            break
     return tuple(parts)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import fsum
+from typing import NamedTuple
 
 from tradewind.audit.costs import CostLedger
 from tradewind.audit.record import Record
@@ -34,12 +35,31 @@ class _Account:
             self.slot, self.now = slot, {}
 
 
+class Spent(NamedTuple):
+    """An account as it is saved."""
+
+    tenant: str
+    past: float
+    slot: int
+    now: dict[int, float]
+
+
 class SpendLedger:
     """The audit's own ledger of what tenants with a cap spend."""
 
     def __init__(self, setup: Setup, costs: CostLedger) -> None:
         self._setup, self._costs = setup, costs
         self._accounts: dict[str, _Account] = {}
+
+    def save(self) -> tuple[Spent, ...]:
+        """The state: one row per tenant."""
+        return tuple(Spent(name, a.past, a.slot, dict(a.now)) for name, a in self._accounts.items())
+
+    def restore(self, rows: tuple[Spent, ...]) -> None:
+        """Continue from what `save` returned."""
+        for row in rows:
+            account = self._accounts[row.tenant] = _Account()
+            account.past, account.slot, account.now = row.past, row.slot, row.now
 
     def exceeded(
         self, records: Mapping[int, Record], plans: Sequence[Plan], slot: int

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import cast
+from typing import Any, NamedTuple, cast
 
+from tradewind.engine.stimuli import from_json, to_json
+from tradewind.model.codec import plain, read
 from tradewind.model.decision import Decision, Plan, Step
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
@@ -19,6 +21,23 @@ SlotVolumes = tuple[tuple[int, int], ...]
 """(node, bytes) of a stream job in a slot."""
 Reservation = tuple[int, int, int]
 """(row, slot or -1 for open-ended, amount)."""
+
+
+class LedgerState(NamedTuple):
+    """What a ledger saves; capacity in use follows from the plans. Events are beside it, as `to_json` writes them."""
+
+    now_us: int
+    first_slot: int
+    jobs: tuple[Job, ...]
+    active: tuple[int, ...]
+    plans: tuple[Plan, ...]
+    data: dict[int, tuple[int, SlotVolumes]]
+    changes: dict[int, Change]
+    limit: tuple[int, ...]
+    down_nodes: frozenset[int]
+    down_links: frozenset[int]
+    price: dict[tuple[int, int], float]
+    egress: dict[tuple[int, int], float]
 
 
 class Ledger:
@@ -109,8 +128,11 @@ class Ledger:
         self._over = gone
         if self.slot > self._first_slot:
             self._first_slot = self.slot
-            for row, slots in list(self._booked.items()):
-                self._booked[row] = {slot: n for slot, n in slots.items() if slot >= self._first_slot}
+            self._forget_slots()
+
+    def _forget_slots(self) -> None:
+        for row, slots in self._booked.items():
+            self._booked[row] = {slot: n for slot, n in slots.items() if slot >= self._first_slot}
 
     def return_events(self, events: Sequence[Event]) -> None:
         """Return events to the window after a rejected decision."""
@@ -212,6 +234,46 @@ class Ledger:
                 self._price[a, b] = value / 1000
             case "egress":
                 self._egress[a, b] = value / 1000
+
+    # ------------------------------------------------------------------ saving
+    def save(self) -> dict[str, Any]:
+        """The state as JSON data."""
+        state = LedgerState(
+            now_us=self.now_us,
+            first_slot=self._first_slot,
+            jobs=tuple(self._jobs.values()),
+            active=tuple(self._active),
+            plans=tuple(self._plans.values()),
+            data=self._data,
+            changes=self._changes,
+            limit=tuple(self._limit),
+            down_nodes=frozenset(self._down_nodes),
+            down_links=frozenset(self._down_links),
+            price=self._price,
+            egress=self._egress,
+        )
+        windows = {"new": self._new, "over": self._over}
+        return {"state": plain(state), **{name: [to_json(e) for e in w] for name, w in windows.items()}}
+
+    def restore(self, data: Any, where: str) -> dict[int, Job]:
+        """Continue from what `save` returned, in a new ledger; plans are reserved again. Returns the jobs by index."""
+        state: LedgerState = read(LedgerState, data.get("state"), f"{where}.state")
+        self.now_us, self._first_slot = state.now_us, state.first_slot
+        self._jobs.update((job.index, job) for job in state.jobs)
+        self._active.update((job, self._jobs[job]) for job in state.active)
+        for plan in state.plans:
+            self._plans[plan.job] = plan
+            self._reserve(self._jobs[plan.job], plan)
+        self._forget_slots()
+        self._data, self._changes = state.data, state.changes
+        self._limit = list(state.limit)
+        self._down_nodes, self._down_links = set(state.down_nodes), set(state.down_links)
+        self._price, self._egress = state.price, state.egress
+        self._new, self._over = (
+            [from_json(event) for event in data.get(name, ())] for name in ("new", "over")
+        )
+        self.events = self._new
+        return self._jobs
 
     # ------------------------------------------------------------------ the view
     @property

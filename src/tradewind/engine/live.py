@@ -83,6 +83,10 @@ class LiveSession(Session):
         except (Refused, PolicyError) as error:
             self.alarm(self.ledger.now_us, -1, f"no customer was charged: {error}")
 
+    def restore(self, data: bytes) -> None:
+        super().restore(data)
+        self.saved = self.policy.save()
+
     def alarm(self, at_us: int, job: int, text: str) -> None:
         """Raise an alarm for the operator and record it at once."""
         record = {"at_us": at_us, "job": job, "text": text}

@@ -13,6 +13,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple, cast
 
+from tradewind.engine import snapshot
 from tradewind.engine.state import RunState
 from tradewind.model.decision import NOTHING, Decision, Quote
 from tradewind.model.errors import PolicyError, Refused, TradewindError
@@ -79,6 +80,18 @@ class Session:
         if decision is not NOTHING and decision != NOTHING:
             self._carry_out(at_us, decision, commands)
         return commands
+
+    def snapshot(self) -> bytes:
+        """Everything that the session knows, between two instants; the journal is the driver's to keep."""
+        return snapshot.pack(
+            self.state, self.spec.name, {"number": self.number, "policy": snapshot.text(self.policy.save())}
+        )
+
+    def restore(self, data: bytes) -> None:
+        """Continue from a snapshot, in a session that has handled nothing; InputError where it does not fit."""
+        own = snapshot.unpack(self.state, self.spec.name, data)
+        self.number = own["number"]
+        self.policy.restore(snapshot.state_of(own["policy"]))
 
     def charge(self) -> None:
         """Collect the payments of a policy that charges after the run."""

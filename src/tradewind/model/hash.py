@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tradewind.model.job import Customer, Fixed, Job
 from tradewind.model.scenario import Scenario
+from tradewind.model.setup import Setup
 from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
 
@@ -30,10 +31,7 @@ def scenario_hash(scenario: Scenario) -> str:
     known: str | None = scenario.__dict__.get("_hash")
     if known is not None:
         return known
-    digest = hashlib.sha256()
-    for part in _parts(scenario):
-        digest.update(_ENCODE(part).encode())
-        digest.update(b"\n")
+    digest = _digest(_parts(scenario))
     volumes = scenario.volumes
     for column in (volumes.job, volumes.slot, volumes.node, volumes.bytes):
         digest.update(column.astype("<i8").tobytes())
@@ -41,9 +39,29 @@ def scenario_hash(scenario: Scenario) -> str:
     return digest.hexdigest()
 
 
+def setup_hash(setup: Setup) -> str:
+    """sha256 (64 hex digits) over a setup alone."""
+    return _digest(_setup_parts(setup)).hexdigest()
+
+
+def _digest(parts: Iterable[Any]) -> hashlib._Hash:
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(_ENCODE(part).encode())
+        digest.update(b"\n")
+    return digest
+
+
 def _parts(scenario: Scenario) -> Iterable[Any]:
-    setup = scenario.setup
     yield "tradewind scenario 1"
+    yield from _setup_parts(scenario.setup)
+    yield len(scenario.jobs)
+    yield from _columns(scenario.jobs, Job, skip=("index",))
+    yield from _columns(scenario.customers, Customer)
+    yield [[int(c.at_us), c.kind, int(c.a), int(c.b), int(c.value)] for c in scenario.changes]
+
+
+def _setup_parts(setup: Setup) -> Iterable[Any]:
     yield list(setup.resources)
     yield [[n.name, n.kind, int(n.parent), [int(c) for c in n.capacity_milli]] for n in setup.nodes]
     yield [
@@ -68,10 +86,6 @@ def _parts(scenario: Scenario) -> Iterable[Any]:
         yield ["caps", *([name, _plain(setup.spend_caps[name])] for name in sorted(setup.spend_caps))]
     if setup.window_slots is not None:
         yield ["window", int(setup.window_slots)]
-    yield len(scenario.jobs)
-    yield from _columns(scenario.jobs, Job, skip=("index",))
-    yield from _columns(scenario.customers, Customer)
-    yield [[int(c.at_us), c.kind, int(c.a), int(c.b), int(c.value)] for c in scenario.changes]
 
 
 def _columns(items: Sequence[Any], kind: type, skip: tuple[str, ...] = ()) -> Iterable[list[Any]]:

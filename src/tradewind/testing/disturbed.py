@@ -29,24 +29,28 @@ def disturbed_run(
     """The journal of a run under random cancellations and failures; raises where the audit finds a violation.
 
     The audit has no script: it checks every rule that holds for a run whose events nobody knows beforehand.
-    restore_after: number of the instant after which the policy is saved and restored into a new object; -1: never.
+    restore_after: number of the instant after which a new session with a new policy continues from a snapshot; -1: never.
     """
     world = SimulatedWorld(given, slots="slot" in spec.triggers, unscripted=True)
     _disturb(world, given, random.Random(seed))
-    state = RunState(Ledger(given.setup), Audit(given.setup, binding=spec.binding), Journal())
-    session = Session(state, policy(), spec, world.ask)
-    loop, number = Loop(world, session), 0
+    journal, number = Journal(), 0
+
+    def fresh() -> Session:
+        state = RunState(Ledger(given.setup), Audit(given.setup, binding=spec.binding), journal)
+        return Session(state, policy(), spec, world.ask)
+
+    loop = Loop(world, fresh())
     while events := world.wait():
         loop.cycle(events)
         if number == restore_after:
-            saved = session.policy.save()
-            session.policy = policy()
-            session.policy.restore(saved)
+            snapshot = loop.session.snapshot()
+            loop.session = fresh()
+            loop.session.restore(snapshot)
         number += 1
-    session.charge()
-    if found := state.audit.close().violations:
+    loop.session.charge()
+    if found := loop.session.audit.close().violations:
         raise Refused(found)
-    return session.journal.tables
+    return journal.tables
 
 
 def _disturb(world: SimulatedWorld, given: Scenario, draw: random.Random) -> None:
