@@ -28,7 +28,7 @@ from tradewind.systems.eris.shared.market import CapacityLedger, PostedPrices, p
 
 INFEASIBLE = "the schedule of Algorithms 2 and 3 is not feasible"
 DEARER = "the schedule of Algorithms 2 and 3 costs more than they counted, and more than it is worth"
-
+UNDONE = "the schedule of Algorithms 2 and 3 is over and leaves chunks untrained"
 
 MOST_CHUNKS = 5000
 """The printed program takes time quadratic in a job's chunks; larger bids are refused."""
@@ -90,7 +90,8 @@ class PrintedPolicy:
         self.ledger.observe(view)
         self.ledger.clear_window()
         self._judged &= view.active.keys()
-        first, plans, verdicts = -(-view.now_us // view.setup.slot_us), [], []
+        first, plans = -(-view.now_us // view.setup.slot_us), []
+        verdicts = [Verdict(index, UNDONE) for index in self._undone(view)]
         for index, job in view.active.items():
             if index in self._judged:
                 continue
@@ -110,6 +111,14 @@ class PrintedPolicy:
                 self.ledger.reserve(job, plan)
                 plans.append(plan)
         return Decision(tuple(plans), tuple(verdicts)) if plans or verdicts else NOTHING
+
+    def _undone(self, view: View) -> list[int]:
+        """Jobs whose schedule is over and that nobody will finish; without a window they stay until the horizon."""
+        if view.setup.window_slots is None:
+            return []
+        plans, now = self.ledger.plans, view.now_us
+        running = {index for index, booked in plans.items() if booked.plan.steps[-1].until_us > now}
+        return sorted(self._judged - running)
 
     def save(self) -> bytes:
         return json.dumps({"ledger": self.ledger.save(), "judged": sorted(self._judged)}).encode()

@@ -37,7 +37,7 @@ from tradewind.model.spec import Param
 from tradewind.model.units import MILLI, US_PER_S
 from tradewind.model.utility import Utility
 from tradewind.model.workload import Workload
-from tradewind.systems.eris.kernels.pool import reserve_prices, scarcity_prices
+from tradewind.systems.eris.kernels.pool import host_capacity, past_bid, reserve_prices, scarcity_prices
 
 
 class Model(NamedTuple):
@@ -174,7 +174,9 @@ def past_prices(nodes: tuple[Node, ...], settled: tuple[tuple[str, Any], ...]) -
     past = {**values, "slots": slots, "jobs": jobs, "last_arrival": last}
     days = max(2, min(20, HISTORY_JOBS // jobs))
     drawn = [_jobs(np.random.default_rng((HISTORY_SEED, day)), past) for day in range(days)]
-    prices = reserve_prices(np.concatenate([scarcity_prices(setup, day, slots, last + 1) for day in drawn]))
+    hosts = host_capacity(setup)
+    bids = [[b for job in day if (b := past_bid(job, hosts, setup.slot_us)) is not None] for day in drawn]
+    prices = reserve_prices(np.concatenate([scarcity_prices(setup, day, 0, slots, last + 1) for day in bids]))
     return tuple(prices.tolist())
 
 

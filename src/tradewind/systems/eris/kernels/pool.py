@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import astuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -87,22 +89,48 @@ def _most(free: Floats, worker: Floats) -> Floats:
     return most
 
 
-def scarcity_prices(setup: Setup, jobs: Sequence[Job], slots: int, busy: int, rounds: int = 20) -> Floats:
-    """Dual prices (busy, K + 1) of the pooled LP of these bids over `slots`, in the first `busy` of them.
+class PastBid(NamedTuple):
+    """A bid as it is remembered when its job is over: the job over pooled sites, whose worth follows from its utility."""
+
+    job: Pooled
+    utility: Utility
+
+    def within(self, begin: int, slots: int) -> PastBid:
+        """The bid with its start and worth counted from slot `begin` on, over `slots` slots."""
+        start = self.job.start - begin
+        job = self.job._replace(start=start, worth=worth_by_slot(self.utility, start, slots))
+        return self._replace(job=job)
+
+    def save(self) -> list[Any]:
+        """Plain data."""
+        use, server, *rest, _ = self.job
+        return [use.tolist(), server.tolist(), *rest, *astuple(self.utility)]
+
+    @classmethod
+    def read(cls, row: list[Any]) -> PastBid:
+        """The bid that `save` wrote."""
+        use, server, beside, widest, units, start, of, shape, args, from_zero = row
+        job = Pooled(np.array(use), np.array(server), beside, widest, units, start, np.zeros(0))
+        return cls(job, Utility(of=of, shape=shape, args=tuple(args), from_zero=from_zero))
+
+
+def past_bid(job: Job, hosts: Floats, slot_us: int, transfer: int | None = None) -> PastBid | None:
+    """What is remembered of a bid; None if it has no utility of the delay or cannot be served over these sites."""
+    if job.utility is None or job.utility.of != "delay_slots":
+        return None
+    found = pool(job, hosts, np.zeros(0), job.arrive_us // slot_us, transfer)
+    return None if found is None else PastBid(found, job.utility)
+
+
+def scarcity_prices(setup: Setup, bids: Sequence[PastBid], first: int, slots: int, busy: int) -> Floats:
+    """Dual prices (busy, K + 1) of the pooled LP of these bids over slots from `first` on, in the first `busy` of them.
 
     USD per unit and slot of each resource, the last per GB of bandwidth.
     """
-    hosts = host_capacity(setup)
-    found = []
-    for job in jobs:
-        start = job.arrive_us // setup.slot_us
-        if job.utility is None or job.utility.of != "delay_slots" or start >= slots:
-            continue
-        if (each := pool(job, hosts, worth_by_slot(job.utility, start, slots), start)) is not None:
-            found.append(each)
+    found = [bid.within(first, slots).job for bid in bids if first <= bid.job.start < first + slots]
     if not found:
-        return np.zeros((busy, hosts.shape[1] + 1))
-    effort = BoundEffort(rounds=rounds, gap=5e-3)
+        return np.zeros((busy, len(setup.resources) + 1))
+    effort = BoundEffort(rounds=20, gap=5e-3)
     return configuration_bound(found, pooled_capacity(setup, slots), effort).price[:busy]
 
 

@@ -99,7 +99,7 @@ class Seller:
             return Quote(job.index, refused="capacity", why=too_late(view.setup))
         prices = PostedPrices(gamma=self.gamma, floor=self.floor.usd)
         found = self._menu(view, job, first, prices)
-        self.floor.learn(view, job)
+        self.floor.learn(job)
         offers = tuple(
             Offer(
                 payment_usd=offer.usd,

@@ -22,8 +22,7 @@ from tradewind.model.setup import Setup
 from tradewind.model.spec import EVERY_SLOT, Param
 from tradewind.model.units import GB, MILLI
 from tradewind.model.view import View
-from tradewind.systems.eris.kernels.column import Pooled
-from tradewind.systems.eris.kernels.pool import host_capacity, pool, worth_by_slot
+from tradewind.systems.eris.kernels.pool import PastBid, host_capacity, past_bid
 from tradewind.systems.eris.kernels.rollout import Queue, best_order, futures, ranked, table
 from tradewind.systems.eris.kernels.spot import Score, Spot, pack, place, units_left
 from tradewind.systems.eris.kernels.task import TrainingTask
@@ -52,7 +51,8 @@ class Preemptive(EdgeScheduler):
         self._seen: list[int] = []
         """The latest bids that could be served, in order of arrival."""
         self._came = 0
-        self._pooled: dict[int, Pooled | None] = {}
+        self._bids: dict[int, PastBid | None] = {}
+        """Bids seen lately and of active jobs, with their worth by delay; None: fits nowhere."""
 
     def turns(self, view: View) -> Iterable[Turn]:
         present = [index for index in self.left if self._worthwhile(view, view.job(index))]
@@ -62,22 +62,28 @@ class Preemptive(EdgeScheduler):
                 self._came += 1
         self._seen = self._seen[-RECENT:]
         needed = {*self._seen, *self.left}
-        self._pooled = {index: each for index, each in self._pooled.items() if index in needed}
+        self._bids = {index: bid for index, bid in self._bids.items() if index in needed}
         order = self._order(view, present) if present else []
-        return [Turn(index, False, False) for index in order]
+        expired = [index for index in self.left if self._is_expired(view, view.job(index))]
+        return [Turn(index, False, False) for index in order + expired]
 
     def _worthwhile(self, view: View, job: Job) -> bool:
         """Whether completing a job is possible and still worth something."""
-        pooled = self._pool(job)
-        if pooled is None:
+        bid = self._bid(job)
+        if bid is None or self._is_expired(view, job):
             return False
-        return bool(pooled.worth[self._age(view, job)] > WORTHLESS * pooled.worth[0])
+        worth = bid.job.worth
+        return bool(worth[self._age(view, job)] > WORTHLESS * worth[0])
+
+    def _is_expired(self, view: View, job: Job) -> bool:
+        """Whether a job is older than a window."""
+        return self._age(view, job) >= view.setup.slots_ahead(job.arrive_us // view.setup.slot_us)
 
     def _order(self, view: View, present: list[int]) -> list[int]:
         """The active jobs in order of service."""
         known = sorted({*self._seen, *present})
         row = {index: r for r, index in enumerate(known)}
-        bids = table([each for index in known if (each := self._pool(view.job(index))) is not None])
+        bids = table([bid.job for index in known if (bid := self._bids[index]) is not None])
         queue = Queue(
             np.array([row[index] for index in present]),
             np.array([_worker_slots(self.task(view.job(i)), bids.beside[row[i]]) for i in present]),
@@ -99,6 +105,8 @@ class Preemptive(EdgeScheduler):
 
         If a worker trains a fraction of a chunk, packed workers are tried as well.
         """
+        if self._is_expired(view, job):
+            return None
         market, width = self.market(view, job), units_left(task)
         moved = task.chunk_bytes * max(1, task.rate // task.need)
         roomy = task._replace(traffic_bytes=task.traffic_bytes + moved)
@@ -107,16 +115,17 @@ class Preemptive(EdgeScheduler):
             found += [pack(task, market), pack(roomy, market)]
         return max((s for s in found if s is not None), key=lambda s: s.trained, default=None)
 
-    def _pool(self, job: Job) -> Pooled | None:
+    def _bid(self, job: Job) -> PastBid | None:
         """A bid over pooled sites with its worth by delay; None if it fits nowhere."""
-        if job.index not in self._pooled:
+        if job.index not in self._bids:
             setup = self.ledger.setup
-            assert job.utility is not None
-            worth = worth_by_slot(job.utility, 0, setup.slots)
-            found = pool(job, self._hosts, worth, 0, setup.transfer_bytes_per_slot)
-            task = task_of(self.ledger, job)
-            self._pooled[job.index] = found and found._replace(units=_worker_slots(task, found.beside))
-        return self._pooled[job.index]
+            found = past_bid(job, self._hosts, setup.slot_us, setup.transfer_bytes_per_slot)
+            if found is not None:
+                found = found.within(found.job.start, setup.slots_ahead(0))
+                units = _worker_slots(task_of(self.ledger, job), found.job.beside)
+                found = found._replace(job=found.job._replace(units=units))
+            self._bids[job.index] = found
+        return self._bids[job.index]
 
     def _age(self, view: View, job: Job) -> int:
         return view.slot - job.arrive_us // view.setup.slot_us
@@ -132,13 +141,20 @@ class Preemptive(EdgeScheduler):
         return ()
 
     def save(self) -> bytes:
-        state = {"edge": super().save().decode(), "seen": self._seen, "came": self._came}
+        state = {
+            "edge": super().save().decode(),
+            "seen": self._seen,
+            "came": self._came,
+            "bids": [[index, bid and bid.save()] for index, bid in self._bids.items()],
+        }
         return json.dumps(state).encode()
 
     def restore(self, state: bytes) -> None:
         data = json.loads(state)
         super().restore(data["edge"].encode())
         self._seen, self._came = data["seen"], data["came"]
+        slots = self.ledger.setup.slots_ahead(0)
+        self._bids = {i: PastBid.read(row).within(0, slots) if row else None for i, row in data["bids"]}
 
 
 def _worker_slots(task: TrainingTask, beside: int) -> int:
@@ -149,6 +165,12 @@ def _worker_slots(task: TrainingTask, beside: int) -> int:
 
 def _preemptive(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Preemptive | Critical:
     if params["payments"] == "critical":
+        if setup.window_slots is not None:
+            raise InputError(
+                f"found critical with window_slots {setup.window_slots}; these payments follow from all bids of a run and "
+                "are due at its end. Leave out window_slots, or use payments=none",
+                where="eris-preemptive.payments",
+            )
         return Critical(setup)
     samples = params["samples"]
     if not 0 <= samples <= 10**6:

@@ -28,6 +28,7 @@ class AntMan(EdgeScheduler):
         """Guaranteed jobs that waited too long."""
 
     def turns(self, view: View) -> Iterable[Turn]:
+        self._late &= self.left.keys()
         for index in self.left:
             waited = view.slot - view.job(index).arrive_us // view.setup.slot_us
             if waited > self._patience and index not in self.paid:

@@ -146,12 +146,13 @@ class EdgeScheduler(ABC):
         return self._widest[job.index]
 
     def _worth(self, view: View, job: Job, slots: int) -> float:
-        """Utility of completing within this many slots, this one included."""
+        """Utility of completing within this many slots, this one included; with a window it ends a window after arrival."""
         assert job.utility is not None
         last, slot_us = view.slot + slots - 1, view.setup.slot_us
-        if last >= view.setup.horizon_us // slot_us:
+        arrived = job.arrive_us // slot_us
+        if last >= view.setup.horizon_us // slot_us or last - arrived >= view.setup.slots_ahead(arrived):
             return 0.0
-        return max(0.0, job.utility.value(last - job.arrive_us // slot_us))
+        return max(0.0, job.utility.value(last - arrived))
 
     def _book(self, view: View, job: Job, spot: Spot, stays: bool) -> Plan:
         plan = plan_of(self.ledger, job, spot.schedule(), view.slot)
