@@ -22,6 +22,7 @@ from tradewind.model.units import OPEN
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change
 from tradewind.worlds.environment import Environment
+from tradewind.worlds.progress import Progress
 from tradewind.worlds.simulated import SimulatedWorld
 
 TIERS = Tariff(starts=(0.0, 2.0), usd=(9e6, 4e6))
@@ -254,9 +255,9 @@ def _passes(audit: Audit, now_us: int, trial: Decision) -> bool:
 def test_a_planted_bug_is_found_within_these_seeds(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     match bug:
         case "_mark":  # failures take nothing back
-            monkeypatch.setattr(SimulatedWorld, "_mark", lambda self, live, now: None)
+            monkeypatch.setattr(Progress, "_mark", lambda self, live, now: None)
         case "_restart":  # moving costs no time
-            monkeypatch.setattr(SimulatedWorld, "_restart", lambda self, live, step, now: 0)
+            monkeypatch.setattr(Progress, "_restart", lambda self, live, step, now: 0)
         case "victims":  # nothing is ever cancelled
             monkeypatch.setattr(Environment, "cancelled", lambda self, now, running: [])
         case _:  # the ledger forgets to free what a job had

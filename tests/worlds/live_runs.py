@@ -14,14 +14,15 @@ from tradewind.model.job import Fixed
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies
+from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.live import LiveRequest, live
-from tradewind.worlds.processes.handles import marked_processes
+from tradewind.worlds.processes.fleet import ProcessFleet
+from tradewind.worlds.processes.handles import RankHandle, marked_processes
 from tradewind.worlds.processes.launch import ExecutionOptions
-from tradewind.worlds.processes.world import ProcessWorld
 
 QUICK = ExecutionOptions(grace_s=0.5, backoff_s=0.02, retries=2)
 LONG = Fixed(runtime_us=10 * S)
-Observer = Callable[[LiveSession, ProcessWorld], None]
+Observer = Callable[[LiveSession, FleetWorld], None]
 
 
 def two_sites(*, horizon: int = 20, **more: Any) -> Any:
@@ -45,8 +46,8 @@ def run_live(
     )
     tokens: list[str] = []
 
-    def watch(session: LiveSession, world: ProcessWorld) -> None:
-        tokens.append(world.context.token)
+    def watch(session: LiveSession, world: FleetWorld) -> None:
+        tokens.append(processes(world).token)
         if observer is not None:
             observer(session, world)
 
@@ -56,6 +57,19 @@ def run_live(
         time.sleep(0.02)
     assert not tokens or marked_processes(tokens[0]) == []
     return run
+
+
+def processes(world: FleetWorld) -> ProcessFleet:
+    """The fleet of a world of processes."""
+    assert isinstance(world.fleet, ProcessFleet)
+    return world.fleet
+
+
+def handles(world: FleetWorld, job: int) -> list[RankHandle]:
+    """Handles on the running ranks of a job."""
+    attempt = world.gangs[job].current
+    found = processes(world).running.get(attempt.launch.key) if attempt is not None else None
+    return found.handles if found is not None else []
 
 
 def alarms(run: Run) -> str:

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 
 from tests.builders import Scripted, decision, job, node, plan, rows, run_at, scenario, setup, spec_of
-from tests.worlds.live_runs import LONG, Observer, alarms, log, one, run_live, states, two_sites
+from tests.worlds.live_runs import LONG, Observer, alarms, handles, log, one, run_live, states, two_sites
 from tests.worlds.live_scenarios import COUNT, S, broker, counting, market, rings
 from tradewind import api
 from tradewind.engine.live import LiveSession
 from tradewind.model.job import Rounds
+from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.processes.launch import ExecutionOptions, Limits
-from tradewind.worlds.processes.world import ProcessWorld
 
 
-def killer(when: Callable[[ProcessWorld], Sequence[int]], times: int = 1) -> Observer:
+def killer(when: Callable[[FleetWorld], Sequence[int]], times: int = 1) -> Observer:
     """Kills the processes that `when` names, `times` times."""
     done = [0]
 
-    def observe(session: LiveSession, world: ProcessWorld) -> None:
+    def observe(session: LiveSession, world: FleetWorld) -> None:
         if done[0] < times and (found := when(world)):
             done[0] += 1
             for pid in found:
@@ -33,12 +33,12 @@ def killer(when: Callable[[ProcessWorld], Sequence[int]], times: int = 1) -> Obs
     return observe
 
 
-def commands(world: ProcessWorld, at: int, ranks: Callable[[int, int], bool]) -> list[int]:
+def commands(world: FleetWorld, at: int, ranks: Callable[[int, int], bool]) -> list[int]:
     """Process ids of a job's commands, by (rank, node), once it has counted to `at`."""
     gang = world.gangs[0]
-    if not gang.handles or gang.reports.iterations < at:
+    if not handles(world, 0) or gang.iterations < at:
         return []
-    chosen = [w for i, w in enumerate(gang.handles) if ranks(i, gang.ranks[i].node)]
+    chosen = [w for i, w in enumerate(handles(world, 0)) if ranks(i, gang.ranks[i].node)]
     found = [watch.child() for watch in chosen]
     return found if all(found) else []
 
@@ -48,10 +48,10 @@ def test_after_ranks_were_killed_the_job_continues_from_its_checkpoint(which: st
     given = one(counting(14), work=Rounds(count=14, compute_us=10), workers_min=4, workers_max=4)
     step = run_at(0, (0, 1), (2, 2))
 
-    def victims(world: ProcessWorld) -> list[int]:
+    def victims(world: FleetWorld) -> list[int]:
         if which == "a supervisor":
             ready = commands(world, 5, lambda rank, _: rank == 3)
-            return [world.gangs[0].handles[3].pid] if ready else []
+            return [handles(world, 0)[3].pid] if ready else []
         return commands(world, 5, lambda rank, at: rank == 3 if which == "a rank" else at == 1)
 
     run = run_live(

@@ -18,8 +18,8 @@ from tradewind.engine.live import LiveSession
 from tradewind.model.errors import InputError
 from tradewind.model.job import Fixed, Rounds
 from tradewind.model.tariff import Tariff
+from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.processes.launch import ExecutionOptions, SiteNetwork
-from tradewind.worlds.processes.world import ProcessWorld
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.wan import Wan, WanLink
 
@@ -89,7 +89,7 @@ def test_the_view_shows_jobs_sites_cost_iterations_and_alarms(tmp_path: Path) ->
     with Live(console=console, auto_refresh=False) as screen:
         view = cli._Screen(given, screen)
 
-        def observe(session: LiveSession, world: ProcessWorld) -> None:
+        def observe(session: LiveSession, world: FleetWorld) -> None:
             view.update(session, world)
             with console.capture() as text:
                 console.print(view.draw(session, world))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.builders import job, link, node, rows, scenario, setup
-from tests.worlds.live_runs import alarms, states
+from tests.worlds.live_runs import alarms, processes, states
 from tests.worlds.live_scenarios import S
 from tradewind import api
 from tradewind.cli.live import networks_of_testbed
@@ -23,10 +23,10 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
 from tradewind.registry import policies
+from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.live import LiveRequest, live
 from tradewind.worlds.processes.handles import marked_processes
 from tradewind.worlds.processes.launch import ExecutionOptions, SiteNetwork
-from tradewind.worlds.processes.world import ProcessWorld
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.wan import GOODPUT, Wan, WanLink
 
@@ -45,16 +45,20 @@ class Slots:
         self.enough, self.now, self.begun = enough, 1000.0, time.monotonic()
         self.then: dict[tuple[int, int], int] = {}
 
-    def update(self, session: LiveSession, world: ProcessWorld) -> None:
+    def monotonic(self) -> float:
+        return self.now
+
+    wall = monotonic
+
+    def update(self, session: LiveSession, world: FleetWorld) -> None:
         if time.monotonic() - self.begun > PATIENCE_S:
             world.interrupt()
         self.now += 1e-5  # measured events come after those already emitted
-        gangs = [gang for gang in world.gangs.values() if gang.handles and not gang.stopping]
+        gangs = [gang for gang in world.gangs.values() if gang.current is not None and not gang.stopping]
         for gang in gangs:
-            self.then.setdefault((gang.job.index, len(gang.attempts)), gang.reports.iterations)
+            self.then.setdefault((gang.job.index, len(gang.attempts)), gang.iterations)
         ready = [
-            gang.reports.iterations - self.then[gang.job.index, len(gang.attempts)] >= self.enough
-            for gang in gangs
+            gang.iterations - self.then[gang.job.index, len(gang.attempts)] >= self.enough for gang in gangs
         ]
         if ready and all(ready) and session.ledger.slot == int(self.now - 1000.0):
             self.now += 1.0
@@ -65,13 +69,13 @@ def trained(
 ) -> Run:
     slots = Slots(enough)
     request = LiveRequest(
-        scenario=given, spec=policies.find(policy), state=state, slot_seconds=1.0, wall=lambda: slots.now,
+        scenario=given, spec=policies.find(policy), state=state, slot_seconds=1.0, time=slots,
         options=ExecutionOptions(grace_s=20.0, networks=networks or {}),
     )  # fmt: skip
     tokens: list[str] = []
 
-    def observe(session: LiveSession, world: ProcessWorld) -> None:
-        tokens.append(world.context.token)
+    def observe(session: LiveSession, world: FleetWorld) -> None:
+        tokens.append(processes(world).token)
         slots.update(session, world)
 
     run = live(request, observe)

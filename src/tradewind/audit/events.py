@@ -30,7 +30,7 @@ class EventAudit:
 
     forget    gets what came of each job that is over, whose record is then dropped; None: every record is kept
     measured  the world runs real programs. Completion and progress of fixed jobs and rounds come from measurements, and
-              any job may finish or be given up early. All other rules hold as in a simulation.
+              any job may finish or be given up early; nodes and links may fail without a script. All else is the same.
     """
 
     def __init__(self, setup: Setup, script: Script | None = None, *, measured: bool = False) -> None:
@@ -42,18 +42,17 @@ class EventAudit:
         self._records: dict[int, Record] = {}
         self.forget: Callable[[Outcome], None] | None = None
         self._totals = Totals()  # of the jobs whose records were dropped
-        self._failures = script is None or script.has_failures
+        self._failures = script is None or measured or script.has_failures
         self._now = 0
         self._next_arrival = self._next_change = self._next_slot = 0
+        self._found: set[int] = set()  # numbers of the changes that no script has
         self._timer = OPEN
         self._slot_due = 0 if script is not None and script.has_volumes else OPEN
         self._quote: Quote | None = None
-        # job -> (kind, value) of the event due at this instant
-        self._awaited: dict[int, tuple[str, int]] = {}
+        self._awaited: dict[int, tuple[str, int]] = {}  # job -> (kind, value) of the event due now
         self._streams: set[int] = set()
         self._volumes: dict[int, tuple[tuple[int, int], ...]] = {}  # of this slot, not reported yet
-        # job whose plan must be cancelled now -> whether something failed
-        self._cancelled: dict[int, bool] = {}
+        self._cancelled: dict[int, bool] = {}  # job whose plan is cancelled now -> whether something failed
         self._case = Case(setup, self._capacity.down_nodes, self._capacity.down_links)
         self._set_deadline()
 
@@ -372,15 +371,19 @@ class EventAudit:
     # ------------------------------------------------------------------ changes
     def _change(self, event: Event, found: list[Violation]) -> bool:
         """Check and apply a change; return whether it changes limits."""
-        change = event.fact
-        if not isinstance(change, Change) or change.at_us != event.at_us or event.value != self._next_change:
-            detail = f"change {event.value} at {event.at_us} us; change {self._next_change} is next"
+        change, script = event.fact, self._script
+        if not isinstance(change, Change) or change.at_us != event.at_us or event.value in self._found:
+            detail = f"change {event.value} at {event.at_us} us is of another instant, or not new"
             found.append(Violation("time.change", detail=detail))
             return False
-        if self._script is not None and (broken := self._script.change(event, self._next_change)) is not None:
+        turn = len(self._found)
+        if script is None or (self._measured and script.is_next_failure(event.value, change, turn)):
+            self._found.add(event.value)
+        elif (broken := script.change(event, self._next_change)) is not None:
             found.append(broken)
             return False
-        self._next_change += 1
+        else:
+            self._next_change += 1
         self._set_deadline()
         self._capacity.change(change)
         self._costs.change(change)

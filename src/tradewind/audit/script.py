@@ -6,7 +6,7 @@ from tradewind.model.job import Customer
 from tradewind.model.result import Violation
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import OPEN
-from tradewind.model.view import Event
+from tradewind.model.view import Change, Event
 
 Volumes = tuple[tuple[int, int], ...]
 
@@ -38,6 +38,21 @@ class Script:
             return None
         detail = f"change {event.value} at {event.at_us} us; change {turn} is next"
         return Violation("time.change", detail=detail)
+
+    def is_next_failure(self, number: int, change: Change, found: int) -> bool:
+        """Whether it is what a measured world may report without a script: a node or link that fails or comes back.
+
+        found: number of such changes so far; they are numbered after those of the script.
+        """
+        setup = self._scenario.setup
+        what, _, how = change.kind.partition("_")
+        count = {"node": len(setup.nodes), "link": len(setup.links)}.get(what, 0)
+        return (
+            number == len(self._scenario.changes) + found
+            and how in ("down", "up")
+            and 0 <= change.a < count
+            and change.b == change.value == 0
+        )
 
     def change_due_us(self, turn: int) -> int:
         """When change number `turn` is due; OPEN if there is none."""

@@ -26,12 +26,12 @@ from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import UNLIMITED, parse_bytes
+from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.gang import Gang
 from tradewind.worlds.live import LiveRequest, Observer, live
-from tradewind.worlds.processes.gang import Gang
 from tradewind.worlds.processes.launch import ExecutionOptions, Limits, SiteNetwork
-from tradewind.worlds.processes.tables import placement
-from tradewind.worlds.processes.world import ProcessWorld
 from tradewind.worlds.simulate import unsettled
+from tradewind.worlds.tables import placement
 from tradewind.worlds.testbed import network as testbed
 
 REFRESH_S = 0.25
@@ -141,7 +141,7 @@ class _Lines:
         self._scenario = scenario
         self._slot, self._alarms = -1, 0
 
-    def update(self, session: LiveSession, world: ProcessWorld) -> None:
+    def update(self, session: LiveSession, world: FleetWorld) -> None:
         """Print what is new."""
         for alarm in session.alarms[self._alarms :]:
             print(f"alarm: {_who(self._scenario, alarm)}{alarm['text']}", file=sys.stderr, flush=True)
@@ -150,11 +150,11 @@ class _Lines:
         if slot == self._slot:
             return
         self._slot = slot
-        running = [gang for gang in world.gangs.values() if gang.handles]
+        running = [gang for gang in world.gangs.values() if gang.current is not None]
         ranks = sum(len(gang.ranks) for gang in running)
         usd = cost_so_far(self._scenario, session)
         where = "; ".join(
-            f"{gang.job.id} {placement(self._scenario.setup, gang.attempts[-1])}{_pace(gang.reports.last)}"
+            f"{gang.job.id} {placement(self._scenario.setup, gang.attempts[-1])}{_pace(gang.last)}"
             for gang in running
         )
         print(
@@ -176,7 +176,7 @@ def _state(gang: Gang, active: bool) -> str:
     """State of a job, in a word."""
     if not active:
         return "given up" if gang.given_up else "over"
-    if not gang.handles:
+    if gang.current is None:
         return "waiting"
     return "stopping" if gang.stopping else "running"
 
@@ -188,7 +188,7 @@ class _Screen:
         self._scenario, self._screen = scenario, screen
         self._last, self._cost_at, self._cost = 0.0, -1, 0.0
 
-    def update(self, session: LiveSession, world: ProcessWorld) -> None:
+    def update(self, session: LiveSession, world: FleetWorld) -> None:
         """Redraw at most every REFRESH_S; compute the cost once per instant."""
         now = time.monotonic()
         if now - self._last < REFRESH_S:
@@ -198,7 +198,7 @@ class _Screen:
             self._cost_at, self._cost = session.ledger.now_us, cost_so_far(self._scenario, session)
         self._screen.update(self.draw(session, world), refresh=True)
 
-    def draw(self, session: LiveSession, world: ProcessWorld) -> Group:
+    def draw(self, session: LiveSession, world: FleetWorld) -> Group:
         """The whole view."""
         setup = self._scenario.setup
         head = Text(
@@ -210,11 +210,11 @@ class _Screen:
         ]
         return Group(head, self._jobs(session, world), self._sites(session, world), *lines)
 
-    def _jobs(self, session: LiveSession, world: ProcessWorld) -> Table:
+    def _jobs(self, session: LiveSession, world: FleetWorld) -> Table:
         table = Table("job", "state", "ranks", "iteration", "s/iteration", "loss", "attempts")
         for index, gang in sorted(world.gangs.items()):
-            last = gang.reports.last
-            where = placement(self._scenario.setup, gang.attempts[-1]) if gang.handles else ""
+            last = gang.last
+            where = placement(self._scenario.setup, gang.attempts[-1]) if gang.current is not None else ""
             figures = (
                 ("", "", "")
                 if last is None
@@ -229,7 +229,7 @@ class _Screen:
             )
         return table
 
-    def _sites(self, session: LiveSession, world: ProcessWorld) -> Table:
+    def _sites(self, session: LiveSession, world: FleetWorld) -> Table:
         setup = self._scenario.setup
         counts = dict.fromkeys(setup.hosts, 0)
         for gang in world.gangs.values():

@@ -23,7 +23,7 @@ from tradewind.model.errors import RunFileError
 from tradewind.model.job import Job
 from tradewind.model.result import Table
 from tradewind.model.scenario import Scenario
-from tradewind.model.tables import TABLES
+from tradewind.model.tables import RARE, TABLES
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
 
@@ -47,7 +47,9 @@ class Journal:
         return rows
 
     def _start(self) -> None:
-        self.tables: Tables = {name: {column: [] for column in columns} for name, columns in TABLES.items()}
+        self.tables: Tables = {
+            name: {column: [] for column in columns} for name, columns in TABLES.items() if name not in RARE
+        }
         self.certificates: list[tuple[int, Certificate]] = []
         self._paths: dict[tuple[int, ...], int] = {}
         self._posted: Posted | None = None
@@ -158,13 +160,15 @@ _WITHOUT_VALUE = ("arrived", "finished", "left", "released", "timer", "declined"
 def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instant]:
     """Reads a journal back, instant by instant; facts (jobs, changes, volumes) come from the scenario.
 
+    Changes that no script has are in a table of their own.
+
     Raises RunFileError where rows contradict each other.
     """
     _check_times(tables)
     plans = _read_plans(tables)
     quotes = _read_quotes(tables, plans)
     decisions = _read_decisions(tables, plans)
-    facts = Facts(scenario)
+    facts = Facts(scenario, _read_changes(tables))
     groups: dict[int, tuple[list[Event], list[Event]]] = {}
     rows = zip(*(tables["events"][c] for c in ("at_us", "kind", "job", "value")), strict=True)
     for at_us, kind, job, value in rows:
@@ -178,10 +182,11 @@ def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instan
 
 
 class Facts:
-    """Restores the facts of events, which the file does not repeat, from the scenario."""
+    """Restores the facts of events, which the file does not repeat, from the scenario. found: unscripted changes."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, found: Sequence[Change] = ()) -> None:
         self._scenario = scenario
+        self._changes = (*scenario.changes, *found)
         v = scenario.volumes
         self._volumes: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for job, slot, node, size in zip(
@@ -202,7 +207,7 @@ class Facts:
         if event.kind == "arrived":
             fact = _row(self._scenario.jobs, event.job, "job")
         elif event.kind == "changed":
-            fact = _row(self._scenario.changes, event.value, "change")
+            fact = _row(self._changes, event.value, "change")
         elif event.kind == "data":
             fact = tuple(self._volumes.get((event.job, event.value), ()))
         return event._replace(fact=fact)
@@ -210,7 +215,7 @@ class Facts:
 
 def _row(rows: Sequence[_Fact], number: int, what: str) -> _Fact:
     if not 0 <= number < len(rows):
-        raise RunFileError(f"tables.events names {what} {number}; the scenario has {len(rows)}")
+        raise RunFileError(f"tables.events names {what} {number}; there are {len(rows)}")
     return rows[number]
 
 
@@ -317,6 +322,13 @@ def _read_quotes(tables: Mapping[str, Table], plans: list[Plan]) -> dict[int, li
         quote = Quote(job, tuple(offers.get(job, ())), refused, why, posted)
         result.setdefault(at_us, []).append((quote, taken))
     return result
+
+
+def _read_changes(tables: Mapping[str, Table]) -> list[Change]:
+    """Changes that no script has; most runs have none."""
+    if "changes" not in tables:
+        return []
+    return [Change(*row) for row in _column(tables, "changes", *Change._fields)]
 
 
 def read_charges(tables: Mapping[str, Table]) -> list[Charge]:

@@ -16,7 +16,7 @@ from tradewind.engine.journal import Journal
 from tradewind.engine.loop import Loop, Progress
 from tradewind.engine.session import TRIGGER_OF, Answer, Command, Session
 from tradewind.engine.state import RunState
-from tradewind.engine.statefile import StateFile, revive
+from tradewind.engine.statefile import revive
 from tradewind.engine.stimuli import from_json, to_json
 from tradewind.model.decision import NOTHING, Decision, Plan, Quote
 from tradewind.model.errors import PolicyError, Refused, RunFileError
@@ -28,6 +28,16 @@ from tradewind.model.view import Event, Policy, World
 SEEN = ("seen", None)
 Op = tuple[str, Any]
 """(events | quote | decision | seen, what): one step of an instant, in order, as the journal stores it."""
+
+
+class Store(Protocol):
+    """The records of a live run, in order."""
+
+    def append(self, kind: str, record: Mapping[str, Any]) -> None:
+        """Add one record; it survives a crash once the call returns."""
+
+    def read(self) -> list[dict[str, Any]]:
+        """All records so far, each with its `kind`."""
 
 
 class LiveWorld(World, Protocol):
@@ -67,9 +77,9 @@ class LiveSession(Session):
 
     journal: DiskJournal
 
-    def __init__(self, state: RunState, policy: Policy, spec: Spec, answer: Answer, file: StateFile) -> None:
+    def __init__(self, state: RunState, policy: Policy, spec: Spec, answer: Answer, store: Store) -> None:
         super().__init__(state, policy, spec, answer)
-        self.file = file
+        self.store = store
         self.alarms: list[dict[str, Any]] = []
         self.violations: list[Violation] = []
         self.saved = policy.save()
@@ -91,7 +101,7 @@ class LiveSession(Session):
         """Raise an alarm for the operator and record it at once."""
         record = {"at_us": at_us, "job": job, "text": text}
         self.alarms.append(record)
-        self.file.append("alarm", record)
+        self.store.append("alarm", record)
 
     def changed_state(self) -> str | None:
         """The policy's state as text if it changed since the last call, else None."""
@@ -259,14 +269,10 @@ class LiveLoop(Loop):
                 progress(events[-1].at_us, over)
         if not self.world.stopped:
             self.session.charge()
-            self.session.file.append("closed", {})
-
-    def close(self) -> None:
-        """Close the journal."""
-        self.session.file.close()
+            self.session.store.append("closed", {})
 
     def _write(self, at_us: int) -> None:
         session = self.session
         record = {"at_us": at_us, "wall": self._wall(), "ops": session.journal.ops}
-        session.file.append("instant", {**record, "policy": session.changed_state()})
+        session.store.append("instant", {**record, "policy": session.changed_state()})
         session.journal.ops = []

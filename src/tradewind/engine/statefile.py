@@ -21,6 +21,7 @@ class StateFile:
     """Append-only file of records; each is on disk when `append` returns."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         folder = os.open(path.parent, os.O_RDONLY)
         os.fsync(folder)
@@ -33,6 +34,10 @@ class StateFile:
         while data:
             data = data[os.write(self._handle, data) :]
         os.fdatasync(self._handle)
+
+    def read(self) -> list[dict[str, Any]]:
+        """All records so far."""
+        return read_records(self._path)
 
     def close(self) -> None:
         """Close the file."""

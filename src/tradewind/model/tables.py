@@ -21,8 +21,8 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "job": ("int", "the job concerned, or -1"),
         "value": (
             "int",
-            "voided, refused, cancelled, ended: work done; changed: row of the scenario's changes; data, slot: slot; "
-            "accepted: offer",
+            "voided, refused, cancelled, ended: work done; changed: row of the scenario's changes, and after "
+            "the last one rows of changes; data, slot: slot; accepted: offer",
         ),
     },
     "decisions": {
@@ -155,6 +155,16 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "job": ("int", "the job concerned, or -1"),
         "text": ("str", "the message"),
     },
+    "changes": {
+        "at_us": (
+            "int",
+            "when a node or link failed or came back without a script (live runs that have such changes)",
+        ),
+        "kind": ("str", "node_down, node_up, link_down or link_up"),
+        "a": ("int", "the node or link"),
+        "b": ("int", "0"),
+        "value": ("int", "0"),
+    },
     "bills": {
         "tenant": ("str", "the tenant, '' where the scenario has none"),
         "kind": (
@@ -164,3 +174,5 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "usd": ("float", "amount in USD"),
     },
 }
+RARE: Final = frozenset({"changes"})
+"""Tables that a run has only if they have rows."""

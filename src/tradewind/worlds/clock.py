@@ -1,40 +1,63 @@
-"""Maps wall-clock time to scenario time."""
+"""Time: an injected source of monotonic time, and the clock that maps it to scenario time.
+
+Everything that is measured, awaited or compared uses monotonic time, so setting the wall clock changes nothing. Wall
+time is only written down, for people.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from typing import Protocol
+
+
+class TimeSource(Protocol):
+    """Where time comes from; tests inject their own."""
+
+    def monotonic(self) -> float:
+        """Seconds since some instant; never goes back."""
+
+    def wall(self) -> float:
+        """Seconds since 1970, to be written down only."""
+
+
+class SystemTime:
+    """The time of this machine."""
+
+    def monotonic(self) -> float:
+        """Seconds since some instant; never goes back."""
+        return time.monotonic()
+
+    def wall(self) -> float:
+        """Seconds since 1970."""
+        return time.time()
 
 
 class Clock:
-    """Scenario time in microseconds, driven by the wall clock.
+    """Scenario time in microseconds. pace: scenario microseconds per second.
 
-    pace  scenario microseconds per wall-clock second
-    wall  returns seconds since 1970; tests inject their own
-
-    No scheduled instant is skipped. If the loop is late by more than half a slot (it was killed, the machine was
-    suspended, a decision took long), the clock is set back to the instant that is due, so that every slot gets at least
-    half of its time. Smaller delays are caught up.
+    No scheduled instant is skipped. If the loop is late by more than half a slot (the machine was suspended, a decision
+    took long), the clock is set back to the instant that is due, so that every slot gets at least half of its time.
+    Smaller delays are caught up.
     """
 
-    def __init__(self, pace: float, slot_us: int, wall: Callable[[], float] = time.time) -> None:
-        self.pace, self.wall = pace, wall
+    def __init__(self, pace: float, slot_us: int, source: TimeSource) -> None:
+        self.pace, self.source = pace, source
         self._slack_us = slot_us // 2
-        self._at_us, self._then = 0, wall()
+        self._at_us, self._then = 0, source.monotonic()
 
-    def set(self, at_us: int, then: float) -> None:
-        """Set the clock: it was `at_us` at wall-clock time `then` (now, if `then` is in the future)."""
-        self._at_us, self._then = at_us, min(then, self.wall())
+    def set(self, at_us: int) -> None:
+        """Set the clock: it is `at_us` now."""
+        self._at_us, self._then = at_us, self.source.monotonic()
 
     def now_us(self) -> int:
         """Current scenario time."""
-        return self._at_us + max(0, int((self.wall() - self._then) * self.pace))
+        return self._at_us + int((self.source.monotonic() - self._then) * self.pace)
 
     def seconds_until(self, at_us: int) -> float:
-        """Wall-clock seconds until an instant; 0 or less if it is due."""
+        """Seconds until an instant; 0 or less if it is due."""
         return (at_us - self.now_us()) / self.pace
 
     def arrive(self, at_us: int) -> None:
         """Call when an instant is processed; sets the clock back if it is more than half a slot late."""
         if self.now_us() - at_us > self._slack_us:
-            self._at_us, self._then = at_us, self.wall()
+            self.set(at_us)

@@ -43,6 +43,10 @@ class Environment:
             case "link_up":
                 self._down_links.discard(change.a)
 
+    def is_down(self, what: str, index: int) -> bool:
+        """Whether a change took this `node` or `link` down."""
+        return index in (self._down_nodes if what == "node" else self._down_links)
+
     def node_is_down(self, node: int) -> bool:
         """Whether the node or one of its ancestors is down."""
         while node >= 0:

@@ -1,4 +1,4 @@
-"""Runs a policy live: real processes, the wall clock, and a journal from which an interrupted run continues."""
+"""Runs a policy live: a fleet, a clock, and a journal from which an interrupted run continues."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -19,25 +20,28 @@ from tradewind.audit import Audit, Script, compare
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import check_fit
 from tradewind.engine.ledger import Ledger
-from tradewind.engine.live import DiskJournal, LiveLoop, LiveSession
+from tradewind.engine.live import DiskJournal, LiveLoop, LiveSession, Store
 from tradewind.engine.state import RunState
-from tradewind.engine.statefile import StateFile, read_records, revive
+from tradewind.engine.statefile import StateFile, revive
 from tradewind.model.decision import Step
 from tradewind.model.errors import InputError
 from tradewind.model.hash import scenario_hash
+from tradewind.model.job import Dataset
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.version import __version__
-from tradewind.worlds.clock import Clock
+from tradewind.worlds.clock import Clock, SystemTime, TimeSource
+from tradewind.worlds.fleet import Fleet
+from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.processes.fleet import ProcessFleet
 from tradewind.worlds.processes.launch import ExecutionOptions
-from tradewind.worlds.processes.tables import live_tables
-from tradewind.worlds.processes.world import ProcessWorld, RunContext, check_commands
 from tradewind.worlds.simulate import make_policy, timed, unsettled
+from tradewind.worlds.tables import live_tables
 
-Observer = Callable[[LiveSession, ProcessWorld], None]
-"""Called regularly with the loop and the world, for a live view."""
-VERSION = 2
+Observer = Callable[[LiveSession, FleetWorld], None]
+"""Called regularly with the session and the world, for a live view."""
+VERSION = 3
 """Version of the journal format."""
 LOCK_WAIT_S = 2.0
 
@@ -49,7 +53,7 @@ class LiveRequest:
     state         directory of journal, logs and checkpoints; if it holds a journal, that run is continued
     slot_seconds  wall-clock seconds per slot (0: as in the scenario)
     speed         factor by which slots pass faster than that
-    wall          returns seconds since 1970; tests inject their own
+    time          where time comes from; tests inject their own
     """
 
     scenario: Scenario
@@ -60,7 +64,7 @@ class LiveRequest:
     slot_seconds: float = 0.0
     speed: float = 1.0
     options: ExecutionOptions = field(default_factory=ExecutionOptions)
-    wall: Callable[[], float] = time.time
+    time: TimeSource = field(default_factory=SystemTime)
 
     @property
     def pace(self) -> float:
@@ -71,11 +75,45 @@ class LiveRequest:
 
 def live(request: LiveRequest, observer: Observer | None = None) -> Run:
     """Run a policy on this machine until the scenario ends or Ctrl-C; continue the run that `state` holds, if any."""
-    check_fit(request.spec, request.scenario)
     if sys.platform != "linux":
         raise InputError(
             f"live runs need Linux (this is {sys.platform}): they use its process control, namespaces and limits"
         )
+    _check(request)
+    _create(request.state)
+
+    def make_fleet(token: str) -> Fleet:
+        return ProcessFleet(request.state, request.scenario.setup, request.options, token)
+
+    with _locked(request.state):
+        store = StateFile(request.state / "journal")
+        try:
+            return drive(request, store, make_fleet, observer)
+        finally:
+            store.close()
+
+
+def drive(
+    request: LiveRequest, store: Store, make_fleet: Callable[[str], Fleet], observer: Observer | None = None
+) -> Run:
+    """Run a policy on any fleet, with any store of records; continue the run that the store holds, if any.
+
+    make_fleet gets the token that marks everything which belongs to the run.
+    """
+    _check(request)
+    begin = perf_counter()
+    loop, world, params = _assemble(request, store, make_fleet, observer)
+    try:
+        with _stop_on_signals(world):
+            loop.run()
+    finally:
+        world.fleet.close()
+    session = loop.session
+    return timed(_result(request, session, world, params), perf_counter() - begin, session.decide_s)
+
+
+def _check(request: LiveRequest) -> None:
+    check_fit(request.spec, request.scenario)
     if not request.spec.online:
         raise InputError(
             f"{request.spec.name} decides in hindsight, so it cannot run live; choose an online policy"
@@ -86,80 +124,60 @@ def live(request: LiveRequest, observer: Observer | None = None) -> Run:
             "--slot-seconds 0 (as in the scenario) or more, and a --speed above 0"
         )
     check_commands(request.scenario)
-    _create(request.state)
-    begin = perf_counter()
-    with _locked(request.state):
-        loop, world, params = _assemble(request, observer)
-        session = loop.session
-        try:
-            with _stop_on_signals(world):
-                loop.run()
-        finally:
-            loop.close()
-            world.close()
-        return timed(_result(request, session, world, params), perf_counter() - begin, session.decide_s)
 
 
 def _assemble(
-    request: LiveRequest, observer: Observer | None
-) -> tuple[LiveLoop, ProcessWorld, dict[str, Any]]:
-    """Create world and loop, and bring them to the state of the journal."""
-    scenario, spec, path = request.scenario, request.spec, request.state / "journal"
-    records = read_records(path)
+    request: LiveRequest, store: Store, make_fleet: Callable[[str], Fleet], observer: Observer | None
+) -> tuple[LiveLoop, FleetWorld, dict[str, Any]]:
+    """Create world and loop, and bring them to the state of the store."""
+    scenario, spec = request.scenario, request.spec
+    records = store.read()
     policy, params = make_policy(scenario, spec, request.params, request.seed)
-    file = StateFile(path)
     header = _header(request, params)
     if records:
-        _check_header(records[0], header, path)
+        _check_header(records[0], header, request.state)
     else:
         records = [{"kind": "header", **header, "token": secrets.token_hex(16)}]
-        file.append("header", records[0])
-    clock = Clock(request.pace, scenario.setup.slot_us, request.wall)
-    loop: LiveLoop | None = None
+        store.append("header", records[0])
+    clock = Clock(request.pace, scenario.setup.slot_us, request.time)
 
     def write(kind: str, record: dict[str, Any]) -> None:
-        if kind == "alarm" and loop is not None:
-            loop.session.alarms.append(record)
-        file.append(kind, record)
+        if kind == "alarm":
+            session.alarms.append(record)
+        store.append(kind, record)
 
-    def observe(world: ProcessWorld) -> None:
-        if observer is not None and loop is not None:
-            observer(loop.session, world)
-
-    context = RunContext(
-        state=request.state, token=records[0]["token"], clock=clock, record=write, options=request.options,
-        on_poll=observe,
-    )  # fmt: skip
-    world = ProcessWorld(scenario, context, slots="slot" in spec.triggers)
+    fleet = make_fleet(records[0]["token"])
+    world = FleetWorld(scenario, fleet, clock, write, slots="slot" in spec.triggers, options=request.options)
     audit = Audit(scenario.setup, Script(scenario), measured=True, binding=spec.binding)
     state = RunState(Ledger(scenario.setup), audit, DiskJournal(), tolerant=True)
-    session = LiveSession(state, policy, spec, world.ask, file)
-    loop = LiveLoop(world, session, clock.wall)
-    _replay(session, world, clock, records)
+    session = LiveSession(state, policy, spec, world.ask, store)
+    loop = LiveLoop(world, session, request.time.wall)
+    clock.set(_replay(session, world, records))
+    world.resume()
+    if observer is not None:
+        world.on_poll = partial(observer, session)
     return loop, world, params
 
 
-def _replay(session: LiveSession, world: ProcessWorld, clock: Clock, records: list[dict[str, Any]]) -> None:
-    """Replay a journal, then take over the ranks that it left running."""
-    clock.set(0, clock.wall())
+def _replay(session: LiveSession, world: FleetWorld, records: list[dict[str, Any]]) -> int:
+    """Replay a journal; return the last instant that it names, from which the clock continues."""
+    last_us = 0
     for record in records[1:]:
         match record.pop("kind"):
             case "instant":
                 session.replay(record, world)
-                clock.set(record["at_us"], record["wall"])
             case "attempt":
                 world.replay_attempt(record, revive(Step, record["step"]))
             case "over":
                 world.replay_end(record)
             case "alarm":
                 session.alarms.append(record)
+        last_us = max(last_us, record.get("at_us", 0), record.get("ended_us", 0))
     session.finish_replay()
-    world.resume()
+    return last_us
 
 
-def _result(
-    request: LiveRequest, session: LiveSession, world: ProcessWorld, params: Mapping[str, Any]
-) -> Run:
+def _result(request: LiveRequest, session: LiveSession, world: FleetWorld, params: Mapping[str, Any]) -> Run:
     """The finished run, with all violations that the audit found."""
     scenario = request.scenario
     run = unsettled(scenario, request.spec, params, request.seed, session.journal)
@@ -177,14 +195,14 @@ def _header(request: LiveRequest, params: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _check_header(old: Mapping[str, Any], new: Mapping[str, Any], path: Path) -> None:
+def _check_header(old: Mapping[str, Any], new: Mapping[str, Any], state: Path) -> None:
     """Check that a journal belongs to the same run."""
     for name, value in new.items():
         if name != "by" and old.get(name) != value:
             raise InputError(
                 f"it belongs to a run with {name} {old.get(name)!r}; this run has {value!r}. To continue it, use the same "
                 "scenario, policy, parameters, seed and speed; to start a new run, use another --state.",
-                where=str(path),
+                where=str(state),
             )
 
 
@@ -219,8 +237,24 @@ def _locked(state: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def check_commands(scenario: Scenario) -> None:
+    """Check that every job has a command, and a number of parameter servers that a live run supports."""
+    for job in scenario.jobs:
+        if not job.command:
+            raise InputError(
+                f"jobs[{job.id}] has no command, so it cannot be started. Add command: [program, argument, …] "
+                "(docs/jobs.md), or use `tradewind run` to simulate."
+            )
+        if job.servers > 1:
+            raise InputError(
+                f"jobs[{job.id}] has {job.servers} parameter servers; a live job has at most one. Set servers to 1 or 0."
+            )
+        if isinstance(job.work, Dataset) and job.servers == 0 and job.architecture == "ps":
+            raise InputError(f"jobs[{job.id}] has architecture ps but no parameter server. Set servers to 1.")
+
+
 @contextmanager
-def _stop_on_signals(world: ProcessWorld) -> Iterator[None]:
+def _stop_on_signals(world: FleetWorld) -> Iterator[None]:
     """On Ctrl-C or SIGTERM, end the run properly: ranks write checkpoints, the run file is written."""
 
     def stop(*_: object) -> None:

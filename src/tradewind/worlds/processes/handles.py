@@ -10,34 +10,9 @@ import signal
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
+from tradewind.worlds.fleet import Exit
 from tradewind.worlds.processes.supervisor import claim, start_ticks
-
-STOPPED = 75
-"""Exit code of a rank that wrote its checkpoint and wants to be resumed (EX_TEMPFAIL)."""
-
-
-class Exit(NamedTuple):
-    """How a rank ended.
-
-    code       exit code of the program, negative for a signal; None if its supervisor died without recording one
-    asked      whether it was asked to stop
-    killed     whether it was killed after the grace period
-    rotations  how often its log was rotated
-    """
-
-    code: int | None
-    asked: bool = False
-    killed: bool = False
-    rotations: int = 0
-
-    def __str__(self) -> str:
-        if self.code is None:
-            return "was lost with its supervisor"
-        if self.code < 0:
-            return f"was ended by {signal.Signals(-self.code).name}"
-        return f"ended with {self.code}"
 
 
 class RankHandle:
@@ -48,7 +23,6 @@ class RankHandle:
         self._process = process
         self._asked = False
         self.exit: Exit | None = None
-        self.reported = False  # whether alarms about its exit have been raised
         self.pidfd = -1
         if pid:
             with contextlib.suppress(ProcessLookupError):
@@ -59,10 +33,8 @@ class RankHandle:
         if self.exit is None and (self.pidfd < 0 or select.select([self.pidfd], [], [], 0)[0]):
             if self._process is not None:
                 self._process.wait()
-            if self.pidfd >= 0:
-                os.close(self.pidfd)
-            self.pidfd = -1
-            self.exit = read_exit(self.control) or Exit(None)
+            self.release()
+            self.exit = read_exit(self.control) or Exit(None, how="was lost with its supervisor")
         return self.exit
 
     def stop(self) -> None:
@@ -71,6 +43,12 @@ class RankHandle:
             self._asked = True
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
+
+    def release(self) -> None:
+        """Close the file descriptor; the supervisor is not affected."""
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+        self.pidfd = -1
 
     def child(self) -> int:
         """Process id of the command; 0 before it starts."""
@@ -86,11 +64,12 @@ def _read(path: Path) -> dict[str, float] | None:
 
 
 def read_exit(control: Path) -> Exit | None:
-    """The exit that a supervisor recorded."""
+    """The exit that a supervisor recorded; notes: `killed` after the grace period, log `rotated`."""
     found = _read(control / "exit")
     if found is None:
         return None
-    return Exit(int(found["code"]), bool(found["asked"]), bool(found["killed"]), int(found["turned"]))
+    notes = tuple(name for name, field in (("killed", "killed"), ("rotated", "turned")) if found[field])
+    return Exit(int(found["code"]), bool(found["asked"]), notes=notes)
 
 
 def adopt(control: Path, token: str) -> RankHandle | None:

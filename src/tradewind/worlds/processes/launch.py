@@ -9,17 +9,21 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tradewind.model.decision import Step
 from tradewind.model.job import Job, Rounds
 from tradewind.model.setup import Setup
 from tradewind.model.units import MILLI
+from tradewind.worlds.fleet import Launch
+from tradewind.worlds.gang import RetryOptions
 from tradewind.worlds.processes import supervisor
 
+PORTS_KEPT = 1000
+"""A port is not given to one of this many next launches."""
 INHERITED = ("LANG", "LC_ALL", "TZ")
 """Variables that a rank inherits from the control loop; `environment` sets all others."""
 
@@ -51,16 +55,13 @@ class SiteNetwork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionOptions:
-    """How commands are run.
+class ExecutionOptions(RetryOptions):
+    """How commands are run, and started again when they fail (RetryOptions).
 
     networks    network of each site by node name; others use the machine's own
     first_uid   job i runs as user first_uid + i (needs root); None: as the user of the control loop
     grace_s     time between SIGTERM and SIGKILL
     patience_s  a rank without a control loop is terminated after this time
-    retries     consecutive failures without progress before a job is given up
-    backoff_s   pause before the first retry; doubles each time
-    stall_s     a job that has reported before and is silent for this time is restarted; 0: never
     """
 
     limits: Limits = field(default_factory=Limits)
@@ -68,44 +69,13 @@ class ExecutionOptions:
     first_uid: int | None = None
     grace_s: float = 10.0
     patience_s: float = 60.0
-    retries: int = 3
-    backoff_s: float = 0.5
-    stall_s: float = 300.0
 
 
-class Rank(NamedTuple):
-    """One process of a job: its role, its node, and its number among the job's ranks on that node."""
+class LaunchSettings(NamedTuple):
+    """What is fixed when a launch begins: a port for its ranks, and the size of each rank's report file."""
 
-    role: str
-    node: int
-    local: int
-
-
-def ranks_of(job: Job, step: Step) -> tuple[Rank, ...]:
-    """Ranks of a step: first the parameter server, if any, then workers in the order of the step's nodes.
-
-    A step without workers has no ranks: a parameter server alone trains nothing.
-    """
-    if not any(step.workers):
-        return ()
-    ranks: list[Rank] = []
-    seen: dict[int, int] = {}
-    for role, counts in (("ps", step.servers), ("worker", step.workers)):
-        for node, count in zip(step.nodes, counts or (0,) * len(step.nodes), strict=True):
-            for _ in range(count):
-                ranks.append(Rank(role, node, seen.get(node, 0)))
-                seen[node] = seen.get(node, 0) + 1
-    return tuple(ranks)
-
-
-class Launch(NamedTuple):
-    """One start of all ranks of a job; `number` counts the attempts of the job."""
-
-    job: Job
-    number: int
-    slot: int
-    ranks: tuple[Rank, ...]
     port: int
+    offsets: tuple[int, ...]
 
 
 def folder_name(job: Job) -> str:
@@ -121,6 +91,7 @@ class Launcher:
         self._path = os.pathsep.join((str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"))
         self._resource = setup.resource_index.get("cpu")
         self._next_cpu = 0
+        self._ports: deque[int] = deque(maxlen=PORTS_KEPT)
         for name, mode in (("jobs", 0o711), ("logs", 0o700), ("control", 0o700)):
             (state / name).mkdir(exist_ok=True, mode=mode)
 
@@ -137,13 +108,33 @@ class Launcher:
         """Output of a rank."""
         return self._state / "logs" / folder_name(job) / f"rank-{rank}.log"
 
+    def _folder(self, launch: Launch) -> Path:
+        return self._state / "control" / f"{folder_name(launch.job)}-{launch.number}"
+
     def control(self, launch: Launch, rank: int, attempt: int) -> Path:
         """Directory with the spec of a supervisor and the files it writes."""
-        name = f"{rank}-{attempt}"
-        return self._state / "control" / f"{folder_name(launch.job)}-{launch.number}" / name
+        return self._folder(launch) / f"{rank}-{attempt}"
 
-    def prepare(self, launch: Launch) -> None:
-        """Create the job's directories, readable by its own user only."""
+    def tries(self, launch: Launch, rank: int) -> int:
+        """Number of the last try to start a rank; -1 if there was none."""
+        tries = -1
+        while self.control(launch, rank, tries + 1).is_dir():
+            tries += 1
+        return tries
+
+    def unfinished(self, known: Sequence[Launch]) -> list[Path]:
+        """Control directories of ranks of other launches that are not known to have ended."""
+        names = {self._folder(launch).name for launch in known}
+        others = (each for each in (self._state / "control").iterdir() if each.name not in names)
+        return [
+            spec.parent
+            for each in others
+            for spec in each.glob("*/spec.json")
+            if not (spec.parent / "exit").exists()
+        ]
+
+    def prepare(self, launch: Launch) -> LaunchSettings:
+        """Create the job's directories, readable by its own user only, and choose a port, once per launch."""
         job, ranks = launch.job, len(launch.ranks)
         home, uid = self.job_folder(job), self._uid(job)
         self.log(job, 0).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -152,6 +143,15 @@ class Launcher:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if uid is not None:
                 os.chown(folder, uid, uid, follow_symlinks=False)
+        folder = self._folder(launch)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            port, *sizes = json.loads((folder / "settings").read_text())
+        except FileNotFoundError:
+            port, sizes = free_port(self._ports), [_size(self.report(job, rank)) for rank in range(ranks)]
+            supervisor.put(str(folder), "settings", [port, *sizes])
+        self._ports.append(port)
+        return LaunchSettings(port, tuple(sizes))
 
     def _uid(self, job: Job) -> int | None:
         return None if self.options.first_uid is None else self.options.first_uid + job.index
@@ -165,7 +165,7 @@ class Launcher:
             node = self._setup.nodes[node].parent
         return SiteNetwork()
 
-    def environment(self, launch: Launch, number: int) -> dict[str, str]:
+    def environment(self, launch: Launch, number: int, port: int) -> dict[str, str]:
         """Complete environment of a rank: the contract, the job's `env` and a few inherited variables."""
         job, ranks, nodes = launch.job, launch.ranks, self._setup.nodes
         rank = ranks[number]
@@ -187,7 +187,7 @@ class Launcher:
             "WORLD_SIZE": str(len(ranks)),
             "LOCAL_RANK": str(rank.local),
             "MASTER_ADDR": self.network(ranks[0].node).address,
-            "MASTER_PORT": str(launch.port),
+            "MASTER_PORT": str(port),
             "TRADEWIND_ROLE": rank.role,
             "TRADEWIND_SITE": nodes[rank.node].name,
             "TRADEWIND_SITES": ",".join(nodes[r.node].name for r in ranks),
@@ -211,7 +211,7 @@ class Launcher:
         own = demand.get(self._resource, 0) if self._resource is not None else 0
         return own or self.options.limits.cpu_milli
 
-    def _spec(self, launch: Launch, number: int) -> dict[str, object]:
+    def _spec(self, launch: Launch, number: int, port: int) -> dict[str, object]:
         job, rank = launch.job, launch.ranks[number]
         cpus = sorted(os.sched_getaffinity(0))
         milli = self._cpu_milli(job, rank.role)
@@ -221,7 +221,7 @@ class Launcher:
         head = f"--- attempt {launch.number}, slot {launch.slot}: {rank.role} {number} of {len(launch.ranks)} at {site}\n"
         return {
             "argv": list(job.command),
-            "env": self.environment(launch, number),
+            "env": self.environment(launch, number, port),
             "cwd": str(self.job_folder(job) / f"rank-{number}"),
             "log": str(self.log(job, number)),
             "head": head,
@@ -236,10 +236,10 @@ class Launcher:
         }
 
     # ------------------------------------------------------------------ starting
-    def start(self, launch: Launch, number: int, control: Path) -> subprocess.Popen[bytes]:
+    def start(self, launch: Launch, number: int, control: Path, port: int) -> subprocess.Popen[bytes]:
         """Start the supervisor of a rank, which starts the command."""
         control.mkdir(parents=True, exist_ok=True, mode=0o700)
-        (control / "spec.json").write_text(json.dumps(self._spec(launch, number)))
+        (control / "spec.json").write_text(json.dumps(self._spec(launch, number, port)))
         with open(control / "complaint", "wb") as errors:
             return subprocess.Popen(
                 [sys.executable, "-I", "-S", supervisor.__file__, str(control)],
@@ -251,8 +251,15 @@ class Launcher:
             )
 
 
-def free_port(taken: Sequence[int]) -> int:
-    """A free port that no other job was given."""
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:
+        return 0
+
+
+def free_port(taken: Collection[int]) -> int:
+    """A free port that no recent launch was given."""
     while True:
         with socket.socket() as probe:
             probe.bind(("", 0))

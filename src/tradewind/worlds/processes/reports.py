@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+
+from tradewind.worlds.fleet import IterationReport
 
 LARGEST_READ = 1 << 22
 """Bytes read from one file per call."""
@@ -15,52 +15,33 @@ LARGEST_VALUE = 1e18
 """Reports with larger numbers are ignored."""
 
 
-class IterationReport(NamedTuple):
-    """One line of a report: what a rank did in an iteration."""
-
-    iteration: int
-    seconds: float
-    bytes_sent: float
-    loss: float
-    workers: int
-    at: float
-
-
 class ReportReader:
-    """Reads the report files of a job incrementally. Ranks are not trusted: only complete, valid lines count."""
+    """Reads a rank's report file from `offset` on. Ranks are not trusted: only complete, valid lines count."""
 
-    def __init__(self) -> None:
-        self._offsets: dict[Path, int] = {}
-        self.last: IterationReport | None = None
-        self.iterations = 0
+    def __init__(self, path: Path, offset: int) -> None:
+        self._path, self._offset = path, offset
 
-    def read(self, paths: Iterable[Path]) -> list[tuple[Path, IterationReport]]:
-        """New reports since the last call."""
-        found = []
-        for path in paths:
-            for line in self._lines(path):
-                report = _parse(line)
-                if report is not None:
-                    found.append((path, report))
-                    self.iterations = max(self.iterations, report.iteration)
-                    if self.last is None or report.at >= self.last.at:
-                        self.last = report
+    def drain(self) -> list[IterationReport]:
+        """All new reports of a rank that has ended."""
+        found, before = self.read(), -1
+        while before != self._offset:
+            before = self._offset
+            found += self.read()
         return found
 
-    def _lines(self, path: Path) -> list[bytes]:
+    def read(self) -> list[IterationReport]:
+        """New reports since the last call."""
         try:
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            handle = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError:
             return []
         with open(handle, "rb") as file:
-            file.seek(self._offsets.get(path, 0))
+            file.seek(self._offset)
             data = file.read(LARGEST_READ)
         whole, _, _ = data.rpartition(b"\n")
         # skip a line that is longer than a whole read
-        self._offsets[path] = self._offsets.get(path, 0) + (
-            len(whole) + 1 if whole else (len(data) if len(data) == LARGEST_READ else 0)
-        )
-        return whole.splitlines()
+        self._offset += len(whole) + 1 if whole else (len(data) if len(data) == LARGEST_READ else 0)
+        return [report for line in whole.splitlines() if (report := _parse(line)) is not None]
 
 
 def _parse(line: bytes) -> IterationReport | None:

@@ -292,7 +292,6 @@ def main(control: str) -> None:
     supervisor.log.write(f"--- ended with {code}\n".encode())
     result = {
         "code": code, "asked": supervisor.asked, "killed": supervisor.killed, "turned": supervisor.log.rotations,
-        "at": time.time(),
     }  # fmt: skip
     put(control, "exit", result)
 

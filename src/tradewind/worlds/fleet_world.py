@@ -1,0 +1,347 @@
+"""The live world: agenda, reported progress, and a fleet on which ranks run, by an injected clock.
+
+Arrivals, changes, slots and timers come from the scenario at their instants, as in the simulated world. What ranks do
+is measured: a job is finished when all its ranks have ended with 0, and its progress is what they report. Between two
+instants the world compares what should run with what runs, and tells the fleet. A loop that was killed and restarted
+therefore needs no special case. Every start is recorded in the journal before it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tradewind.model.decision import Decision, Quote, Step
+from tradewind.model.job import Rounds, Stream
+from tradewind.model.scenario import Scenario
+from tradewind.model.units import MICRO
+from tradewind.model.view import Change, Event
+from tradewind.worlds.agenda import Agenda
+from tradewind.worlds.clock import Clock
+from tradewind.worlds.customers import choose
+from tradewind.worlds.fleet import Exit, Fleet, Launch, Observations, Rank, ranks_of
+from tradewind.worlds.gang import (
+    FAILED,
+    Attempt,
+    Gang,
+    RetryOptions,
+    attempt_from_record,
+    attempt_record,
+    end_record,
+    replay_end,
+    verdict,
+)
+from tradewind.worlds.progress import ActiveJob, Progress, is_measured
+from tradewind.worlds.timeline import Timeline
+
+Record = Callable[[str, dict[str, Any]], None]
+"""(kind, plain values) -> None: appends a record to the journal; it is on disk when the call returns."""
+MAX_WAIT_S = 0.5
+"""What ranks report is read at least this often, and a request to stop is noticed."""
+
+
+class FleetWorld:
+    """Runs a scenario's jobs on a fleet. `replay`, `replay_attempt`, `replay_end` and `resume` restore it after a crash.
+
+    record   appends to the journal; what it was given is on disk when it returns
+    on_poll  called regularly with this world, for a live view
+    """
+
+    def __init__(
+        self, scenario: Scenario, fleet: Fleet, clock: Clock, record: Record, *, slots: bool, options: RetryOptions
+    ) -> None:  # fmt: skip
+        self.fleet, self.gangs = fleet, dict[int, Gang]()
+        self.agenda = Agenda(scenario, slots=slots)
+        self.stopped = self.over = False
+        self.on_poll: Callable[[FleetWorld], None] | None = None
+        self._scenario, self._setup = scenario, scenario.setup
+        self._progress = Progress(scenario.setup, failures=True, reported=True)
+        self._timeline = Timeline(scenario, self.agenda, self._progress)
+        self._clock, self._record, self._options = clock, record, options
+        self._names = [node.name for node in scenario.setup.nodes]
+        self._seen = Observations({})
+        self._lost: set[tuple[str, int]] = set()  # nodes and links that the fleet lost, as events have told
+        self._ending_us: int | None = None
+
+    # ------------------------------------------------------------------ time
+    def wait(self) -> Sequence[Event]:
+        """Wait until something happens, and meanwhile keep the right ranks running."""
+        while not self.over:
+            if events := self.poll():
+                return events
+            if not self.over:
+                self._take(self.fleet.observe(self._pause_s()))
+        return ()
+
+    def poll(self) -> Sequence[Event]:
+        """Events that are due now, without waiting; tells the fleet what should run. `over` is set with the last ones."""
+        if self._ending_us is not None:
+            return self._end()
+        if self.stopped:
+            return self._end(self._measured_now())
+        if self._timeline.next_us() is None and not any(map(self._is_busy, self.gangs.values())):
+            return self._end(self._setup.horizon_us)
+        self._find_losses(self._next_us())
+        self._check_gangs(self._next_us())
+        self._reconcile()
+        due = self._timeline.next_us()
+        at = self._setup.horizon_us if due is None else due
+        if self._clock.seconds_until(at) > 0:
+            return ()
+        if due is None:
+            return self._end(at)
+        self._clock.arrive(due)
+        return self._process(due)
+
+    def interrupt(self) -> None:
+        """End the run as soon as possible; safe in a signal handler."""
+        self.stopped = True
+
+    def ask(self, quote: Quote) -> int:
+        """The customer's choice (worlds.customers)."""
+        return choose(self._scenario, quote)
+
+    def apply(self, number: int, decision: Decision) -> Sequence[Event]:
+        """Apply a decision. Repeating a number has no effect."""
+        return self._timeline.apply(number, decision)
+
+    def _process(self, at_us: int) -> Sequence[Event]:
+        """Events of an instant; every job that arrives gets a gang."""
+        events = self._timeline.process(at_us)
+        for event in events:
+            if event.kind == "arrived":
+                self._gang(event.job)
+            elif isinstance(event.fact, Change) and event.value < len(self._scenario.changes):
+                # from now on the script says when it comes back
+                self._lost.discard((event.fact.kind.partition("_")[0], event.fact.a))
+        return events
+
+    def _next_us(self) -> int:
+        due = self._timeline.next_us()
+        return self._setup.horizon_us if due is None else due
+
+    def _pause_s(self) -> float:
+        """Seconds until something is due: an instant or a retry."""
+        if self._ending_us is not None or self.stopped:
+            return MAX_WAIT_S
+        now, due = self._clock.now_us(), self._next_us()
+        retries = [gang.retry_us for gang in self.gangs.values() if now < gang.retry_us < due]
+        return min(MAX_WAIT_S, max(0.001, self._clock.seconds_until(min([due, *retries]))))
+
+    def _measured_now(self, due: int | None = None) -> int:
+        """The present, but later than all events so far, and not later than what is due."""
+        latest = self._setup.horizon_us if due is None else due
+        return min(max(self._clock.now_us(), self._timeline.now_us + 1), latest)
+
+    # ------------------------------------------------------------------ the fleet
+    def _reconcile(self) -> None:
+        named = (gang.wanted() for gang in self.gangs.values())
+        self.fleet.reconcile([each for each in named if each is not None])
+
+    def _take(self, seen: Observations) -> None:
+        """Take in what the fleet knows."""
+        self._seen = seen
+        now_s = self._clock.source.monotonic()
+        for gang in self.gangs.values():
+            attempt = gang.current
+            if attempt is not None and (status := seen.launches.get(attempt.launch.key)) is not None:
+                gang.take(status, now_s)
+        if self.on_poll is not None:
+            self.on_poll(self)
+
+    def _find_losses(self, due: int) -> None:
+        """Let nodes and links fail or come back that the fleet lost or found again, without a script."""
+        environment, lost = self._timeline.environment, self._lost
+        down = {("node", n) for n in self._seen.down_nodes} | {("link", n) for n in self._seen.down_links}
+        failed = {key for key in down - lost if not environment.is_down(*key)}
+        for what, index in sorted(failed | (lost - down)):
+            how = "down" if (what, index) in failed else "up"
+            self.agenda.change(Change(self._measured_now(due), f"{what}_{how}", index, 0, 0))
+        lost &= down
+        lost |= failed
+
+    def _step(self, state: ActiveJob) -> Step | None:
+        """The step in force now."""
+        now = self._timeline.now_us
+        return next((s for s in state.steps if s.from_us <= now < s.until_us), None)
+
+    def _wanted(self, gang: Gang) -> tuple[Rank, ...]:
+        """The ranks that should run now."""
+        state = self._progress.active.get(gang.job.index)
+        if state is None or gang.complete or gang.given_up:
+            return ()
+        step = self._step(state)
+        return ranks_of(step) if step is not None else ()
+
+    def _is_busy(self, gang: Gang) -> bool:
+        return bool(self._wanted(gang) or self._outcome(gang))
+
+    def _check_gangs(self, due: int) -> None:
+        """Close attempts that are over, stop those that should be, queue outcomes, begin what should run."""
+        now_us = self._clock.now_us()
+        for gang in self.gangs.values():
+            if gang.current is not None:
+                self._check_attempt(gang)
+            self._measure(gang)
+            if what := self._outcome(gang):
+                state = self._progress.active[gang.job.index]
+                if gang.announced != state.stamp:
+                    gang.announced = state.stamp
+                    self._progress.announce(self._measured_now(due), gang.job.index, what)
+            elif gang.current is None and gang.retry_us <= now_us and (wanted := self._wanted(gang)):
+                self._begin(gang, wanted)
+
+    def _outcome(self, gang: Gang) -> str:
+        """How a job ended, if the loop has to process it: it is complete, or it was given up."""
+        state = self._progress.active.get(gang.job.index)
+        if state is None or not (gang.complete or gang.given_up):
+            return ""
+        if gang.given_up:  # emitted while a step is in force, so that the policy knows what becomes free
+            return "failed" if self._step(state) is not None else ""
+        return "left" if isinstance(gang.job.work, Stream) else "finished"
+
+    def _check_attempt(self, gang: Gang) -> None:
+        """Close the running attempt if all ranks have ended; stop it if it failed, hangs or is no longer wanted."""
+        status = gang.status
+        if status is not None:
+            self._raise_alarms(gang)
+            if status.is_over:
+                self._close(gang, [each for each in status.exits if each is not None])
+                return
+        if gang.stopping:
+            return
+        if status is not None and any(each is not None and each.code != 0 for each in status.exits):
+            exits = [each or Exit(0) for each in status.exits]
+            gang.stop(verdict(gang, exits, self._names, self._seen.down_nodes)[0])
+        elif (wanted := self._wanted(gang)) != gang.ranks:
+            gang.stop("moved" if wanted else "paused")
+        elif gang.is_hung(self._options.stall_s, self._clock.source.monotonic()):
+            gang.stop(f"{FAILED} no iteration reported for {self._options.stall_s:g} s")
+
+    def _raise_alarms(self, gang: Gang) -> None:
+        """Raise an alarm for each rank that misbehaved or cannot be reached."""
+        attempt, status = gang.attempts[-1], gang.status
+        assert status is not None
+        for number, found in enumerate(status.exits):
+            silent = number in status.unreachable
+            if number in gang.noted or (found is None and not silent):
+                continue
+            gang.noted.add(number)
+            node = self._names[gang.ranks[number].node]
+            who = f"rank {number}@{node} of attempt {attempt.launch.number}"
+            if found is None:
+                self._alarm(gang, f"{who} cannot be reached; it counts as running until there is evidence")
+            for note in found.notes if found is not None else ():
+                self._alarm(gang, f"{who} {note}")
+
+    def _alarm(self, gang: Gang, text: str) -> None:
+        self._record("alarm", {"at_us": max(0, self._timeline.now_us), "job": gang.job.index, "text": text})
+
+    def _close(self, gang: Gang, exits: list[Exit]) -> None:
+        """Record the end of an attempt; schedule a retry or give up if it failed."""
+        why, failed = verdict(gang, exits, self._names, self._seen.down_nodes)
+        attempt = gang.end(self._measured_now(), why)
+        if failed:
+            after = gang.count_failure(self._options, self._clock.now_us(), self._clock.pace)
+            self._alarm(gang, f"attempt {attempt.launch.number} {why}; {after}")
+        self._record("over", end_record(gang, attempt, self._clock.source.wall()))
+
+    def _begin(self, gang: Gang, wanted: tuple[Rank, ...]) -> None:
+        """Record an attempt, then let it run."""
+        step = self._step(self._progress.active[gang.job.index])
+        assert step is not None
+        now = self._timeline.now_us
+        launch = Launch(gang.job, len(gang.attempts), now // self._setup.slot_us, wanted)
+        attempt = Attempt(launch=launch, at_us=max(self._clock.now_us(), now), step=step)
+        self._record("attempt", attempt_record(attempt, self._clock.source.wall()))
+        gang.begin(attempt)
+
+    def _measure(self, gang: Gang) -> None:
+        """Report progress: rounds that ranks reported, or the time that they ran."""
+        index = gang.job.index
+        if index not in self._progress.active:
+            return
+        (self._progress.failing.add if gang.has_failed else self._progress.failing.discard)(index)
+        if isinstance(gang.job.work, Rounds) and is_measured(gang.job):
+            self._progress.report(index, gang.iterations * MICRO)
+        elif is_measured(gang.job):
+            self._progress.report(index, gang.running_us(self._clock.now_us()))
+
+    # ------------------------------------------------------------------ the end
+    def _end(self, at: int | None = None) -> Sequence[Event]:
+        """Stop all ranks; once they have ended, emit how the remaining jobs ended."""
+        if self._ending_us is None:
+            assert at is not None
+            self._clock.arrive(at)
+            self._ending_us = at
+        for gang in self.gangs.values():
+            if gang.current is not None:
+                gang.stop("the run is over")
+                self._check_attempt(gang)
+        self._reconcile()
+        if any(self._is_awaited(gang) for gang in self.gangs.values()):
+            return ()
+        self.over = True
+        events: list[Event] = []
+        for gang in self.gangs.values():
+            self._measure(gang)
+            if gang.complete and gang.job.index in self._progress.active:
+                what = "left" if isinstance(gang.job.work, Stream) else "finished"
+                self._progress.finish(gang.job.index, what, self._ending_us, events)
+        return [*events, *self._timeline.end(self._ending_us)]
+
+    def _is_awaited(self, gang: Gang) -> bool:
+        """Whether a gang still has ranks that will end; those that cannot be reached end without a loop."""
+        if gang.current is None:
+            return False
+        exits = gang.status.exits if gang.status is not None else (None,) * len(gang.ranks)
+        silent = gang.status.unreachable if gang.status is not None else ()
+        return any(each is None and number not in silent for number, each in enumerate(exits))
+
+    # ------------------------------------------------------------------ recovery
+    def replay(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Replay an instant of the journal without a fleet; return the events that this world emits for it."""
+        at, progress = events[0].at_us, self._progress
+        while (due := self._timeline.next_us()) is not None and due < at:
+            self._process(due)
+        for event in events:
+            if isinstance(event.fact, Change) and event.value >= len(self._scenario.changes):
+                self._replay_loss(event.fact)
+            state = progress.active.get(event.job)
+            if state is None:
+                continue
+            if event.kind in ("voided", "ended", "refused", "cancelled") and is_measured(state.job):
+                state.done = event.value
+            if event.kind == "cancelled":
+                self.agenda.cancel(at, event.job)
+            elif what := {"finished": "finished", "left": "left", "ended": "failed"}.get(event.kind):
+                progress.announce(at, event.job, what)
+        return self._process(at)
+
+    def _replay_loss(self, change: Change) -> None:
+        what, _, how = change.kind.partition("_")
+        (self._lost.add if how == "down" else self._lost.discard)((what, change.a))
+        self.agenda.change(change)
+
+    def replay_attempt(self, record: dict[str, Any], step: Step) -> None:
+        """Replay the journal record of the start of an attempt."""
+        gang = self._gang(record["job"])
+        gang.begin(attempt_from_record(gang.job, step, record))
+
+    def replay_end(self, record: dict[str, Any]) -> None:
+        """Replay the journal record of the end of an attempt."""
+        replay_end(self._gang(record["job"]), record)
+
+    def _gang(self, index: int) -> Gang:
+        if index not in self.gangs:
+            self.gangs[index] = Gang(self._scenario.jobs[index])
+        return self.gangs[index]
+
+    def resume(self) -> None:
+        """Find the ranks again of every attempt that had not ended by the journal, or start them."""
+        for gang in self.gangs.values():
+            attempt = gang.current
+            if attempt is not None and (wanted := self._wanted(gang)) != attempt.launch.ranks:
+                gang.stop("moved" if wanted else "paused")
+        self._reconcile()
+        self._take(self.fleet.observe())

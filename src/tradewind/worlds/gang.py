@@ -1,0 +1,230 @@
+"""The gang of a job: all its ranks, started and stopped together, one attempt at a time."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from tradewind.model.decision import Step
+from tradewind.model.job import Job
+from tradewind.worlds.fleet import STOPPED, Exit, IterationReport, Launch, LaunchStatus, Rank, Wanted
+
+FAILED = "failed:"
+"""Prefix of the reason of an attempt that failed by the job's own fault."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryOptions:
+    """When a job whose ranks fail is started again.
+
+    retries    consecutive failures without progress before a job is given up
+    backoff_s  pause before the first retry; doubles each time
+    stall_s    a job that has reported before and is silent for this time is restarted; 0: never
+    """
+
+    retries: int = 3
+    backoff_s: float = 0.5
+    stall_s: float = 300.0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What the ranks of an attempt reported; all ranks step together, so the one with most reports counts.
+
+    iterations  number of reports of that rank; measured_s: median seconds of an iteration; loss: the last one
+    """
+
+    iterations: int = 0
+    measured_s: float = 0.0
+    bytes_sent: float = 0.0
+    loss: float = 0.0
+    last: IterationReport | None = None
+    _seconds: dict[int, array[float]] = field(default_factory=dict)
+    _losses: dict[int, float] = field(default_factory=dict)
+
+    def add(self, reports: Sequence[tuple[int, IterationReport]]) -> None:
+        """Count new reports."""
+        for rank, report in reports:
+            self._seconds.setdefault(rank, array("d")).append(report.seconds)
+            self._losses[rank] = report.loss
+            self.bytes_sent += report.bytes_sent
+            if self.last is None or report.iteration >= self.last.iteration:
+                self.last = report
+
+    def settle(self) -> None:
+        """Compute the figures; until then they are those of the journal, or 0."""
+        if self._seconds:
+            most = max(sorted(self._seconds), key=lambda rank: len(self._seconds[rank]))
+            self.iterations, self.loss = len(self._seconds[most]), self._losses[most]
+            self.measured_s = float(median(self._seconds[most]))
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One launch of a job and its outcome. ended_us: -1 while it runs; why: how it ended."""
+
+    launch: Launch
+    at_us: int
+    step: Step
+    ended_us: int = -1
+    why: str = ""
+    tally: Tally = field(default_factory=Tally)
+
+
+@dataclass(slots=True)
+class Gang:
+    """A job's running ranks and its past attempts."""
+
+    job: Job
+    attempts: list[Attempt] = field(default_factory=list)
+    status: LaunchStatus | None = None  # of the running attempt; None: nothing is known yet
+    stopping: str = ""  # why the ranks were asked to stop; empty while they should run
+    failures: int = 0  # consecutive, without progress
+    iterations: int = 0  # the most that any rank reported
+    best: int = 0  # iterations at the last failure
+    retry_us: int = 0  # earliest instant of the next attempt
+    complete: bool = False  # all ranks ended with 0
+    given_up: bool = False
+    announced: int = -1  # plan stamp for which the job's end has been queued
+    spent_us: int = 0  # time that past attempts ran
+    last_report_s: float | None = None  # when an iteration was last reported in this attempt (monotonic)
+    noted: set[int] = field(default_factory=set)  # ranks whose exit or silence has raised its alarms
+
+    @property
+    def current(self) -> Attempt | None:
+        """The running attempt."""
+        return self.attempts[-1] if self.attempts and self.attempts[-1].ended_us < 0 else None
+
+    @property
+    def ranks(self) -> tuple[Rank, ...]:
+        """The running ranks."""
+        return self.attempts[-1].launch.ranks if self.current is not None else ()
+
+    @property
+    def last(self) -> IterationReport | None:
+        """The last report."""
+        return next((a.tally.last for a in reversed(self.attempts) if a.tally.last is not None), None)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the last attempt failed and no new one has started."""
+        why = self.stopping if self.current is not None else self.attempts[-1].why if self.attempts else ""
+        return why.startswith(FAILED)
+
+    def wanted(self) -> Wanted | None:
+        """What the fleet should do for this job."""
+        attempt = self.current
+        return None if attempt is None else Wanted(attempt.launch, not self.stopping)
+
+    def running_us(self, now_us: int) -> int:
+        """Time that the job's ranks have run."""
+        attempt = self.current
+        return self.spent_us + (max(0, now_us - attempt.at_us) if attempt is not None else 0)
+
+    def begin(self, attempt: Attempt) -> None:
+        """Begin an attempt that is already in the journal."""
+        self.attempts.append(attempt)
+        self.status, self.stopping, self.last_report_s = None, "", None
+        self.noted = set()
+
+    def stop(self, why: str) -> None:
+        """Ask all ranks to stop."""
+        self.stopping = self.stopping or why
+
+    def take(self, status: LaunchStatus, now_s: float) -> None:
+        """Take in what the fleet knows about the running attempt."""
+        self.status = status
+        if status.reports:
+            self.last_report_s = now_s
+            self.attempts[-1].tally.add(status.reports)
+            self.iterations = max(self.iterations, *(report.iteration for _, report in status.reports))
+
+    def is_hung(self, stall_s: float, now_s: float) -> bool:
+        """Whether a job that has reported in this attempt, and can be reached, has been silent for too long."""
+        return bool(
+            stall_s
+            and self.last_report_s is not None
+            and now_s - self.last_report_s > stall_s
+            and self.status is not None
+            and not self.status.unreachable
+        )
+
+    def end(self, at_us: int, why: str) -> Attempt:
+        """Close the running attempt."""
+        attempt = self.attempts[-1]
+        self.spent_us += max(0, at_us - attempt.at_us)
+        attempt.ended_us, attempt.why = at_us, why
+        attempt.tally.settle()
+        self.complete = why == COMPLETE
+        self.status = None
+        return attempt
+
+    def count_failure(self, options: RetryOptions, now_us: int, pace: float) -> str:
+        """Schedule a retry or give up; return which, in words."""
+        progress = self.iterations > self.best
+        self.failures, self.best = (1 if progress else self.failures + 1), self.iterations
+        self.retry_us = now_us + int(options.backoff_s * 2 ** min(self.failures - 1, 5) * pace)
+        self.given_up = self.failures > options.retries
+        return "given up" if self.given_up else f"retry {self.failures} of {options.retries}"
+
+
+COMPLETE = "complete"
+
+
+def verdict(
+    gang: Gang, exits: Sequence[Exit], names: Sequence[str], down: Collection[int]
+) -> tuple[str, bool]:
+    """(how an attempt ended whose ranks have all exited, whether it is the job's own failure)."""
+    if all(each.code == 0 for each in exits):
+        return COMPLETE, False
+    if gang.stopping:
+        return gang.stopping, gang.stopping.startswith(FAILED)
+    if all(each.asked or each.code == 0 for each in exits):
+        return "stopped", False  # by a loop that was killed before it recorded why
+    number = next(i for i, each in enumerate(exits) if each.code != 0)
+    node = gang.ranks[number].node
+    if exits[number].code is None and node in down:
+        return f"lost with node {names[node]}", False
+    how = "stopped without being asked" if exits[number].code == STOPPED else str(exits[number])
+    return f"{FAILED} rank {number}@{names[node]} {how}", True
+
+
+def attempt_record(attempt: Attempt, wall: float) -> dict[str, Any]:
+    """Journal record of the start of an attempt."""
+    launch = attempt.launch
+    return {
+        "job": launch.job.index, "number": launch.number, "slot": launch.slot, "at_us": attempt.at_us, "wall": wall,
+        "ranks": [list(rank) for rank in launch.ranks], "step": list(attempt.step),
+    }  # fmt: skip
+
+
+def attempt_from_record(job: Job, step: Step, record: Mapping[str, Any]) -> Attempt:
+    """The attempt that a journal record describes."""
+    ranks = tuple(Rank(role, node, local) for role, node, local in record["ranks"])
+    return Attempt(
+        launch=Launch(job, record["number"], record["slot"], ranks), at_us=record["at_us"], step=step
+    )
+
+
+TALLIED = ("iterations", "measured_s", "bytes_sent", "loss")
+KEPT = ("failures", "iterations", "best", "retry_us", "given_up")
+
+
+def end_record(gang: Gang, attempt: Attempt, wall: float) -> dict[str, Any]:
+    """Journal record of the end of an attempt."""
+    return {
+        "job": gang.job.index, "number": attempt.launch.number, "ended_us": attempt.ended_us, "why": attempt.why,
+        "wall": wall, "tally": {name: getattr(attempt.tally, name) for name in TALLIED},
+        "gang": {name: getattr(gang, name) for name in KEPT},
+    }  # fmt: skip
+
+
+def replay_end(gang: Gang, record: Mapping[str, Any]) -> None:
+    """Bring a gang to the state after the end of an attempt."""
+    attempt = gang.end(record["ended_us"], record["why"])
+    attempt.tally = Tally(**record["tally"])
+    for name in KEPT:
+        setattr(gang, name, record["gang"][name])

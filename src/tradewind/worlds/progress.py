@@ -1,0 +1,252 @@
+"""The work done by active jobs: computed from the rates of their plans, or reported by their ranks.
+
+Completion is rounded up to a microsecond. A failure resets computed progress to the start of the slot.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from tradewind.model.decision import Plan, Step
+from tradewind.model.job import Dataset, Fixed, Job, Rounds, Stream
+from tradewind.model.progress import rate
+from tradewind.model.setup import Setup
+from tradewind.model.units import OPEN
+from tradewind.model.view import Event
+
+
+class ActiveJob:
+    """State of a job between arrival and end."""
+
+    __slots__ = (
+        "at", "been_places", "done", "entered_us", "job", "last_places", "mark_done", "mark_us", "next", "num_den",
+        "number", "releasing", "since_us", "stamp", "start_us", "steps", "total",
+    )  # fmt: skip
+
+    def __init__(self, job: Job, total: int | None) -> None:
+        self.job = job
+        self.total = total
+        self.steps: tuple[Step, ...] = ()
+        self.at = -1  # current step; -1: idle or waiting for the next one
+        self.next = 0  # the step after the current one
+        self.done = 0
+        self.since_us = 0
+        self.num_den = (0, 1)
+        self.stamp = 0
+        self.number = -1
+        self.start_us = -1
+        self.releasing = False  # finished, but its resources are held for another microsecond
+        self.mark_us = -1  # start of a slot, and the work done by then
+        self.mark_done = 0
+        self.entered_us = -1
+        self.last_places: frozenset[tuple[int, int]] = frozenset()  # (node, servers) of the current step
+        self.been_places: frozenset[tuple[int, int]] = (
+            frozenset()
+        )  # of the last step before it that took any time
+
+    def progress(self, now_us: int) -> int:
+        """Work done by now."""
+        num, den = self.num_den
+        done = self.done + max(0, now_us - self.since_us) * num // den
+        # a job waiting for the end of a whole slot (`whole_slots`) has done all its work
+        return done if self.total is None or done <= self.total else self.total
+
+
+def is_measured(job: Job) -> bool:
+    """Whether ranks can report completion and progress: fixed jobs and rounds (docs/jobs.md).
+
+    Worker-slots and chunks of a dataset are amounts of allocation, which follow from the plan wherever it runs.
+    """
+    return isinstance(job.work, Fixed) or (isinstance(job.work, Rounds) and job.work.unit == "round")
+
+
+class Progress:
+    """Work, steps and completions of all active jobs.
+
+    failures  whether nodes or links may fail, so that the work at the start of each slot has to be known
+    reported  progress and completion of fixed jobs and rounds come from `report` and `announce`
+    failing   jobs whose ranks have failed: the end of their plan does not complete them
+    """
+
+    def __init__(self, setup: Setup, *, failures: bool, reported: bool = False) -> None:
+        self._setup, self._failures, self._reported = setup, failures, reported
+        self.active: dict[int, ActiveJob] = {}
+        self.failing: set[int] = set()
+        self._heap: list[tuple[int, int, int, str]] = []  # (time, job, stamp, what)
+
+    # ------------------------------------------------------------------ time
+    def next_us(self) -> int:
+        """The next instant at which a job completes or enters a step; OPEN if there is none."""
+        heap = self._heap
+        while heap:
+            state = self.active.get(heap[0][1])
+            if state is not None and state.stamp == heap[0][2]:
+                return heap[0][0]
+            heappop(heap)  # a later plan replaced it
+        return OPEN
+
+    def advance(self, now_us: int, events: list[Event]) -> None:
+        """Add the completions of this instant, and enter the steps that begin."""
+        heap = self._heap
+        while heap and heap[0][0] == now_us:
+            _, job, stamp, what = heappop(heap)
+            state = self.active.get(job)
+            if state is not None and state.stamp == stamp:
+                self._fire(state, what, now_us, events)
+
+    def end(self, end_us: int, events: list[Event]) -> None:
+        """End all remaining jobs."""
+        for index, state in self.active.items():
+            events.append(Event(end_us, "ended", index, state.progress(end_us)))
+        self.active.clear()
+
+    # ------------------------------------------------------------------ jobs
+    def add(self, job: Job, total: int | None, leaves_us: int | None) -> None:
+        """Add a job that arrived; a stream leaves at `leaves_us`."""
+        state = self.active[job.index] = ActiveJob(job, total)
+        if leaves_us is not None:
+            state.stamp += 1
+            heappush(self._heap, (leaves_us, job.index, state.stamp, "left"))
+
+    def report(self, job: int, done: int) -> None:
+        """Set measured progress, at most up to the total."""
+        state = self.active[job]
+        state.done = done if state.total is None else min(done, state.total)
+
+    def announce(self, at_us: int, job: int, what: str) -> None:
+        """Let a job end at an instant: it is `finished`, it `left`, or it `failed` for good."""
+        heappush(self._heap, (at_us, job, self.active[job].stamp, what))
+
+    def finish(self, job: int, what: str, now_us: int, events: list[Event]) -> None:
+        """Let a job end now: it is `finished`, or it `left`."""
+        self._fire(self.active[job], what, now_us, events)
+
+    def drop(self, job: int, now_us: int) -> int:
+        """Remove a job that was turned away; return the work it did."""
+        state = self.active.pop(job, None)
+        return state.progress(now_us) if state is not None else 0
+
+    def cancel(self, job: int, now_us: int) -> int | None:
+        """Remove a job that its owner withdrew; return the work it did, None if it is over."""
+        state = self.active.get(job)
+        if state is None or state.releasing:
+            return None
+        if state.at >= 0:
+            self._credit(state, now_us)
+        del self.active[job]
+        return state.done
+
+    def void(self, job: int, failed: bool, now_us: int) -> int:
+        """Cancel a job's plan; return the work it keeps. failed: a node or link it used is down."""
+        state = self.active[job]
+        self._credit(state, now_us)
+        # chunks count when their step is over, and ranks report what their checkpoints keep
+        if failed and not isinstance(state.job.work, Dataset) and not self._is_reported(state.job):
+            state.done = state.mark_done
+        state.steps = ()
+        state.since_us = now_us
+        self._enter(state, 0, now_us)
+        return state.done
+
+    def replace(self, plan: Plan, number: int, now_us: int) -> None:
+        """Replace a job's future by a plan of decision `number`."""
+        state = self.active[plan.job]
+        if state.at >= 0:
+            self._credit(state, now_us)
+        if state.start_us == now_us:  # a step replaced at the instant it begins does not count
+            state.start_us = -1
+        if state.entered_us == now_us:
+            state.last_places, state.entered_us = state.been_places, -1
+        state.steps, state.number = plan.steps, number
+        self._enter(state, 0, now_us)
+
+    # ------------------------------------------------------------------ steps
+    def _is_reported(self, job: Job) -> bool:
+        return self._reported and is_measured(job)
+
+    def _fire(self, state: ActiveJob, what: str, now: int, events: list[Event]) -> None:
+        index = state.job.index
+        if what == "next":
+            self._credit(state, now)
+            if state.total is not None and isinstance(state.job.work, Dataset) and state.done >= state.total:
+                what = "finished"
+            else:
+                self._enter(state, state.next, now)
+                return
+        elif what in ("released", "left"):
+            events.append(Event(now, "left" if what == "left" else "released", index))
+            del self.active[index]
+            return
+        if what == "failed" or index in self.failing:
+            if state.at >= 0:
+                self._credit(state, now)
+            events.append(Event(now, "ended", index, state.done))
+            del self.active[index]
+            return
+        events.append(Event(now, "finished", index))
+        if state.job.hold == "through":
+            state.num_den, state.at, state.steps = (0, 1), -1, ()  # no failure can cancel what is done
+            state.releasing = True
+            state.stamp += 1
+            heappush(self._heap, (now + 1, index, state.stamp, "released"))
+        else:
+            del self.active[index]
+
+    def _credit(self, state: ActiveJob, now: int) -> None:
+        """Add the work of the current step up to now; chunks of a dataset count when their step is over."""
+        if self._failures:
+            self._mark(state, now)
+        state.done = state.progress(now)
+        state.since_us = max(state.since_us, now)
+        work = state.job.work
+        if isinstance(work, Dataset) and state.at >= 0:
+            step = state.steps[state.at]
+            if now >= step.until_us:
+                state.done += sum(flow.bytes for flow in step.flows) // work.chunk_bytes
+
+    def _mark(self, state: ActiveJob, now: int) -> None:
+        """Record the progress at the start of the current slot, to which a failure resets the job."""
+        boundary = now - now % self._setup.slot_us
+        if state.mark_us < boundary:
+            state.mark_us, state.mark_done = boundary, state.progress(boundary)
+
+    def _enter(self, state: ActiveJob, at: int, now: int) -> None:
+        """Make step `at` current, or wait for it to begin, or idle if there is none."""
+        if isinstance(state.job.work, Stream):  # its only scheduled entry is its departure
+            return
+        state.stamp += 1
+        state.num_den, state.at, state.next = (0, 1), -1, at
+        if at >= len(state.steps):
+            return
+        step = state.steps[at]
+        if step.from_us > now:
+            heappush(self._heap, (step.from_us, state.job.index, state.stamp, "next"))
+            return
+        state.at, state.next = at, at + 1
+        if not self._reported or not is_measured(state.job):
+            state.num_den = rate(self._setup, state.job, step)
+        num, den = state.num_den
+        restart = self._restart(state, step, now) if state.job.restart_us else 0
+        if state.start_us < 0:
+            state.start_us = now
+        state.since_us = now + restart
+        if num and state.total is not None:
+            left = state.total - state.done
+            finish = state.since_us + max(1, -(-left * den // num))  # a step takes at least 1 us
+            work = state.job.work
+            if isinstance(work, Rounds) and work.whole_slots:
+                slot = self._setup.slot_us
+                finish = state.start_us + -(-(finish - state.start_us) // slot) * slot
+            if finish <= step.until_us:
+                heappush(self._heap, (finish, state.job.index, state.stamp, "finished"))
+                return
+        if step.until_us < OPEN:
+            heappush(self._heap, (step.until_us, state.job.index, state.stamp, "next"))
+
+    @staticmethod
+    def _restart(state: ActiveJob, step: Step, now: int) -> int:
+        """Microseconds lost because workers or servers moved since the last step that took any time."""
+        state.been_places, state.entered_us = state.last_places, now
+        state.last_places = frozenset(zip(step.nodes, step.servers or (0,) * len(step.nodes), strict=True))
+        moved = bool(state.been_places) and state.last_places != state.been_places
+        return state.job.restart_us if moved else 0

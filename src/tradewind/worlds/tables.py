@@ -1,0 +1,77 @@
+"""Tables of a live run: attempts with measured and predicted times, alarms, and changes that no script has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tradewind.model.job import Rounds
+from tradewind.model.progress import comm_us
+from tradewind.model.result import Column, Table
+from tradewind.model.scenario import Scenario
+from tradewind.model.setup import Setup
+from tradewind.model.tables import TABLES
+from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.gang import Attempt
+
+
+def live_tables(
+    scenario: Scenario, world: FleetWorld, alarms: Sequence[Mapping[str, Any]], pace: float
+) -> dict[str, Table]:
+    """The tables `attempts` and `alarms`, and `changes` where the fleet lost something. pace: scenario us per second."""
+    attempts = [attempt for _, gang in sorted(world.gangs.items()) for attempt in gang.attempts]
+    rows = [_row(scenario.setup, attempt, pace) for attempt in attempts]
+    texts = [(alarm["at_us"], alarm["job"], alarm["text"]) for alarm in alarms]
+    found: dict[str, Table] = {"attempts": _columns("attempts", rows), "alarms": _columns("alarms", texts)}
+    if world.agenda.found:
+        found["changes"] = _columns("changes", world.agenda.found)
+    return found
+
+
+def _columns(table: str, rows: Sequence[Sequence[Any]]) -> dict[str, Column]:
+    columns: dict[str, Column] = {name: [] for name in TABLES[table]}
+    for name, values in zip(columns, zip(*rows, strict=True), strict=False):
+        columns[name] = list(values)
+    return columns
+
+
+def _row(setup: Setup, attempt: Attempt, pace: float) -> tuple[Any, ...]:
+    """Row of one attempt."""
+    launch, tally = attempt.launch, attempt.tally
+    return (
+        launch.job.index,
+        launch.number,
+        launch.slot,
+        attempt.at_us,
+        attempt.ended_us,
+        sum(attempt.step.workers),
+        placement(setup, attempt),
+        attempt.why or "running",
+        tally.iterations,
+        tally.measured_s,
+        predicted_us(setup, attempt) / pace,
+        tally.bytes_sent,
+        tally.loss,
+    )
+
+
+def placement(setup: Setup, attempt: Attempt) -> str:
+    """Sites of the ranks, in rank order: `ps@a 2@b`."""
+    found: list[str] = []
+    step = attempt.step
+    for node, servers in zip(step.nodes, step.servers or (0,) * len(step.nodes), strict=True):
+        found += [f"ps@{setup.nodes[node].name}"] * servers
+    found += [
+        f"{workers}@{setup.nodes[node].name}"
+        for node, workers in zip(step.nodes, step.workers, strict=True)
+        if workers
+    ]
+    return " ".join(found)
+
+
+def predicted_us(setup: Setup, attempt: Attempt) -> int:
+    """Predicted time of an iteration in scenario microseconds; 0 for fixed, stream and dataset work."""
+    job = attempt.launch.job
+    if not isinstance(job.work, Rounds):
+        return 0
+    return job.work.compute_us + comm_us(setup, job, attempt.step)

@@ -1,0 +1,103 @@
+"""Agenda and progress together: the next instant, its events in their order, and what decisions change.
+
+At each instant: changes, completions, cancellations, arrivals in the order of the script, slot and data, timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tradewind.model.decision import Decision
+from tradewind.model.job import Job, Stream
+from tradewind.model.scenario import Scenario
+from tradewind.model.view import Change, Event
+from tradewind.worlds.agenda import Agenda
+from tradewind.worlds.environment import Environment
+from tradewind.worlds.progress import Progress
+
+
+class Timeline:
+    """What happens in a world, instant by instant. A world decides when an instant is due."""
+
+    def __init__(self, scenario: Scenario, agenda: Agenda, progress: Progress) -> None:
+        self.agenda, self.progress = agenda, progress
+        self.environment = Environment(scenario.setup)
+        self.now_us = -1
+        self._customers, self._horizon_us = scenario.customers, scenario.setup.horizon_us
+        self._number = -1
+
+    def next_us(self) -> int | None:
+        """The next instant at which anything is due; None if there is none before the horizon."""
+        progress = self.progress
+        now = progress.next_us()
+        due = self.agenda.next_us(bool(progress.active))
+        if due < now:
+            now = due
+        return None if now > self._horizon_us else now
+
+    def process(self, now: int) -> list[Event]:
+        """Events of an instant; empty where only a plan went on to its next step."""
+        self.now_us = now
+        events: list[Event] = []
+        agenda, progress = self.agenda, self.progress
+        cancelled: Sequence[int] = ()
+        if agenda.has_changes:
+            due, cancelled = agenda.changes(now)
+            if due:
+                self._change(due, now, events)
+        progress.advance(now, events)
+        for job in cancelled:
+            done = progress.cancel(job, now)
+            if done is not None:
+                events.append(Event(now, "cancelled", job, done))
+        for each in agenda.arrivals(now):
+            self._arrive(each, events)
+        if agenda.slots:
+            agenda.slot(now, progress.active, events)
+        if agenda.timer_us == now:
+            agenda.timer_us = None
+            events.append(Event(now, "timer"))
+        return events
+
+    def end(self, end_us: int) -> list[Event]:
+        """End the run: events of the jobs that remain."""
+        self.now_us = end_us
+        events: list[Event] = []
+        self.progress.end(end_us, events)
+        return events
+
+    def apply(self, number: int, decision: Decision) -> Sequence[Event]:
+        """Apply a decision. Repeating a number has no effect."""
+        if number <= self._number:
+            return ()
+        self._number = number
+        now, progress = self.now_us, self.progress
+        for plan in decision.plans:
+            progress.replace(plan, number, now)
+        if decision.wake_us is not None:
+            self.agenda.timer_us = decision.wake_us
+        return [Event(now, "refused", v.job, progress.drop(v.job, now)) for v in decision.verdicts]
+
+    def _arrive(self, job: Job, events: list[Event]) -> None:
+        total, leaves_us = job.work.total, None
+        if isinstance(job.work, Stream):
+            stays = self._customers[job.index].runtime_us
+            assert stays is not None
+            leaves_us = job.arrive_us + stays
+        elif total is None:
+            total = self._customers[job.index].runtime_us
+        self.progress.add(job, total, leaves_us)
+        events.append(Event(job.arrive_us, "arrived", job.index, 0, job))
+
+    def _change(self, due: Sequence[tuple[int, Change]], now: int, events: list[Event]) -> None:
+        """Apply changes, and void the plans that a change of limits leaves without room."""
+        limits = False
+        for number, change in due:
+            self.environment.apply(change)
+            limits = limits or change.kind not in ("price", "egress")
+            events.append(Event(now, "changed", -1, number, change))
+        if not limits:
+            return
+        running = [(v.job, v.number, v.steps) for v in self.progress.active.values() if v.steps]
+        for job, failed in self.environment.cancelled(now, running):
+            events.append(Event(now, "voided", job, self.progress.void(job, failed, now)))
