@@ -28,13 +28,14 @@ if TYPE_CHECKING:
         replay,
         run,
         save,
+        whatif,
     )
     from tradewind.model.result import Run
     from tradewind.model.scenario import Scenario
 
 __all__ = [
     "Comparison", "Run", "Scenario", "__version__", "bound", "check", "compare", "dump", "generate", "load", "load_run",
-    "replay", "run", "save",
+    "replay", "run", "save", "whatif",
 ]  # fmt: skip
 
 

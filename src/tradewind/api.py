@@ -30,10 +30,12 @@ from tradewind.model.system import System
 from tradewind.model.workload import Workload
 from tradewind.registry import policies, systems, workloads
 from tradewind.report.bounds import Bounds
+from tradewind.report.whatif import Difference, difference
 from tradewind.worlds.simulate import simulate
 
 __all__ = [
     "Comparison",
+    "WhatIf",
     "bound",
     "check",
     "compare",
@@ -44,6 +46,7 @@ __all__ = [
     "replay",
     "run",
     "save",
+    "whatif",
 ]
 
 
@@ -169,6 +172,68 @@ def compare(
             one = simulate(each, spec, own, seed=seed, progress=told)
             runs.append(bounds[id(each)].attach(one) if bound else one)
     return Comparison(scenarios=data, runs=tuple(runs), bounded=bound)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """A recorded run, and another policy on the same scenario.
+
+    again  the recorded policy, simulated; only where the recorded run was measured, so that it shows what the model misses
+    """
+
+    scenario: Scenario
+    recorded: Run
+    again: Run | None
+    other: Run
+    difference: Difference
+    notes: tuple[str, ...]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs: recorded, simulated again, the other."""
+        return (self.recorded, *(() if self.again is None else (self.again,)), self.other)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What to call the runs."""
+        names = [f"{self.recorded.policy} (recorded)"] + (
+            [f"{self.again.policy} (simulated)"] if self.again else []
+        )
+        return (*names, self.other.policy)
+
+
+def whatif(
+    scenario: Scenario,
+    recorded: Run,
+    policy: str | Spec,
+    *,
+    params: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    most: int = 5,
+) -> WhatIf:
+    """Runs another policy on the scenario of a run; says which `most` jobs differ most, and why."""
+    if recorded.scenario_hash != scenario_hash(scenario):
+        raise RunFileError(
+            f"this run does not belong to the scenario {scenario.name!r}; give the one that was run"
+        )
+    spec, number = policies.get(policy), recorded.seed if seed is None else seed
+    other = simulate(scenario, spec, params, seed=number)
+    again, notes = None, []
+    if recorded.world == "processes":
+        if recorded.policy in policies.entries:
+            again = simulate(scenario, policies.get(recorded.policy), recorded.params, seed=recorded.seed)
+        notes.append(
+            f"{recorded.policy} was measured and {spec.name} is simulated: part of the difference is what the model misses"
+        )
+    cancelled = int(recorded.metrics.get("jobs_cancelled", 0))
+    if cancelled:
+        notes.append(
+            f"{cancelled} jobs were cancelled by their owners; under {spec.name} nobody cancels them"
+        )
+    found = difference(scenario, recorded, other, most)
+    return WhatIf(
+        scenario=scenario, recorded=recorded, again=again, other=other, difference=found, notes=tuple(notes)
+    )
 
 
 def check(scenario: Scenario, result: Run, policy: str | Spec = "") -> tuple[Violation, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tradewind.cli import author, catalogue, file_commands, lab_commands, run_commands, world_commands
+from tradewind.cli import author, catalogue, file_commands, lab_commands, run_commands, whatif, world_commands
 from tradewind.cli.guard import guarded
 from tradewind.cli.store_commands import commands as store_commands
 from tradewind.cli.testbed import commands as testbed_commands
@@ -20,7 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Places, scales, routes and prices distributed machine-learning training.",
 )
-for group in (run_commands, file_commands, catalogue, author, world_commands, lab_commands):
+for group in (run_commands, file_commands, whatif, catalogue, author, world_commands, lab_commands):
     app.add_typer(group.commands)
 app.add_typer(testbed_commands, name="testbed")
 app.add_typer(store_commands, name="store")

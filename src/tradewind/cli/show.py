@@ -47,7 +47,8 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, allow_nan=False))
 
 
-def _table(title: str, *columns: str) -> RichTable:
+def table_of(title: str, *columns: str) -> RichTable:
+    """A table whose first column is text."""
     table = RichTable(title=title or None, title_justify="left", title_style="bold")
     for i, column in enumerate(columns):
         table.add_column(column, justify="left" if i == 0 else "right")
@@ -96,7 +97,7 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None, b
         print_json(as_object(result, scenario if bounded else None))
         return
     console = open_console()
-    table = _table(f"{result.policy} on {scenario.name}", "metric", "value")
+    table = table_of(f"{result.policy} on {scenario.name}", "metric", "value")
     objective = result.objective
     table.add_row(f"{objective} ({SENSE[objective]})", f"[bold]{number(result.value)}[/bold]")
     if result.bound is not None:
@@ -135,7 +136,7 @@ def _costs_by_tenant(console: Console, result: Run) -> None:
     bills = result.tables.get("bills", {})
     if not bills.get("tenant"):
         return
-    table = _table("bills by tenant", "tenant", "kind", "USD")
+    table = table_of("bills by tenant", "tenant", "kind", "USD")
     for tenant, kind, usd in zip(bills["tenant"], bills["kind"], bills["usd"], strict=True):
         table.add_row(str(tenant) or "(none)", str(kind), number(cast(float, usd)))
     console.print(table)
@@ -193,7 +194,7 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None
         *shown,
         "s",
     ]
-    table = _table(result.scenarios[0].name, *head)
+    table = table_of(result.scenarios[0].name, *head)
     best = (min if SENSE[objective] == "min" else max)(groups, key=lambda g: g.value.mean)
     for g in groups:
         cells = [_interval(g.value), *([_ratios(g)] if has_bound else [])]
@@ -296,7 +297,7 @@ def rank_lists(found: Sequence[RankList], form: str, *, as_json: bool) -> None:
     if as_json:
         print_json([each.as_json() for each in found])
     elif form == "table":
-        table = _table("", "job", "ranks", "iteration, s", "narrowest link", "Gbit/s")
+        table = table_of("", "job", "ranks", "iteration, s", "narrowest link", "Gbit/s")
         for each in found:
             narrow = (each.bottleneck, number(each.bottleneck_bps / 1e9)) if each.bottleneck else ("–", "–")
             hosts = " ".join(each.hosts)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterator
+from math import fsum
 
 from tradewind.engine.intervals import Intervals
 from tradewind.engine.journal import read_steps
@@ -15,6 +17,8 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.units import GB, MILLI, OPEN, US_PER_HOUR, US_PER_S
 
 Key = tuple[int, int, int]
+Row = tuple[int, str, int, int, float, float]
+"""(slot, kind, a, b, amount, USD), as in the table `costs`."""
 
 
 class _Meter:
@@ -117,25 +121,52 @@ def cost_table(scenario: Scenario, run: Run, intervals: Intervals) -> Table:
     if not priced and not any(job.deploy_usd for job in scenario.jobs):
         return columns
     meter = _Meter(scenario)
-    steps = read_steps(run.tables)
-    rows = zip(
-        intervals.job.tolist(),
-        intervals.from_us.tolist(),
-        intervals.until_us.tolist(),
-        intervals.step.tolist(),
-        strict=True,
-    )
-    for job, begin, end, step in sorted(rows):
-        meter.add(scenario.jobs[job], steps[step], begin, end)
+    for job, begin, end, step in _carried_out(run, intervals):
+        meter.add(scenario.jobs[job], step, begin, end)
     found = sorted(_rows(scenario, meter))
     for name, values in zip(columns, zip(*found, strict=True), strict=False):
         columns[name] = list(values)
     return columns
 
 
-def _rows(scenario: Scenario, meter: _Meter) -> list[tuple[int, str, int, int, float, float]]:
+def _carried_out(run: Run, intervals: Intervals) -> Iterator[tuple[int, int, int, Step]]:
+    """(job, begin, end, step) by job and time."""
+    steps = read_steps(run.tables)
+    columns = (intervals.job, intervals.from_us, intervals.until_us, intervals.step)
+    for job, begin, end, step in sorted(zip(*(column.tolist() for column in columns), strict=True)):
+        yield job, begin, end, steps[step]
+
+
+def job_costs(scenario: Scenario, run: Run, intervals: Intervals) -> dict[int, float]:
+    """Job -> its part of the cost in USD: of every line of the bill in proportion to what the job used of it."""
+    whole, own = _Meter(scenario), {job: _Meter(scenario) for job in set(intervals.job.tolist())}
+    for job, begin, end, step in _carried_out(run, intervals):
+        whole.add(scenario.jobs[job], step, begin, end)
+        own[job].add(scenario.jobs[job], step, begin, end)
+    usd = {row[:4]: row[5] / row[4] for row in _tariff_rows(scenario, whole) if row[4]}
+    found = {}
+    for job, meter in own.items():
+        parts = [row[4] * usd.get(row[:4], 0.0) for row in _tariff_rows(scenario, meter)]
+        parts += meter.routed.values()
+        parts += [times * scenario.jobs[job].deploy_usd for times in meter.deployed.values()]
+        found[job] = fsum(parts)
+    return found
+
+
+def _rows(scenario: Scenario, meter: _Meter) -> list[Row]:
+    rows = _tariff_rows(scenario, meter)
+    rows += [
+        (s, "traffic", a, b, meter.routed_gb[s, a, b], usd) for (s, a, b), usd in meter.routed.items() if usd
+    ]
+    for (slot, node, job), times in meter.deployed.items():
+        rows.append((slot, "deploy", node, job, float(times), times * scenario.jobs[job].deploy_usd))
+    return rows
+
+
+def _tariff_rows(scenario: Scenario, meter: _Meter) -> list[Row]:
+    """What is priced by a tariff, that is by the amount of all jobs together."""
     setup, factors = scenario.setup, _Factors(scenario)
-    rows: list[tuple[int, str, int, int, float, float]] = []
+    rows: list[Row] = []
     for (slot, node, resource), amount in meter.rent.items():
         units = amount / setup.slot_us / MILLI
         usd = setup.rent[node, resource].cost(units) * setup.slot_us / US_PER_HOUR
@@ -155,31 +186,27 @@ def _rows(scenario: Scenario, meter: _Meter) -> list[tuple[int, str, int, int, f
         for kind, part in (("transfer", moved), ("traffic", exchanged)):
             if part:
                 rows.append((slot, kind, a, b, part, usd * (part / total)))
-    rows += [
-        (s, "traffic", a, b, meter.routed_gb[s, a, b], usd) for (s, a, b), usd in meter.routed.items() if usd
-    ]
-    for (slot, node, job), times in meter.deployed.items():
-        rows.append((slot, "deploy", node, job, float(times), times * scenario.jobs[job].deploy_usd))
     return rows
 
 
 def epoch_s(scenario: Scenario, run: Run, intervals: Intervals) -> float:
     """Mean communication time of a round in seconds, weighted by running time; 0 if nothing ran."""
+    sums = comm_times(scenario, run, intervals).values()
+    total, span = (sum(column) for column in zip(*sums, strict=True)) if sums else (0, 0)
+    return total / span / US_PER_S if span else 0.0
+
+
+def comm_times(scenario: Scenario, run: Run, intervals: Intervals) -> dict[int, tuple[int, int]]:
+    """Job with communication -> (communication time of a round times running time, running time), summed, in us."""
     wanted = [
         isinstance(j.work, Rounds) and j.work.comm != "none" and j.work.unit == "round" for j in scenario.jobs
     ]
+    found: dict[int, tuple[int, int]] = {}
     if not any(wanted):
-        return 0.0
-    steps = read_steps(run.tables)
-    total = span = 0
-    for job, begin, end, step in zip(
-        intervals.job.tolist(),
-        intervals.from_us.tolist(),
-        intervals.until_us.tolist(),
-        intervals.step.tolist(),
-        strict=True,
-    ):
+        return found
+    for job, begin, end, step in _carried_out(run, intervals):
         if wanted[job]:
-            total += (end - begin) * comm_us(scenario.setup, scenario.jobs[job], steps[step])
-            span += end - begin
-    return total / span / US_PER_S if span else 0.0
+            total, span = found.get(job, (0, 0))
+            comm = comm_us(scenario.setup, scenario.jobs[job], step)
+            found[job] = (total + (end - begin) * comm, span + end - begin)
+    return found

@@ -1,0 +1,106 @@
+"""`tradewind whatif`: another policy on what happened, side by side with what the recorded one made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tradewind.cli.options import ItsScenario, Json, Set, options_of, pairs, run_with_scenario
+
+if TYPE_CHECKING:
+    from tradewind.api import WhatIf
+
+commands = typer.Typer()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIfArguments:
+    """Arguments of `whatif`."""
+
+    source: Annotated[str, typer.Argument(metavar="RUN", help="A run file.")]
+    policy: Annotated[
+        str, typer.Option("--policy", help="The other policy (see `tradewind policies`), or FILE.py:NAME.")
+    ]
+    settings: Set = None
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", min=0, max=2**53, help="Seed of the other policy; default: the run's."),
+    ] = None
+    scenario: ItsScenario = ""
+    most: Annotated[int, typer.Option("--jobs", min=0, help="How many jobs to show.")] = 5
+    as_json: Json = False
+
+
+@commands.command()
+@options_of(WhatIfArguments)
+def whatif(given: WhatIfArguments) -> None:
+    """Re-run what happened under another policy; show both side by side, and why the largest differences."""
+    from tradewind import api
+    from tradewind.registry import policies
+
+    spec = policies.get(given.policy)
+    scenario, recorded = run_with_scenario(Path(given.source), given.scenario, given.seed or 0)
+    found = api.whatif(
+        scenario, recorded, spec, params=pairs(given.settings), seed=given.seed, most=given.most
+    )
+    _show(found, as_json=given.as_json)
+
+
+def _show(found: WhatIf, *, as_json: bool) -> None:
+    from tradewind.cli import show
+    from tradewind.model.setup import SENSE
+
+    if as_json:
+        show.print_json(
+            {
+                "runs": [show.as_object(run) for run in found.runs],
+                "difference": found.difference.as_json(),
+                "notes": list(found.notes),
+            }
+        )
+        return
+    console = show.open_console()
+    table = show.table_of(found.scenario.name, "metric", *found.names, "difference")
+    first, last = found.recorded, found.other
+    objective = first.objective
+    names = [objective, *(name for name in first.metrics if name != objective)]
+    names += [name for name in last.metrics if name not in first.metrics]
+    for name in names:
+        values = [run.metrics.get(name, 0.0) for run in found.runs]
+        if any(values):
+            label = f"{name} ({SENSE[objective]})" if name == objective else name
+            change = _change(values[0], values[-1])
+            table.add_row(
+                label, *map(show.number, values), change, style="bold" if name == objective else None
+            )
+    console.print(table)
+    for note in found.notes:
+        console.print(note, markup=False, highlight=False)
+    _show_jobs(found)
+
+
+def _change(before: float, after: float) -> str:
+    from tradewind.cli.show import number
+
+    part = f" ({(after - before) / abs(before):+.1%})" if before else ""
+    return f"{'+' if after > before else ''}{number(after - before)}{part}" if after != before else "0"
+
+
+def _show_jobs(found: WhatIf) -> None:
+    """The jobs that differ most, with the reasons."""
+    from tradewind.cli import show
+
+    console, what = show.open_console(), found.difference
+    if not what.jobs:
+        console.print("no job does differently")
+        return
+    unit = {"completion": "s", "time of a round": "s", "utility": ""}.get(what.of, "USD")
+    console.print(
+        f"{what.jobs} jobs differ in {what.of}; the largest differences, {found.names[-1]} against {found.names[0]}:"
+    )
+    for each in what.largest:
+        head = f"  {each.job}: {'+' if each.score > 0 else ''}{show.number(each.score)} {unit}".rstrip()
+        console.print(f"{head}: {'; '.join(each.reasons)}", markup=False, highlight=False)
