@@ -20,14 +20,18 @@ PLANTED = [
     ("Systems do not import each other", "systems/eris/paper.py", "import tradewind.systems.dps.policy"),
     ("The core names no system", "files/atomic.py", "import tradewind.systems.gadget.policy"),
     ("The core names no system", "report/html.py", "import tradewind.systems.dps.bound"),
-    ("Online code cannot see the future", "systems/gadget/policy.py", "import tradewind.model.scenario"),
-    ("Online code cannot see the future", "systems/dps/policy.py", "import tradewind.systems.dps.bound"),
+    ("Online code does not import the future", "systems/gadget/policy.py", "import tradewind.model.scenario"),
+    ("Online code does not import the future", "systems/dps/policy.py", "import tradewind.systems.dps.bound"),
     (
-        "Online code cannot see the future",
+        "Online code does not import the future",
         "systems/eris/kernels/slot.py",
         "import tradewind.systems.eris.workload",
     ),
-    ("Online code cannot see the future", "systems/mlbroker/rivals/oasis.py", "import tradewind.registry"),
+    (
+        "Online code does not import the future",
+        "systems/mlbroker/rivals/oasis.py",
+        "import tradewind.registry",
+    ),
     (
         "Nothing of the product imports a study",
         "systems/eris/bound.py",

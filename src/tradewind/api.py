@@ -15,6 +15,7 @@ from tradewind.audit.placement import check_certificate, is_placement
 from tradewind.engine import bounds
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import check_fit
+from tradewind.engine.isolation.policy import isolated
 from tradewind.engine.journal import Journal, instants, read_charges
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Progress
@@ -71,11 +72,15 @@ def run(
     seed: int = 0,
     params: Mapping[str, Any] | None = None,
     bound: bool = False,
+    isolate: bool = False,
     progress: Progress | None = None,
 ) -> Run:
-    """Runs a policy (name, FILE.py:NAME or Spec) on a scenario or scenario file in the simulated world, audited."""
+    """Runs a policy (name, FILE.py:NAME or Spec) on a scenario or scenario file in the simulated world, audited.
+
+    isolate: run the policy in a confined process of its own, where it can reach nothing but its view (docs/isolation.md).
+    """
     data = scenario if isinstance(scenario, Scenario) else load(Path(scenario))
-    spec = policies.get(policy)
+    spec = isolated(policy) if isolate else policies.get(policy)
     result = with_bills(data, simulate(data, spec, params, seed=seed, progress=progress), spec)
     return Bounds(data).attach(result) if bound else result
 
@@ -151,14 +156,16 @@ def compare(
     seeds: Sequence[int] = (0,),
     params: Mapping[str, Mapping[str, Any]] | None = None,
     bound: bool = False,
+    isolate: bool = False,
     progress: Callable[[str, int], Progress | None] | None = None,
 ) -> Comparison:
     """Runs every policy (name, FILE.py:NAME or Spec) on every scenario (one, or one per seed) with every seed.
 
     Systems that declare rivals `beside` them are always compared with these, and with the bound.
+    isolate: run each in a confined process of its own.
     """
     data = (scenario,) * len(seeds) if isinstance(scenario, Scenario) else tuple(scenario)
-    specs = policies.with_rivals(policy_names)
+    specs = policies.with_rivals(policy_names, isolated if isolate else None)
     bound = bound or any(spec.system in systems() and systems()[spec.system].beside for spec in specs)
     for spec in specs:  # a mismatch is said before the first run
         for each in data:

@@ -13,7 +13,6 @@ Wherever a policy or workload is named, an object or a file works too: `./my_pol
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -107,14 +106,18 @@ class Catalogue(Generic[T]):
         """All names, sorted."""
         return tuple(sorted(self.entries))
 
-    def find(self, name: str) -> T:
-        """The entry of that name, or an error that suggests the nearest one."""
+    def ref(self, name: str) -> Ref:
+        """Where the entry of that name is written, or an error that suggests the nearest name."""
         if name not in self.entries:
             raise LookupFailed(self.kind, name, self.entries)
+        return self.entries[name]
+
+    def find(self, name: str) -> T:
+        """The entry of that name, or an error that suggests the nearest one."""
+        ref = self.ref(name)
         try:
-            found: T = load(self.entries[name])
+            found: T = load(ref)
         except (Exception, SystemExit) as error:  # somebody else's package may fail in any way
-            ref = self.entries[name]
             if ref.startswith(f"{OURS}."):
                 raise
             raise InputError(
@@ -151,11 +154,11 @@ class Openable(Catalogue[T]):
                     where=self.kind,
                 )
             return given
-        return self._from_file(given) if is_file_ref(given) else self.find(given)
+        return self.from_code(*read_file_ref(given)) if is_file_ref(given) else self.find(given)
 
-    def _from_file(self, text: str) -> T:
-        file, attribute = _split(text)
-        module = _module_from(file)
+    def from_code(self, file: Path, code: bytes, attribute: str) -> T:
+        """The entry called `attribute` in the text of a file, which is executed; "" where it has one entry."""
+        module = _module_from(file, code)
         made = {name: value for name, value in vars(module).items() if isinstance(value, self._type)}
         noun = self._type.__name__
         if not attribute and len(made) == 1:
@@ -179,21 +182,27 @@ def _split(text: str) -> tuple[Path, str]:
     return (Path(file), attribute) if sign and file.endswith(".py") else (Path(text), "")
 
 
-def _module_from(file: Path) -> ModuleType:
-    """A Python file as a module, executed once per process."""
-    path = file.resolve()
-    if not path.is_file():
-        raise InputError("there is no such file", where=str(file))
-    name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+def read_file_ref(text: str) -> tuple[Path, bytes, str]:
+    """File, its text, and the attribute behind the colon."""
+    file, attribute = _split(text)
+    try:
+        return file, file.read_bytes(), attribute
+    except FileNotFoundError:
+        raise InputError("there is no such file", where=str(file)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", where=str(file)) from None
+
+
+def _module_from(file: Path, code: bytes) -> ModuleType:
+    """The text of a Python file as a module, executed once per process."""
+    path = str(file.absolute() if file.is_absolute() else file.resolve())
+    name = f"{file.stem}_{hashlib.sha256(path.encode()).hexdigest()[:8]}"
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    module = sys.modules[name] = ModuleType(name)
+    module.__file__ = path
     try:
-        spec.loader.exec_module(module)
+        exec(compile(code, path, "exec"), vars(module))
     except (Exception, SystemExit) as error:  # a user's file may fail in any way
         del sys.modules[name]
         line = _line_in(error, path)
@@ -204,25 +213,29 @@ def _module_from(file: Path) -> ModuleType:
     return module
 
 
-def _line_in(error: BaseException, path: Path) -> int:
+def _line_in(error: BaseException, path: str) -> int:
     """The last line of a file that an error passed through; 0 where it did not."""
     if isinstance(error, SyntaxError):
         return error.lineno or 0
     line, trace = 0, error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
+        if trace.tb_frame.f_code.co_filename == path:
             line = trace.tb_lineno
         trace = trace.tb_next
     return line
 
 
 class _Policies(Openable[Spec]):
-    def with_rivals(self, given: Sequence[str | Spec]) -> list[Spec]:
-        """These policies, and the rivals that their systems always show beside them."""
-        specs = {spec.name: spec for spec in map(self.get, given)}
+    def with_rivals(
+        self, given: Sequence[str | Spec], get: Callable[[str | Spec], Spec] | None = None
+    ) -> list[Spec]:
+        """These policies, and the rivals that their systems always show beside them; get: how each is found."""
+        get = get or self.get
+        specs = {spec.name: spec for spec in map(get, given)}
         for system in dict.fromkeys(spec.system for spec in specs.values()):
             for rival in systems()[system].beside if system in systems() else ():
-                specs.setdefault(rival, self.find(rival))
+                if rival not in specs:
+                    specs[rival] = get(rival)
         return list(specs.values())
 
     def that(self, able: Callable[[Spec], bool]) -> str:

@@ -261,12 +261,14 @@ class LiveOptions:
     output: Path | None
     report: Path | None
     as_json: bool
+    isolate: bool = False
 
 
 def command(scenario: Scenario, options: LiveOptions, rank_options: RankOptions) -> bool:
     """Run, save, report and print; return whether the audit found violations."""
     from tradewind import api
     from tradewind.cli import show
+    from tradewind.engine.isolation.policy import isolated
     from tradewind.registry import policies
     from tradewind.report import page as report
 
@@ -275,7 +277,7 @@ def command(scenario: Scenario, options: LiveOptions, rank_options: RankOptions)
     if options.output is not None:
         documents.check_suffix(options.output)
     state = options.state or Path("out") / "live" / time.strftime("%Y%m%d-%H%M%S")
-    spec = policies.get(options.policy)
+    spec = isolated(options.policy) if options.isolate else policies.get(options.policy)
     result = run(
         LiveRequest(
             scenario=scenario, spec=spec, params=options.params, seed=options.seed,

@@ -24,6 +24,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**53, help="Seed of all random numbers.")]
 Seeds = Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="Number of seeds.")]
 Bounded = Annotated[bool, typer.Option("--bound", help="Also compute the offline bound of the scenario.")]
+Isolate = Annotated[
+    bool,
+    typer.Option(
+        "--isolate", help="Run each policy in a confined process of its own (Linux; docs/isolation.md)."
+    ),
+]
 ScenarioArg = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A scenario file, a workload, or FILE.py:NAME.")
 ]

@@ -10,6 +10,7 @@ import typer
 from tradewind.cli.options import (
     PAGES,
     Bounded,
+    Isolate,
     Json,
     Out,
     ScenarioArg,
@@ -53,18 +54,20 @@ def run(
     seed: Seed = 0,
     settings: Set = None,
     bound: Bounded = False,
+    isolate: Isolate = False,
     output: Out = None,
     as_json: Json = False,
 ) -> None:
     """Simulate a policy on a scenario, audited; -o writes a run file, or a report (.html)."""
     from tradewind import api
     from tradewind.cli import show
+    from tradewind.engine.isolation.policy import isolated
     from tradewind.registry import policies as catalogue
     from tradewind.report import page as report
     from tradewind.report.bounds import Bounds
     from tradewind.report.progress import bar
 
-    spec = catalogue.get(policy)
+    spec = isolated(policy) if isolate else catalogue.get(policy)
     data = scenario_from(scenario, seed)
     with bar(f"{spec.name} on {data.name}", len(data.jobs)) as tell:
         result = api.run(data, spec, seed=seed, params=pairs(settings), progress=tell)
@@ -86,12 +89,14 @@ def compare(
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="How many seeds (0, 1, …).")] = 1,
     settings: Set = None,
     bound: Bounded = False,
+    isolate: Isolate = False,
     output: Out = None,
     as_json: Json = False,
 ) -> None:
     """Compare policies on the same scenarios; a workload makes a new scenario for every seed."""
     from tradewind import api
     from tradewind.cli import show
+    from tradewind.engine.isolation.policy import isolated
     from tradewind.registry import policies as catalogue
     from tradewind.report import page as report
     from tradewind.report.progress import bar
@@ -99,7 +104,7 @@ def compare(
     names = [name.strip() for name in policies.split(",") if name.strip()]
     if not names:
         raise InputError("--policies is empty; name at least one, for example --policies fifo,las")
-    specs = catalogue.with_rivals(names)
+    specs = catalogue.with_rivals(names, isolated if isolate else None)
     if output is not None:
         must_be_page(output)
     given = pairs(settings)

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tradewind.cli.options import Json, Out, ScenarioArg, Seed, Set, options_of, pairs, scenario_from
+from tradewind.cli.options import Isolate, Json, Out, ScenarioArg, Seed, Set, options_of, pairs, scenario_from
 
 commands = typer.Typer()
 
@@ -72,6 +72,7 @@ class LiveArguments:
             help="Restart a job that has reported and is then silent for this many seconds; 0: never.",
         ),
     ] = 300.0
+    isolate: Isolate = False
     as_json: Json = False
 
 
@@ -88,6 +89,7 @@ def live(given: LiveArguments) -> None:
     run_options = live_command.LiveOptions(
         policy=given.policy, params=pairs(given.settings), seed=given.seed, slot_seconds=given.slot_seconds,
         speed=given.speed, state=given.state, output=given.output, report=given.report, as_json=given.as_json,
+        isolate=given.isolate,
     )  # fmt: skip
     if live_command.command(scenario_from(given.scenario, given.seed), run_options, rank_options):
         raise typer.Exit(1)

@@ -104,8 +104,12 @@ class LiveSession(Session):
         self.store.append("alarm", record)
 
     def changed_state(self) -> str | None:
-        """The policy's state as text if it changed since the last call, else None."""
-        state = self.policy.save()
+        """The policy's state as text if it changed since the last call, else None, as where it cannot be saved."""
+        try:
+            state = self.policy.save()
+        except Exception as error:  # a policy may fail in any way
+            self.alarm(self.ledger.now_us, -1, f"the policy's state was not saved: {error}")
+            return None
         text = base64.b64encode(zlib.compress(state)).decode() if state != self.saved else None
         self.saved = state
         return text
@@ -148,7 +152,10 @@ class LiveSession(Session):
         """
         if self.spec.pricer:
             return
-        self.policy.restore(self.saved)
+        try:
+            self.policy.restore(self.saved)
+        except Exception as error:  # a policy may fail in any way
+            self.alarm(self.ledger.now_us, -1, f"the policy's last state was not restored: {error}")
         if SEEN in self.journal.ops:
             self.journal.ops.remove(SEEN)
         if not self.ledger.events:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from tradewind.model.errors import LookupFailed, ScenarioError
 from tradewind.model.network import Link, reachable
@@ -127,6 +127,12 @@ class Setup:
         for tenant, cap in self.spend_caps.items():
             cap.check(f"spend_caps[{tenant}]")
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled as its fields; read-only mappings cannot be."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        plain = {k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in values.items()}
+        return _made, (plain,)
+
     def _check_names(self) -> None:
         for what, names in (("resources", self.resources), ("nodes", tuple(n.name for n in self.nodes))):
             if not names:
@@ -235,3 +241,7 @@ class Setup:
         """Slots from `slot` on that may be planned in it: those before the horizon, at most `window_slots`."""
         left = max(0, self.slots - slot)
         return left if self.window_slots is None else min(left, self.window_slots)
+
+
+def _made(values: dict[str, Any]) -> Setup:
+    return Setup(**values)

@@ -48,7 +48,7 @@ class Event(NamedTuple):
     job    the job concerned, or -1
     value  as listed in EventKind
     fact   what is known from now on: the Job that arrived, the Change, the (node, bytes) volumes of a slot.
-           Only the world holds future facts, so a policy cannot reach them.
+           Only the world holds future facts: no view has them.
     """
 
     at_us: int

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
 
 F = TypeVar("F", bound=Callable[..., Any])
 SOLVERS = Path(__file__).parent
@@ -31,22 +32,50 @@ def kernel(function: Any = None, **options: Any) -> Any:
     if function is None:
         return lambda other: kernel(other, **options)
     before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = before or cache_folder(Path(function.__code__.co_filename).parent)
+    folder = Path(function.__code__.co_filename).parent
     try:
+        numba.config.CACHE_DIR = before or cache_folder(folder)
         return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no folder at all can be written, as in a confined process
+        numba.config.CACHE_DIR = before or str(_kept(folder))
+        made = numba.njit(**options)(function)
+        made._cache = _ReadCache(function)
+        return made
     finally:
         numba.config.CACHE_DIR = before
+
+
+class _ReadLocator(UserProvidedCacheLocator):  # type: ignore[misc]
+    def ensure_cache_path(self) -> None:
+        """Nothing is written."""
+
+
+class _ReadImplementation(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_ReadLocator,)
+
+
+class _ReadCache(FunctionCache):  # type: ignore[misc]
+    """Uses what is in the cache and adds nothing."""
+
+    _impl_class = _ReadImplementation
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Nothing is written."""
 
 
 @cache
 def cache_folder(folder: Path) -> str:
     """Cache folder for the kernels of a folder; "" (numba's default) if it cannot be written."""
-    kept = folder / "__pycache__" / f"kernels-{digest(folder)}"
+    kept = _kept(folder)
     try:
         kept.mkdir(parents=True, exist_ok=True)
     except OSError:
         return ""
     return str(kept) if os.access(kept, os.W_OK) else ""
+
+
+def _kept(folder: Path) -> Path:
+    return folder / "__pycache__" / f"kernels-{digest(folder)}"
 
 
 def digest(folder: Path) -> str:

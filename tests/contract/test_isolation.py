@@ -1,0 +1,58 @@
+"""Every online policy decides in a process of its own what it decides in this one, byte for byte."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tradewind.engine.isolation.policy import isolated
+from tradewind.engine.ledger import Ledger
+from tradewind.files.run_file import save
+from tradewind.model.scenario import Scenario
+from tradewind.model.spec import Spec
+from tradewind.registry import policies
+from tradewind.testing import contract, fitting_scenarios
+from tradewind.testing.disturbed import disturbed_run
+from tradewind.worlds.simulate import simulate
+
+NAMES = [name for name in policies.names() if policies.find(name).online]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_isolated_run_has_the_same_run_file(name: str, tmp_path: Path) -> None:
+    spec = policies.find(name)
+    given = next(fitting_scenarios(spec, 2))
+    files: list[Path] = []
+    for each in (spec, isolated(name)):
+        run = simulate(given, each, seed=contract.SEED)
+        files.append(tmp_path / f"{len(files)}.run.json")
+        save(run, files[-1])
+    one, other = (file.read_bytes() for file in files)
+    assert one == other
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_the_same_amid_cancellations_and_failures_saved_and_restored_in_the_middle(name: str) -> None:
+    spec = policies.find(name)
+    given = replace(next(fitting_scenarios(spec, 1)), changes=())
+    tables = disturbed_run(spec, given, _maker(spec, given), 3)
+    middle = len(set(tables["events"]["at_us"])) // 2
+    again = disturbed_run(spec, given, _maker(isolated(name), given), 3, restore_after=middle)
+    assert json.dumps(tables) == json.dumps(again)
+
+
+def _maker(spec: Spec, given: Scenario) -> Callable[[], Any]:
+    return lambda: contract.fresh(spec, given)
+
+
+def test_a_ledger_is_mirrored_by_every_method_that_changes_it() -> None:
+    from tradewind.engine.isolation.mirror import CHANGES
+
+    assert {"take", "commit", "clear_events", "return_events"} <= set(CHANGES)
+    assert not set(CHANGES) & {"free", "job", "plan", "data", "capacity", "link_free"}
+    assert all(callable(getattr(Ledger, name)) for name in CHANGES)

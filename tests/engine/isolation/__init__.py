@@ -1,0 +1,1 @@
+"""Tests of policies in processes of their own."""
