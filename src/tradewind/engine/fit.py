@@ -27,6 +27,11 @@ def mismatch(spec: Spec, scenario: Scenario) -> str:
             f"the scenario has spend_caps, which {spec.name} does not enforce; remove the caps"
             f"{policies.that(lambda other: other.keeps_caps)}"
         )
+    if "horizon" in spec.needs and setup.window_slots is not None:
+        return (
+            f"{spec.name} plans for a known end of the run; the scenario has window_slots: {setup.window_slots}. "
+            "Leave out window_slots"
+        )
     if "concave tariff" in spec.needs:
         for tariff in (*setup.rent.values(), *setup.egress.values()):
             if not tariff.is_concave:

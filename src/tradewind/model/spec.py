@@ -12,7 +12,7 @@ from tradewind.model.setup import OBJECTIVES, Objective, Setup
 from tradewind.model.view import Policy
 
 Trigger = Literal["arrival", "completion", "slot", "change", "timer"]
-Need = Literal["runtime", "tree", "concave tariff", "links", "bid"]
+Need = Literal["runtime", "tree", "concave tariff", "links", "bid", "horizon"]
 EVERY_EVENT: frozenset[Trigger] = frozenset(("arrival", "completion", "change", "timer"))
 EVERY_SLOT: frozenset[Trigger] = frozenset(("slot", "timer"))
 
@@ -46,6 +46,7 @@ class Spec:
     architectures  ps, ring
     objectives     objectives under which it may be run
     needs          runtime: public runtimes · tree: nodes and links form a tree · concave tariff · links · bid: a utility
+                   horizon: plans for a known end of the run, so the scenario may have no window
     pricer         quotes a price when a job arrives
     binding        an accepted plan never changes
     charges        charges jobs after the run

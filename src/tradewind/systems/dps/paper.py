@@ -1,4 +1,7 @@
-"""The paper's DPS (Zhang et al., Algorithms 1 and 2), with theta and delta as parameters, and its two variants."""
+"""The paper's DPS (Zhang et al., Algorithms 1 and 2), with theta and delta as parameters, and its two variants.
+
+It divides a known number of jobs over a known number of slots, so it needs a market with an end.
+"""
 
 from __future__ import annotations
 
@@ -113,6 +116,7 @@ def bandit_spec(name: str, summary: str, *, theta: str, mode: int = UCB, placeme
         lambda setup, values, seed: Bandit(setup, values, seed, mode),
         params,
         placement=placement,
+        needs=frozenset(("horizon",)) if mode == UCB else frozenset(),
     )
 
 

@@ -13,12 +13,22 @@ from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
 from tradewind.systems.dps.kernels.demand import HEAD, Prior
 from tradewind.systems.dps.kernels.learner import Arrival, observe, observe_unpriced, quote, reprice
-from tradewind.systems.dps.kernels.state import PENDING, SEEN, Market, Settings, Tuning, new_learner
+from tradewind.systems.dps.kernels.state import (
+    PENDING,
+    SEEN,
+    LearnerState,
+    Market,
+    Settings,
+    Tuning,
+    new_learner,
+)
 from tradewind.systems.dps.shared.order import Order, unit_price
 from tradewind.systems.dps.shared.seller import Seller
 from tradewind.systems.dps.shared.spec import seller_spec
 
-_HISTORY = ("kinds", "demand", "logs", "hold", "offer", "answer")
+_HISTORY = ("kinds", "demand", "logs", "hold", "came", "offer", "answer")
+ENDLESS = 4096
+"""Latest arrivals that the learner keeps in a market without an end."""
 _SAVED_AS = {"noise": "law"}
 """Fields of the learner whose name in a saved state differs."""
 
@@ -37,9 +47,15 @@ class Learner(Seller):
             )
         self._contracts = contracts(params["contracts"])
         total, _ = self.kinds.expected(setup)
-        market = Market(self.kinds.cap_k, self.kinds.cap_m, float(setup.slots), total)
+        slots = float(setup.slots) if setup.window_slots is None else float("inf")
+        market = Market(self.kinds.cap_k, self.kinds.cap_m, slots, total)
         self._settings = Settings(Tuning(), market, Prior())
-        self._learner = new_learner(self._settings, seed)
+        self._learner = self._new_learner(seed)
+
+    def _new_learner(self, seed: int) -> LearnerState:
+        if self.setup.window_slots is None:
+            return new_learner(self._settings, seed)
+        return new_learner(self._settings, seed, ENDLESS)
 
     def price(self, order: Order) -> tuple[float, str]:
         offered = quote(self._learner, self._settings, _arrival(order))
@@ -89,7 +105,7 @@ class Learner(Seller):
         }
 
     def _set_state(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self._learner = new_learner(self._settings, 0)
+        self._learner = self._new_learner(0)
         for name, array in self._learner._asdict().items():
             saved = arrays[_SAVED_AS.get(name, name)]
             array[: len(saved)] = saved

@@ -12,8 +12,10 @@ from tradewind.systems.cluster.kernels.serve import GONE, RUNS, Turn, serve
 
 
 class LevelTables(NamedTuple):
-    """Fields (n,) of the entries: the rows of `ints` (6, n)."""
+    """Fields (n,) of the entries: the rows of `ints` (7, n)."""
 
+    number: Ints
+    """Number of the job."""
     need: Ints
     """Units of room that an entry takes."""
     since: Ints
@@ -42,7 +44,7 @@ def turn_levels(
 ) -> tuple[int, int, int]:
     """`demote`, `serve_levels` and `next_demotion`: returns (starts, stops, time until the next demotion)."""
     queues = Levels(lines, sizes, limit)
-    tables = LevelTables(ints[0], ints[1], ints[2], ints[3], ints[4], ints[5])
+    tables = LevelTables(ints[0], ints[1], ints[2], ints[3], ints[4], ints[5], ints[6])
     demote(queues, tables, turn[0])
     starts, stops = serve_levels(queues, tables, turn, out)
     return starts, stops, next_demotion(queues, tables, tick)
@@ -69,7 +71,7 @@ def demote(levels: Levels, tables: LevelTables, now: int) -> None:
                 since[e] = now
                 if got[e] >= limit[q]:
                     tables.level[e] = q + 1
-                    _append_sorted(lines[q + 1], first, sizes[q + 1], e)
+                    _append_sorted(lines[q + 1], first, sizes[q + 1], e, tables.number)
                     sizes[q + 1] += 1
                     continue
             lines[q, w] = e
@@ -78,10 +80,10 @@ def demote(levels: Levels, tables: LevelTables, now: int) -> None:
 
 
 @kernel
-def _append_sorted(line: Ints, first: int, size: int, e: int) -> None:
+def _append_sorted(line: Ints, first: int, size: int, e: int, number: Ints) -> None:
     """Add e to line[first:size], which is sorted by number."""
     at = size
-    while at > first and line[at - 1] > e:
+    while at > first and number[line[at - 1]] > number[e]:
         line[at] = line[at - 1]
         at -= 1
     line[at] = e

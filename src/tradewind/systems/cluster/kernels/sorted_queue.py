@@ -10,8 +10,10 @@ from tradewind.systems.cluster.kernels.serve import GONE, WAITS, Turn, serve
 
 
 class SortedTables(NamedTuple):
-    """Fields (n,) of the entries; the first four are rows of `ints` (4, n), the others of `floats` (2, n)."""
+    """Fields (n,) of the entries; the first five are rows of `ints` (5, n), the others of `floats` (2, n)."""
 
+    number: Ints
+    """Number of the job."""
     need: Ints
     """Units of room that an entry takes."""
     since: Ints
@@ -33,7 +35,7 @@ def turn_sorted(
 ) -> tuple[int, int, int]:
     """`resort`, then `serve`: returns (new size, starts, stops)."""
     now, running, room = turn
-    tables = SortedTables(ints[0], ints[1], ints[2], ints[3], floats[0], floats[1])
+    tables = SortedTables(ints[0], ints[1], ints[2], ints[3], ints[4], floats[0], floats[1])
     size = resort(order, sizes, tables, now)
     starts, stops, _, _, _ = serve(order, size, running, room, tables.need, tables.state, out)
     return size, starts, stops

@@ -33,7 +33,7 @@ class LeastAttained(Preemptive):
     _tables: LevelTables
 
     def __init__(self, setup: Setup, limits_gpu_s: tuple[float, ...], tick_us: int) -> None:
-        super().__init__(setup, ints=6)
+        super().__init__(setup, ints=7)
         self._tick = tick_us
         self._now = 0
         self._held = 0  # jobs in all queues, including those dropped at the next turn
@@ -50,21 +50,21 @@ class LeastAttained(Preemptive):
             lines = np.concatenate([lines, np.zeros_like(lines)], axis=1)
             self._levels = self._levels._replace(lines=lines)
             self._out = np.zeros((2, lines.shape[1]), np.int64)
-        t, levels = self._tables, self._levels
-        t.got[job] = t.level[job] = 0
-        t.rate[job] = gpus_milli(self.setup, shape)
-        levels.lines[0, levels.sizes[0]] = job
+        t, levels, entry = self._tables, self._levels, self._entry[job]
+        t.got[entry] = t.level[entry] = 0
+        t.rate[entry] = gpus_milli(self.setup, shape)
+        levels.lines[0, levels.sizes[0]] = entry
         levels.sizes[0] += 1
         self._held += 1
 
     def requeue(self, job: int, shape: Shape, kept: int) -> None:
         super().requeue(job, shape, kept)  # it stays in its queue and keeps the service it attained
-        t = self._tables
-        if t.level[job] < len(self._levels.limit):
-            t.got[job] += t.rate[job] * (self._now - t.since[job])
+        t, entry = self._tables, self._entry[job]
+        if t.level[entry] < len(self._levels.limit):
+            t.got[entry] += t.rate[entry] * (self._now - t.since[entry])
 
     def _begin(self, now: int, job: int, place: Place) -> None:
-        self._tables.since[job] = now  # GPUs are held during a restart too
+        self._tables.since[self._entry[job]] = now  # GPUs are held during a restart too
 
     def decide(self, view: View) -> Decision:
         self._now = now = view.now_us
@@ -77,6 +77,7 @@ class LeastAttained(Preemptive):
         else:
             plans, wait = self._turn_general(now)
         self._held = len(self._shape)
+        self._after_turn()
         if wait < 0 and not plans and not verdicts:
             return NOTHING
         return Decision(tuple(plans), tuple(verdicts), int(now + wait) if wait >= 0 else None)
@@ -86,20 +87,20 @@ class LeastAttained(Preemptive):
         levels, tables = self._levels, self._tables
         demote(levels, tables, now)
         used = levels.sizes.tolist()
-        order = [job for q, size in enumerate(used) for job in levels.lines[q, :size].tolist()]
+        order = [job for q, size in enumerate(used) for job in self._jobs(levels.lines[q, :size])]
         plans = self._reassign(now, order)
         for q, size in enumerate(used):
             running_first(levels.lines[q], size, tables.state)
         return plans, next_demotion(levels, tables, self._tick)
 
     def _save_order(self) -> Any:
-        return [self._levels.lines[q, :size].tolist() for q, size in enumerate(self._levels.sizes)]
+        return [self._jobs(self._levels.lines[q, :size]) for q, size in enumerate(self._levels.sizes)]
 
     def _restore_order(self, data: Any) -> None:
         lines = np.zeros((len(data), 2 * sum(map(len, data)) + FIRST_SIZE), np.int64)
         self._levels = self._levels._replace(lines=lines)
         self._out = np.zeros((2, lines.shape[1]), np.int64)
         for q, line in enumerate(data):
-            lines[q, : len(line)] = line
+            lines[q, : len(line)] = [self._entry[job] for job in line]
             self._levels.sizes[q] = len(line)
         self._held = len(self._shape)

@@ -23,47 +23,49 @@ class Shortest(Preemptive):
     _tables: SortedTables
 
     def __init__(self, setup: Setup, *, by_service: bool) -> None:
-        super().__init__(setup, ints=4, floats=2)
+        super().__init__(setup, ints=5, floats=2)
         self._by_service = by_service
         self._order = np.zeros(FIRST_SIZE, np.int64)
-        self._size = self._fresh = self._gone = 0
+        self._size = self._fresh = self._finished = 0
         self._runtime: dict[int, int] = {}
 
     def enqueue(self, job: int, shape: Shape, facts: Job) -> None:
         super().enqueue(job, shape, facts)
         assert isinstance(facts.work, Fixed)
         assert facts.work.runtime_us is not None  # the spec needs public runtimes
-        self._runtime[job] = self._tables.left[job] = facts.work.runtime_us
-        self._tables.weight[job] = gpus_milli(self.setup, shape) / MILLI if self._by_service else 1.0
-        self._append(job)
+        entry = self._entry[job]
+        self._runtime[job] = self._tables.left[entry] = facts.work.runtime_us
+        self._tables.weight[entry] = gpus_milli(self.setup, shape) / MILLI if self._by_service else 1.0
+        self._append(entry)
 
-    def _append(self, job: int) -> None:
+    def _append(self, entry: int) -> None:
         if self._size == len(self._order):
             self._order = np.concatenate([self._order, np.zeros_like(self._order)])
             self._out = np.zeros((2, len(self._order)), np.int64)
-        self._order[self._size] = job
+        self._order[self._size] = entry
         self._size += 1
         self._fresh += 1
 
     def finish(self, job: int) -> None:
         super().finish(job)
         del self._runtime[job]
-        self._gone += 1
+        self._finished += 1
 
     def requeue(self, job: int, shape: Shape, kept: int) -> None:
         super().requeue(job, shape, kept)
-        self._tables.left[job] = self._runtime[job] - kept
+        entry = self._entry[job]
+        self._tables.left[entry] = self._runtime[job] - kept
         # Its key may have risen, so insert it again as a new entry.
-        self._remove(job)
-        self._append(job)
+        self._remove(entry)
+        self._append(entry)
 
     def drop(self, job: int) -> None:
+        self._remove(self._entry[job])
         super().drop(job)
         del self._runtime[job]
-        self._remove(job)
 
-    def _remove(self, job: int) -> None:
-        at = int(np.flatnonzero(self._order[: self._size] == job)[0])
+    def _remove(self, entry: int) -> None:
+        at = int(np.flatnonzero(self._order[: self._size] == entry)[0])
         self._order[at : self._size - 1] = self._order[at + 1 : self._size]
         self._fresh -= at >= self._size - self._fresh
         self._size -= 1
@@ -71,8 +73,8 @@ class Shortest(Preemptive):
     def decide(self, view: View) -> Decision:
         verdicts = self.observe(view)
         now = view.now_us
-        sizes = (self._size, self._fresh, self._running + self._gone)
-        self._fresh = self._gone = 0
+        sizes = (self._size, self._fresh, self._running + self._finished)
+        self._fresh = self._finished = 0
         if self.cluster.plain:
             self._size, starts, stops = turn_sorted(
                 self._order, sizes, self._ints, self._floats, self._turn(now), self._out
@@ -80,16 +82,17 @@ class Shortest(Preemptive):
             plans = self._carry_out(now, starts, stops)
         else:
             self._size = resort(self._order, sizes, self._tables, now)
-            plans = self._reassign(now, self._order[: self._size].tolist())
+            plans = self._reassign(now, self._jobs(self._order[: self._size]))
+        self._after_turn()
         return Decision(tuple(plans), tuple(verdicts)) if plans or verdicts else NOTHING
 
     def _save_order(self) -> Any:
-        return {"order": self._order[: self._size].tolist(), "runtime": list(self._runtime.items())}
+        return {"order": self._jobs(self._order[: self._size]), "runtime": list(self._runtime.items())}
 
     def _restore_order(self, data: Any) -> None:
         self._order = np.zeros(2 * len(data["order"]) + FIRST_SIZE, np.int64)
         self._out = np.zeros((2, len(self._order)), np.int64)
         self._size = len(data["order"])
-        self._order[: self._size] = data["order"]
+        self._order[: self._size] = [self._entry[job] for job in data["order"]]
         self._runtime = dict(data["runtime"])
-        self._fresh = self._gone = 0
+        self._fresh = self._finished = 0

@@ -23,7 +23,7 @@ from tradewind.systems.cluster.shared.scheduler import Scheduler, start
 from tradewind.systems.cluster.shared.shape import Place, Shape
 
 FIRST_SIZE = 256
-"""Rows of a new table; tables grow as jobs arrive."""
+"""Rows of a new table; tables grow with the number of jobs present."""
 
 
 def gpus_milli(setup: Setup, shape: Shape) -> int:
@@ -33,9 +33,10 @@ def gpus_milli(setup: Setup, shape: Shape) -> int:
 
 
 class Preemptive(Scheduler):
-    """Keeps the tables by job number; a subclass keeps the order. Room is counted in units (see shared/units.py).
+    """Keeps the tables; a subclass keeps the order. Room is counted in units (see shared/units.py).
 
-    The fields of `_tables` are the rows of `_ints` and `_floats`, which are what the kernels get.
+    The fields of `_tables` are the rows of `_ints` and `_floats`, which are what the kernels get. A job is an entry of the
+    tables while it is present: `_entry` says which, and the field `number` which job an entry is.
     """
 
     _fields: type[SortedTables] | type[LevelTables]
@@ -45,6 +46,9 @@ class Preemptive(Scheduler):
         super().__init__(setup)
         self._set_tables(np.zeros((ints, FIRST_SIZE), np.int64), np.zeros((floats, FIRST_SIZE)))
         self._out = np.zeros((2, FIRST_SIZE), np.int64)
+        self._entry: dict[int, int] = {}
+        self._spare = list(range(FIRST_SIZE))[::-1]
+        self._gone: list[int] = []  # entries that their queue drops at the next turn
         self._shape: dict[int, Shape] = {}
         self._moves: dict[int, tuple[int, frozenset[tuple[int, int]]]] = {}
         self._running = 0
@@ -54,35 +58,47 @@ class Preemptive(Scheduler):
         self._ints, self._floats = ints, floats
         self._tables = self._fields(*ints, *floats)
 
-    def _grow(self, job: int) -> None:
-        """Make the tables long enough for a job."""
-        more = 2 * max(job, 1) - self._ints.shape[1]
-        if job >= self._ints.shape[1]:
-            self._set_tables(
-                np.pad(self._ints, ((0, 0), (0, more))), np.pad(self._floats, ((0, 0), (0, more)))
-            )
+    def _add(self, job: int) -> int:
+        """A free entry for a job; the tables are doubled if there is none."""
+        if not self._spare:
+            size = self._ints.shape[1]
+            more = ((0, 0), (0, size))
+            self._set_tables(np.pad(self._ints, more), np.pad(self._floats, more))
+            self._spare = list(range(size, 2 * size))[::-1]
+        entry = self._entry[job] = self._spare.pop()
+        self._tables.number[entry] = job
+        return entry
 
     def enqueue(self, job: int, shape: Shape, facts: Job) -> None:
-        self._grow(job)
+        entry = self._add(job)
         self._shape[job] = shape
-        self._tables.need[job] = shape.workers
-        self._tables.state[job] = WAITS
+        self._tables.need[entry] = shape.workers
+        self._tables.state[entry] = WAITS
         if facts.restart_us:
             self._moves[job] = (facts.restart_us, frozenset())
 
     def finish(self, job: int) -> None:
-        self._tables.state[job] = GONE
         self._running -= 1
-        self._in_use -= self._shape.pop(job).workers
-        self._moves.pop(job, None)
+        self._in_use -= self._shape[job].workers
+        self._forget(job)
 
     def drop(self, job: int) -> None:
-        self._tables.state[job] = GONE
+        self._forget(job)
+
+    def _forget(self, job: int) -> None:
+        entry = self._entry.pop(job)
+        self._tables.state[entry] = GONE
+        self._gone.append(entry)
         del self._shape[job]
         self._moves.pop(job, None)
 
+    def _after_turn(self) -> None:
+        """Entries that are gone are in no queue any more: others may have them."""
+        self._spare += self._gone
+        self._gone.clear()
+
     def requeue(self, job: int, shape: Shape, kept: int) -> None:
-        self._tables.state[job] = WAITS
+        self._tables.state[self._entry[job]] = WAITS
         self._running -= 1
         self._in_use -= shape.workers
 
@@ -93,13 +109,13 @@ class Preemptive(Scheduler):
         """Plans for the jobs that the kernel named in `_out`: stops first, so that their room is free."""
         if not starts and not stops:
             return []
-        cluster, shapes = self.cluster, self._shape
+        cluster, shapes, number = self.cluster, self._shape, self._tables.number
         plans = []
-        for job in self._out[1, :stops].tolist():
+        for job in number[self._out[1, :stops]].tolist():
             cluster.give(job)
             self._in_use -= shapes[job].workers
             plans.append(Plan(job, ()))
-        for job in self._out[0, :starts].tolist():
+        for job in number[self._out[0, :starts]].tolist():
             shape = shapes[job]
             place = cluster.take(job, shape)
             assert place is not None  # the kernel counted the units
@@ -111,12 +127,12 @@ class Preemptive(Scheduler):
 
     def _reassign(self, now: int, order: list[int]) -> list[Plan]:
         """Plans with several resources: the same rule, evicting running jobs from the back of the order."""
-        state = self._tables.state
+        state, entry = self._tables.state, self._entry
         starts, stops = reassign(self.cluster, order, self._shape)
         for job in stops:
-            state[job] = WAITS
+            state[entry[job]] = WAITS
         for job, place in starts.items():
-            state[job] = RUNS
+            state[entry[job]] = RUNS
             self._begin(now, job, place)
         held = self.cluster.places
         self._running = sum(1 for job in order if job in held)
@@ -132,14 +148,15 @@ class Preemptive(Scheduler):
             if before and places != before:
                 since += restart
             self._moves[job] = (restart, places)
-        self._tables.since[job] = since
+        self._tables.since[self._entry[job]] = since
 
     # ------------------------------------------------------------------ saving
     def _save_queues(self) -> Any:
         jobs = sorted(self._shape)
+        entries = [self._entry[job] for job in jobs]
         return {
             "jobs": [[job, self._shape[job].number] for job in jobs],
-            "tables": {name: table[jobs].tolist() for name, table in self._tables._asdict().items()},
+            "tables": {name: table[entries].tolist() for name, table in self._tables._asdict().items()},
             "moves": [[job, restart, sorted(places)] for job, (restart, places) in self._moves.items()],
             "running": self._running,
             "in_use": self._in_use,
@@ -148,17 +165,22 @@ class Preemptive(Scheduler):
 
     def _restore_queues(self, data: Any, shapes: list[Shape]) -> None:
         self._shape = {job: shapes[number] for job, number in data["jobs"]}
-        if self._shape:
-            jobs = list(self._shape)
-            self._grow(max(jobs))
-            for name, values in data["tables"].items():
-                getattr(self._tables, name)[jobs] = values
+        self._entry, self._gone, self._spare = {}, [], list(range(self._ints.shape[1]))[::-1]
+        entries = [self._add(job) for job in self._shape]
+        for name, values in data["tables"].items():
+            getattr(self._tables, name)[entries] = values
         self._moves = {
             job: (restart, frozenset((node, servers) for node, servers in places))
             for job, restart, places in data["moves"]
         }
         self._running, self._in_use = data["running"], data["in_use"]
         self._restore_order(data["lines"])
+
+    def _jobs(self, line: Ints) -> list[int]:
+        """Jobs of a queue's entries, without those that are gone."""
+        here = line[self._tables.state[line] != GONE]
+        jobs: list[int] = self._tables.number[here].tolist()
+        return jobs
 
     @abstractmethod
     def _save_order(self) -> Any:

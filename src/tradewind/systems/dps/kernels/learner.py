@@ -118,7 +118,9 @@ def observe(learner: LearnerState, settings: Settings, accepted: bool) -> None:
     learner.counts[PRICED] += 1
     _learn(learner, settings.market, row)
     if learner.counts[PRICED] >= learner.counts[NEXT_REFIT]:
-        learner.counts[NEXT_REFIT] *= 2
+        due, ring = learner.counts[NEXT_REFIT], learner.hold.shape[0]
+        endless = settings.market.slots == math.inf  # then at the latest when the history is all new
+        learner.counts[NEXT_REFIT] = min(2 * due, due + ring) if endless else 2 * due
         learner.counts[NEXT_NOISE_FIT] = learner.counts[PRICED] + tuning.noise_every
         refit(learner, settings)
     elif learner.counts[PRICED] >= learner.counts[NEXT_NOISE_FIT]:
@@ -160,6 +162,7 @@ def _remember(learner: LearnerState, settings: Settings, arrival: Arrival) -> in
     learner.demand[row, 0], learner.demand[row, 1] = arrival.d_k, arrival.d_m
     learner.logs[row, 0], learner.logs[row, 1] = math.log(max(1, arrival.spread)), math.log(arrival.d_k)
     learner.hold[row] = arrival.runtime + 1.0
+    learner.came[row] = arrival.slot
     learner.answer[row] = NO_PRICE
     if learner.counts[SEEN] == 0:
         learner.centre[:] = learner.logs[row]
@@ -226,7 +229,11 @@ def sweep(learner: LearnerState, tuning: Tuning, market: Market) -> None:
         )
         use[k] += learner.hold[row] * d_k * chance
         use[kinds_k + m] += learner.hold[row] * d_m * chance
-    slots = span * market.slots / max(1.0, market.arrivals)
+    if market.slots == math.inf:
+        newest, oldest = (learner.counts[SEEN] - 1) % ring, (learner.counts[SEEN] - span) % ring
+        slots = learner.came[newest] - learner.came[oldest] + 1.0
+    else:
+        slots = span * market.slots / max(1.0, market.arrivals)
     room[:kinds_k] = market.cap_k * slots * tuning.target
     room[kinds_k:] = market.cap_m * slots * tuning.target
     nudge(learner.price, use, room, tuning.pace)

@@ -59,7 +59,10 @@ class Tuning(NamedTuple):
 
 
 class Market(NamedTuple):
-    """Public data: items of each kind (K,), (M,), the horizon in slots and the expected arrivals."""
+    """Public data: items of each kind (K,), (M,), the horizon in slots and the arrivals expected until then.
+
+    slots is inf where the market has no end; arrivals are then counted, not expected.
+    """
 
     cap_k: Floats
     cap_m: Floats
@@ -104,6 +107,8 @@ class LearnerState(NamedTuple):
     """(H, 2) log of the spread runtime and of d_k."""
     hold: Floats
     """(H,) slots the bundle would hold its items."""
+    came: Floats
+    """(H,) slot of arrival."""
     offer: Floats
     """(H, 3) log price, its gap over the location predicted at the time, and the variance of that prediction."""
     answer: Bytes
@@ -134,6 +139,7 @@ def new_learner(settings: Settings, seed: int, history: int = 16384) -> LearnerS
         demand=np.zeros((history, 2)),
         logs=np.zeros((history, 2)),
         hold=np.zeros(history),
+        came=np.zeros(history),
         offer=np.zeros((history, 3)),
         answer=np.full(history, NO_PRICE, dtype=np.int8),
         state=np.array([np.uint64(seed)], dtype=np.uint64),

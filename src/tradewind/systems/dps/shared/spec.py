@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tradewind.model.setup import Setup
-from tradewind.model.spec import Param, Spec
+from tradewind.model.spec import Need, Param, Spec
 from tradewind.systems.dps.shared.order import PLACEMENTS
 from tradewind.systems.dps.shared.seller import Seller
 
@@ -22,6 +22,7 @@ def seller_spec(
     *,
     placement: str,
     hindsight: str = "",
+    needs: frozenset[Need] = frozenset(),
 ) -> Spec:
     """A policy that sells bundles; `placement` is the default placement rule."""
     where = Param(
@@ -41,5 +42,6 @@ def seller_spec(
         pricer=True,
         binding=True,
         hindsight=hindsight,
+        needs=needs,
         system="dps",
     )

@@ -32,7 +32,7 @@ class JobGains:
     def gains(self, jobs: Sequence[Job], done: Sequence[int], left: int) -> Floats:
         """(I, N + 1) worth of k workers in this slot.
 
-        done: work of each job, millionths of a worker-slot; left: slots until the horizon, this one included.
+        done: work of each job, millionths of a worker-slot; left: slots that may be planned, this one included.
         """
         widest = max(job.workers_max for job in jobs)
         result = np.full((len(jobs), widest + 1), -np.inf)

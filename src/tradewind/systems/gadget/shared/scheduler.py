@@ -57,7 +57,7 @@ class RingScheduler:
         if not jobs:
             return Decision(verdicts=tuple(verdicts)) if verdicts else NOTHING
         records = [self._records[job.index] for job in jobs]
-        gain = self._gains.gains(jobs, [record.done for record in records], view.setup.slots - view.slot)
+        gain = self._gains.gains(jobs, [r.done for r in records], view.setup.slots_ahead(view.slot))
         capacity = capacities(view.setup, self._fabric, _room(view), view.link_capacity)
         slot = slot_of(self._fabric, capacity, jobs, gain)
         choice = self._chooser.choose(slot, jobs, records, view.slot)

@@ -87,7 +87,7 @@ class SlotPolicy:
     def decide(self, view: View) -> Decision:
         """Plans for this slot; nothing between slots."""
         for event in view.events:
-            if event.kind in ("voided", "left", "ended", "refused"):
+            if event.kind in ("voided", "left", "cancelled", "ended", "refused"):
                 self._previous.places.pop(event.job, None)
                 if event.kind != "voided":
                     self._started.discard(event.job)
