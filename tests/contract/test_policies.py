@@ -73,6 +73,12 @@ def test_it_handles_cancellations_and_failures_that_no_script_has(name: str) -> 
     contract.handles_unscripted_events(policies.find(name), played(name, 1)[0], seeds=range(1, 6))
 
 
+@pytest.mark.parametrize("window", [1, 3, 40])
+@pytest.mark.parametrize("name", [n for n in NAMES if policies.find(n).online])
+def test_it_plans_in_a_rolling_window_and_does_not_ask_for_jobs_that_are_over(name: str, window: int) -> None:
+    contract.plans_in_a_window(policies.find(name), played(name, 2)[0], window)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_an_unknown_parameter_is_refused_before_it_starts(name: str) -> None:
     contract.refuses_an_unknown_parameter(policies.find(name), played(name, 1)[0])

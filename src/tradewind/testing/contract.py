@@ -105,6 +105,7 @@ def _on(spec: Spec, given: Scenario) -> list[CheckResult]:
             calls.append((name, lambda share=share: does_not_peek_ahead(spec, given, run, share)))  # type: ignore[misc]
         calls.append(("does not see budgets", lambda: does_not_see_budgets(spec, given, run)))
         calls.append(("handles cancellations and failures", lambda: handles_unscripted_events(spec, given)))
+        calls.append(("plans in a rolling window", lambda: plans_in_a_window(spec, given)))
     return [first, *(_result(name, given.name, call) for name, call in calls)]
 
 
@@ -224,6 +225,36 @@ def handles_unscripted_events(spec: Spec, given: Scenario, seeds: Sequence[int] 
         _require(
             not where, f"{where} differs after a restore amid cancellations; save() must hold the whole state"
         )
+
+
+def plans_in_a_window(spec: Spec, given: Scenario, window_slots: int = 3) -> None:
+    """With a rolling window it breaks no rule, and does the same in a session that drops jobs that are over.
+
+    A policy that needs a known end of the run refuses the scenario.
+    """
+    rolling = replace(given, setup=replace(given.setup, window_slots=window_slots))
+    if "horizon" in spec.needs:
+        try:
+            simulate(rolling, replace(spec, factory=_never))
+        except Unsupported:
+            return
+        raise CheckFailed(
+            "a scenario with a window was accepted, but the policy needs a known end of the run"
+        )
+    run = simulate(rolling, spec, seed=SEED)
+    state = RunState(
+        Ledger(rolling.setup),
+        Audit(rolling.setup, Script(rolling), binding=spec.binding),
+        Journal(),
+        forget=lambda _: None,
+    )
+    world = SimulatedWorld(rolling, slots="slot" in spec.triggers)
+    session = Session(state, fresh(spec, rolling), spec, world.ask)
+    Loop(world, session).run()
+    where = _first_difference(run.tables, session.journal.tables, JOURNAL)
+    _require(not where, f"{where} differs in a session that drops jobs that are over")
+    continues_after_restore(spec, rolling, run, SHARES[1])
+    handles_unscripted_events(spec, rolling, seeds=(3,))
 
 
 def _never(*_: Any) -> Any:
