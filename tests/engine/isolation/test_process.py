@@ -16,7 +16,7 @@ import tradewind as tw
 from tests.engine.isolation import hostile
 from tradewind.engine.isolation import filters
 from tradewind.engine.isolation.policy import IsolatedPolicy, isolated
-from tradewind.engine.isolation.process import Limits, Process
+from tradewind.engine.isolation.process import Limits, Process, import_path
 from tradewind.engine.ledger import Ledger
 from tradewind.model.errors import InputError, LookupFailed, PolicyError, Unsupported
 from tradewind.model.view import Event
@@ -144,6 +144,18 @@ def test_a_baseline_in_hindsight_is_refused() -> None:
 def test_a_scenario_that_does_not_fit_is_refused_as_without_isolation() -> None:
     with pytest.raises(Unsupported):
         simulate(tw.generate("eris"), isolated(FILE))
+
+
+def test_folders_of_scripts_are_not_readable_unless_the_policy_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "theirs.py").touch()
+    for here in ("", str(tmp_path)):
+        monkeypatch.setattr(sys, "path", [here, "/elsewhere"])
+        monkeypatch.chdir(tmp_path)
+        assert import_path("")[:-1] == ["/elsewhere"]
+        assert import_path("other")[:-1] == ["/elsewhere"]
+        assert import_path("theirs")[:-1] == [str(tmp_path), "/elsewhere"]
 
 
 def test_the_time_to_start_is_limited() -> None:

@@ -26,6 +26,11 @@ class Origin:
     name: str = ""
 
     @property
+    def package(self) -> str:
+        """The package that it is imported from; "" for a file."""
+        return self.ref.partition(":")[0].partition(".")[0]
+
+    @property
     def ours(self) -> bool:
         """Whether it is part of this package, so that its declaration may be loaded by the parent."""
         return self.ref.startswith(f"{OURS}.")

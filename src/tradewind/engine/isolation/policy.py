@@ -69,7 +69,7 @@ def isolated(policy: str | Spec, limits: Limits = DEFAULT) -> Spec:
 def _declared(origin: Origin, limits: Limits) -> SpecData:
     """What a policy declares, from a process that ends afterwards."""
     where = origin.ref or str(origin.file)
-    process = Process(limits)
+    process = Process(limits, origin.package)
     try:
         found: SpecData = _ask(process, "describe", (origin,), SpecData)
         return found
@@ -161,7 +161,7 @@ class IsolatedPolicy:
     def _start(self) -> Process:
         """A process with the policy in it, in its last known state."""
         self._recorder.forget()
-        process = Process(self._limits)
+        process = Process(self._limits, self._made_of[0].package)
         try:
             _ask(process, "make", self._made_of, None)
             if self._state is not None:

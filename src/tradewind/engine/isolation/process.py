@@ -65,10 +65,26 @@ def _uid() -> int | None:
     return NOBODY
 
 
+def import_path(package: str) -> list[str]:
+    """Folders that a policy of the package ("": of ours, or of a file) imports from, which it can therefore read.
+
+    The folder of a script and the current one are left out unless the package is there: files of all kinds lie in them.
+    """
+    beside = (os.getcwd(), os.path.dirname(os.path.abspath(sys.argv[0])))
+
+    def holds(folder: str) -> bool:
+        names = (package, f"{package}.py") if package else ()
+        return any(os.path.exists(os.path.join(folder, name)) for name in names)
+
+    found = [os.path.abspath(folder) for folder in sys.path]
+    kept = [folder for folder in found if folder not in beside or holds(folder)]
+    return [*kept, str(Path(__file__).parents[3])]
+
+
 class Process:
     """One confined process. After any failure it is dead; `error` turns that into what users read."""
 
-    def __init__(self, limits: Limits = DEFAULT) -> None:
+    def __init__(self, limits: Limits = DEFAULT, package: str = "") -> None:
         if sys.platform != "linux":
             raise InputError(
                 f"isolated policies need Linux (this is {sys.platform}); leave out the isolation"
@@ -90,10 +106,10 @@ class Process:
         self._control = control
         self._end = weakref.finalize(self, _end, self._guard, control, self._data)
         self._data.setblocking(False)
-        control.sendall(json.dumps(self._orders(folder)).encode() + b"\n")
+        control.sendall(json.dumps(self._orders(folder, import_path(package))).encode() + b"\n")
         self._wait_until_confined()
 
-    def _orders(self, folder: str) -> dict[str, object]:
+    def _orders(self, folder: str, path: list[str]) -> dict[str, object]:
         uid = _uid()
         if uid == FIRST_UID:
             uid += self._guard.pid
@@ -102,11 +118,10 @@ class Process:
         }  # fmt: skip
         if uid is not None:
             limits["NPROC"] = self.limits.threads
-        ours = str(Path(__file__).parents[3])
         keep = {name: os.environ[name] for name in INHERITED if name in os.environ}
         return {
             "parent": os.getpid(), "uid": uid, "folder": folder, "limits": limits,
-            "path": [os.path.abspath(p) for p in (*sys.path, ours) if p],
+            "path": path,
             "prefixes": [sys.base_prefix, sys.prefix],
             "environment": {"HOME": folder, "TMPDIR": folder, "PATH": "/usr/bin:/bin", **keep},
         }  # fmt: skip
