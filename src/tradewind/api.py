@@ -16,7 +16,7 @@ from tradewind.engine import bounds
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import check_fit
 from tradewind.engine.isolation.policy import isolated
-from tradewind.engine.journal import Journal, instants, read_charges
+from tradewind.engine.journal import Journal, answered_quotes, instants, read_charges
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Progress
 from tradewind.engine.state import RunState
@@ -112,9 +112,7 @@ def explain(scenario: Scenario, result: Run, job: str, slot: int = -1) -> Explai
     from tradewind.engine.menu import invoice_of, menu_of
 
     if result.tables["answers"]["job"]:
-        found = instants(scenario, result.tables)
-        quotes = [(i.at_us, quote, taken) for i in found for quote, taken in i.quotes]
-        return menu_of(scenario, result, job, quotes)
+        return menu_of(scenario, result, job, answered_quotes(instants(scenario, result.tables)))
     if charges := read_charges(result.tables):
         return invoice_of(scenario, result, job, charges)
     system = _system(scenario, result)

@@ -24,7 +24,7 @@ from tests.builders import (
 )
 from tradewind.audit import compare
 from tradewind.engine.accounts import settle
-from tradewind.model.decision import Decision, Flow, Quote, Step, Verdict
+from tradewind.model.decision import Decision, Flow, HeldQuote, Quote, Step, Verdict
 from tradewind.model.errors import Refused
 from tradewind.model.job import Customer, Fixed, Stream
 from tradewind.model.result import Run, Violation
@@ -53,6 +53,9 @@ class Liar:
 
     def ask(self, quote: Quote) -> int:
         return int(self._world.ask(quote))
+
+    def hold(self, held: HeldQuote) -> None:
+        self._world.hold(held)
 
     def apply(self, number: int, chosen: Decision) -> Sequence[Event]:
         return self._lie(list(self._world.apply(number, chosen)))

@@ -38,12 +38,15 @@ def merged(parts: Iterable[Instant]) -> list[Instant]:
     """Instants with one entry per time, without price lists, which a kept journal holds only when they change."""
     found: dict[int, Instant] = {}
     for part in parts:
-        quotes = tuple((quote._replace(posted=None), taken) for quote, taken in part.quotes)
+        trades = tuple(
+            each._replace(quote=each.quote._replace(posted=None) if each.quote else None)
+            for each in part.trades
+        )
         old = found.get(part.at_us, Instant(part.at_us, (), (), None, ()))
         found[part.at_us] = Instant(
             part.at_us,
             old.events + part.events,
-            old.quotes + quotes,
+            old.trades + trades,
             old.decision if part.decision is None else part.decision,
             old.after + part.after,
         )

@@ -9,12 +9,13 @@ from math import isclose, isfinite
 from tradewind.audit import rules_form, rules_market, rules_posted
 from tradewind.audit.capacity import CapacityLedger, Claim
 from tradewind.audit.events import NONE, EventAudit
+from tradewind.audit.held import differs
 from tradewind.audit.record import Record
 from tradewind.audit.results import outcome, quantiles, utilisation
 from tradewind.audit.rules import PLAIN
 from tradewind.audit.saved import AuditState, restore_records, save_record
 from tradewind.audit.script import Script
-from tradewind.model.decision import Charge, Decision, Plan, Quote
+from tradewind.model.decision import Charge, Decision, HeldQuote, Plan, Quote
 from tradewind.model.job import Job, Stream
 from tradewind.model.result import Violation
 from tradewind.model.setup import Setup
@@ -52,11 +53,11 @@ class Audit(EventAudit):
         seen: set[int] = set()
         for plan in decision.plans:
             record = self._records.get(plan.job) if type(plan.job) is int else None
-            if record is None or record.is_over or plan.job in seen:
+            if record is None or record.is_over or plan.job in seen or plan.job in self._held.of_job:
                 found.append(
                     Violation(
                         "plan.job",
-                        detail=f"a plan for job {plan.job!r}, which is not active or is named twice",
+                        detail=f"a plan for job {plan.job!r}, which is not active, has an open quote or is named twice",
                     )
                 )
                 continue
@@ -179,11 +180,49 @@ class Audit(EventAudit):
             if broken is not None:
                 return (broken,)
         offer = quote.offers[taken]
-        if found := self._commit((offer.plan,), now_us):
+        held = self._held.of_job.get(quote.job)
+        if held is not None:
+            if found := self._check_sale(record, held, quote, taken, now_us):
+                return found
+        elif found := self._commit((offer.plan,), now_us):
             return found
         record.paid, record.promise_us = offer.payment_usd, offer.finish_us
         self._awaited[quote.job] = ("accepted", taken)
         self._quote = None
+        return NONE
+
+    def hold(self, held: HeldQuote) -> None:
+        """Hold a checked quote: nobody else gets what its offers need until it is closed."""
+        job = held.quote.job
+        self._held.open(held, self._records[job].job)
+        self._awaited[job] = ("quoted", held.expires_us)
+        self._quote = None
+        self._set_deadline()
+
+    def _check_sale(
+        self, record: Record, held: HeldQuote, quote: Quote, taken: int, now_us: int
+    ) -> tuple[Violation, ...]:
+        """A late answer buys what was quoted, which fits because it was held; commit it."""
+        offer = quote.offers[taken]
+        late = now_us - held.at_us
+        wrong = (
+            differs(held.quote.offers[taken], offer, late)
+            if taken < len(held.quote.offers)
+            else "no such offer"
+        )
+        if now_us > held.expires_us:
+            wrong = f"quote {held.id} expired at {held.expires_us} us"
+        if wrong:
+            return (Violation("market.sale", record.job.id, detail=wrong),)
+        found: list[Violation] = []
+        self._check_plan(record, offer.plan, now_us, found)
+        broken = rules_market.promise(self._setup, self._work, record, offer, now_us)
+        if found or broken is not None:
+            return (*found, *(() if broken is None else (broken,)))
+        claims = self._held.release(held.quote.job)
+        if over := self._commit((offer.plan,), now_us):
+            self._held.restore(held.quote.job, claims)
+            return over
         return NONE
 
     def check_charges(self, charges: Sequence[Charge]) -> tuple[Violation, ...]:
@@ -223,6 +262,7 @@ class Audit(EventAudit):
             spent=() if spend is None else spend.save(),
             totals=self._totals,
             records=tuple(save_record(record) for record in self._records.values()),
+            held=tuple(self._held.of_job.values()),
         )
 
     def restore(self, state: AuditState, jobs: Mapping[int, Job]) -> None:
@@ -241,6 +281,8 @@ class Audit(EventAudit):
         if self._spend is not None:
             self._spend.restore(state.spent)
         self._records = restore_records(state.records, jobs, capacity, self._fresh)
+        for held in state.held:
+            self._held.open(held, jobs[held.quote.job])
         self._streams = {
             index
             for index, record in self._records.items()
@@ -261,6 +303,7 @@ class Audit(EventAudit):
         for record in self._records.values():
             if record.claims:
                 fresh.add(record.claims)
+        self._held.count(fresh)
         if fresh.open != self._capacity.open:
             return (Violation("ledger.recount", detail="the running totals differ from a recount"),)
         kept, counted = (

@@ -9,6 +9,7 @@ from tradewind.audit import rules_form, rules_market
 from tradewind.audit.cancelled import cancelled_plans
 from tradewind.audit.capacity import CapacityLedger
 from tradewind.audit.costs import CostLedger
+from tradewind.audit.held import HeldQuotes
 from tradewind.audit.record import Case, Record
 from tradewind.audit.results import Totals, drop_over
 from tradewind.audit.rules import rules_for
@@ -50,6 +51,7 @@ class EventAudit:
         self._slot_due = 0 if script is not None and script.has_volumes else OPEN
         self._quote: Quote | None = None
         self._awaited: dict[int, tuple[str, int]] = {}  # job -> (kind, value) of the event due now
+        self._held = HeldQuotes(self._capacity)
         self._streams: set[int] = set()
         self._volumes: dict[int, tuple[tuple[int, int], ...]] = {}  # of this slot, not reported yet
         self._cancelled: dict[int, bool] = {}  # job whose plan is cancelled now -> whether something failed
@@ -111,7 +113,7 @@ class EventAudit:
     def _set_deadline(self) -> None:
         """Set the next instant at which the world must report something: a change, a timer or a slot."""
         due = OPEN if self._script is None else self._script.change_due_us(self._next_change)
-        self._deadline = min(due, self._timer, self._slot_due)
+        self._deadline = min(due, self._timer, self._slot_due, self._held.due_us)
 
     def _missed(self, at_us: int, found: list[Violation]) -> None:
         if self._script is not None and self._script.change_due_us(self._next_change) < at_us:
@@ -122,6 +124,9 @@ class EventAudit:
             found.append(
                 Violation("time.slot", slot=self._next_slot, detail="the start of this slot was not reported")
             )
+        if self._held.due_us < at_us:
+            detail = f"a quote expired at {self._held.due_us} us; this was not reported by {at_us}"
+            found.append(Violation("time.quote", detail=detail))
         if self._timer < at_us:
             found.append(
                 Violation("time.timer", detail=f"the timer set for {self._timer} us did not fire by {at_us}")
@@ -221,6 +226,12 @@ class EventAudit:
                 self._cancel(record, event, found)
             case "accepted" | "refused" | "declined":
                 self._answer(record, event, found)
+            case "quoted" | "withdrawn":
+                self._expect(record, event, found)
+                if event.kind == "withdrawn":
+                    self._close_quote(event.job)
+            case "answered" | "expired":
+                self._quote_ends(record, event, found)
 
     def _release(self, record: Record, event: Event, found: list[Violation]) -> None:
         due = record.finish_us + 1 if record.state == "finished" and record.job.hold == "through" else None
@@ -247,10 +258,8 @@ class EventAudit:
 
     def _answer(self, record: Record, event: Event, found: list[Violation]) -> None:
         """Check that an answer is the one expected and that the customer chose its best offer."""
-        kind, value = self._awaited.pop(event.job, ("", 0))
-        if kind != event.kind or (kind == "accepted" and value != event.value):
-            detail = f"{event.kind} {event.value}; expected was {f'{kind} {value}' if kind else 'no answer'}"
-            found.append(Violation("time.answer", record.job.id, detail=detail))
+        self._expect(record, event, found)
+        self._close_quote(event.job)
         if event.kind == "accepted":
             return
         mine = self._quote if self._quote is not None and self._quote.job == event.job else Quote(event.job)
@@ -262,9 +271,35 @@ class EventAudit:
         self._release_claims(record)
         self._streams.discard(event.job)
 
+    def _expect(self, record: Record, event: Event, found: list[Violation]) -> None:
+        """Check that this event of a quote is the one expected now."""
+        kind, value = self._awaited.pop(event.job, ("", 0))
+        if kind != event.kind or (kind not in ("declined", "refused") and value != event.value):
+            detail = f"{event.kind} {event.value}; expected was {f'{kind} {value}' if kind else 'no answer'}"
+            found.append(Violation("time.answer", record.job.id, detail=detail))
+
+    def _quote_ends(self, record: Record, event: Event, found: list[Violation]) -> None:
+        """A held quote is answered in time, or expires when it is due; other answers change nothing."""
+        held = self._held.of_job.get(event.job)
+        if held is None or held.id != (event.fact if event.kind == "answered" else event.value):
+            return
+        if event.kind == "expired":
+            if event.at_us != held.expires_us:
+                detail = f"quote {held.id} expired at {event.at_us} us; it is due at {held.expires_us}"
+                found.append(Violation("time.quote", record.job.id, detail=detail))
+            self._awaited[event.job] = ("declined", 0)
+        elif event.at_us <= held.expires_us and -1 <= event.value < len(held.quote.offers):
+            self._awaited[event.job] = ("declined", 0) if event.value < 0 else ("acceptance", event.value)
+
+    def _close_quote(self, job: int) -> None:
+        if job in self._held.of_job:
+            self._held.close(job)
+            self._set_deadline()
+
     def _cancel(self, record: Record, event: Event, found: list[Violation]) -> None:
         """Its owner withdrew a job; it keeps nothing, and its work so far is reported."""
         self._awaited.pop(event.job, None)
+        self._close_quote(event.job)
         self._settle(record, event.at_us)
         self._check_done(record, event.value, found)
         self._release_claims(record)
@@ -295,6 +330,7 @@ class EventAudit:
         if 0 <= record.promise_us <= event.at_us and record.cancelled_slot < 0 and not self._measured:
             detail = f"the offer promised completion at {record.promise_us} us, but the job did not finish"
             found.append(Violation("market.promise", record.job.id, detail=detail))
+        self._close_quote(event.job)
         last = event.at_us // self._setup.slot_us - 1  # earlier slots were closed in time
         self._served(record, last, found)
         self._settle(record, event.at_us)
@@ -387,7 +423,12 @@ class EventAudit:
         self._set_deadline()
         self._capacity.change(change)
         self._costs.change(change)
-        return change.kind not in ("price", "egress")
+        if change.kind in ("price", "egress"):
+            return False
+        for job, held in self._held.of_job.items():
+            self._held.release(job)
+            self._awaited[job] = ("withdrawn", held.id)
+        return True
 
     def _void(self, record: Record, event: Event, found: list[Violation]) -> None:
         """A plan had to be cancelled; the job keeps its work up to the start of the slot (failure) or all of it."""

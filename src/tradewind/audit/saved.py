@@ -10,7 +10,7 @@ from tradewind.audit.costs import CostState
 from tradewind.audit.record import Record
 from tradewind.audit.results import Totals
 from tradewind.audit.spend import Spent
-from tradewind.model.decision import Step
+from tradewind.model.decision import HeldQuote, Step
 from tradewind.model.job import Job
 
 DERIVED = ("customer", "job", "rules", "total")
@@ -72,6 +72,7 @@ class AuditState(NamedTuple):
     spent: tuple[Spent, ...]
     totals: Totals
     records: tuple[SavedRecord, ...]
+    held: tuple[HeldQuote, ...]
 
 
 COPIED = tuple(

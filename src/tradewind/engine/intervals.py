@@ -69,7 +69,7 @@ def end_us(run: Run) -> int:
 def effective(run: Run, end: int) -> Intervals:
     """Steps carried out until `end` (microseconds), in the order of the table."""
     plan = ints(run, "steps", "plan")
-    start = np.maximum(ints(run, "steps", "from_us"), ints(run, "plans", "at_us")[plan])
+    start = np.maximum(ints(run, "steps", "from_us"), _plan_starts(run)[plan])
     until = ints(run, "steps", "until_us")
     until = np.where(until < 0, OPEN, until)
     until = np.minimum(np.minimum(until, _plan_ends(run)[plan]), end)
@@ -98,12 +98,40 @@ def usage(run: Run, intervals: Intervals) -> Usage:
 
 def taken_offers(run: Run) -> NDArray[np.bool_]:
     """Whether the customer took each offer, shape (offers,)."""
+    return _answered_us(run) >= 0
+
+
+def _answered_us(run: Run) -> Ints:
+    """When the customer took each offer, shape (offers,); -1: it did not."""
     offers, answers = run.tables.get("offers", {}), run.tables.get("answers", {})
+    result = np.full(len(offers.get("job", ())), -1, dtype=np.int64)
     if not offers or not answers:
-        return np.zeros(len(offers.get("job", ())), dtype=bool)
-    taken = set(zip(answers["job"], answers["at_us"], answers["taken"], strict=True))
-    rows = zip(offers["job"], offers["at_us"], offers["number"], strict=True)
-    return np.fromiter((row in taken for row in rows), dtype=bool, count=len(offers["job"]))
+        return result
+    kinds = texts(run, "events", "kind")
+    rows = np.flatnonzero(kinds == "quoted")
+    quoted_us = dict(  # of jobs whose quote was held; the last one is the one that was answered
+        zip(
+            ints(run, "events", "job")[rows].tolist(),
+            ints(run, "events", "at_us")[rows].tolist(),
+            strict=True,
+        )
+    )
+    taken: dict[Any, Any] = {
+        (job, quoted_us.get(job, at), number): at
+        for job, at, number in zip(answers["job"], answers["at_us"], answers["taken"], strict=True)
+    }
+    for row, key in enumerate(zip(offers["job"], offers["at_us"], offers["number"], strict=True)):
+        result[row] = taken.get(key, -1)
+    return result
+
+
+def _plan_starts(run: Run) -> Ints:
+    """When each plan came into force, shape (plans,): when it was made, or when its held offer was taken."""
+    starts = ints(run, "plans", "at_us").copy()
+    answered = _answered_us(run)
+    taken = np.flatnonzero(answered >= 0)
+    starts[ints(run, "offers", "plan")[taken]] = answered[taken]
+    return starts
 
 
 def _taken(run: Run) -> NDArray[np.bool_]:
@@ -115,7 +143,7 @@ def _taken(run: Run) -> NDArray[np.bool_]:
 
 def _plan_ends(run: Run) -> Ints:
     """End of each plan, shape (plans,): its own start if it was never in force."""
-    at, job = ints(run, "plans", "at_us"), ints(run, "plans", "job")
+    at, job = _plan_starts(run), ints(run, "plans", "job")
     live = np.flatnonzero(_taken(run))
     ends = at.copy()
     order = live[np.lexsort((live, at[live], job[live]))]

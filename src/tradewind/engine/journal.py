@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -11,6 +11,7 @@ from tradewind.model.decision import (
     Charge,
     Decision,
     Flow,
+    HeldQuote,
     Offer,
     Plan,
     Posted,
@@ -80,8 +81,17 @@ class Journal:
         if decision.certificate is not None:
             self.certificates.append((at_us, decision.certificate))
 
-    def quote(self, at_us: int, quote: Quote, taken: int) -> None:
-        """Append the offers to a job and the number of the one taken, -1 for none."""
+    def quote(self, at_us: int, quote: Quote, taken: int, *, held: bool = False) -> None:
+        """Append the number of the offer taken, -1 for none; also the offers, unless `hold` has."""
+        if not held:
+            self._offers(at_us, quote)
+        self._append("answers", at_us, quote.job, taken, quote.refused, quote.why)
+
+    def hold(self, held: HeldQuote) -> None:
+        """Append the offers of a quote that is answered later."""
+        self._offers(held.at_us, held.quote)
+
+    def _offers(self, at_us: int, quote: Quote) -> None:
         posted = quote.posted
         if posted is not None and posted != self._posted:
             self._posted = posted
@@ -93,7 +103,6 @@ class Journal:
             row = self._append("offers", at_us, quote.job, number, offer.payment_usd, offer.finish_us, plan)
             for resource, usd in offer.unit_usd:
                 self._append("prices", row, resource, usd)
-        self._append("answers", at_us, quote.job, taken, quote.refused, quote.why)
 
     def charges(self, charges: Sequence[Charge]) -> None:
         """Append the payments charged after the run."""
@@ -142,17 +151,30 @@ class Journal:
         return len(column) - 1
 
 
+class Trade(NamedTuple):
+    """What became of a quote at an instant.
+
+    event  the event that says so; None where it is missing
+    quote  the quote; without offers if it is closed now but was held before; None if it is withdrawn
+    taken  number of the offer taken, or -1
+    """
+
+    event: Event | None
+    quote: Quote | None
+    taken: int
+
+
 class Instant(NamedTuple):
     """One instant of a journal, in the order in which things happened."""
 
     at_us: int
     events: tuple[Event, ...]
-    quotes: tuple[tuple[Quote, int], ...]
+    trades: tuple[Trade, ...]
     decision: Decision | None
     after: tuple[Event, ...]
 
 
-_ANSWERS = ("accepted", "declined", "refused")
+_ANSWERS = ("quoted", "withdrawn", "accepted", "declined", "refused")
 _WITHOUT_JOB = ("changed", "slot", "timer")
 _WITHOUT_VALUE = ("arrived", "finished", "left", "released", "timer", "declined")
 
@@ -166,7 +188,7 @@ def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instan
     """
     _check_times(tables)
     plans = _read_plans(tables)
-    quotes = _read_quotes(tables, plans)
+    trades = _Trades(tables, plans)
     decisions = _read_decisions(tables, plans)
     facts = Facts(scenario, _read_changes(tables))
     groups: dict[int, tuple[list[Event], list[Event]]] = {}
@@ -176,9 +198,26 @@ def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instan
         before, after = groups.setdefault(at_us, ([], []))
         (after if kind in _ANSWERS else before).append(event)
     by_time = dict(decisions.values())
-    for at_us in sorted(set(groups) | set(by_time) | set(quotes)):
+    for at_us in sorted(set(groups) | set(by_time) | trades.times):
         before, after = groups.get(at_us, ([], []))
-        yield Instant(at_us, tuple(before), tuple(quotes.get(at_us, ())), by_time.get(at_us), tuple(after))
+        made = trades.at(at_us, after)
+        rest = [event for event in after if not any(trade.event is event for trade in made)]
+        yield Instant(at_us, tuple(before), made, by_time.get(at_us), tuple(rest))
+
+
+def answered_quotes(found: Iterable[Instant]) -> list[tuple[int, Quote, int]]:
+    """(time, quote, number of the offer taken or -1) of all quotes that were answered."""
+    held: dict[int, Quote] = {}
+    result = []
+    for instant in found:
+        for event, quote, taken in instant.trades:
+            if quote is None:
+                continue
+            if event is not None and event.kind == "quoted":
+                held[quote.job] = quote
+            else:
+                result.append((instant.at_us, quote if quote.offers else held.pop(quote.job, quote), taken))
+    return result
 
 
 class Facts:
@@ -233,17 +272,30 @@ def _check_times(tables: Mapping[str, Table]) -> None:
     for plan, (at, row) in enumerate(zip(made, decided, strict=True)):
         if row >= 0 and when[row] != at:
             raise RunFileError(f"tables.plans.at_us[{plan}] is {at}; its decision was made at {when[row]}")
-    answered = dict(_column(tables, "answers", "job", "at_us"))
-    counts: dict[int, int] = {}
+    quoted = _quoted(tables)
+    counts: dict[tuple[int, int], int] = {}
     for at, job, number, plan in _column(tables, "offers", "at_us", "job", "number", "plan"):
-        if made[plan] != at or decided[plan] >= 0 or answered.get(job) != at or counts.get(job, 0) != number:
+        if (
+            made[plan] != at
+            or decided[plan] >= 0
+            or (at, job) not in quoted
+            or counts.get((at, job), 0) != number
+        ):
             raise RunFileError(
                 f"tables.offers: offer {number} to job {job} at {at} us matches no plan or answer"
             )
-        counts[job] = number + 1
+        counts[at, job] = number + 1
     offered = [plan for (plan,) in _column(tables, "offers", "plan")]
     if sorted(offered) != [plan for plan, row in enumerate(decided) if row < 0]:
         raise RunFileError("tables.offers.plan must name each plan without a decision exactly once")
+
+
+def _quoted(tables: Mapping[str, Table]) -> set[tuple[int, int]]:
+    """(time, job) of all quotes: those answered at once and those held."""
+    held = {
+        (at, job) for at, kind, job in _column(tables, "events", "at_us", "kind", "job") if kind == "quoted"
+    }
+    return held | set(_column(tables, "answers", "at_us", "job"))
 
 
 def _column(tables: Mapping[str, Table], table: str, *names: str) -> Iterator[tuple[Any, ...]]:
@@ -303,25 +355,45 @@ def _read_decisions(tables: Mapping[str, Table], plans: list[Plan]) -> dict[int,
     return result
 
 
-def _read_quotes(tables: Mapping[str, Table], plans: list[Plan]) -> dict[int, list[tuple[Quote, int]]]:
-    """Time -> quotes with the number of the offer taken."""
-    prices: dict[int, list[tuple[int, float]]] = {}
-    for offer, resource, usd in _column(tables, "prices", "offer", "resource", "usd"):
-        prices.setdefault(offer, []).append((resource, usd))
-    offers: dict[int, list[Offer]] = {}
-    for row, (job, usd, finish, plan) in enumerate(
-        _column(tables, "offers", "job", "payment_usd", "finish_us", "plan")
-    ):
-        offers.setdefault(job, []).append(Offer(usd, finish, plans[plan], tuple(prices.get(row, ()))))
-    lists, posted = _read_posted(tables), None
-    result: dict[int, list[tuple[Quote, int]]] = {}
-    for at_us, job, taken, refused, why in _column(
-        tables, "answers", "at_us", "job", "taken", "refused", "why"
-    ):
-        posted = lists.get(job, posted)
-        quote = Quote(job, tuple(offers.get(job, ())), refused, why, posted)
-        result.setdefault(at_us, []).append((quote, taken))
-    return result
+class _Trades:
+    """Quotes and answers by time and job."""
+
+    def __init__(self, tables: Mapping[str, Table], plans: list[Plan]) -> None:
+        prices: dict[int, list[tuple[int, float]]] = {}
+        for offer, resource, usd in _column(tables, "prices", "offer", "resource", "usd"):
+            prices.setdefault(offer, []).append((resource, usd))
+        self._offers: dict[tuple[int, int], list[Offer]] = {}
+        for row, (at, job, usd, finish, plan) in enumerate(
+            _column(tables, "offers", "at_us", "job", "payment_usd", "finish_us", "plan")
+        ):
+            offer = Offer(usd, finish, plans[plan], tuple(prices.get(row, ())))
+            self._offers.setdefault((at, job), []).append(offer)
+        self._answers: dict[int, dict[int, tuple[int, str, str]]] = {}
+        for at, job, *answer in _column(tables, "answers", "at_us", "job", "taken", "refused", "why"):
+            self._answers.setdefault(at, {})[job] = (answer[0], answer[1], answer[2])
+        self._lists, self._posted = _read_posted(tables), cast(Posted | None, None)
+        self.times = set(self._answers)
+
+    def at(self, at_us: int, events: Sequence[Event]) -> tuple[Trade, ...]:
+        """The trades of an instant, in the order of their events; answers without an event come last."""
+        found, answers = [], dict(self._answers.get(at_us, {}))
+        for event in events:
+            if event.kind == "quoted":
+                found.append(Trade(event, self._quote(at_us, event.job), -1))
+            elif event.kind == "withdrawn":
+                found.append(Trade(event, None, -1))
+            elif event.job in answers:
+                found.append(self._trade(at_us, event, event.job, answers.pop(event.job)))
+        found += [self._trade(at_us, None, job, answer) for job, answer in answers.items()]
+        return tuple(found)
+
+    def _trade(self, at_us: int, event: Event | None, job: int, answer: tuple[int, str, str]) -> Trade:
+        taken, refused, why = answer
+        return Trade(event, self._quote(at_us, job)._replace(refused=refused, why=why), taken)
+
+    def _quote(self, at_us: int, job: int) -> Quote:
+        self._posted = self._lists.get((at_us, job), self._posted)
+        return Quote(job, tuple(self._offers.get((at_us, job), ())), posted=self._posted)
 
 
 def _read_changes(tables: Mapping[str, Table]) -> list[Change]:
@@ -340,24 +412,25 @@ def read_charges(tables: Mapping[str, Table]) -> list[Charge]:
     )
 
 
-def _read_posted(tables: Mapping[str, Table]) -> dict[int, Posted]:
-    """Job -> price list posted with its quote; none in files older than that table."""
+def _read_posted(tables: Mapping[str, Table]) -> dict[tuple[int, int], Posted]:
+    """(time, job) -> price list posted with its quote; none in files older than that table."""
     if "posted" not in tables:
         return {}
-    rows: dict[int, list[tuple[int, float, float, float]]] = {}
-    answered = dict(_column(tables, "answers", "job", "at_us"))
-    for at, job in _column(tables, "posted", "at_us", "job"):
-        if answered.get(job) != at:
+    rows: dict[tuple[int, int], list[tuple[int, float, float, float]]] = {}
+    quoted = _quoted(tables)
+    for at, job, *row in _column(
+        tables, "posted", "at_us", "job", "resource", "gamma", "floor_usd", "data_usd"
+    ):
+        if (at, job) not in quoted:
             raise RunFileError(f"tables.posted: the price list at {at} us matches no answer to job {job}")
-    for job, *row in _column(tables, "posted", "job", "resource", "gamma", "floor_usd", "data_usd"):
-        rows.setdefault(job, []).append((row[0], row[1], row[2], row[3]))
+        rows.setdefault((at, job), []).append((row[0], row[1], row[2], row[3]))
     found = {}
-    for job, listed in rows.items():
+    for (at, job), listed in rows.items():
         numbers = [number for number, *_ in listed]
         if numbers != [*range(len(listed) - 1), -1] or len({row[1::2] for row in listed}) > 1:
             raise RunFileError(
                 f"tables.posted: the price list for job {job} names resources {numbers}; it must name each resource "
                 "in order, then -1, with the same gamma and data_usd in all rows"
             )
-        found[job] = Posted(listed[0][1], tuple(floor for *_, floor, _ in listed), listed[0][3])
+        found[at, job] = Posted(listed[0][1], tuple(floor for *_, floor, _ in listed), listed[0][3])
     return found

@@ -5,13 +5,14 @@ It never reads the scenario: a job's public part becomes known with its `arrived
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from tradewind.engine.stimuli import from_json, to_json
 from tradewind.model.codec import plain, read
-from tradewind.model.decision import Decision, Plan, Step
+from tradewind.model.decision import Decision, HeldQuote, Plan, Step
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN, UNLIMITED
@@ -38,6 +39,7 @@ class LedgerState(NamedTuple):
     down_links: frozenset[int]
     price: dict[tuple[int, int], float]
     egress: dict[tuple[int, int], float]
+    held: tuple[HeldQuote, ...]
 
 
 class Ledger:
@@ -74,6 +76,11 @@ class Ledger:
         self.forgets = False  # whether jobs that are over are dropped once the policy was told
         self._over: list[Event] = []  # what the policy was told last of jobs that are over and of changes
         self._first_slot = 0  # reservations in earlier slots are forgotten
+        self._held: dict[int, HeldQuote] = {}
+        self.held: Mapping[int, HeldQuote] = MappingProxyType(self._held)
+        self._holds: dict[int, list[Reservation]] = {}  # id of a quote -> what it holds
+        self.expires_us = 0
+        """Until when the job being quoted may be answered; 0: at once."""
 
     # ------------------------------------------------------------------ updates
     def take(self, events: Sequence[Event]) -> None:
@@ -155,6 +162,48 @@ class Ledger:
         for plan in decision.plans:
             if plan.steps:
                 self._reserve(self._jobs[plan.job], plan)
+
+    def hold(self, held: HeldQuote) -> None:
+        """Hold, for each resource and slot, the most that an offer of a quote needs."""
+        job, most = self._jobs[held.quote.job], dict[tuple[int, int], int]()
+        for offer in held.quote.offers:
+            self._reserve(job, offer.plan)
+            needed: dict[tuple[int, int], int] = {}
+            for row, slot, amount in self._reserved[job.index]:
+                needed[row, slot] = needed.get((row, slot), 0) + amount
+            self._release(job.index)
+            for key, amount in needed.items():
+                most[key] = max(most.get(key, 0), amount)
+        self._held[held.id] = held
+        self._holds[held.id] = [(row, slot, amount) for (row, slot), amount in most.items()]
+        self._book(self._holds[held.id], 1)
+
+    def free_hold(self, held: HeldQuote) -> None:
+        """Free what a quote holds, once it is closed."""
+        del self._held[held.id]
+        self._book(self._holds.pop(held.id), -1)
+
+    @contextmanager
+    def without_holds(self) -> Iterator[None]:
+        """The view as if no quote were open."""
+        kept = dict(self._held)
+        for rows in self._holds.values():
+            self._book(rows, -1)
+        self._held.clear()
+        try:
+            yield
+        finally:
+            self._held.update(kept)
+            for rows in self._holds.values():
+                self._book(rows, 1)
+
+    def _book(self, rows: Sequence[Reservation], sign: int) -> None:
+        for row, slot, amount in rows:
+            if slot < 0:
+                self._used[row] += sign * amount
+            elif slot >= self._first_slot:
+                slots = self._booked.setdefault(row, {})
+                slots[slot] = slots.get(slot, 0) + sign * amount
 
     def _reserve(self, job: Job, plan: Plan) -> None:
         """Reserve what a plan needs."""
@@ -251,6 +300,7 @@ class Ledger:
             down_links=frozenset(self._down_links),
             price=self._price,
             egress=self._egress,
+            held=tuple(self._held.values()),
         )
         windows = {"new": self._new, "over": self._over}
         return {"state": plain(state), **{name: [to_json(e) for e in w] for name, w in windows.items()}}
@@ -264,6 +314,8 @@ class Ledger:
         for plan in state.plans:
             self._plans[plan.job] = plan
             self._reserve(self._jobs[plan.job], plan)
+        for held in state.held:
+            self.hold(held)
         self._forget_slots()
         self._data, self._changes = state.data, state.changes
         self._limit = list(state.limit)
@@ -276,6 +328,11 @@ class Ledger:
         return self._jobs
 
     # ------------------------------------------------------------------ the view
+    @property
+    def answer_by_us(self) -> int:
+        """Until when the job being quoted may be answered."""
+        return max(self.now_us, self.expires_us)
+
     @property
     def slot(self) -> int:
         """Number of the current slot."""

@@ -14,11 +14,12 @@ from typing import Any, Protocol
 
 from tradewind.engine.journal import Journal
 from tradewind.engine.loop import Loop, Progress
+from tradewind.engine.quotes import QuoteTerms
 from tradewind.engine.session import TRIGGER_OF, Answer, Command, Session
 from tradewind.engine.state import RunState
 from tradewind.engine.statefile import revive
 from tradewind.engine.stimuli import from_json, to_json
-from tradewind.model.decision import NOTHING, Decision, Plan, Quote
+from tradewind.model.decision import NOTHING, Decision, HeldQuote, Plan, Quote
 from tradewind.model.errors import PolicyError, Refused, RunFileError
 from tradewind.model.job import Job
 from tradewind.model.result import Violation
@@ -27,7 +28,7 @@ from tradewind.model.view import Event, Policy, World
 
 SEEN = ("seen", None)
 Op = tuple[str, Any]
-"""(events | quote | decision | seen, what): one step of an instant, in order, as the journal stores it."""
+"""(events | quote | hold | answer | decision | seen, what): one step of an instant, in order, as the journal stores it."""
 
 
 class Store(Protocol):
@@ -65,11 +66,15 @@ class DiskJournal(Journal):
         super().decision(at_us, decision)
         self.ops.append(("decision", decision))
 
-    def quote(self, at_us: int, quote: Quote, taken: int) -> None:
-        super().quote(at_us, quote, taken)
+    def quote(self, at_us: int, quote: Quote, taken: int, *, held: bool = False) -> None:
+        super().quote(at_us, quote, taken, held=held)
         if taken >= 0:
             self.promised[quote.job] = quote.offers[taken].finish_us
-        self.ops.append(("quote", (quote, taken)))
+        self.ops.append(("answer" if held else "quote", (quote, taken)))
+
+    def hold(self, held: HeldQuote) -> None:
+        super().hold(held)
+        self.ops.append(("hold", held))
 
 
 class LiveSession(Session):
@@ -77,8 +82,16 @@ class LiveSession(Session):
 
     journal: DiskJournal
 
-    def __init__(self, state: RunState, policy: Policy, spec: Spec, answer: Answer, store: Store) -> None:
-        super().__init__(state, policy, spec, answer)
+    def __init__(
+        self,
+        state: RunState,
+        policy: Policy,
+        spec: Spec,
+        answer: Answer,
+        store: Store,
+        terms: QuoteTerms | None = None,
+    ) -> None:
+        super().__init__(state, policy, spec, answer, terms)
         self.store = store
         self.alarms: list[dict[str, Any]] = []
         self.violations: list[Violation] = []
@@ -161,7 +174,7 @@ class LiveSession(Session):
         if not self.ledger.events:
             self.ledger.return_events(self._window)
 
-    def _checked_quote(self, at_us: int, job: Job) -> Quote:
+    def _checked_quote(self, at_us: int, job: Job) -> Quote | None:
         """Make no offer if the policy fails to quote or the audit rejects the quote."""
         try:
             return super()._checked_quote(at_us, job)
@@ -225,12 +238,23 @@ class LiveSession(Session):
                     _check_replay(events, world.replay(events))
                 first = False
                 self.violations += self.state.observe(events)
-            elif kind == "quote":
+                self.quotes.waiting += [
+                    e.job for e in events if e.kind in ("arrived", "withdrawn") and self.spec.pricer
+                ]
+            elif kind in ("quote", "answer"):
                 quote, taken = revive(Quote, what[0]), what[1]
-                self.violations += self.audit.check_quote(at, quote)
+                if kind == "quote" or quote.refused:
+                    self.violations += self.audit.check_quote(at, quote)
                 found, decision = self.state.answer(at, quote, taken)
                 self.violations += found
+                self.quotes.quoted(quote.job)
                 world.apply(self._command(decision).number, decision)
+            elif kind == "hold":
+                held = revive(HeldQuote, what)
+                self.violations += self.audit.check_quote(at, held.quote)
+                self.state.hold(held.quote, at, held.expires_us)
+                self.quotes.quoted(held.quote.job)
+                self._command(NOTHING)
             elif kind == "decision":
                 decision = revive(Decision, what)
                 self.violations += self.state.decide(at, decision)

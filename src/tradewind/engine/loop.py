@@ -35,6 +35,8 @@ class Loop:
         """Handle one instant, and what carrying out its commands causes."""
         at_us = events[0].at_us
         for command in self.session.handle(at_us, events):
+            if command.held is not None:
+                self.world.hold(command.held)
             after = self.world.apply(command.number, command.decision)
             if after and not command.answered:
                 self.session.handle(at_us, after)

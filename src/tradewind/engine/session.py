@@ -1,7 +1,8 @@
 """A session: policy, ledger, audit and journal of one run, driven by events. No clock, no input or output, no scenario.
 
 A driver (simulation, live run, service) calls `handle` with everything that happened at an instant, carries out the
-commands that it returns, and calls `handle` again with what these caused.
+commands that it returns, and calls `handle` again with what these caused. A customer may get time to answer a quote: the
+driver then learns of it from `quotes` or a command, and hands in `answered`, or `expired` at the expiry.
 """
 
 from __future__ import annotations
@@ -11,16 +12,17 @@ from collections import deque
 from collections.abc import Callable, MutableSequence, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast
 
 from tradewind.engine import snapshot
+from tradewind.engine.quotes import QuoteTerms, sold
 from tradewind.engine.state import RunState
-from tradewind.model.decision import NOTHING, Decision, Quote
+from tradewind.model.decision import NOTHING, Decision, HeldQuote, Quote
 from tradewind.model.errors import PolicyError, Refused, TradewindError
 from tradewind.model.job import Job
 from tradewind.model.result import Violation
 from tradewind.model.spec import Spec
-from tradewind.model.view import Charger, Event, Policy, Pricer
+from tradewind.model.view import Change, Charger, Event, EventKind, Policy, Pricer
 
 TRIGGER_OF = {
     "arrived": "arrival",
@@ -44,18 +46,28 @@ class Command(NamedTuple):
     """A decision for the driver to carry out, once per number.
 
     answered  the session has already recorded the event that ends the jobs it refuses
+    held      a quote to hand out; the driver must report `expired` at its expiry
     """
 
     number: int
     decision: Decision
     answered: bool = False
+    held: HeldQuote | None = None
 
 
 class Session:
     """One run of a policy. `handle` is a function of the events so far: same events, same commands."""
 
-    def __init__(self, state: RunState, policy: Policy, spec: Spec, answer: Answer) -> None:
+    def __init__(
+        self,
+        state: RunState,
+        policy: Policy,
+        spec: Spec,
+        answer: Answer,
+        terms: QuoteTerms | None = None,
+    ) -> None:
         self.state, self.policy, self.spec, self.answer = state, policy, spec, answer
+        self.terms, self.quotes = terms or QuoteTerms(), state.quotes
         self.ledger, self.audit, self.journal = state.ledger, state.audit, state.journal
         # without end, only recent times are kept
         self.decide_s: MutableSequence[float] = deque(maxlen=RECENT) if state.ledger.forgets else []
@@ -67,9 +79,7 @@ class Session:
         commands: list[Command] = []
         self._observe(events)
         if self.spec.pricer:
-            for event in events:
-                if event.kind == "arrived":
-                    self._trade(at_us, event.job, commands)
+            self._trade(at_us, events, commands)
         wakes = self.wakes
         for event in events:
             if event.kind in wakes:
@@ -84,13 +94,23 @@ class Session:
     def snapshot(self) -> bytes:
         """Everything that the session knows, between two instants; the journal is the driver's to keep."""
         return snapshot.pack(
-            self.state, self.spec.name, {"number": self.number, "policy": snapshot.text(self.policy.save())}
+            self.state,
+            self.spec.name,
+            {
+                "number": self.number,
+                "policy": snapshot.text(self.policy.save()),
+                "next_quote": self.quotes.next_id,
+                "waiting": self.quotes.waiting,
+            },
         )
 
     def restore(self, data: bytes) -> None:
         """Continue from a snapshot, in a session that has handled nothing; InputError where it does not fit."""
         own = snapshot.unpack(self.state, self.spec.name, data)
         self.number = own["number"]
+        for held in self.ledger.held.values():
+            self.quotes.put(held)
+        self.quotes.next_id, self.quotes.waiting = own["next_quote"], list(own["waiting"])
         self.policy.restore(snapshot.state_of(own["policy"]))
 
     def charge(self) -> None:
@@ -109,35 +129,126 @@ class Session:
             raise PolicyError(f"{self.spec.name} returned charges that cannot be read: {error}") from error
         _require(found)
 
-    def _command(self, decision: Decision, answered: bool = False) -> Command:
+    def cannot_answer(self, event: Event) -> str:
+        """Why an `answered` event cannot be taken, or ""."""
+        held = self.quotes.open.get(event.fact) if isinstance(event.fact, int) else None
+        if held is None or held.quote.job != event.job or event.at_us > held.expires_us:
+            return f"quote {event.fact} is not open: it was answered, withdrawn or has expired, or never was"
+        if not -1 <= event.value < len(held.quote.offers):
+            return f"quote {held.id} has offers 0 to {len(held.quote.offers) - 1}; found {event.value}"
+        return ""
+
+    def _command(
+        self, decision: Decision, *, answered: bool = False, held: HeldQuote | None = None
+    ) -> Command:
         self.number += 1
-        return Command(self.number, decision, answered)
+        return Command(self.number, decision, answered, held)
 
     def _observe(self, events: Sequence[Event]) -> None:
         """Record events; raise Refused if the world broke a rule."""
         _require(self.state.observe(events))
 
-    def _trade(self, at_us: int, index: int, commands: list[Command]) -> None:
-        """Quote a job, audit the offers, ask the customer and commit the offer taken."""
-        quote = self._checked_quote(at_us, self.ledger.job(index))
-        taken = self.answer(quote) if quote.offers else -1
+    # ------------------------------------------------------------------ quotes
+    def _trade(self, at_us: int, events: Sequence[Event], commands: list[Command]) -> None:
+        """Close quotes that were answered, expired or no longer stand; then quote jobs in order of arrival."""
+        quotes = self.quotes
+        jobs = [event.job for event in events if event.kind == "arrived"]
+        if not quotes.idle:
+            for event in events:
+                self._hear(at_us, event, commands)
+            if quotes.open and any(_changes_limits(event) for event in events):
+                self._withdraw(at_us)
+            jobs = quotes.waiting + jobs
+            quotes.waiting = []
+        for place, index in enumerate(jobs):
+            found = self._quote_job(at_us, index, commands)
+            if found != "done":
+                quotes.waiting.append(index)
+            if found == "blocked":
+                quotes.waiting += jobs[place + 1 :]
+                break
+
+    def _quote_job(
+        self, at_us: int, index: int, commands: list[Command]
+    ) -> Literal["done", "later", "blocked"]:
+        """Quote a job, and have the quote answered or hold it.
+
+        later: the job waits. blocked: it waits for open quotes to close, and so do the jobs behind it.
+        """
+        job = self.ledger.job(index)
+        expires_us = self._expiry(at_us, job)
+        if expires_us is None:
+            return "later"
+        self.ledger.expires_us = expires_us
+        quote = self._checked_quote(at_us, job)
+        self.ledger.expires_us = 0
+        if quote is None:
+            return "blocked"
+        if quote.offers and expires_us > at_us:
+            held = self.state.hold(quote, at_us, expires_us)
+            commands.append(self._command(NOTHING, answered=True, held=held))
+            self._observe((Event(at_us, "quoted", index, expires_us),))
+        else:
+            self._sell(at_us, quote, self.answer(quote) if quote.offers else -1, commands)
+        return "done"
+
+    def _expiry(self, at_us: int, job: Job) -> int | None:
+        """When a quote made now expires: now, if it is answered at once; None if it cannot be made yet.
+
+        Serial quotes are opened and closed within a slot, so that whoever waits for them loses no slot.
+        """
+        hold_us = self.terms.hold_us(job)
+        if hold_us <= 0:
+            return at_us
+        mine = sum(self.ledger.job(held.quote.job).tenant == job.tenant for held in self.quotes.open.values())
+        if mine >= self.terms.per_tenant:
+            return None
+        if self.spec.serial_quotes:
+            slot_us = self.ledger.setup.slot_us
+            hold_us = max(1, min(hold_us, slot_us // 2))
+            if at_us % slot_us + hold_us > slot_us:
+                return None
+        return at_us + hold_us
+
+    def _hear(self, at_us: int, event: Event, commands: list[Command]) -> None:
+        """Close a quote that is answered in time or expires; other answers change nothing."""
+        if event.kind == "answered" and isinstance(event.fact, int):
+            held = self.quotes.open.get(event.fact)
+            if held is not None and not self.cannot_answer(event):
+                self._sell(at_us, sold(held, at_us), event.value, commands)
+        elif event.kind == "expired":
+            held = self.quotes.open.get(event.value)
+            if held is not None:
+                self._sell(at_us, held.quote, -1, commands)
+
+    def _sell(self, at_us: int, quote: Quote, taken: int, commands: list[Command]) -> None:
+        """Commit a customer's answer."""
         found, decision = self.state.answer(at_us, quote, taken)
         if found:
             quote, taken = self._unsold(at_us, quote, found), -1
             _, decision = self.state.answer(at_us, quote, taken)
         commands.append(self._command(decision, answered=True))
-        if taken >= 0:
-            self._observe((Event(at_us, "accepted", index, taken),))
-        else:
-            self._observe((Event(at_us, "declined" if quote.offers else "refused", index),))
+        kind: EventKind = "accepted" if taken >= 0 else "declined" if quote.offers else "refused"
+        self._observe((Event(at_us, kind, quote.job, max(taken, 0)),))
+
+    def _withdraw(self, at_us: int) -> None:
+        """Withdraw all open quotes after a change of limits; their jobs are quoted again."""
+        for held in tuple(self.quotes.open.values()):
+            self._observe((Event(at_us, "withdrawn", held.quote.job, held.id),))
+            self.quotes.waiting.append(held.quote.job)
+        self.quotes.waiting.sort()
 
     def _unsold(self, at_us: int, quote: Quote, found: tuple[Violation, ...]) -> Quote:
         """What takes the place of a quote whose acceptance the audit rejects; raises Refused unless overridden."""
         raise Refused(found)
 
-    def _checked_quote(self, at_us: int, job: Job) -> Quote:
-        """The policy's quote, after the audit has checked every offer."""
+    def _checked_quote(self, at_us: int, job: Job) -> Quote | None:
+        """The policy's quote, after the audit has checked every offer; None if it has to wait for open quotes."""
         quote = self._quote(job)
+        if self.spec.serial_quotes and self.quotes.open:
+            with self.ledger.without_holds():
+                if self._quote(job) != quote:
+                    return None
         try:
             found = self.audit.check_quote(at_us, quote)
         except (TypeError, AttributeError, ValueError) as error:
@@ -195,6 +306,10 @@ class Session:
             raise self._unreadable(error) from error
         _require(found)
         commands.append(self._command(decision))
+
+
+def _changes_limits(event: Event) -> bool:
+    return isinstance(event.fact, Change) and event.fact.kind not in ("price", "egress")
 
 
 def _require(found: tuple[Violation, ...]) -> None:

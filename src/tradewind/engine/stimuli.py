@@ -43,7 +43,12 @@ def from_json(data: Any) -> Event:
         read(int, data.get(name, default), f"event.{name}")
         for name, default in (("at_us", None), ("job", -1), ("value", 0))
     )
-    expected = {"arrived": Job, "changed": Change, "data": tuple[tuple[int, int], ...]}.get(kind)
+    expected: Any = {
+        "arrived": Job,
+        "changed": Change,
+        "data": tuple[tuple[int, int], ...],
+        "answered": int,
+    }.get(kind)
     if (expected is None) != (data.get("fact") is None):
         raise InputError("is missing" if expected else f"{kind} has none", where="event.fact")
     fact = None if expected is None else read(expected, data["fact"], "event.fact")

@@ -101,6 +101,21 @@ class Quote(NamedTuple):
     posted: Posted | None = None
 
 
+class HeldQuote(NamedTuple):
+    """A quote that the customer may answer until it expires.
+
+    Until then it holds, for every resource and slot, the most that any of its offers needs.
+
+    id       0 for the first held quote of a run, 1 for the next, …
+    at_us    when it was made
+    """
+
+    id: int
+    quote: Quote
+    at_us: int
+    expires_us: int
+
+
 class Charge(NamedTuple):
     """What a job pays after the run, where no price was agreed on arrival; why: one line for people."""
 

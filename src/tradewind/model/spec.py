@@ -49,6 +49,7 @@ class Spec:
                    horizon: plans for a known end of the run, so the scenario may have no window
     pricer         quotes a price when a job arrives
     binding        an accepted plan never changes
+    serial_quotes  a job whose quote depends on what open quotes hold waits until they are closed
     charges        charges jobs after the run
     keeps_caps     respects spend caps of tenants (Setup.spend_caps)
     hindsight      "module:function" (scenario, given parameters) -> all parameters, for a baseline that knows the future
@@ -66,6 +67,7 @@ class Spec:
     params: Mapping[str, Param] = field(default_factory=dict)
     pricer: bool = False
     binding: bool = False
+    serial_quotes: bool = False
     charges: bool = False
     keeps_caps: bool = False
     hindsight: str = ""

@@ -15,14 +15,15 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "at_us": ("int", "when it happened"),
         "kind": (
             "str",
-            "arrived, finished, left, released, voided, changed, data, slot, timer, accepted, declined, refused, cancelled, "
-            "ended",
+            "arrived, finished, left, released, voided, changed, data, slot, timer, quoted, answered, expired, withdrawn, "
+            "accepted, declined, refused, cancelled, ended",
         ),
         "job": ("int", "the job concerned, or -1"),
         "value": (
             "int",
             "voided, refused, cancelled, ended: work done; changed: row of the scenario's changes, and after "
-            "the last one rows of changes; data, slot: slot; accepted: offer",
+            "the last one rows of changes; data, slot: slot; accepted, answered: offer; quoted: when it expires; "
+            "expired, withdrawn: id of the quote",
         ),
     },
     "decisions": {
@@ -87,7 +88,7 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "usd": ("float", "USD per unit of it"),
     },
     "answers": {
-        "at_us": ("int", "when the job was quoted"),
+        "at_us": ("int", "when the quote was answered: at once, or later if it was held"),
         "job": ("int", "the job quoted"),
         "taken": ("int", "number of the offer taken, or -1"),
         "refused": ("str", "why there was no offer; empty if there was one"),

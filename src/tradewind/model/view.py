@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-from tradewind.model.decision import Charge, Decision, Plan, Quote
+from tradewind.model.decision import Charge, Decision, HeldQuote, Plan, Quote
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 
@@ -19,6 +19,10 @@ EventKind = Literal[
     "data",  # a stream job's volumes of this slot are known; value = slot
     "slot",  # a slot begins; value = slot
     "timer",  # the policy's wake_us is reached
+    "quoted",  # its quote is held for an answer; value = when it expires
+    "answered",  # the customer answers a held quote; value = number of the offer or -1, fact = id of the quote
+    "expired",  # a held quote expires; value = id of the quote
+    "withdrawn",  # limits changed, so a held quote no longer stands; value = id of the quote
     "accepted",  # the customer took an offer; value = number of the offer
     "declined",  # the customer took no offer
     "refused",  # the policy refused the job; value = work done
@@ -47,15 +51,15 @@ class Event(NamedTuple):
 
     job    the job concerned, or -1
     value  as listed in EventKind
-    fact   what is known from now on: the Job that arrived, the Change, the (node, bytes) volumes of a slot.
-           Only the world holds future facts: no view has them.
+    fact   what is known from now on: the Job that arrived, the Change, the (node, bytes) volumes of a slot, the id
+           of the quote that is answered. Only the world holds future facts: no view has them.
     """
 
     at_us: int
     kind: EventKind
     job: int = -1
     value: int = 0
-    fact: Job | Change | tuple[tuple[int, int], ...] | None = None
+    fact: Job | Change | tuple[tuple[int, int], ...] | int | None = None
 
 
 class View(Protocol):
@@ -79,6 +83,14 @@ class View(Protocol):
     @property
     def active(self) -> Mapping[int, Job]:
         """Jobs that arrived and have not finished, left or been refused, in order of arrival."""
+
+    @property
+    def held(self) -> Mapping[int, HeldQuote]:
+        """Open quotes by id; what they hold is not free."""
+
+    @property
+    def answer_by_us(self) -> int:
+        """Until when the job being quoted may be answered: now, or the expiry of the quote. A plan begins no earlier."""
 
     def job(self, job: int) -> Job:
         """The public part of a job that has arrived."""
@@ -127,7 +139,11 @@ class Policy(Protocol):
 
 
 class Pricer(Policy, Protocol):
-    """A policy of a market: quotes each arriving job. Every offer contains the plan that it sells."""
+    """A policy of a market: quotes each arriving job. Every offer contains the plan that it sells.
+
+    A quote reserves nothing: the events `accepted`, `declined`, `quoted` and `withdrawn` say what became of it. A job may be
+    quoted again.
+    """
 
     def quote(self, view: View, job: Job) -> Quote: ...
 
@@ -146,6 +162,9 @@ class World(Protocol):
 
     def ask(self, quote: Quote) -> int:
         """Number of the offer that the customer takes, -1 for none."""
+
+    def hold(self, held: HeldQuote) -> None:
+        """Hand out a quote: report `answered` when its customer answers, and `expired` when it expires unanswered."""
 
     def apply(self, number: int, decision: Decision) -> Sequence[Event]:
         """Carry out a decision, once per number."""

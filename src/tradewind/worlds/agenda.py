@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from heapq import heappop, heappush
 
+from tradewind.model.decision import HeldQuote
 from tradewind.model.job import Job
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import OPEN
@@ -29,7 +30,7 @@ class Agenda:
         )  # or additions, which are taken at the same point of an instant
         self._volumes = volumes_by_slot(scenario)
         self._next_job = self._next_change = self._next_slot = 0
-        self._added: list[tuple[int, int, Change | int]] = []  # (time, order, a change or a job to cancel)
+        self._added: list[tuple[int, int, Change | Event]] = []  # (time, order, a change or another event)
         self._order = 0
 
     # ------------------------------------------------------------------ additions
@@ -37,11 +38,15 @@ class Agenda:
         """Add a change that the script does not have."""
         self._add(change.at_us, change)
 
-    def cancel(self, at_us: int, job: int) -> None:
-        """Cancel a job at a later instant."""
-        self._add(at_us, job)
+    def report(self, event: Event) -> None:
+        """Add a cancellation, or an event of a held quote, which happens unless the job is over by then."""
+        self._add(event.at_us, event)
 
-    def _add(self, at_us: int, what: Change | int) -> None:
+    def hold(self, held: HeldQuote) -> None:
+        """Let a quote expire when it is due."""
+        self.report(Event(held.expires_us, "expired", held.quote.job, held.id))
+
+    def _add(self, at_us: int, what: Change | Event) -> None:
         self._order += 1
         self.has_changes = True
         heappush(self._added, (at_us, self._order, what))
@@ -78,10 +83,10 @@ class Agenda:
         self._next_job = end
         return jobs[first:end]
 
-    def changes(self, now_us: int) -> tuple[list[tuple[int, Change]], list[int]]:
-        """Take what is due by now: changes with their numbers, and jobs to cancel."""
+    def changes(self, now_us: int) -> tuple[list[tuple[int, Change]], list[Event]]:
+        """Take what is due by now: changes with their numbers, and other events that were added."""
         due: list[tuple[int, Change]] = []
-        jobs: list[int] = []
+        reported: list[Event] = []
         while self._next_change < len(self._changes) and self._changes[self._next_change].at_us <= now_us:
             due.append((self._next_change, self._changes[self._next_change]))
             self._next_change += 1
@@ -91,8 +96,8 @@ class Agenda:
                 due.append((len(self._changes) + len(self.found), what))
                 self.found.append(what)
             else:
-                jobs.append(what)
-        return due, jobs
+                reported.append(what)
+        return due, reported
 
     def slot(self, now_us: int, active: Container[int], events: list[Event]) -> None:
         """Add the events of a slot that begins now: the slot, and the volumes of active streams."""

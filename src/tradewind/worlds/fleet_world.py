@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tradewind.model.decision import Decision, Quote, Step
+from tradewind.model.decision import Decision, HeldQuote, Quote, Step
 from tradewind.model.job import Rounds, Stream
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import MICRO
@@ -100,6 +100,10 @@ class FleetWorld:
     def ask(self, quote: Quote) -> int:
         """The customer's choice (worlds.customers)."""
         return choose(self._scenario, quote)
+
+    def hold(self, held: HeldQuote) -> None:
+        """Let a held quote expire when it is due."""
+        self.agenda.hold(held)
 
     def apply(self, number: int, decision: Decision) -> Sequence[Event]:
         """Apply a decision. Repeating a number has no effect."""
@@ -312,8 +316,8 @@ class FleetWorld:
                 continue
             if event.kind in ("voided", "ended", "refused", "cancelled") and is_measured(state.job):
                 state.done = event.value
-            if event.kind == "cancelled":
-                self.agenda.cancel(at, event.job)
+            if event.kind in ("cancelled", "answered", "expired"):
+                self.agenda.report(event)
             elif what := {"finished": "finished", "left": "left", "ended": "failed"}.get(event.kind):
                 progress.announce(at, event.job, what)
         return self._process(at)

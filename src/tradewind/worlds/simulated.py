@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tradewind.model.decision import Decision, Quote
+from tradewind.model.decision import Decision, HeldQuote, Quote
 from tradewind.model.scenario import Scenario
 from tradewind.model.view import Change, Event
 from tradewind.worlds.agenda import Agenda
@@ -16,7 +16,7 @@ from tradewind.worlds.timeline import Timeline
 class SimulatedWorld:
     """Simulates a scenario. `slots`: emit an event per slot (always done if the scenario has stream data).
 
-    unscripted  `cancel` and `change` may add events that the scenario does not have, at any later instant
+    unscripted  `cancel`, `change` and `answer` may add events that the scenario does not have, at any later instant
     """
 
     def __init__(self, scenario: Scenario, *, slots: bool, unscripted: bool = False) -> None:
@@ -47,4 +47,12 @@ class SimulatedWorld:
 
     def cancel(self, at_us: int, job: int) -> None:
         """Cancel a job at a later instant; nothing happens if it is over by then."""
-        self._agenda.cancel(at_us, job)
+        self._agenda.report(Event(at_us, "cancelled", job))
+
+    def hold(self, held: HeldQuote) -> None:
+        """Let a held quote expire when it is due."""
+        self._agenda.hold(held)
+
+    def answer(self, at_us: int, held: HeldQuote, taken: int) -> None:
+        """The customer answers a held quote at a later instant."""
+        self._agenda.report(Event(at_us, "answered", held.quote.job, taken, held.id))

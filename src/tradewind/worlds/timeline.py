@@ -1,6 +1,6 @@
 """Agenda and progress together: the next instant, its events in their order, and what decisions change.
 
-At each instant: changes, completions, cancellations, arrivals in the order of the script, slot and data, timer.
+At each instant: changes, completions, cancellations and answers to quotes, arrivals in the order of the script, slot and data, timer.
 """
 
 from __future__ import annotations
@@ -40,16 +40,19 @@ class Timeline:
         self.now_us = now
         events: list[Event] = []
         agenda, progress = self.agenda, self.progress
-        cancelled: Sequence[int] = ()
+        reported: Sequence[Event] = ()
         if agenda.has_changes:
-            due, cancelled = agenda.changes(now)
+            due, reported = agenda.changes(now)
             if due:
                 self._change(due, now, events)
         progress.advance(now, events)
-        for job in cancelled:
-            done = progress.cancel(job, now)
-            if done is not None:
-                events.append(Event(now, "cancelled", job, done))
+        for event in reported:
+            if event.kind == "cancelled":
+                done = progress.cancel(event.job, now)
+                if done is not None:
+                    events.append(Event(now, "cancelled", event.job, done))
+            elif event.job in progress.active:
+                events.append(event)
         for each in agenda.arrivals(now):
             self._arrive(each, events)
         if agenda.slots:

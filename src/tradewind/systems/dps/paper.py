@@ -67,8 +67,13 @@ class Bandit(Seller):
     def observe_no_room(self, order: Order) -> None:
         count_arrival(self._arms, self._settings, *self._rows(order))
 
-    def observe_answer(self, order: Order, accepted: bool) -> None:
-        if self._arms.pending[0] >= 0:
+    def pending_price(self) -> list[int]:
+        """Rows and arms of the two prices."""
+        return [int(each) for each in self._arms.pending]
+
+    def observe_answer(self, order: Order, accepted: bool, priced: list[int]) -> None:
+        self._arms.pending[:] = priced
+        if priced[0] >= 0:
             observe_answer(self._arms, self._settings, accepted, order.d_k, order.d_m)
 
     def observe_release(self, k: int, m: int, runtime: int) -> None:

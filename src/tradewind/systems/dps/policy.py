@@ -89,9 +89,16 @@ class Learner(Seller):
         unit_k = min(max(unit_k, least), most)
         return unit_k, min(max((payment - unit_k * order.d_k) / order.d_m, self._floor), self._cap)
 
-    def observe_answer(self, order: Order, accepted: bool) -> None:
-        # A contract price for an offer that could not be priced teaches nothing.
-        if self._learner.counts[PENDING] >= 0:
+    def pending_price(self) -> list[int]:
+        """Row of the history, and the arrivals so far."""
+        row, self._learner.counts[PENDING] = int(self._learner.counts[PENDING]), -1
+        return [row, int(self._learner.counts[SEEN])]
+
+    def observe_answer(self, order: Order, accepted: bool, priced: list[int]) -> None:
+        row, seen = priced
+        # A contract price for an offer that could not be priced teaches nothing, nor does an answer to a forgotten row.
+        if row >= 0 and self._learner.counts[SEEN] - seen < len(self._learner.hold):
+            self._learner.counts[PENDING] = row
             observe(self._learner, self._settings, accepted)
 
     def observe_no_room(self, order: Order) -> None:

@@ -151,6 +151,7 @@ PAPER = replace(
     summary="Eris as printed (Algorithms 1-3); each schedule is made feasible or the job is refused",
     factory=_paper,
     params=PARAMS,
+    serial_quotes=False,  # its prices rise with every sale, so hardly two quotes could be open at once
 )
 PRINTED = replace(
     PAPER,

@@ -31,7 +31,8 @@ class Seller(ABC):
         self.kinds = Kinds(setup)
         self._room = scratch(len(setup.hosts), seed)
         self._read = 0
-        self._pending: Order | None = None
+        self._pending: dict[int, tuple[Order, list[int]]] = {}
+        """Job -> its order and what `pending_price` said, until the answer is known."""
         self._running: dict[int, tuple[int, int, int]] = {}
         self._voided: list[int] = []
 
@@ -45,9 +46,13 @@ class Seller(ABC):
         both = payment / (order.d_k + order.d_m)
         return both, both
 
-    def observe_answer(self, order: Order, accepted: bool) -> None:
-        """Learn from the customer's answer."""
-        del order, accepted
+    def pending_price(self) -> list[int]:
+        """What the subclass needs to learn from the answer to the price it has just set."""
+        return []
+
+    def observe_answer(self, order: Order, accepted: bool, priced: list[int]) -> None:
+        """Learn from the customer's answer; `priced` is what `pending_price` said."""
+        del order, accepted, priced
 
     def observe_no_room(self, order: Order) -> None:
         """Learn from a request that got no price because there was no room."""
@@ -86,7 +91,7 @@ class Seller(ABC):
         payment = unit_k * planned.d_k + unit_m * planned.d_m
         units = ((job.worker[0][0], unit_k / planned.unit_k), (job.server[0][0], unit_m / planned.unit_m))
         plan = Plan(job.index, (planned.step,))
-        self._pending = planned
+        self._pending[job.index] = (planned, self.pending_price())
         return Quote(job.index, (Offer(payment, planned.finish_us, plan, units),), why=why)
 
     def decide(self, view: View) -> Decision:
@@ -110,16 +115,18 @@ class Seller(ABC):
         """Read the events since the last call."""
         events = view.events
         for event in events[self._read :]:
-            order = self._pending
-            if event.kind in ("accepted", "declined") and order is not None and event.job == order.job:
-                self._pending = None
+            if event.kind in ("accepted", "declined") and event.job in self._pending:
+                order, priced = self._pending.pop(event.job)
                 if event.kind == "accepted":
                     self._running[event.job] = (order.k, order.m, order.runtime)
-                self.observe_answer(order, event.kind == "accepted")
+                self.observe_answer(order, event.kind == "accepted", priced)
+            elif event.kind == "withdrawn":  # nobody has answered, so there is nothing to learn
+                self._pending.pop(event.job, None)
             elif event.kind == "finished" and event.job in self._running:
                 if view.job(event.job).hold == "until":
                     self.observe_release(*self._running.pop(event.job))
-            elif event.kind in ("released", "cancelled", "ended"):
+            elif event.kind in ("released", "refused", "cancelled", "ended"):
+                self._pending.pop(event.job, None)
                 if event.job in self._running:
                     self.observe_release(*self._running.pop(event.job))
                 if event.job in self._voided:
@@ -214,13 +221,13 @@ class Seller(ABC):
     # ------------------------------------------------------------------ state
     def save(self) -> bytes:
         """Everything that the next quote depends on."""
-        pending = None
-        if self._pending is not None:
-            order = replace(self._pending, step=None)
-            pending = {name: getattr(order, name) for name in Order.__slots__ if name != "step"}
+        names = [name for name in Order.__slots__ if name != "step"]
         common = {
             "read": self._read,
-            "pending": pending,
+            "pending": [
+                [{name: getattr(order, name) for name in names}, priced]
+                for order, priced in self._pending.values()
+            ],
             "running": [[job, *rest] for job, rest in self._running.items()],
             "again": self._voided,
             "facts": {},
@@ -241,6 +248,6 @@ class Seller(ABC):
         common = json.loads(str(arrays.pop("_text")))
         self._room.state[:] = arrays.pop("_room")
         self._read, self._voided = common["read"], list(common["again"])
-        self._pending = None if common["pending"] is None else Order(**common["pending"])
+        self._pending = {order["job"]: (Order(**order), priced) for order, priced in common["pending"]}
         self._running = {job: (k, m, tau) for job, k, m, tau in common["running"]}
         self._set_state(arrays)

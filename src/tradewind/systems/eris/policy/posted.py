@@ -21,7 +21,7 @@ from tradewind.model.job import Dataset, Job
 from tradewind.model.setup import Objective, Setup
 from tradewind.model.spec import Param, Spec, Trigger
 from tradewind.model.units import GB
-from tradewind.model.view import View
+from tradewind.model.view import Event, View
 from tradewind.systems.eris.kernels.oracle import flat_menu, menu
 from tradewind.systems.eris.kernels.task import Menu
 from tradewind.systems.eris.policy.floor import Floor, forecast_floor
@@ -85,6 +85,9 @@ class Seller:
         self.ledger = CapacityLedger(setup)
         self.gamma, self.floor, self.flat = gamma, floor, flat
         self._open: dict[int, tuple[Offer, ...]] = {}
+        """Offers to every job whose answer is not known yet."""
+        self._learned: set[int] = set()
+        """Those of these jobs from whose bid the floor has learned."""
         self._left: dict[int, list[int]] = {}
         """Chunks (R,) left of every job that a failure interrupted."""
         self._waiting: set[int] = set()
@@ -94,12 +97,13 @@ class Seller:
         self._observe(view)
         if why := unsupported_reason(view.setup, job):
             return Quote(job.index, refused="unsupported", why=f"{job.id} {why}")
-        first = -(-view.now_us // view.setup.slot_us)
+        first = -(-view.answer_by_us // view.setup.slot_us)
         if first >= self.ledger.end:
             return Quote(job.index, refused="capacity", why=too_late(view.setup))
         prices = PostedPrices(gamma=self.gamma, floor=self.floor.usd)
-        found = self._menu(view, job, first, prices)
-        self.floor.learn(job)
+        with self.ledger.with_holds(view):
+            found = self._menu(view, job, first, prices)
+            refused, why = ("", "") if found.offers else self._reason(job, first)
         offers = tuple(
             Offer(
                 payment_usd=offer.usd,
@@ -108,9 +112,8 @@ class Seller:
             )
             for offer in found.offers
         )
-        self._open = {job.index: offers}
+        self._open[job.index] = offers
         if not offers:
-            refused, why = self._reason(job, first)
             return Quote(job.index, refused=refused, why=why)
         return Quote(job.index, offers, posted=prices.posted(flat=self.flat))
 
@@ -143,10 +146,11 @@ class Seller:
         self._observe(view)
         self.ledger.clear_window()
         plans = []
-        for index in sorted(self._waiting):
-            if (plan := self._replan(view, view.job(index))) is not None:
-                plans.append(plan)
-                self._waiting.discard(index)
+        with self.ledger.with_holds(view):
+            for index in sorted(self._waiting):
+                if (plan := self._replan(view, view.job(index))) is not None:
+                    plans.append(plan)
+                    self._waiting.discard(index)
         return Decision(tuple(plans)) if plans else NOTHING
 
     def _replan(self, view: View, job: Job) -> Plan | None:
@@ -173,15 +177,27 @@ class Seller:
             elif event.kind in ("finished", "refused", "cancelled", "ended"):
                 self._left.pop(event.job, None)
                 self._waiting.discard(event.job)
-            elif event.kind == "accepted" and event.job in self._open:
-                self.ledger.reserve(view.job(event.job), self._open[event.job][event.value].plan)
+            if event.job in self._open:
+                self._observe_quote(view, event)
         self.ledger.observe(view)
+
+    def _observe_quote(self, view: View, event: Event) -> None:
+        """Learns from a bid once it was quoted, and takes in what became of the quote."""
+        if event.kind in ("accepted", "declined", "refused", "quoted") and event.job not in self._learned:
+            self.floor.learn(view.job(event.job))
+            self._learned.add(event.job)
+        if event.kind in ("accepted", "declined", "refused", "cancelled", "ended"):
+            offers = self._open.pop(event.job)
+            self._learned.discard(event.job)
+            if event.kind == "accepted":
+                self.ledger.reserve(view.job(event.job), offers[event.value].plan)
 
     def save(self) -> bytes:
         state = {
             "ledger": self.ledger.save(),
             "floor": self.floor.save(),
             "open": list(self._open.items()),
+            "learned": sorted(self._learned),
             "left": list(self._left.items()),
             "waiting": sorted(self._waiting),
         }
@@ -192,6 +208,7 @@ class Seller:
         self.ledger.restore(data["ledger"])
         self.floor.restore(data["floor"])
         self._open, self._left, self._waiting = {}, dict(data["left"]), set(data["waiting"])
+        self._learned = set(data["learned"])
         for index, offers in data["open"]:
             self._open[index] = tuple(Offer(o[0], o[1], read_plan(o[2])) for o in offers)
 
@@ -259,5 +276,6 @@ ERIS = Spec(
     },
     pricer=True,
     binding=True,
+    serial_quotes=True,
     system="eris",
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tradewind.model.arrays import Bools, Floats, Ints
-from tradewind.model.decision import Flow, Plan, Posted, Step
+from tradewind.model.decision import Flow, Plan, Posted, Quote, Step
 from tradewind.model.job import Dataset, Demand, Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import GB, MILLI, UNLIMITED
@@ -138,16 +139,49 @@ class CapacityLedger:
                     self._add(entry, step, -1)
 
     def _add(self, entry: Reservation, step: Step, sign: int) -> None:
-        slot, away = step.from_us // self.setup.slot_us - self.begin, 0
+        for (slot, r, k), amount in self._use(entry, step).items():
+            self._count(slot, r, k, sign * amount)
+
+    def _count(self, slot: int, r: int, k: int, amount: int) -> None:
+        """Adds to what is used of a slot, or moved in it (k = -1)."""
+        if k < 0:
+            self.moved[slot - self.begin] += amount
+        else:
+            self.used[slot - self.begin, r, k] += amount
+
+    def _use(self, entry: Reservation, step: Step) -> dict[tuple[int, int, int], int]:
+        """(slot, row of the site, resource) -> milli-units that a step uses; (slot, 0, -1) -> bytes that it moves."""
+        slot, away = step.from_us // self.setup.slot_us, 0
+        found: dict[tuple[int, int, int], int] = {}
         for node, workers, servers in zip(step.nodes, step.workers, step.servers, strict=True):
             r = self.row[node]
-            for k, milli in entry.worker:
-                self.used[slot, r, k] += sign * milli * workers
-            for k, milli in entry.server:
-                self.used[slot, r, k] += sign * milli * servers
+            for demand, count in ((entry.worker, workers), (entry.server, servers)):
+                for k, milli in demand:
+                    found[slot, r, k] = found.get((slot, r, k), 0) + milli * count
             away += 0 if servers else workers
         data = sum(flow.bytes for flow in step.flows if flow.src != flow.dst)
-        self.moved[slot] += sign * (data + away * entry.traffic_bytes)
+        found[slot, 0, -1] = data + away * entry.traffic_bytes
+        return found
+
+    @contextmanager
+    def with_holds(self, view: View) -> Iterator[None]:
+        """Counts as used what open quotes hold: in every slot, the most that one of their offers uses."""
+        holds = [self._most(view.job(held.quote.job), held.quote) for held in view.held.values()]
+        for sign in (1, -1):
+            for hold in holds:
+                for (slot, r, k), amount in hold.items():
+                    self._count(slot, r, k, sign * amount)
+            if sign > 0:
+                yield
+
+    def _most(self, job: Job, quote: Quote) -> dict[tuple[int, int, int], int]:
+        most: dict[tuple[int, int, int], int] = {}
+        for offer in quote.offers:
+            entry = Reservation(job.worker, job.server, job.traffic_bytes_per_worker_slot, offer.plan)
+            for step in offer.plan.steps:
+                for key, amount in self._use(entry, step).items():
+                    most[key] = max(most.get(key, 0), amount)
+        return most
 
     def may_use(self, job: Job) -> Bools:
         """Sites (R,) where workers and servers of a job may run and its data may be processed."""
