@@ -1,6 +1,7 @@
 """Agenda and progress together: the next instant, its events in their order, and what decisions change.
 
-At each instant: changes, completions, cancellations and answers to quotes, arrivals in the order of the script, slot and data, timer.
+At each instant: changes, completions, cancellations and answers to quotes, arrivals in the order of the script, slot and
+data, timer.
 """
 
 from __future__ import annotations
