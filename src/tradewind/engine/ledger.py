@@ -5,8 +5,7 @@ It never reads the scenario: a job's public part becomes known with its `arrived
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
@@ -79,8 +78,7 @@ class Ledger:
         self._held: dict[int, HeldQuote] = {}
         self.held: Mapping[int, HeldQuote] = MappingProxyType(self._held)
         self._holds: dict[int, list[Reservation]] = {}  # id of a quote -> what it holds
-        self.expires_us = 0
-        """Until when the job being quoted may be answered; 0: at once."""
+        self._expires_us = 0
 
     # ------------------------------------------------------------------ updates
     def take(self, events: Sequence[Event]) -> None:
@@ -183,19 +181,15 @@ class Ledger:
         del self._held[held.id]
         self._book(self._holds.pop(held.id), -1)
 
-    @contextmanager
-    def without_holds(self) -> Iterator[None]:
-        """The view as if no quote were open."""
-        kept = dict(self._held)
+    def count_holds(self, on: bool) -> None:
+        """Whether the view counts what open quotes hold; it does, but for the comparison with a view that does not."""
         for rows in self._holds.values():
-            self._book(rows, -1)
-        self._held.clear()
-        try:
-            yield
-        finally:
-            self._held.update(kept)
-            for rows in self._holds.values():
-                self._book(rows, 1)
+            self._book(rows, 1 if on else -1)
+        self.held = MappingProxyType(self._held if on else {})
+
+    def quote_until(self, expires_us: int) -> None:
+        """The job quoted next may be answered until then; 0: at once."""
+        self._expires_us = expires_us
 
     def _book(self, rows: Sequence[Reservation], sign: int) -> None:
         for row, slot, amount in rows:
@@ -331,7 +325,7 @@ class Ledger:
     @property
     def answer_by_us(self) -> int:
         """Until when the job being quoted may be answered."""
-        return max(self.now_us, self.expires_us)
+        return max(self.now_us, self._expires_us)
 
     @property
     def slot(self) -> int:

@@ -179,9 +179,11 @@ class Session:
         expires_us = self._expiry(at_us, job)
         if expires_us is None:
             return "later"
-        self.ledger.expires_us = expires_us
+        if expires_us > at_us:
+            self.ledger.quote_until(expires_us)
         quote = self._checked_quote(at_us, job)
-        self.ledger.expires_us = 0
+        if expires_us > at_us:
+            self.ledger.quote_until(0)
         if quote is None:
             return "blocked"
         if quote.offers and expires_us > at_us:
@@ -246,9 +248,13 @@ class Session:
         """The policy's quote, after the audit has checked every offer; None if it has to wait for open quotes."""
         quote = self._quote(job)
         if self.spec.serial_quotes and self.quotes.open:
-            with self.ledger.without_holds():
-                if self._quote(job) != quote:
-                    return None
+            self.ledger.count_holds(False)
+            try:
+                bare = self._quote(job)
+            finally:
+                self.ledger.count_holds(True)
+            if bare != quote:
+                return None
         try:
             found = self.audit.check_quote(at_us, quote)
         except (TypeError, AttributeError, ValueError) as error:
