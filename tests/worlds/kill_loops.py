@@ -17,7 +17,6 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from tests.worlds.live_scenarios import MADE, S
 from tradewind.engine import statefile
 from tradewind.model.result import Run
 from tradewind.registry import policies
+from tradewind.testing.fleet_kills import KillSwitch
 from tradewind.worlds.live import LiveRequest, live
 from tradewind.worlds.processes.handles import RankHandle, marked_processes
 from tradewind.worlds.processes.launch import ExecutionOptions, Launcher
@@ -45,47 +45,27 @@ def request(name: str, state: Path) -> LiveRequest:
     )  # fmt: skip
 
 
-class KillSwitch:
-    """Kills its own process at the n-th point that it passes."""
+def kill_myself() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
-    def __init__(self, points: int) -> None:
-        self.left = points
 
-    def point(self) -> None:
-        """Count one point."""
-        self.left -= 1
-        if self.left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+POINTS = ((statefile.StateFile, "append"), (Launcher, "start"), (RankHandle, "stop"))
 
-    def wrap(self, owner: Any, name: str) -> None:
-        """Add a point before and after each call of a method."""
-        before: Callable[..., Any] = getattr(owner, name)
 
-        def fatal(*args: Any, **more: Any) -> Any:
-            self.point()
-            result = before(*args, **more)
-            self.point()
-            return result
+def tear(switch: KillSwitch) -> None:
+    """Make half a line of the journal one of the points."""
+    write = os.write
 
-        setattr(owner, name, fatal)
+    def torn(handle: int, data: bytes) -> int:
+        if data[9:15] == b'{"kind':
+            switch.left -= 1
+            if switch.left == 0:
+                write(handle, data[: len(data) // 2])
+                kill_myself()
+        return write(handle, data)
 
-    def arm(self) -> None:
-        """Install all points in this process."""
-        write = os.write
-
-        def torn(handle: int, data: bytes) -> int:
-            if data[9:15] == b'{"kind':  # leave half a line of the journal on disk
-                self.left -= 1
-                if self.left == 0:
-                    write(handle, data[: len(data) // 2])
-                    os.kill(os.getpid(), signal.SIGKILL)
-            return write(handle, data)
-
-        system: Any = os
-        system.write = torn  # in this process only
-        self.wrap(statefile.StateFile, "append")
-        self.wrap(Launcher, "start")
-        self.wrap(RankHandle, "stop")
+    system: Any = os
+    system.write = torn  # in this process only
 
 
 def start_loop(name: str, state: Path, kill_at: int) -> int:
@@ -95,9 +75,11 @@ def start_loop(name: str, state: Path, kill_at: int) -> int:
         return pid
     code = 1
     try:
+        switch = KillSwitch(kill_at, kill_myself)
         if kill_at:
-            KillSwitch(kill_at).arm()
-        run = live(request(name, state))
+            tear(switch)
+        with switch.armed(POINTS if kill_at else ()):
+            run = live(request(name, state))
         (state / "result").write_bytes(pickle.dumps(run))
         code = 0
     finally:

@@ -247,6 +247,7 @@ class Audit(EventAudit):
             now_us=self._now,
             next_arrival=self._next_arrival,
             next_change=self._next_change,
+            found_changes=self._found,
             next_slot=self._next_slot,
             timer_us=self._timer,
             slot_due_us=self._slot_due,
@@ -270,6 +271,7 @@ class Audit(EventAudit):
         capacity = self._capacity
         self._now, self._decisions = state.now_us, state.decisions
         self._next_arrival, self._next_change = state.next_arrival, state.next_change
+        self._found = state.found_changes
         self._next_slot, self._timer, self._slot_due = state.next_slot, state.timer_us, state.slot_due_us
         self._has_costs, self._awaited, self._totals = state.has_costs, state.awaited, state.totals
         capacity.now_slot, capacity.first_slot = state.now_us // self._setup.slot_us, state.first_slot

@@ -46,7 +46,7 @@ class EventAudit:
         self._failures = script is None or measured or script.has_failures
         self._now = 0
         self._next_arrival = self._next_change = self._next_slot = 0
-        self._found: set[int] = set()  # numbers of the changes that no script has
+        self._found = 0  # changes without a script
         self._timer = OPEN
         self._slot_due = 0 if script is not None and script.has_volumes else OPEN
         self._quote: Quote | None = None
@@ -407,16 +407,15 @@ class EventAudit:
     # ------------------------------------------------------------------ changes
     def _change(self, event: Event, found: list[Violation]) -> bool:
         """Check and apply a change; return whether it changes limits."""
-        change, script = event.fact, self._script
-        if not isinstance(change, Change) or change.at_us != event.at_us or event.value in self._found:
-            detail = f"change {event.value} at {event.at_us} us is of another instant, or not new"
-            found.append(Violation("time.change", detail=detail))
+        change, script, turn = event.fact, self._script, self._next_change
+        if not isinstance(change, Change) or change.at_us != event.at_us:
+            found.append(Violation("time.change", detail=f"change {event.value} is not of {event.at_us} us"))
             return False
-        turn = len(self._found)
-        if script is None or (self._measured and script.is_next_failure(event.value, change, turn)):
-            self._found.add(event.value)
-        elif (broken := script.change(event, self._next_change)) is not None:
-            found.append(broken)
+        if self._measured and script is not None and script.is_next_failure(event.value, change, self._found):
+            self._found += 1
+        elif event.value != turn or (script is not None and not script.is_next(change, turn)):
+            detail = f"change {event.value} at {event.at_us} us; change {turn} is next"
+            found.append(Violation("time.change", detail=detail))
             return False
         else:
             self._next_change += 1

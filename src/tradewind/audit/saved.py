@@ -57,6 +57,7 @@ class AuditState(NamedTuple):
     now_us: int
     next_arrival: int
     next_change: int
+    found_changes: int
     next_slot: int
     timer_us: int
     slot_due_us: int

@@ -15,19 +15,19 @@ from tradewind.model.view import Change, Event
 class Agenda:
     """The script of a scenario, slots, a timer, and additions that no script has.
 
-    slots     whether slots are reported (always, if the scenario has stream data)
-    timer_us  the instant for which the policy set its timer
-    found     changes that no script has, so far; they are numbered after those of the script
+    slots       whether slots are reported (always, if the scenario has stream data)
+    unscripted  nobody compares the run with its script: all changes are numbered in turn
+    timer_us    the instant for which the policy set its timer
+    found       changes that no script has, so far; they are numbered after those of the script
     """
 
-    def __init__(self, scenario: Scenario, *, slots: bool) -> None:
+    def __init__(self, scenario: Scenario, *, slots: bool, unscripted: bool = False) -> None:
+        self._unscripted = unscripted
         self._jobs, self._changes, self._setup = scenario.jobs, scenario.changes, scenario.setup
         self.slots = slots or len(scenario.volumes) > 0
         self.timer_us: int | None = None
         self.found: list[Change] = []
-        self.has_changes = bool(
-            scenario.changes
-        )  # or additions, which are taken at the same point of an instant
+        self.has_changes = bool(scenario.changes)  # or additions, which are taken at the same point
         self._volumes = volumes_by_slot(scenario)
         self._next_job = self._next_change = self._next_slot = 0
         self._added: list[tuple[int, int, Change | Event]] = []  # (time, order, a change or another event)
@@ -87,13 +87,15 @@ class Agenda:
         """Take what is due by now: changes with their numbers, and other events that were added."""
         due: list[tuple[int, Change]] = []
         reported: list[Event] = []
+        in_turn = len(self.found) if self._unscripted else 0
         while self._next_change < len(self._changes) and self._changes[self._next_change].at_us <= now_us:
-            due.append((self._next_change, self._changes[self._next_change]))
+            due.append((self._next_change + in_turn, self._changes[self._next_change]))
             self._next_change += 1
+        first = self._next_change if self._unscripted else len(self._changes)
         while self._added and self._added[0][0] <= now_us:
             what = heappop(self._added)[2]
             if isinstance(what, Change):
-                due.append((len(self._changes) + len(self.found), what))
+                due.append((first + len(self.found), what))
                 self.found.append(what)
             else:
                 reported.append(what)

@@ -57,7 +57,7 @@ class FleetWorld:
         self._scenario, self._setup = scenario, scenario.setup
         self._progress = Progress(scenario.setup, failures=True, reported=True)
         self._timeline = Timeline(scenario, self.agenda, self._progress)
-        self._clock, self._record, self._options = clock, record, options
+        self.clock, self._record, self._options = clock, record, options
         self._names = [node.name for node in scenario.setup.nodes]
         self._seen = Observations({})
         self._lost: set[tuple[str, int]] = set()  # nodes and links that the fleet lost, as events have told
@@ -79,18 +79,18 @@ class FleetWorld:
             return self._end()
         if self.stopped:
             return self._end(self._measured_now())
-        if self._timeline.next_us() is None and not any(map(self._is_busy, self.gangs.values())):
+        if self._is_idle():
             return self._end(self._setup.horizon_us)
         self._find_losses(self._next_us())
         self._check_gangs(self._next_us())
         self._reconcile()
         due = self._timeline.next_us()
         at = self._setup.horizon_us if due is None else due
-        if self._clock.seconds_until(at) > 0:
+        if self.clock.seconds_until(at) > 0:
             return ()
         if due is None:
             return self._end(at)
-        self._clock.arrive(due)
+        self.clock.arrive(due)
         return self._process(due)
 
     def interrupt(self) -> None:
@@ -128,14 +128,14 @@ class FleetWorld:
         """Seconds until something is due: an instant or a retry."""
         if self._ending_us is not None or self.stopped:
             return MAX_WAIT_S
-        now, due = self._clock.now_us(), self._next_us()
+        now, due = self.clock.now_us(), self._next_us()
         retries = [gang.retry_us for gang in self.gangs.values() if now < gang.retry_us < due]
-        return min(MAX_WAIT_S, max(0.001, self._clock.seconds_until(min([due, *retries]))))
+        return min(MAX_WAIT_S, max(0.001, self.clock.seconds_until(min([due, *retries]))))
 
     def _measured_now(self, due: int | None = None) -> int:
         """The present, but later than all events so far, and not later than what is due."""
         latest = self._setup.horizon_us if due is None else due
-        return min(max(self._clock.now_us(), self._timeline.now_us + 1), latest)
+        return min(max(self.clock.now_us(), self._timeline.now_us + 1), latest)
 
     # ------------------------------------------------------------------ the fleet
     def _reconcile(self) -> None:
@@ -145,7 +145,7 @@ class FleetWorld:
     def _take(self, seen: Observations) -> None:
         """Take in what the fleet knows."""
         self._seen = seen
-        now_s = self._clock.source.monotonic()
+        now_s = self.clock.source.monotonic()
         for gang in self.gangs.values():
             attempt = gang.current
             if attempt is not None and (status := seen.launches.get(attempt.launch.key)) is not None:
@@ -177,12 +177,17 @@ class FleetWorld:
         step = self._step(state)
         return ranks_of(step) if step is not None else ()
 
-    def _is_busy(self, gang: Gang) -> bool:
-        return bool(self._wanted(gang) or self._outcome(gang))
+    def _is_idle(self) -> bool:
+        """Whether nothing can happen any more: nothing is due, no job runs, and nothing lost may come back."""
+        return (
+            self._timeline.next_us() is None
+            and not (self._lost and self._progress.active)
+            and not any(self._wanted(gang) or self._outcome(gang) for gang in self.gangs.values())
+        )
 
     def _check_gangs(self, due: int) -> None:
         """Close attempts that are over, stop those that should be, queue outcomes, begin what should run."""
-        now_us = self._clock.now_us()
+        now_us = self.clock.now_us()
         for gang in self.gangs.values():
             if gang.current is not None:
                 self._check_attempt(gang)
@@ -200,9 +205,11 @@ class FleetWorld:
         state = self._progress.active.get(gang.job.index)
         if state is None or not (gang.complete or gang.given_up):
             return ""
-        if gang.given_up:  # emitted while a step is in force, so that the policy knows what becomes free
-            return "failed" if self._step(state) is not None else ""
-        return "left" if isinstance(gang.job.work, Stream) else "finished"
+        if isinstance(gang.job.work, Stream) and gang.complete:
+            return "left"
+        if self._step(state) is None:  # emitted while a step is in force: policies know what becomes free
+            return ""
+        return "failed" if gang.given_up else "finished"
 
     def _check_attempt(self, gang: Gang) -> None:
         """Close the running attempt if all ranks have ended; stop it if it failed, hangs or is no longer wanted."""
@@ -219,7 +226,7 @@ class FleetWorld:
             gang.stop(verdict(gang, exits, self._names, self._seen.down_nodes)[0])
         elif (wanted := self._wanted(gang)) != gang.ranks:
             gang.stop("moved" if wanted else "paused")
-        elif gang.is_hung(self._options.stall_s, self._clock.source.monotonic()):
+        elif gang.is_hung(self._options.stall_s, self.clock.source.monotonic()):
             gang.stop(f"{FAILED} no iteration reported for {self._options.stall_s:g} s")
 
     def _raise_alarms(self, gang: Gang) -> None:
@@ -246,9 +253,9 @@ class FleetWorld:
         why, failed = verdict(gang, exits, self._names, self._seen.down_nodes)
         attempt = gang.end(self._measured_now(), why)
         if failed:
-            after = gang.count_failure(self._options, self._clock.now_us(), self._clock.pace)
+            after = gang.count_failure(self._options, self.clock.now_us(), self.clock.pace)
             self._alarm(gang, f"attempt {attempt.launch.number} {why}; {after}")
-        self._record("over", end_record(gang, attempt, self._clock.source.wall()))
+        self._record("over", end_record(gang, attempt, self.clock.source.wall()))
 
     def _begin(self, gang: Gang, wanted: tuple[Rank, ...]) -> None:
         """Record an attempt, then let it run."""
@@ -256,8 +263,8 @@ class FleetWorld:
         assert step is not None
         now = self._timeline.now_us
         launch = Launch(gang.job, len(gang.attempts), now // self._setup.slot_us, wanted)
-        attempt = Attempt(launch=launch, at_us=max(self._clock.now_us(), now), step=step)
-        self._record("attempt", attempt_record(attempt, self._clock.source.wall()))
+        attempt = Attempt(launch=launch, at_us=max(self.clock.now_us(), now), step=step)
+        self._record("attempt", attempt_record(attempt, self.clock.source.wall()))
         gang.begin(attempt)
 
     def _measure(self, gang: Gang) -> None:
@@ -269,14 +276,14 @@ class FleetWorld:
         if isinstance(gang.job.work, Rounds) and is_measured(gang.job):
             self._progress.report(index, gang.iterations * MICRO)
         elif is_measured(gang.job):
-            self._progress.report(index, gang.running_us(self._clock.now_us()))
+            self._progress.report(index, gang.running_us(self.clock.now_us()))
 
     # ------------------------------------------------------------------ the end
     def _end(self, at: int | None = None) -> Sequence[Event]:
         """Stop all ranks; once they have ended, emit how the remaining jobs ended."""
         if self._ending_us is None:
             assert at is not None
-            self._clock.arrive(at)
+            self.clock.arrive(at)
             self._ending_us = at
         for gang in self.gangs.values():
             if gang.current is not None:

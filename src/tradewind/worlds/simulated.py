@@ -22,7 +22,7 @@ class SimulatedWorld:
     def __init__(self, scenario: Scenario, *, slots: bool, unscripted: bool = False) -> None:
         failures = unscripted or any(c.kind in ("node_down", "link_down") for c in scenario.changes)
         self._scenario = scenario
-        self._agenda = Agenda(scenario, slots=slots)
+        self._agenda = Agenda(scenario, slots=slots, unscripted=unscripted)
         self._timeline = Timeline(scenario, self._agenda, Progress(scenario.setup, failures=failures))
 
     def wait(self) -> Sequence[Event]:
