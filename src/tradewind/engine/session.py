@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import Literal, NamedTuple, cast
 
 from tradewind.engine import snapshot
-from tradewind.engine.quotes import QuoteTerms, sold
+from tradewind.engine.quotes import QuoteTerms, at_once, sold
 from tradewind.engine.state import RunState
 from tradewind.model.decision import NOTHING, Decision, HeldQuote, Quote
 from tradewind.model.errors import PolicyError, Refused, TradewindError
@@ -179,10 +179,11 @@ class Session:
         expires_us = self._expiry(at_us, job)
         if expires_us is None:
             return "later"
-        if expires_us > at_us:
-            self.ledger.quote_until(expires_us)
+        answer_by_us = self._answer_by(at_us, expires_us)
+        if answer_by_us > at_us:
+            self.ledger.quote_until(answer_by_us)
         quote = self._checked_quote(at_us, job)
-        if expires_us > at_us:
+        if answer_by_us > at_us:
             self.ledger.quote_until(0)
         if quote is None:
             return "blocked"
@@ -197,7 +198,8 @@ class Session:
     def _expiry(self, at_us: int, job: Job) -> int | None:
         """When a quote made now expires: now, if it is answered at once; None if it cannot be made yet.
 
-        Serial quotes are opened and closed within a slot, so that whoever waits for them loses no slot.
+        Serial quotes are opened and closed within a slot. As whatever is sold in a slot begins in the next one, a customer
+        who answers at once and has to wait for an open quote loses nothing by it.
         """
         hold_us = self.terms.hold_us(job)
         if hold_us <= 0:
@@ -208,9 +210,16 @@ class Session:
         if self.spec.serial_quotes:
             slot_us = self.ledger.setup.slot_us
             hold_us = max(1, min(hold_us, slot_us // 2))
-            if at_us % slot_us + hold_us > slot_us:
+            if at_us % slot_us + hold_us >= slot_us:
                 return None
         return at_us + hold_us
+
+    def _answer_by(self, at_us: int, expires_us: int) -> int:
+        """Before when a plan that is quoted now must not begin."""
+        if not self.spec.serial_quotes or self.terms.hold_us is at_once:
+            return expires_us
+        slot_us = self.ledger.setup.slot_us
+        return (at_us // slot_us + 1) * slot_us
 
     def _hear(self, at_us: int, event: Event, commands: list[Command]) -> None:
         """Close a quote that is answered in time or expires; other answers change nothing."""
