@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tradewind.audit import Audit, Script
+from tradewind.audit import Audit
 from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Loop
@@ -157,7 +157,7 @@ class Stage:
 
     def __init__(self, given: Scenario, *, slots: bool = False) -> None:
         self.world = SimulatedWorld(given, slots=slots)
-        self.ledger, self.audit = Ledger(given.setup), Audit(given.setup, Script(given))
+        self.ledger, self.audit = Ledger(given.setup), Audit(given.setup, given)
         self.number = 0
         self.now = -1
 
@@ -197,7 +197,7 @@ class Stage:
 def loop_of(given: Scenario, spec: Spec, policy: Any) -> Loop:
     """A loop for a test to drive."""
     world = SimulatedWorld(given, slots="slot" in spec.triggers)
-    state = RunState(Ledger(given.setup), Audit(given.setup, Script(given)), Journal())
+    state = RunState(Ledger(given.setup), Audit(given.setup, given), Journal())
     return Loop(world, Session(state, policy, spec, world.ask))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tradewind import registry
-from tradewind.audit import Audit, Script
+from tradewind.audit import Audit
 from tradewind.audit import compare as compare_books
 from tradewind.audit.placement import check_certificate, is_placement
 from tradewind.engine import bounds
@@ -253,7 +253,7 @@ def check(scenario: Scenario, result: Run, policy: str | Spec = "") -> tuple[Vio
         )
     known = policy or (result.policy if result.policy in policies.entries else "")
     binding = bool(known) and policies.get(known).binding
-    audit = Audit(scenario.setup, Script(scenario), measured=result.world == "processes", binding=binding)
+    audit = Audit(scenario.setup, scenario, measured=result.world == "processes", binding=binding)
     state = RunState(Ledger(scenario.setup), audit, Journal())
     doubts = _undecided(result)
     for instant in instants(scenario, result.tables):

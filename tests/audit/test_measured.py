@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.builders import SLOT, decision, job, plan, run_at, scenario
-from tradewind.audit import Audit, Script
+from tradewind.audit import Audit
 from tradewind.model.decision import Flow
 from tradewind.model.job import Customer, Dataset, Fixed, Rounds, Stream
 from tradewind.model.scenario import Scenario
@@ -23,7 +23,7 @@ def begun(work: Any, *, measured: bool = True, step: Any = None, **more: Any) ->
     given = scenario(
         [job(0, work=work, **more)], customers=[Customer(runtime_us=500)] if isinstance(work, Stream) else ()
     )
-    audit = Audit(given.setup, Script(given), measured=measured)
+    audit = Audit(given.setup, given, measured=measured)
     assert audit.take([Event(0, "arrived", 0, 0, given.jobs[0])]) == ()
     assert audit.check(0, decision(plan(0, step or run_at(0)))) == ()
     return audit, given

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders import SLOT, link, node, scenario, setup
-from tradewind.audit import Audit, Script, compare
+from tradewind.audit import Audit, compare
 from tradewind.engine.accounts import settle
 from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
@@ -188,7 +188,7 @@ def test_ledgers_agree_under_random_valid_decisions(seed: int) -> None:
     world, ledger, audit, journal = (
         SimulatedWorld(given, slots=True),
         Ledger(given.setup),
-        Audit(given.setup, Script(given)),
+        Audit(given.setup, given),
         Journal(),
     )
     monkey = Monkey(draw, ledger)

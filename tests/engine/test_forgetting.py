@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders import decision, job, plan, run_at, scenario
-from tradewind.audit import Audit, Script
+from tradewind.audit import Audit
 from tradewind.audit.results import Totals, exact, quantiles
 from tradewind.engine.journal import Instant, Journal, instants
 from tradewind.engine.ledger import Ledger
@@ -58,7 +58,7 @@ def run(
 ) -> tuple[list[Command], Session, list[Any]]:
     """All commands of an audited run; where it forgets, its journal is drained after every instant."""
     world = SimulatedWorld(given, slots="slot" in spec.triggers)
-    audit = Audit(given.setup, Script(given), binding=spec.binding)
+    audit = Audit(given.setup, given, binding=spec.binding)
     state = RunState(Ledger(given.setup), audit, Journal(), forget=forget)
     session = Session(state, make_policy(given, spec, {}, 3)[0], spec, world.ask)
     commands, drained = list[Command](), list[Any]()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders import ALL, decision, job, node, plan, run_at, scenario, setup
-from tradewind.audit import Audit, Script
+from tradewind.audit import Audit
 from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Loop
@@ -45,13 +45,13 @@ def rules(audit: Audit, *events: Event) -> list[str]:
 def test_what_no_script_has_breaks_fidelity_only_where_there_is_a_script(event: Event) -> None:
     given = two_jobs()
     assert rules(Audit(given.setup), event) == []
-    assert rules(Audit(given.setup, Script(given)), event) in (["time.arrival"], ["time.change"])
+    assert rules(Audit(given.setup, given), event) in (["time.arrival"], ["time.change"])
 
 
 @pytest.mark.parametrize("scripted", [True, False])
 def test_rules_that_always_hold_are_checked_with_and_without_a_script(scripted: bool) -> None:
     given = two_jobs()
-    audit = Audit(given.setup, Script(given) if scripted else None)
+    audit = Audit(given.setup, given if scripted else None)
     assert rules(audit, Event(0, "arrived", 0, 0, given.jobs[0])) == []
     assert rules(audit, Event(0, "arrived", 0, 0, given.jobs[0])) == ["time.arrival"]
     assert [v.rule for v in audit.check(0, decision(plan(0, run_at(0, (0,), (9,)))))] == ["workers.range"]

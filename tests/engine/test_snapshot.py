@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.builders import job, scenario
-from tradewind.audit import Audit, Script
+from tradewind.audit import Audit
 from tradewind.audit.record import Record
 from tradewind.audit.saved import DERIVED, SavedRecord
 from tradewind.engine.journal import Journal
@@ -44,7 +44,7 @@ class Driver:
 
     def fresh(self) -> Session:
         setup = self.given.setup
-        audit = Audit(setup, Script(self.given) if self.scripted else None, binding=self.spec.binding)
+        audit = Audit(setup, self.given if self.scripted else None, binding=self.spec.binding)
         forget: Callable[[Outcome], None] | None = self.rows.append if self.forgets else None
         state = RunState(Ledger(setup), audit, Journal(), forget=forget)
         return Session(state, make_policy(self.given, self.spec, {}, 3)[0], self.spec, self.world.ask)

@@ -14,10 +14,10 @@ from tradewind.audit.record import Record
 from tradewind.audit.results import outcome, quantiles, utilisation
 from tradewind.audit.rules import PLAIN
 from tradewind.audit.saved import AuditState, restore_records, save_record
-from tradewind.audit.script import Script
 from tradewind.model.decision import Charge, Decision, HeldQuote, Plan, Quote
 from tradewind.model.job import Job, Stream
 from tradewind.model.result import Violation
+from tradewind.model.scenario import Script
 from tradewind.model.setup import Setup
 
 RECOUNT_EVERY = 16_384

@@ -9,16 +9,17 @@ from tradewind.audit import rules_form, rules_market
 from tradewind.audit.cancelled import cancelled_plans
 from tradewind.audit.capacity import CapacityLedger
 from tradewind.audit.costs import CostLedger
+from tradewind.audit.fidelity import Fidelity, Volumes
 from tradewind.audit.held import HeldQuotes
 from tradewind.audit.record import Case, Record
 from tradewind.audit.results import Totals, drop_over
 from tradewind.audit.rules import rules_for
-from tradewind.audit.script import Script, Volumes
 from tradewind.audit.spend import SpendLedger
 from tradewind.audit.work import WorkLedger
 from tradewind.model.decision import Plan, Quote
 from tradewind.model.job import NO_PRIVATE_DATA, Dataset, Fixed, Job, Rounds, Stream
 from tradewind.model.result import Outcome, Violation
+from tradewind.model.scenario import Script
 from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
@@ -35,7 +36,8 @@ class EventAudit:
     """
 
     def __init__(self, setup: Setup, script: Script | None = None, *, measured: bool = False) -> None:
-        self._setup, self._script, self._measured = setup, script, measured
+        self._setup, self._measured = setup, measured
+        self._script = None if script is None else Fidelity(setup, script)
         self._capacity, self._costs = CapacityLedger(setup), CostLedger(setup)
         self._work = WorkLedger(setup)
         self._spend = SpendLedger(setup, self._costs) if setup.spend_caps else None
@@ -43,12 +45,12 @@ class EventAudit:
         self._records: dict[int, Record] = {}
         self.forget: Callable[[Outcome], None] | None = None
         self._totals = Totals()  # of the jobs whose records were dropped
-        self._failures = script is None or measured or script.has_failures
+        self._failures = self._script is None or measured or self._script.has_failures
         self._now = 0
         self._next_arrival = self._next_change = self._next_slot = 0
         self._found = 0  # changes without a script
         self._timer = OPEN
-        self._slot_due = 0 if script is not None and script.has_volumes else OPEN
+        self._slot_due = 0 if self._script is not None and self._script.has_volumes else OPEN
         self._quote: Quote | None = None
         self._awaited: dict[int, tuple[str, int]] = {}  # job -> (kind, value) of the event due now
         self._held = HeldQuotes(self._capacity)

@@ -1,4 +1,4 @@
-"""Scenario: all problem data, including the future. Policies may not import this module."""
+"""Scenario = setup + script: all problem data, including the future. Policies may not import this module."""
 
 from __future__ import annotations
 
@@ -55,18 +55,24 @@ class Volumes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scenario:
-    """Setup, jobs in order of arrival, their customers, changes in order of time, volumes.
+class Script:
+    """What will happen: jobs in order of arrival, their customers, changes in order of time, volumes."""
+
+    jobs: tuple[Job, ...]
+    customers: tuple[Customer, ...] = ()
+    changes: tuple[Change, ...] = ()
+    volumes: Volumes = field(default_factory=Volumes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario(Script):
+    """A setup and a script.
 
     origin  how it was made (workload, parameters, seed), for people; not part of the hash
     """
 
     name: str
     setup: Setup
-    jobs: tuple[Job, ...]
-    customers: tuple[Customer, ...] = ()
-    changes: tuple[Change, ...] = ()
-    volumes: Volumes = field(default_factory=Volumes)
     origin: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

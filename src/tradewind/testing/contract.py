@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from tradewind.api import check
-from tradewind.audit import Audit, Script
+from tradewind.audit import Audit
 from tradewind.engine.journal import Instant, Journal, instants
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Loop
@@ -156,7 +156,7 @@ def is_the_same_each_time(spec: Spec, given: Scenario, run: Run) -> None:
 def continues_after_restore(spec: Spec, given: Scenario, run: Run, share: float) -> None:
     """Saved after a share of the instants and restored into a new object, it goes on as if nothing had happened."""
     world = SimulatedWorld(given, slots="slot" in spec.triggers)
-    audit = Audit(given.setup, Script(given), binding=spec.binding)
+    audit = Audit(given.setup, given, binding=spec.binding)
     state = RunState(Ledger(given.setup), audit, Journal())
     session = Session(state, fresh(spec, given), spec, world.ask)
     loop = Loop(world, session)
@@ -244,7 +244,7 @@ def plans_in_a_window(spec: Spec, given: Scenario, window_slots: int = 3) -> Non
     run = simulate(rolling, spec, seed=SEED)
     state = RunState(
         Ledger(rolling.setup),
-        Audit(rolling.setup, Script(rolling), binding=spec.binding),
+        Audit(rolling.setup, rolling, binding=spec.binding),
         Journal(),
         forget=lambda _: None,
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from tradewind.audit import Audit, Script, compare
+from tradewind.audit import Audit, compare
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import check_fit
 from tradewind.engine.ledger import Ledger
@@ -148,7 +148,7 @@ def _assemble(
 
     fleet = make_fleet(records[0]["token"])
     world = FleetWorld(scenario, fleet, clock, write, slots="slot" in spec.triggers, options=request.options)
-    audit = Audit(scenario.setup, Script(scenario), measured=True, binding=spec.binding)
+    audit = Audit(scenario.setup, scenario, measured=True, binding=spec.binding)
     state = RunState(Ledger(scenario.setup), audit, DiskJournal(), tolerant=True)
     session = LiveSession(state, policy, spec, world.ask, store)
     loop = LiveLoop(world, session, request.time.wall)

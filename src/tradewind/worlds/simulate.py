@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tradewind.audit import Audit, Script, compare
+from tradewind.audit import Audit, compare
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import check_fit
 from tradewind.engine.journal import Journal
@@ -55,7 +55,7 @@ def simulate(
     begin = perf_counter()
     policy, values = make_policy(scenario, spec, params or {}, seed)
     world = SimulatedWorld(scenario, slots="slot" in spec.triggers)
-    audit = Audit(scenario.setup, Script(scenario), binding=spec.binding)
+    audit = Audit(scenario.setup, scenario, binding=spec.binding)
     state = RunState(Ledger(scenario.setup), audit, Journal())
     session = Session(state, policy, spec, world.ask)
     with _rare_collections():

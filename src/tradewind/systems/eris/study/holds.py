@@ -15,6 +15,7 @@ import numpy as np
 
 from tradewind.audit import Audit
 from tradewind.engine.accounts import settle
+from tradewind.engine.intervals import ints, texts
 from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Loop
@@ -69,12 +70,8 @@ def play(scenario: Scenario, spec: Spec, params: Mapping[str, Any], *, slow: boo
     if found := state.audit.close().violations:
         raise Refused(found)
     run = settle(scenario, unsettled(scenario, spec, values, 0, state.journal))
-    quoted = [
-        job
-        for kind, job in zip(run.tables["events"]["kind"], run.tables["events"]["job"], strict=True)
-        if kind == "quoted"
-    ]
-    return payoffs(scenario, run) | {scenario.jobs[job].id + " quoted": 1.0 for job in quoted}
+    quoted = ints(run, "events", "job")[texts(run, "events", "kind") == "quoted"]
+    return payoffs(scenario, run) | {f"{scenario.jobs[job].id} quoted": 1.0 for job in quoted.tolist()}
 
 
 def try_pair(seed: int, params: Mapping[str, Any], *, serial: bool, slow: bool = False) -> Pair:

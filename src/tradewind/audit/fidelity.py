@@ -4,47 +4,48 @@ from __future__ import annotations
 
 from tradewind.model.job import Customer
 from tradewind.model.result import Violation
-from tradewind.model.scenario import Scenario
+from tradewind.model.scenario import Script
+from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
 
 Volumes = tuple[tuple[int, int], ...]
 
 
-class Script:
-    """The arrivals, changes, volumes and customers of a scenario, in the order in which they are due."""
+class Fidelity:
+    """Checks of a script: arrivals, changes, volumes and customers, in the order in which they are due."""
 
-    def __init__(self, scenario: Scenario) -> None:
-        self._scenario = scenario
-        self.has_failures = any(change.kind in ("node_down", "link_down") for change in scenario.changes)
-        self.has_volumes = len(scenario.volumes) > 0
+    def __init__(self, setup: Setup, script: Script) -> None:
+        self._setup, self._script = setup, script
+        self.has_failures = any(change.kind in ("node_down", "link_down") for change in script.changes)
+        self.has_volumes = len(script.volumes) > 0
 
     def customer(self, job: int) -> Customer:
         """The private part of a job."""
-        return self._scenario.customers[job]
+        return self._script.customers[job]
 
     def arrival(self, event: Event, turn: int) -> Violation | None:
-        """Job number `turn` arrives next, at its time and as the scenario has it."""
-        job = self._scenario.jobs[turn] if turn < len(self._scenario.jobs) else None
+        """Job number `turn` arrives next, at its time and as the script has it."""
+        job = self._script.jobs[turn] if turn < len(self._script.jobs) else None
         if event.job == turn and (event.fact is job or event.fact == job):
             return None
-        detail = f"job {event.job} arrived at {event.at_us} us; it is not the next arrival of the scenario"
+        detail = f"job {event.job} arrived at {event.at_us} us; it is not the next arrival of the script"
         return Violation("time.arrival", detail=detail)
 
     def is_next(self, change: Change, turn: int) -> bool:
-        """Whether change number `turn` is as the scenario has it."""
-        return turn < len(self._scenario.changes) and change == self._scenario.changes[turn]
+        """Whether change number `turn` is as the script has it."""
+        return turn < len(self._script.changes) and change == self._script.changes[turn]
 
     def is_next_failure(self, number: int, change: Change, found: int) -> bool:
         """Whether it is what a measured world may report without a script: a node or link that fails or comes back.
 
         found: number of such changes so far; they are numbered after those of the script.
         """
-        setup = self._scenario.setup
+        setup = self._setup
         what, _, how = change.kind.partition("_")
         count = {"node": len(setup.nodes), "link": len(setup.links)}.get(what, 0)
         return (
-            number == len(self._scenario.changes) + found
+            number == len(self._script.changes) + found
             and how in ("down", "up")
             and 0 <= change.a < count
             and change.b == change.value == 0
@@ -52,12 +53,12 @@ class Script:
 
     def change_due_us(self, turn: int) -> int:
         """When change number `turn` is due; OPEN if there is none."""
-        changes = self._scenario.changes
+        changes = self._script.changes
         return changes[turn].at_us if turn < len(changes) else OPEN
 
     def volumes_of(self, slot: int, streams: set[int]) -> dict[int, Volumes]:
         """Volumes of a slot, for active streams."""
-        rows = self._scenario.volumes
+        rows = self._script.volumes
         low, high = rows.slot.searchsorted([slot, slot + 1])
         found: dict[int, list[tuple[int, int]]] = {}
         columns = (rows.job[low:high].tolist(), rows.node[low:high].tolist(), rows.bytes[low:high].tolist())
@@ -68,4 +69,4 @@ class Script:
 
     def missing(self, turn: int) -> int:
         """Jobs that have not arrived."""
-        return len(self._scenario.jobs) - turn
+        return len(self._script.jobs) - turn
