@@ -14,6 +14,7 @@ from tradewind.engine.live import DiskJournal, LiveSession
 from tradewind.engine.state import RunState
 from tradewind.engine.statefile import StateFile
 from tradewind.model.decision import NOTHING, Decision, Offer, Quote
+from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.job import Job
 from tradewind.model.spec import Spec
 from tradewind.model.view import Event, View
@@ -50,6 +51,22 @@ def session(tmp_path: Path, policy: Any, *, pricer: bool, answer: Any = lambda q
         name="shop", summary="", factory=lambda s, p, r: policy, works=WORKS, triggers=ALL, pricer=pricer
     )
     return LiveSession(state, policy, spec, answer, StateFile(tmp_path / "journal"))
+
+
+@pytest.mark.parametrize("pricer", [False, True])
+def test_no_error_of_a_policy_ends_a_live_session(tmp_path: Path, pricer: bool) -> None:
+    class Wrong(Shop):
+        def decide(self, view: View) -> Any:
+            raise InputError("found nonsense", where="somewhere")
+
+        def quote(self, view: View, asked: Job) -> Quote:
+            raise LookupFailed("node", "x", {})
+
+    live = session(tmp_path, Wrong(), pricer=pricer)
+    live.handle(0, (arrived(0, 0),))
+    live.handle(100, (Event(100, "slot", -1, 1),))
+    assert any("nonsense" in alarm["text"] for alarm in live.alarms) or pricer
+    assert len(live.alarms) >= 1
 
 
 def arrived(index: int, at_us: int) -> Event:

@@ -20,7 +20,7 @@ from tradewind.engine.state import RunState
 from tradewind.engine.statefile import revive
 from tradewind.engine.stimuli import from_json, to_json
 from tradewind.model.decision import NOTHING, Decision, HeldQuote, Plan, Quote
-from tradewind.model.errors import PolicyError, Refused, RunFileError
+from tradewind.model.errors import Refused, RunFileError, TradewindError
 from tradewind.model.job import Job
 from tradewind.model.result import Violation
 from tradewind.model.spec import Spec
@@ -103,7 +103,7 @@ class LiveSession(Session):
     def charge(self) -> None:
         try:
             super().charge()
-        except (Refused, PolicyError) as error:
+        except TradewindError as error:
             self.alarm(self.ledger.now_us, -1, f"no customer was charged: {error}")
 
     def restore(self, data: bytes) -> None:
@@ -151,7 +151,7 @@ class LiveSession(Session):
         self._window = tuple(self.ledger.events)
         try:
             decision = super()._decide()
-        except PolicyError as error:
+        except TradewindError as error:
             self.alarm(self.ledger.now_us, -1, f"{error}; plans in force continue")
             self._roll_back()
             return NOTHING
@@ -178,10 +178,10 @@ class LiveSession(Session):
         """Make no offer if the policy fails to quote or the audit rejects the quote."""
         try:
             return super()._checked_quote(at_us, job)
-        except PolicyError as error:
-            self.alarm(at_us, job.index, f"no quote for {job.id}: {error}")
         except Refused as error:
             self.alarm(at_us, job.index, f"the audit rejected a quote for {job.id}: {error.violations[0]}")
+        except TradewindError as error:
+            self.alarm(at_us, job.index, f"no quote for {job.id}: {error}")
         return self._no_offer(at_us, job.index, "the audit rejected the quote")
 
     def _unsold(self, at_us: int, quote: Quote, found: tuple[Violation, ...]) -> Quote:
@@ -198,7 +198,7 @@ class LiveSession(Session):
         """Ignore a rejected decision: plans in force continue, and plans that end now are extended."""
         try:
             super()._carry_out(at_us, decision, commands)
-        except (Refused, PolicyError) as error:
+        except TradewindError as error:
             self.alarm(
                 at_us,
                 -1,
