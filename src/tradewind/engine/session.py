@@ -36,7 +36,7 @@ TRIGGER_OF = {
     "timer": "timer",
 }
 """Event kind -> trigger that calls a policy."""
-RECENT = 10_000
+RECENT = 1_000
 """Number of decision times that a session keeps that drops what is over."""
 Answer = Callable[[Quote], int]
 """A customer's answer to a quote: the number of an offer, or -1."""
