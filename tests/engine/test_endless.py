@@ -91,6 +91,6 @@ def test_a_repeated_scenario_goes_on_where_its_template_ends() -> None:
     assert [len(given.jobs), len(given.customers)] == [2500, 2500]
     times = [job.arrive_us for job in given.jobs]
     assert times == sorted(times)
-    assert given.jobs[:ROUND] == [replace(job, id=f"job-{job.index}") for job in template.jobs]
+    assert list(given.jobs[:ROUND]) == [replace(job, id=f"job-{job.index}") for job in template.jobs]
     assert given.jobs[2001].work == template.jobs[1].work
     assert given.setup.horizon_us > times[-1]

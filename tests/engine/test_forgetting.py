@@ -16,7 +16,6 @@ from tradewind.engine.journal import Instant, Journal, instants
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.session import Command, Session
 from tradewind.engine.state import RunState
-from tradewind.model.errors import PolicyError
 from tradewind.model.result import Outcome
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
@@ -26,12 +25,7 @@ from tradewind.testing import fitting_scenarios
 from tradewind.worlds.simulate import make_policy
 from tradewind.worlds.simulated import SimulatedWorld
 
-
-def online() -> list[Any]:
-    """Every online policy; eris-preemptive orders its queue by bids of jobs that are over."""
-    asks = pytest.mark.xfail(raises=PolicyError, strict=False, reason="asks for jobs that are over")
-    names = [name for name in policies.names() if policies.find(name).online]
-    return [pytest.param(name, marks=asks) if name == "eris-preemptive" else name for name in names]
+ONLINE = [name for name in policies.names() if policies.find(name).online]
 
 
 def merged(parts: Iterable[Instant]) -> list[Instant]:
@@ -74,7 +68,7 @@ def run(
     return commands, session, drained
 
 
-@pytest.mark.parametrize("name", online())
+@pytest.mark.parametrize("name", ONLINE)
 def test_a_run_that_forgets_has_the_same_commands_metrics_and_instants(name: str) -> None:
     spec = policies.find(name)
     given = next(fitting_scenarios(spec, 2))

@@ -30,7 +30,6 @@ from tradewind.worlds.simulate import make_policy
 from tradewind.worlds.simulated import SimulatedWorld
 
 ONLINE = [name for name in policies.names() if policies.find(name).online]
-NEEDS_ALL_JOBS = ("eris-preemptive",)
 
 
 class Driver:
@@ -95,8 +94,6 @@ def _booked(session: Session, path: str) -> dict[tuple[int, int], int]:
 @pytest.mark.parametrize("name", ONLINE)
 def test_a_session_restored_at_random_instants_continues_identically(name: str, forgets: bool) -> None:
     spec = policies.find(name)
-    if forgets and name in NEEDS_ALL_JOBS:
-        pytest.skip("asks for jobs that are over")
     draw = random.Random(f"{name} {forgets}")
     scripted = draw.random() < 0.5
     given = next(fitting_scenarios(spec, draw.choice((1, 2))))

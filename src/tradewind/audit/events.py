@@ -322,13 +322,8 @@ class EventAudit:
             found.append(Violation("work.finish", record.job.id, detail=detail))
         leaves = self._leaves_us(record)
         if leaves is not None and leaves <= event.at_us:
-            found.append(
-                Violation(
-                    "time.left",
-                    record.job.id,
-                    detail=f"it was due to leave at {leaves} us, but `left` was not reported",
-                )
-            )
+            detail = f"it was due to leave at {leaves} us, but `left` was not reported"
+            found.append(Violation("time.left", record.job.id, detail=detail))
         if 0 <= record.promise_us <= event.at_us and record.cancelled_slot < 0 and not self._measured:
             detail = f"the offer promised completion at {record.promise_us} us, but the job did not finish"
             found.append(Violation("market.promise", record.job.id, detail=detail))
