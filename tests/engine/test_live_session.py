@@ -12,12 +12,12 @@ from tradewind.audit import Audit
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.live import DiskJournal, LiveSession
 from tradewind.engine.state import RunState
-from tradewind.engine.statefile import StateFile
 from tradewind.model.decision import NOTHING, Decision, Offer, Quote
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.job import Job
 from tradewind.model.spec import Spec
 from tradewind.model.view import Event, View
+from tradewind.store.store import Store
 
 
 class Shop:
@@ -50,7 +50,7 @@ def session(tmp_path: Path, policy: Any, *, pricer: bool, answer: Any = lambda q
     spec = Spec(
         name="shop", summary="", factory=lambda s, p, r: policy, works=WORKS, triggers=ALL, pricer=pricer
     )
-    return LiveSession(state, policy, spec, answer, StateFile(tmp_path / "journal"))
+    return LiveSession(state, policy, spec, answer, Store.open(tmp_path / "store.db", write=True))
 
 
 @pytest.mark.parametrize("pricer", [False, True])

@@ -6,8 +6,9 @@ import pytest
 
 from tests.store.postgres import alter
 from tradewind.model.errors import StoreError
+from tradewind.model.result import EndedJob
 from tradewind.store.chain import START, Head, checksum
-from tradewind.store.store import EndedJob, Entry, Store
+from tradewind.store.store import Entry, Store
 
 SWAP = (
     "update records set number = -4 where number = 4",

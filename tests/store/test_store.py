@@ -14,10 +14,11 @@ import pytest
 
 from tests.store.postgres import Server, alter
 from tradewind.model.errors import StoreError
+from tradewind.model.result import EndedJob
 from tradewind.store import chain, schema
 from tradewind.store.chain import Head
 from tradewind.store.database import Address, connect
-from tradewind.store.store import EndedJob, Entry, Store
+from tradewind.store.store import Entry, Store
 
 KILLED = """
 import os, signal, sys

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.worlds.live_scenarios import MADE, S
-from tradewind.engine import statefile
 from tradewind.model.result import Run
 from tradewind.registry import policies
+from tradewind.store.store import Store
 from tradewind.testing.fleet_kills import KillSwitch
 from tradewind.worlds.live import LiveRequest, live
 from tradewind.worlds.processes.handles import RankHandle, marked_processes
@@ -49,23 +49,10 @@ def kill_myself() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-POINTS = ((statefile.StateFile, "append"), (Launcher, "start"), (RankHandle, "stop"))
-
-
-def tear(switch: KillSwitch) -> None:
-    """Make half a line of the journal one of the points."""
-    write = os.write
-
-    def torn(handle: int, data: bytes) -> int:
-        if data[9:15] == b'{"kind':
-            switch.left -= 1
-            if switch.left == 0:
-                write(handle, data[: len(data) // 2])
-                kill_myself()
-        return write(handle, data)
-
-    system: Any = os
-    system.write = torn  # in this process only
+POINTS = (
+    (Store, "append"), (Store, "_move_head"), (Launcher, "start"), (RankHandle, "stop"),
+)  # fmt: skip
+"""Where a loop may die; the head of a store is moved inside a transaction."""
 
 
 def start_loop(name: str, state: Path, kill_at: int) -> int:
@@ -76,8 +63,6 @@ def start_loop(name: str, state: Path, kill_at: int) -> int:
     code = 1
     try:
         switch = KillSwitch(kill_at, kill_myself)
-        if kill_at:
-            tear(switch)
         with switch.armed(POINTS if kill_at else ()):
             run = live(request(name, state))
         (state / "result").write_bytes(pickle.dumps(run))
@@ -181,7 +166,9 @@ def main(name: str, seed: int, kills: int, folder: Path) -> None:
         found["alarms"] += run.tables["alarms"]["text"]
         found["twice"] += [(number, what) for what in twice(state, run)]
         reap()
-        token = json.loads((state / "journal").read_text().splitlines()[0][9:])["token"]
+        with Store.open(state) as store:
+            token = store.read()[0]["token"]
+            store.verify()
         found["left"] += [(number, pid) for pid in remaining(token)]
     found["jobs"] = reference.metrics["jobs_completed"]
     found["cost_usd"], found["payments_usd"] = (

@@ -267,7 +267,7 @@ def test_a_job_cannot_read_the_checkpoints_of_another_when_each_has_its_own_user
         if folder.is_relative_to(tempfile.gettempdir()) and folder != Path(tempfile.gettempdir()):
             folder.chmod(folder.stat().st_mode | 0o011)
     write = ("sh", "-c", "echo mine > $TRADEWIND_CHECKPOINT_DIR/model; id -u; sleep 0.6")
-    spy = "sleep 0.3; cd ../..; ls .; cat 0000-j0/checkpoint/model; cat ../journal; ls ../control; echo over"
+    spy = "sleep 0.3; cd ../..; ls .; cat 0000-j0/checkpoint/model; cat ../store.db; ls ../control; echo over"
     given = scenario(
         [job(0, work=LONG, command=write), job(1, work=LONG, command=("sh", "-c", spy))], where=two_sites()
     )

@@ -13,17 +13,19 @@ from pathlib import Path
 import pytest
 
 from tests.builders import job, node, rows, scenario, setup
+from tests.store.postgres import alter
 from tests.worlds.live_runs import LONG, states, two_sites
 from tests.worlds.live_scenarios import S, broker, counting
 from tradewind import api
 from tradewind.cli import main as cli
 from tradewind.cli.guard import guarded
-from tradewind.engine.statefile import StateFile, read_records, revive
+from tradewind.engine.stimuli import revive
 from tradewind.model.decision import Certificate, Decision, Flow, Offer, Plan, Quote, Route, Step, Verdict
-from tradewind.model.errors import InputError, RunFileError
+from tradewind.model.errors import InputError, StoreError
 from tradewind.model.job import Rounds
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies
+from tradewind.store.store import Store
 from tradewind.testing.fleet_fake import FakeTime
 from tradewind.worlds.clock import Clock
 from tradewind.worlds.live import LiveRequest, live
@@ -46,7 +48,8 @@ def count_to(n: int) -> Scenario:
 
 
 def token(state: Path) -> str:
-    return str(read_records(state / "journal")[0]["token"])
+    with Store.open(state) as store:
+        return str(store.read()[0]["token"])
 
 
 def in_a_process(asked: LiveRequest) -> int:
@@ -156,7 +159,7 @@ def test_two_loops_cannot_share_a_state_directory(tmp_path: Path) -> None:
     assert marked_processes(token(tmp_path / "s")) == []
 
 
-def test_a_journal_is_continued_by_the_same_run_only(tmp_path: Path) -> None:
+def test_a_store_is_continued_by_the_same_run_only(tmp_path: Path) -> None:
     given, policy = broker(("sleep", "1000"))
     live(request(given, tmp_path / "s", policy, slot_seconds=0.02))
     other, _ = broker(("sleep", "999"))
@@ -166,31 +169,46 @@ def test_a_journal_is_continued_by_the_same_run_only(tmp_path: Path) -> None:
         live(request(given, tmp_path / "s", policy, slot_seconds=0.03))
 
 
-def test_an_incomplete_last_line_is_dropped_and_a_damaged_one_before_it_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "journal"
-    file = StateFile(path)
-    for number in range(3):
-        file.append("instant", {"n": number})
-    file.close()
-    whole = path.read_bytes()
-    for cut in range(1, 30):
-        path.write_bytes(whole[:-cut])
-        assert [r["n"] for r in read_records(path)] == [0, 1]
-        assert path.read_bytes() == b"".join(whole.splitlines(keepends=True)[:2])
-    path.write_bytes(whole.replace(b'"n":1', b'"n":7'))
-    with pytest.raises(RunFileError, match="line 2 is damaged"):
-        read_records(path)
+def test_a_run_whose_records_were_altered_is_not_continued(tmp_path: Path) -> None:
+    given, policy = broker(("sleep", "1000"))
+    asked = request(given, tmp_path / "s", policy, slot_seconds=0.02)
+    live(asked)
+    alter(str(tmp_path / "s" / "store.db"), "delete from records where number = 3")
+    with pytest.raises(StoreError, match="record 3 is missing"):
+        live(asked)
 
 
-def test_decisions_and_quotes_are_read_back_from_the_journal_unchanged(tmp_path: Path) -> None:
+def test_a_run_of_an_earlier_version_is_not_continued(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "journal").write_text("old")
+    given, policy = broker(("sleep", "1000"))
+    with pytest.raises(InputError, match="a run of an earlier version"):
+        live(request(given, tmp_path / "s", policy))
+    assert not (tmp_path / "s" / "store.db").exists()
+
+
+def test_a_store_is_private_and_names_every_job_that_is_over(tmp_path: Path) -> None:
+    given, policy = broker(("sleep", "1000"))
+    run = live(request(given, tmp_path / "s", policy, slot_seconds=0.02))
+    assert (tmp_path / "s" / "store.db").stat().st_mode & 0o777 == 0o600
+    with Store.open(tmp_path / "s") as store:
+        assert store.verify().number == len(store.read())
+        assert store.read()[-1]["kind"] == "closed"
+        rows = [store.job(index) for index in range(len(given.jobs))]
+    assert [row.id for row in rows if row is not None] == [each.id for each in given.jobs]
+    how = {"unfinished": "ended"}
+    assert [row.how for row in rows if row is not None] == [how.get(each, each) for each in states(run)]
+
+
+def test_decisions_and_quotes_are_read_back_from_the_store_unchanged(tmp_path: Path) -> None:
     step = Step(0, 5, (1, 0), (2, 1), (0, 1), (Flow(0, 1, 7),), (Route(0, 1, 9, (3,), "push-pull"),), 0.1)
     decision = Decision(
         (Plan(3, (step,)),), (Verdict(1, "no"),), 9, Certificate("c", 1.5, "min", {"x": [1]}), "why"
     )
     quote = Quote(3, (Offer(1.25, 8, Plan(3, (step, step)), ((0, 0.5),)),), "", "because")
-    file = StateFile(tmp_path / "journal")
-    file.append("both", {"decision": decision, "quote": quote})
-    (record,) = read_records(tmp_path / "journal")
+    with Store.open(tmp_path / "store.db", write=True) as store:
+        store.append("both", {"decision": decision, "quote": quote})
+        (record,) = store.read()
     assert revive(Decision, record["decision"]) == decision
     assert revive(Quote, record["quote"]) == quote
 

@@ -20,7 +20,6 @@ from tradewind.cli.show import number
 from tradewind.engine.costs import cost_table
 from tradewind.engine.intervals import effective
 from tradewind.engine.live import LiveSession
-from tradewind.engine.statefile import read_records
 from tradewind.files import documents
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import Run
@@ -258,6 +257,7 @@ class LiveOptions:
     slot_seconds: float
     speed: float
     state: Path | None
+    store: str
     output: Path | None
     report: Path | None
     as_json: bool
@@ -281,7 +281,8 @@ def command(scenario: Scenario, options: LiveOptions, rank_options: RankOptions)
     result = run(
         LiveRequest(
             scenario=scenario, spec=spec, params=options.params, seed=options.seed,
-            state=state.resolve(), slot_seconds=options.slot_seconds, speed=options.speed, options=rank_options.checked(),
+            state=state.resolve(), store=options.store,
+            slot_seconds=options.slot_seconds, speed=options.speed, options=rank_options.checked(),
         )
     )  # fmt: skip
     result = api.with_bills(scenario, result, spec)
@@ -292,12 +293,20 @@ def command(scenario: Scenario, options: LiveOptions, rank_options: RankOptions)
     show.run(result, scenario, as_json=options.as_json, saved=options.output)
     if not options.as_json:
         _summary(scenario, result)
-        print(f"logs, checkpoints, journal: {state}")
-        if read_records(state / "journal")[-1]["kind"] != "closed":
+        print(f"logs, checkpoints{'' if options.store else ', store'}: {state}")
+        if not _is_closed(options.store or state):
             print(f"stopped before the end; to continue, repeat the command with --state {state}")
         if options.report is not None:
             print(f"report: {options.report}")
     return bool(result.violations)
+
+
+def _is_closed(address: str | Path) -> bool:
+    """Whether the run of a store has come to its end."""
+    from tradewind.store.store import Store
+
+    with Store.open(address) as store:
+        return any(record.kind == "closed" for record in store.records(after=max(0, store.head.number - 1)))
 
 
 def _summary(scenario: Scenario, result: Run) -> None:

@@ -32,9 +32,15 @@ class LiveArguments:
         Path | None,
         typer.Option(
             "--state",
-            help="Directory of journal, logs and checkpoints; an unfinished run in it is continued.",
+            help="Directory of store, logs and checkpoints; an unfinished run in it is continued.",
         ),
     ] = None
+    store: Annotated[
+        str,
+        typer.Option(
+            "--store", help="Where to keep the run: postgresql://…, or a file; default: store.db in --state."
+        ),
+    ] = ""
     output: Out = None
     report: Annotated[Path | None, typer.Option("--report", help="Where to write the report (.html).")] = None
     places: Annotated[
@@ -88,8 +94,8 @@ def live(given: LiveArguments) -> None:
     )  # fmt: skip
     run_options = live_command.LiveOptions(
         policy=given.policy, params=pairs(given.settings), seed=given.seed, slot_seconds=given.slot_seconds,
-        speed=given.speed, state=given.state, output=given.output, report=given.report, as_json=given.as_json,
-        isolate=given.isolate,
+        speed=given.speed, state=given.state, store=given.store, output=given.output, report=given.report,
+        as_json=given.as_json, isolate=given.isolate,
     )  # fmt: skip
     if live_command.command(scenario_from(given.scenario, given.seed), run_options, rank_options):
         raise typer.Exit(1)

@@ -1,7 +1,7 @@
 """The control loop of a live world: the same cycle, but it survives rejected decisions and being killed.
 
-Each instant is written to the journal as one record before the world acts on it. A loop that starts on an existing
-journal replays it: the same events and decisions pass through ledger and audit, the policy gets its saved state back,
+Each instant is written to the store as one record before the world acts on it. A loop that starts on an existing
+store replays it: the same events and decisions pass through ledger and audit, the policy gets its saved state back,
 and the world then reconciles what runs with what should run.
 """
 
@@ -17,16 +17,17 @@ from tradewind.engine.loop import Loop, Progress
 from tradewind.engine.quotes import QuoteTerms
 from tradewind.engine.session import TRIGGER_OF, Answer, Command, Session
 from tradewind.engine.state import RunState
-from tradewind.engine.statefile import revive
-from tradewind.engine.stimuli import from_json, to_json
+from tradewind.engine.stimuli import from_json, revive, to_json
 from tradewind.model.decision import NOTHING, Decision, HeldQuote, Plan, Quote
 from tradewind.model.errors import Refused, RunFileError, TradewindError
 from tradewind.model.job import Job
-from tradewind.model.result import Violation
+from tradewind.model.result import EndedJob, Violation
 from tradewind.model.spec import Spec
 from tradewind.model.view import Event, Policy, World
 
 SEEN = ("seen", None)
+OVER = ("finished", "left", "refused", "declined", "cancelled", "ended")
+"""Kinds of events that end a job."""
 Op = tuple[str, Any]
 """(events | quote | hold | answer | decision | seen, what): one step of an instant, in order, as the journal stores it."""
 
@@ -34,8 +35,8 @@ Op = tuple[str, Any]
 class Store(Protocol):
     """The records of a live run, in order."""
 
-    def append(self, kind: str, record: Mapping[str, Any]) -> None:
-        """Add one record; it survives a crash once the call returns."""
+    def append(self, kind: str, record: Mapping[str, Any], ended: Sequence[EndedJob] = ()) -> None:
+        """Add one record, with the jobs that ended with it; it survives a crash once the call returns."""
 
     def read(self) -> list[dict[str, Any]]:
         """All records so far, each with its `kind`."""
@@ -300,10 +301,25 @@ class LiveLoop(Loop):
                 progress(events[-1].at_us, over)
         if not self.world.stopped:
             self.session.charge()
-            self.session.store.append("closed", {})
+            at_us = self.session.ledger.now_us
+            self.session.store.append(
+                "closed", {"at_us": at_us, "charges": self.session.journal.tables["charges"]}
+            )
 
     def _write(self, at_us: int) -> None:
         session = self.session
         record = {"at_us": at_us, "wall": self._wall(), "ops": session.journal.ops}
-        session.store.append("instant", {**record, "policy": session.changed_state()})
+        record["policy"] = session.changed_state()
+        session.store.append("instant", record, self._ended(session.journal.ops))
         session.journal.ops = []
+
+    def _ended(self, ops: Sequence[Op]) -> list[EndedJob]:
+        """Rows of the jobs that ended in an instant."""
+        found = []
+        for what in (each for kind, each in ops if kind == "events"):
+            for event in what:
+                if event["kind"] in OVER:
+                    job = self.session.ledger.job(event["job"])
+                    row = (job.index, job.id, job.tenant, job.arrive_us, event["at_us"], event["kind"])
+                    found.append(EndedJob(*row))
+        return found

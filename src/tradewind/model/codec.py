@@ -35,7 +35,7 @@ def plain(value: Any) -> Any:
         return [item if type(item) in _READY else plain(item) for item in value]
     if kind is frozenset:
         return sorted(value)
-    if kind is dict:
+    if kind is dict or isinstance(value, Mapping):
         return [[plain(key), plain(item)] for key, item in value.items()]
     for base in (float, int, str):  # such as numpy's float
         if isinstance(value, base):
@@ -77,7 +77,7 @@ def _reader(kind: Any) -> Reader:
         return _literal(inner)
     if origin in (tuple, frozenset):
         return _several(origin, inner)
-    if origin is dict:
+    if origin in (dict, Mapping):
         return _pairs(inner)
     if isinstance(kind, type) and (is_dataclass(kind) or hasattr(kind, "_fields")):
         return _object(kind)

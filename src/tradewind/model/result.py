@@ -59,6 +59,18 @@ class Outcome(NamedTuple):
     comm_span_us: int
 
 
+class EndedJob(NamedTuple):
+    """The row of a job that is over in a store; how: the kind of the event that ended it; body: JSON text."""
+
+    job: int
+    id: str
+    tenant: str
+    arrived_us: int
+    ended_us: int
+    how: str
+    body: str = "{}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
     """The offline bound of a scenario's objective over the whole horizon; it does not depend on a policy.

@@ -91,7 +91,9 @@ def connect(address: Address, *, write: bool) -> sql.Connection:
         raise StoreError(
             "there is no store; name a store.db, its directory, or postgresql://…", where=address.name
         )
-    mode = "rwc" if write else _reading(address.path)
+    if write:
+        os.close(os.open(address.path, os.O_RDWR | os.O_CREAT, 0o600))  # private, as are the files beside it
+    mode = "rw" if write else _reading(address.path)
     engine = sql.create_engine(
         URL.create("sqlite", database=f"file:{_quoted(address.path)}", query={"mode": mode, "uri": "true"}
                    if mode != "immutable" else {"immutable": "1", "uri": "true"}),
@@ -140,6 +142,8 @@ def explained(address: Address) -> Iterator[None]:
     """Errors of the database as StoreError: where, what, what to do."""
     try:
         yield
+    except OSError as error:
+        raise StoreError(f"cannot be opened: {error.strerror}", where=address.name) from None
     except DBAPIError as error:
         text = str(error.orig)
         line = " ".join(text.split())

@@ -1,7 +1,7 @@
 """The store of a run: records in a chain, snapshots, and the one writer.
 
     with Store.open("postgresql://host/db", write=True) as store:
-        store.append("instant", {…}, at_us=5)          # one transaction, on disk when it returns
+        store.append("instant", {"at_us": 5, …})       # one transaction, on disk when it returns
         store.write([Entry("instant", {…}), …])        # several records in one transaction
         store.recover()                                # the last snapshot and the records after it, checked
 
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Self
 import sqlalchemy as sql
 
 from tradewind.model.errors import StoreError
+from tradewind.model.result import EndedJob
 from tradewind.store import chain, schema
 from tradewind.store.chain import Head, Record
 from tradewind.store.database import Address, Lock, connect, explained
@@ -31,18 +32,6 @@ SNAPSHOT = "snapshot"
 """Kind of the record that holds the checksum of a snapshot."""
 ENDED = "ended"
 """Field of a record's body: job -> checksum of its row in the table of jobs."""
-
-
-class EndedJob(NamedTuple):
-    """A job that is over, for the table of jobs; how: the kind of the event that ended it; body: JSON text."""
-
-    job: int
-    id: str
-    tenant: str
-    arrived_us: int
-    ended_us: int
-    how: str
-    body: str = "{}"
 
 
 class Entry(NamedTuple):
@@ -130,12 +119,19 @@ class Store:
             yield
 
     # ------------------------------------------------------------------ writing
-    def append(self, kind: str, data: Mapping[str, Any], *, at_us: int = 0) -> None:
-        """Write one record; it is on disk when this returns."""
-        self.write([Entry(kind, data, at_us)])
+    def append(self, kind: str, record: Mapping[str, Any], ended: Sequence[EndedJob] = ()) -> None:
+        """Write one record, with the jobs that ended with it; it is on disk when this returns."""
+        self.write([Entry(kind, record, record.get("at_us", 0), ended)])
+
+    def read(self) -> list[dict[str, Any]]:
+        """All records, checked, each with its `kind`."""
+        return [{**record.data, "kind": record.kind} for record in self.records()]
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Write records in one transaction: all of them are on disk when this returns, or none."""
+        """Write records in one transaction: all of them are on disk when this returns, or none.
+
+        A job that finished and is then ended with the run, while it still held resources, keeps its first row.
+        """
         self._commit(entries, None)
 
     def snapshot(self, state: bytes, *, at_us: int) -> None:
@@ -148,10 +144,11 @@ class Store:
         before, rows, jobs = self.head, [], []
         head = before
         for entry in entries:
-            sums = {ENDED: {str(each.job): _sum_of_row(each) for each in entry.ended}} if entry.ended else {}
+            ended = [each for each in entry.ended if each.how != "ended" or self.job(each.job) is None]
+            sums = {ENDED: {str(each.job): _sum_of_row(each) for each in ended}} if ended else {}
             record = chain.chained(head, entry.kind, entry.at_us, chain.body_of({**entry.data, **sums}))
             rows.append(record._asdict())
-            jobs += [{**each._asdict(), "record": record.number} for each in entry.ended]
+            jobs += [{**each._asdict(), "record": record.number} for each in ended]
             head = Head(record.number, record.hash)
         with self._transaction():
             self._connection.execute(schema.records.insert(), rows)

@@ -1,4 +1,4 @@
-"""Runs a policy live: a fleet, a clock, and a journal from which an interrupted run continues."""
+"""Runs a policy live: a fleet, a clock, and a store from which an interrupted run continues."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ from tradewind.engine.fit import check_fit
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.live import DiskJournal, LiveLoop, LiveSession, Store
 from tradewind.engine.state import RunState
-from tradewind.engine.statefile import StateFile, revive
+from tradewind.engine.stimuli import revive
+from tradewind.model.codec import plain
 from tradewind.model.decision import Step
 from tradewind.model.errors import InputError
 from tradewind.model.hash import scenario_hash
-from tradewind.model.job import Dataset
+from tradewind.model.job import NO_PRIVATE_DATA, Dataset
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
+from tradewind.store import store as database
+from tradewind.store.database import FILE
 from tradewind.version import __version__
 from tradewind.worlds.clock import Clock, SystemTime, TimeSource
 from tradewind.worlds.fleet import Fleet
@@ -41,8 +44,8 @@ from tradewind.worlds.tables import live_tables
 
 Observer = Callable[[LiveSession, FleetWorld], None]
 """Called regularly with the session and the world, for a live view."""
-VERSION = 3
-"""Version of the journal format."""
+VERSION = 4
+"""Version of the records."""
 LOCK_WAIT_S = 2.0
 
 
@@ -50,7 +53,8 @@ LOCK_WAIT_S = 2.0
 class LiveRequest:
     """A live run.
 
-    state         directory of journal, logs and checkpoints; if it holds a journal, that run is continued
+    state         directory of logs, checkpoints and, unless `store` says otherwise, of the store
+    store         address of the store ("": store.db in the state directory); the run that it holds is continued
     slot_seconds  wall-clock seconds per slot (0: as in the scenario)
     speed         factor by which slots pass faster than that
     time          where time comes from; tests inject their own
@@ -61,6 +65,7 @@ class LiveRequest:
     params: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     state: Path
+    store: str = ""
     slot_seconds: float = 0.0
     speed: float = 1.0
     options: ExecutionOptions = field(default_factory=ExecutionOptions)
@@ -74,7 +79,7 @@ class LiveRequest:
 
 
 def live(request: LiveRequest, observer: Observer | None = None) -> Run:
-    """Run a policy on this machine until the scenario ends or Ctrl-C; continue the run that `state` holds, if any."""
+    """Run a policy on this machine until the scenario ends or Ctrl-C; continue the run that the store holds, if any."""
     if sys.platform != "linux":
         raise InputError(
             f"live runs need Linux (this is {sys.platform}): they use its process control, namespaces and limits"
@@ -85,12 +90,9 @@ def live(request: LiveRequest, observer: Observer | None = None) -> Run:
     def make_fleet(token: str) -> Fleet:
         return ProcessFleet(request.state, request.scenario.setup, request.options, token)
 
-    with _locked(request.state):
-        store = StateFile(request.state / "journal")
-        try:
-            return drive(request, store, make_fleet, observer)
-        finally:
-            store.close()
+    address = request.store or request.state / FILE
+    with _locked(request.state), database.Store.open(address, write=True) as store:
+        return drive(request, store, make_fleet, observer)
 
 
 def drive(
@@ -137,7 +139,7 @@ def _assemble(
     if records:
         _check_header(records[0], header, request.state)
     else:
-        records = [{"kind": "header", **header, "token": secrets.token_hex(16)}]
+        records = [{"kind": "header", **header, "token": secrets.token_hex(16), **_script(scenario)}]
         store.append("header", records[0])
     clock = Clock(request.pace, scenario.setup.slot_us, request.time)
 
@@ -160,7 +162,7 @@ def _assemble(
 
 
 def _replay(session: LiveSession, world: FleetWorld, records: list[dict[str, Any]]) -> int:
-    """Replay a journal; return the last instant that it names, from which the clock continues."""
+    """Replay the records of a store; return the last instant that it names, from which the clock continues."""
     last_us = 0
     for record in records[1:]:
         match record.pop("kind"):
@@ -195,8 +197,14 @@ def _header(request: LiveRequest, params: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _script(scenario: Scenario) -> dict[str, Any]:
+    """What the records of instants leave out: name, setup and customers, so that a store can be read on its own."""
+    private = {job: plain(each) for job, each in enumerate(scenario.customers) if each != NO_PRIVATE_DATA}
+    return {"name": scenario.name, "setup": plain(scenario.setup), "customers": private}
+
+
 def _check_header(old: Mapping[str, Any], new: Mapping[str, Any], state: Path) -> None:
-    """Check that a journal belongs to the same run."""
+    """Check that a store belongs to the same run."""
     for name, value in new.items():
         if name != "by" and old.get(name) != value:
             raise InputError(
@@ -210,6 +218,11 @@ def _create(state: Path) -> None:
     try:
         state.mkdir(parents=True, exist_ok=True)
         state.chmod(0o711)  # users of jobs may traverse it, but not list it
+        if (state / "journal").exists():
+            raise InputError(
+                "it holds a run of an earlier version (a file called journal), which cannot be continued; use another one",
+                where=str(state),
+            )
     except OSError as error:
         raise InputError(
             f"cannot use it as the state directory: {error.strerror}", where=str(state)
