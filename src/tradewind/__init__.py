@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         generate,
         load,
         load_run,
+        period,
         replay,
         run,
         save,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Comparison", "Run", "Scenario", "__version__", "bound", "check", "compare", "dump", "generate", "load", "load_run",
-    "replay", "run", "save", "whatif",
+    "period", "replay", "run", "save", "whatif",
 ]  # fmt: skip
 
 

@@ -32,6 +32,7 @@ from tradewind.model.workload import Workload
 from tradewind.registry import policies, systems, workloads
 from tradewind.report.bounds import Bounds
 from tradewind.report.whatif import Difference, difference
+from tradewind.worlds.period import Period, cut
 from tradewind.worlds.simulate import simulate
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "generate",
     "load",
     "load_run",
+    "period",
     "replay",
     "run",
     "save",
@@ -239,6 +241,27 @@ def whatif(
     return WhatIf(
         scenario=scenario, recorded=recorded, again=again, other=other, difference=found, notes=tuple(notes)
     )
+
+
+def period(source: str | Path, from_us: int = 0, to_us: int | None = None) -> Period:
+    """A period of a store (a file, its directory or a URL) as a scenario and a run; by default all of it."""
+    from tradewind.store.history import history
+    from tradewind.store.store import Store
+
+    with Store.open(source) as store:
+        found = history(store)
+        where = store.name
+    whole_us = found.scenario.setup.horizon_us if found.closed else found.end_us
+    end_us = whole_us if to_us is None else to_us
+    if not found.closed and end_us > found.end_us:
+        end_us = found.end_us
+    if from_us >= end_us:
+        raise InputError(
+            f"nothing is recorded from {from_us / 1e6:g} s on; it ends at {end_us / 1e6:g} s", where=where
+        )
+    if found.closed and from_us == 0 and end_us >= whole_us:
+        return Period(found.scenario, settle(found.scenario, found.run), ())
+    return cut(found.scenario, found.run, from_us, end_us)
 
 
 def check(scenario: Scenario, result: Run, policy: str | Spec = "") -> tuple[Violation, ...]:

@@ -43,6 +43,15 @@ ItsScenario = Annotated[
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the result.")]
 
 
+From = Annotated[
+    str,
+    typer.Option(
+        "--from", metavar="TIME", help="Start of the period: seconds, or 2h, 3 days; a slot's start."
+    ),
+]
+To = Annotated[
+    str, typer.Option("--to", metavar="TIME", help="End of the period; default: the end of the record.")
+]
 PAGES = (".html", ".htm")
 Options = TypeVar("Options")
 
@@ -113,6 +122,24 @@ def scenario_from(name: str, seed: int, given: dict[str, str] | None = None) -> 
     if not path.exists() and path.suffix not in (".json", ".yaml", ".yml"):
         raise LookupFailed("scenario file or workload", name, workloads.names())
     return load(path)
+
+
+def time_us(text: str, option: str) -> int:
+    """`90`, `90 s`, `1.5 h` -> microseconds."""
+    from tradewind.model.units import parse_time_us
+
+    try:
+        return parse_time_us(f"{text} s" if text.replace(".", "", 1).isdecimal() else text)
+    except ValueError:
+        raise InputError(
+            f"found {text!r}; write seconds, or a number with a unit: 90, 2 h, 3 d", where=option
+        ) from None
+
+
+def is_store(source: str) -> bool:
+    """Whether an argument names a store rather than a run file."""
+    path = Path(source)
+    return "://" in source or path.is_dir() or path.suffix == ".db"
 
 
 def run_with_scenario(run_file: Path, scenario: str, seed: int) -> tuple[Scenario, Run]:

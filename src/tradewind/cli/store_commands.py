@@ -1,18 +1,19 @@
-"""`tradewind store`: checks the store of a live run or a service."""
+"""`tradewind store`: checks the store of a live run or a service, and exports periods of it."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tradewind.cli.options import Json
+from tradewind.cli.options import From, Json, To, time_us
 from tradewind.model.errors import InputError
 
 commands = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Checks stores: what live runs write, in SQLite files or PostgreSQL databases.",
+    help="Checks and exports stores: what live runs write, in SQLite files or PostgreSQL databases.",
 )
 StoreArg = Annotated[
     str,
@@ -48,3 +49,32 @@ def verify(
         print_json({"records": head.number, "head": f"{head.number}:{head.hash}"})
     else:
         print(f"ok: {head.number} records, head {head.number}:{head.hash}")
+
+
+@commands.command()
+def export(
+    store: StoreArg,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Directory for scenario.json and run.json.")],
+    since: From = "0",
+    until: To = "",
+    as_json: Json = False,
+) -> None:
+    """Write a period of a store as a scenario (the script of what happened) and a run file."""
+    from tradewind import api
+    from tradewind.cli.show import print_json
+
+    found = api.period(store, time_us(since, "--from"), time_us(until, "--to") if until else None)
+    output.mkdir(parents=True, exist_ok=True)
+    api.dump(found.scenario, output / "scenario.json")
+    api.save(found.run, output / "run.json")
+    setup = found.scenario.setup
+    if as_json:
+        names = {"scenario": str(output / "scenario.json"), "run": str(output / "run.json")}
+        print_json(
+            {**names, "jobs": len(found.scenario.jobs), "slots": setup.slots, "notes": list(found.notes)}
+        )
+        return
+    print(f"{output}/scenario.json: {len(found.scenario.jobs)} jobs, {setup.slots} slots")
+    print(f"{output}/run.json: {found.run.policy}, {found.run.objective} {found.run.value:g}")
+    for note in found.notes:
+        print(note)

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tradewind.cli.options import ItsScenario, Json, Set, options_of, pairs, run_with_scenario
+from tradewind.cli.options import (
+    From,
+    ItsScenario,
+    Json,
+    Set,
+    To,
+    is_store,
+    options_of,
+    pairs,
+    run_with_scenario,
+    time_us,
+)
 
 if TYPE_CHECKING:
     from tradewind.api import WhatIf
+    from tradewind.worlds.period import Period
 
 commands = typer.Typer()
 
@@ -20,7 +32,12 @@ commands = typer.Typer()
 class WhatIfArguments:
     """Arguments of `whatif`."""
 
-    source: Annotated[str, typer.Argument(metavar="RUN", help="A run file.")]
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="STORE|RUN", help="A store (store.db, its directory, postgresql://…) or a run file."
+        ),
+    ]
     policy: Annotated[
         str, typer.Option("--policy", help="The other policy (see `tradewind policies`), or FILE.py:NAME.")
     ]
@@ -29,6 +46,8 @@ class WhatIfArguments:
         int | None,
         typer.Option("--seed", min=0, max=2**53, help="Seed of the other policy; default: the run's."),
     ] = None
+    since: From = ""
+    until: To = ""
     scenario: ItsScenario = ""
     most: Annotated[int, typer.Option("--jobs", min=0, help="How many jobs to show.")] = 5
     as_json: Json = False
@@ -42,11 +61,26 @@ def whatif(given: WhatIfArguments) -> None:
     from tradewind.registry import policies
 
     spec = policies.get(given.policy)
-    scenario, recorded = run_with_scenario(Path(given.source), given.scenario, given.seed or 0)
+    part = _period(given)
     found = api.whatif(
-        scenario, recorded, spec, params=pairs(given.settings), seed=given.seed, most=given.most
+        part.scenario, part.run, spec, params=pairs(given.settings), seed=given.seed, most=given.most
     )
-    _show(found, as_json=given.as_json)
+    _show(replace(found, notes=(*part.notes, *found.notes)), as_json=given.as_json)
+
+
+def _period(given: WhatIfArguments) -> Period:
+    """The period that is asked for, of a store or of a run file."""
+    from tradewind import api
+    from tradewind.worlds.period import Period, cut
+
+    from_us = time_us(given.since, "--from") if given.since else 0
+    to_us = time_us(given.until, "--to") if given.until else None
+    if is_store(given.source):
+        return api.period(given.source, from_us, to_us)
+    scenario, recorded = run_with_scenario(Path(given.source), given.scenario, given.seed or 0)
+    if not given.since and not given.until:
+        return Period(scenario, recorded, ())
+    return cut(scenario, recorded, from_us, scenario.setup.horizon_us if to_us is None else to_us)
 
 
 def _show(found: WhatIf, *, as_json: bool) -> None:

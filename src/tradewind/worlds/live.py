@@ -200,7 +200,9 @@ def _header(request: LiveRequest, params: Mapping[str, Any]) -> dict[str, Any]:
 def _script(scenario: Scenario) -> dict[str, Any]:
     """What the records of instants leave out: name, setup and customers, so that a store can be read on its own."""
     private = {job: plain(each) for job, each in enumerate(scenario.customers) if each != NO_PRIVATE_DATA}
-    return {"name": scenario.name, "setup": plain(scenario.setup), "customers": private}
+    return {
+        "name": scenario.name, "world": "processes", "setup": plain(scenario.setup), "customers": private,
+    }  # fmt: skip
 
 
 def _check_header(old: Mapping[str, Any], new: Mapping[str, Any], state: Path) -> None:

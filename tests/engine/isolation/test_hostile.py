@@ -19,11 +19,11 @@ from tradewind.engine.isolation.process import Limits
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.live import DiskJournal, LiveSession
 from tradewind.engine.state import RunState
-from tradewind.engine.statefile import StateFile
 from tradewind.model.errors import InputError, PolicyError
 from tradewind.model.scenario import Scenario
 from tradewind.model.view import Event
 from tradewind.registry import policies
+from tradewind.store.store import Store
 from tradewind.testing.scenarios import contended_cluster
 from tradewind.worlds.simulate import make_policy, simulate
 
@@ -148,7 +148,9 @@ class _Quiet:
         spec = isolated(FILE, Limits(answer_s=0.5, memory_bytes=2 << 30))
         policy, _ = make_policy(given, spec, params, 0)
         state = RunState(Ledger(given.setup), Audit(given.setup, measured=True), DiskJournal(), tolerant=True)
-        self.live = LiveSession(state, policy, spec, lambda quote: -1, StateFile(folder / "journal"))
+        self.live = LiveSession(
+            state, policy, spec, lambda quote: -1, Store.open(folder / "store.db", write=True)
+        )
         self.jobs = given.jobs
 
     def instant(self, number: int) -> None:

@@ -1,0 +1,96 @@
+"""What a store recorded, as a scenario (the script of what happened) and a run."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tradewind.engine.journal import Journal
+from tradewind.engine.stimuli import from_json, revive
+from tradewind.model.codec import read
+from tradewind.model.decision import Charge, Decision, Quote
+from tradewind.model.errors import StoreError
+from tradewind.model.hash import scenario_hash
+from tradewind.model.job import NO_PRIVATE_DATA, Customer, Job
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario, Volumes
+from tradewind.model.setup import Setup
+from tradewind.model.view import Change, Event
+from tradewind.store.store import Store
+
+
+class History(NamedTuple):
+    """Scenario and unsettled run of a store. closed: the run has come to its end; end_us: the last instant."""
+
+    scenario: Scenario
+    run: Run
+    closed: bool
+    end_us: int
+
+
+class _Script:
+    """Collects what becomes known with events: jobs, changes, volumes."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+        self.changes: list[Change] = []
+        self.volumes: list[tuple[int, int, int, int]] = []
+
+    def take(self, event: Event) -> Event:
+        """Note the fact of an event; changes are numbered in the order in which they happened."""
+        if isinstance(event.fact, Job):
+            self.jobs.append(event.fact)
+        elif isinstance(event.fact, Change):
+            self.changes.append(event.fact)
+            return event._replace(value=len(self.changes) - 1)
+        elif event.kind == "data" and event.fact is not None:
+            self.volumes += [(event.job, event.value, node, size) for node, size in event.fact]
+        return event
+
+
+def history(store: Store) -> History:
+    """Read a whole store, which is checked on the way."""
+    script, journal, header = _Script(), Journal(), dict[str, Any]()
+    closed, end_us = False, 0
+    for record in store.records():
+        data = record.data
+        if record.kind == "header":
+            header = data
+        elif record.kind == "instant":
+            end_us = data["at_us"]
+            _replay(data, script, journal)
+        elif record.kind == "closed":
+            closed = True
+            journal.charges([Charge(*row) for row in zip(*data["charges"].values(), strict=True)])
+    if "setup" not in header:
+        raise StoreError("it has no header with a setup; it holds no run yet", where=store.name)
+    scenario = _scenario(header, script)
+    run = Run(
+        scenario_hash=scenario_hash(scenario), scenario_name=scenario.name, policy=header["policy"], params=header["params"],
+        seed=header["seed"], version=header["by"], objective=scenario.setup.objective, metrics={}, violations=(),
+        tables=journal.tables, world=header["world"],
+    )  # fmt: skip
+    return History(scenario, run, closed, end_us)
+
+
+def _replay(data: dict[str, Any], script: _Script, journal: Journal) -> None:
+    for kind, what in data["ops"]:
+        if kind == "events":
+            journal.events([script.take(from_json(row)) for row in what])
+        elif kind == "quote":
+            journal.quote(data["at_us"], revive(Quote, what[0]), what[1])
+        elif kind == "decision":
+            journal.decision(data["at_us"], revive(Decision, what))
+
+
+def _scenario(header: dict[str, Any], script: _Script) -> Scenario:
+    private = {int(job): read(Customer, row, f"customers[{job}]") for job, row in header["customers"].items()}
+    columns = dict(zip(("job", "slot", "node", "bytes"), zip(*script.volumes, strict=True), strict=False))
+    return Scenario(
+        name=header["name"],
+        setup=read(Setup, header["setup"], "setup"),
+        jobs=tuple(script.jobs),
+        customers=tuple(private.get(job.index, NO_PRIVATE_DATA) for job in script.jobs),
+        changes=tuple(script.changes),
+        volumes=Volumes(**columns),  # type: ignore[arg-type] # tuples are made arrays
+        origin={"store": header["scenario"]},
+    )

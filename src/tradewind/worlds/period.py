@@ -1,0 +1,450 @@
+"""A period [from, to) of a run as a scenario and a run of their own, which the audit accepts and any policy can be run on.
+
+Jobs that are active at the start arrive then, with the work that is left, and keep their plans. Plans that reach beyond the
+end are carried out: the run goes on without new arrivals until the last booked slot is over. The rest is in docs/store.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from tradewind.engine.accounts import settle
+from tradewind.engine.intervals import effective
+from tradewind.engine.journal import Instant, Journal, instants, read_charges, read_steps
+from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote, Step, Verdict
+from tradewind.model.errors import InputError
+from tradewind.model.hash import scenario_hash
+from tradewind.model.job import Customer, Dataset, Fixed, Job, Rounds, Stream
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario, Volumes
+from tradewind.model.tenant import EVERY_TENANT
+from tradewind.model.units import MICRO, OPEN
+from tradewind.model.view import Change, Event
+from tradewind.worlds.progress import Progress
+
+OVER = ("finished", "left", "refused", "declined", "cancelled", "ended")
+BEFORE = (*OVER, "voided", "released", "changed")
+"""Events of the first instant that belong to the time before it."""
+
+
+class Period(NamedTuple):
+    """Scenario and run of a period, and what has to be known to read them."""
+
+    scenario: Scenario
+    run: Run
+    notes: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Active:
+    """A job at the start of the period: work done, plan in force, payment and promise of the offer that it took."""
+
+    job: Job
+    steps: tuple[Step, ...] = ()
+    paid: tuple[float, int] | None = None
+    unit_usd: tuple[tuple[int, float], ...] = ()
+    done: int = 0
+
+
+def cut(scenario: Scenario, run: Run, from_us: int, to_us: int) -> Period:
+    """Cut a period out of a run; `from_us` is the start of a slot."""
+    setup = scenario.setup
+    if from_us % setup.slot_us or not 0 <= from_us < to_us:
+        raise InputError(
+            f"the period from {from_us / 1e6:g} s to {to_us / 1e6:g} s: it must begin at the start of a slot of "
+            f"{setup.slot_us / 1e6:g} s, at 0 or later, and end after that"
+        )
+    return _Cut(scenario, run, from_us, min(to_us, setup.horizon_us)).period()
+
+
+class _Cut:
+    def __init__(self, scenario: Scenario, run: Run, from_us: int, to_us: int) -> None:
+        self.old, self.run, self.from_us, self.to_us = scenario, run, from_us, to_us
+        self.slot = from_us // scenario.setup.slot_us
+        self.exact = run.world == "simulated"
+        self.instants = list(instants(scenario, run.tables))
+        self.work = _Work(scenario)
+        self.active: dict[int, _Active] = {}
+        self.timer = OPEN
+        self.changes: dict[tuple[str, int, int], Change] = {}
+        self.notes: list[str] = []
+
+    def period(self) -> Period:
+        """Read up to the start, then write what follows."""
+        rest = self._read_before()
+        index = {old: new for new, old in enumerate(self.active)}
+        for instant in rest:
+            for event in instant.events:
+                if event.kind == "arrived" and event.at_us < self.to_us:
+                    index[event.job] = len(index)
+        end_us = self._end(rest, index)
+        rest = [instant for instant in rest if instant.at_us <= end_us]
+        scenario = self._scenario(index, rest, end_us)
+        journal = self._journal(scenario, index, rest, end_us)
+        charges = [c for c in read_charges(self.run.tables) if c.job in index]
+        done = set(journal.tables["events"]["job"])
+        journal.charges([c._replace(job=index[c.job]) for c in charges if index[c.job] in done])
+        cut_run = replace(
+            self.run, scenario_hash=scenario_hash(scenario), scenario_name=scenario.name, tables=journal.tables,
+            certificates=(), bound=None, violations=(), timings=None, world="simulated" if self.exact else "processes",
+        )  # fmt: skip
+        return Period(scenario, settle(scenario, cut_run), tuple(self.notes))
+
+    # ------------------------------------------------------------------ before the period
+    def _read_before(self) -> list[Instant]:
+        """Follow the run up to the start; return the instants of the period, without what ends at its very start."""
+        for number, instant in enumerate(self.instants):
+            if instant.at_us >= self.from_us:
+                rest = self.instants[number:]
+                break
+            self._follow(instant)
+        else:
+            rest = []
+        if rest and rest[0].at_us == self.from_us:
+            first = rest[0]
+            kept = tuple(
+                event for event in first.events if event.kind not in BEFORE and event.kind != "timer"
+            )
+            gone = tuple(event for event in first.events if event.kind in BEFORE)
+            self._follow(Instant(first.at_us, gone, (), None, ()))
+            rest[0] = first._replace(events=kept)
+        self.work.to(self.from_us)
+        chunks, used = self._spent()
+        for index, state in self.active.items():
+            state.done = self.work.done(index, self.from_us)
+            self.exact = self.exact and self.work.is_whole(index, self.from_us)
+            state.job = _left(
+                state.job, state.done, chunks.get(index, {}), used.get(index, {}), self.old.setup.slot_us
+            )
+        return rest
+
+    def _follow(self, instant: Instant) -> None:
+        self.work.take(instant)
+        for event in (*instant.events, *instant.after):
+            if event.kind == "arrived":
+                self.active[event.job] = _Active(self.old.jobs[event.job])
+            elif event.kind in OVER:
+                self.active.pop(event.job, None)
+            elif event.kind == "voided" and event.job in self.active:
+                self.active[event.job].steps = ()
+            elif event.kind == "timer":
+                self.timer = OPEN
+            elif isinstance(event.fact, Change):
+                change = event.fact
+                kind = change.kind.removesuffix("_down").removesuffix("_up")
+                self.changes.pop((kind, change.a, change.b), None)
+                self.changes[kind, change.a, change.b] = change
+        for quote, taken in instant.quotes:
+            if taken >= 0 and quote.job in self.active:
+                offer = quote.offers[taken]
+                state = self.active[quote.job]
+                state.steps, state.unit_usd = offer.plan.steps, offer.unit_usd
+                state.paid = (offer.payment_usd, offer.finish_us)
+        for plan in instant.decision.plans if instant.decision else ():
+            if plan.job in self.active:
+                self.active[plan.job].steps = plan.steps
+        if instant.decision and instant.decision.wake_us is not None:
+            self.timer = instant.decision.wake_us
+
+    def _spent(self) -> tuple[dict[int, dict[int, int]], dict[int, dict[int, int]]]:
+        """Job -> site -> chunks processed, and job -> resource -> milli-unit-microseconds used, before the period."""
+        chunks: dict[int, dict[int, int]] = {}
+        used: dict[int, dict[int, int]] = {}
+        kinds = {
+            i for i, state in self.active.items() if isinstance(state.job.work, Dataset) or state.job.caps
+        }
+        if not kinds:
+            return chunks, used
+        steps, found = read_steps(self.run.tables), effective(self.run, max(1, self.from_us))
+        rows = zip(*(c.tolist() for c in (found.job, found.step, found.from_us, found.until_us)), strict=True)
+        for job, row, begin, until in rows:
+            if job not in kinds:
+                continue
+            step, work = steps[row], self.old.jobs[job].work
+            if isinstance(work, Dataset) and until == step.until_us:
+                own = chunks.setdefault(job, {})
+                for flow in step.flows:
+                    own[flow.src] = own.get(flow.src, 0) + flow.bytes // work.chunk_bytes
+            amounts = used.setdefault(job, {})
+            for resource, milli in self.old.jobs[job].worker:
+                amounts[resource] = amounts.get(resource, 0) + milli * sum(step.workers) * (until - begin)
+        return chunks, used
+
+    def _end(self, rest: Sequence[Instant], index: Mapping[int, int]) -> int:
+        """The end of the period, or of the last slot that is booked in it for one of its jobs."""
+        end = self.to_us
+        plans = [Plan(job, state.steps) for job, state in self.active.items()]
+        for instant in rest:
+            if instant.at_us >= end:
+                break
+            plans += [quote.offers[taken].plan for quote, taken in instant.quotes if taken >= 0]
+            plans += [offer.plan for quote, _ in instant.quotes for offer in quote.offers]
+            plans += instant.decision.plans if instant.decision else ()
+            last = [s.until_us for p in plans if p.job in index for s in p.steps if s.until_us != OPEN]
+            end, plans = max([end, *last]), []
+        end = min(end, self.old.setup.horizon_us)
+        if end > self.to_us:
+            self.notes.append(
+                f"plans made before {self.to_us / 1e6:g} s reach until {end / 1e6:g} s; the run goes on until then"
+            )
+        return end
+
+    # ------------------------------------------------------------------ the scenario
+    def _scenario(self, index: Mapping[int, int], rest: Sequence[Instant], end_us: int) -> Scenario:
+        old, shift = self.old, self.from_us
+        jobs, customers = [], []
+        for before, after in index.items():
+            state = self.active.get(before)
+            job = state.job if state else old.jobs[before]
+            bid = None if job.bid_from_us is None else job.bid_from_us - shift
+            arrive = max(0, job.arrive_us - shift)
+            jobs.append(replace(job, index=after, arrive_us=arrive, bid_from_us=bid))
+            customers.append(self._customer(before, state, rest))
+        changes = [c._replace(at_us=0) for c in self.changes.values() if not c.kind.endswith("_up")]
+        for instant in rest:
+            changes += [
+                e.fact._replace(at_us=e.at_us - shift) for e in instant.events if isinstance(e.fact, Change)
+            ]
+        tenants = {job.tenant for job in jobs}
+        caps = {t: cap for t, cap in old.setup.spend_caps.items() if t == EVERY_TENANT or t in tenants}
+        setup = replace(old.setup, horizon_us=end_us - shift, spend_caps=caps)
+        name = f"{old.name} from {shift / 1e6:g} to {self.to_us / 1e6:g} s"
+        return Scenario(
+            name=name, setup=setup, jobs=tuple(jobs), customers=tuple(customers), changes=tuple(changes),
+            volumes=self._volumes(index, setup.slots), origin={"period_of": old.name, "from_us": shift, "to_us": self.to_us},
+        )  # fmt: skip
+
+    def _customer(self, job: int, state: _Active | None, rest: Sequence[Instant]) -> Customer:
+        """The private part; a stream that was cancelled left then."""
+        customer, own = self.old.customers[job], self.old.jobs[job]
+        stays = customer.runtime_us
+        if isinstance(own.work, Stream):
+            start = max(own.arrive_us, self.from_us)
+            ends = [e for i in rest for e in i.events if e.job == job and e.kind in ("left", "cancelled")]
+            stays = (
+                ends[0].at_us - start if ends else None if stays is None else own.arrive_us + stays - start
+            )
+        elif state is not None and stays is not None:
+            stays = max(1, stays - state.done)
+        return replace(customer, runtime_us=stays)
+
+    def _volumes(self, index: Mapping[int, int], slots: int) -> Volumes:
+        v = self.old.volumes
+        slot = v.slot - self.slot
+        keep = np.isin(v.job, list(index)) & (slot >= 0) & (slot < slots)
+        job = np.array([index[j] for j in v.job[keep].tolist()], dtype=np.int64)
+        return Volumes(job=job, slot=slot[keep], node=v.node[keep], bytes=v.bytes[keep])
+
+    # ------------------------------------------------------------------ the run
+    def _journal(
+        self, scenario: Scenario, index: Mapping[int, int], rest: Sequence[Instant], end_us: int
+    ) -> Journal:
+        journal, changes = Journal(), 0
+        first = rest[0] if rest and rest[0].at_us == self.from_us else Instant(self.from_us, (), (), None, ())
+        old = [c for c in scenario.changes if c.at_us == 0]
+        before = [Event(0, "changed", -1, row, change) for row, change in enumerate(old)]
+        changes = len(before)
+        before += [Event(0, "arrived", index[job], 0, scenario.jobs[index[job]]) for job in self.active]
+        alive = dict.fromkeys(self.active)
+        plans, sold = self._carried(index)
+        named = {plan.job for plan in first.decision.plans} if first.decision else set()
+        decision = first.decision or NOTHING
+        kept = tuple(plan for job, plan in plans.items() if job not in named)
+        wake = decision.wake_us if decision.wake_us is not None else self.timer
+        wake_us = wake - self.from_us if self.from_us < wake < OPEN else None
+        for instant in [first, *(i for i in rest if i.at_us > self.from_us)]:
+            at = instant.at_us - self.from_us
+            events = []
+            for event in instant.events:
+                if event.kind == "changed":
+                    events.append(Event(at, "changed", -1, changes, scenario.changes[changes]))
+                    changes += 1
+                elif (moved := self._event(event, index)) is not None:
+                    events.append(moved)
+                    if event.kind == "arrived":
+                        alive[event.job] = None
+            over = {e.job for e in (*instant.events, *instant.after) if e.kind in OVER}
+            if instant.at_us == end_us:
+                events = [e for e in events if e.kind not in ("arrived", "slot", "data", "timer")]
+                rows = [job for job in alive if job not in over]
+                events += [Event(at, "ended", index[job], self._done(job, end_us)) for job in rows]
+                alive.clear()
+            self.work.take(instant)
+            if at == 0:
+                events = before + events
+                for quote, taken in sold:
+                    journal.quote(0, quote, taken)
+            if events:
+                journal.events(events)
+            for quote, taken in instant.quotes if instant.at_us < end_us else ():
+                if quote.job in index:
+                    journal.quote(at, self._quote(quote, index), taken)
+            made = self._decision(instant.decision or NOTHING, index) if instant.at_us < end_us else NOTHING
+            if at == 0:
+                made = made._replace(plans=(*kept, *made.plans), wake_us=wake_us)
+            if made != NOTHING:
+                journal.decision(at, made)
+            answers = [moved for event in instant.after if (moved := self._event(event, index)) is not None]
+            if at == 0:
+                answers = [Event(0, "accepted", quote.job, taken) for quote, taken in sold] + answers
+            if answers:
+                journal.events(answers)
+            for job in over:
+                alive.pop(job, None)
+        if alive:
+            self.work.to(end_us)
+            at = end_us - self.from_us
+            journal.events([Event(at, "ended", index[job], self._done(job, end_us)) for job in alive])
+        return journal
+
+    def _done(self, job: int, at_us: int) -> int:
+        """Work done in the period."""
+        self.work.to(at_us)
+        state = self.active.get(job)
+        return max(0, self.work.done(job, at_us) - (state.done if state else 0))
+
+    def _carried(self, index: Mapping[int, int]) -> tuple[dict[int, Plan], list[tuple[Quote, int]]]:
+        """Plans of jobs that were active, and the offers by which those were sold."""
+        plans, sold = {}, []
+        for job, state in self.active.items():
+            steps = tuple(
+                s._replace(from_us=max(s.from_us, self.from_us))
+                for s in state.steps
+                if s.until_us > self.from_us
+            )
+            if not steps:
+                continue
+            plan = self._plan(Plan(job, steps), index)
+            if state.paid is None:
+                plans[job] = plan
+                continue
+            usd, promise = state.paid
+            if isinstance(state.job.work, Dataset):
+                promise = steps[-1].until_us
+            offer = Offer(usd, max(1, promise - self.from_us), plan, state.unit_usd)
+            sold.append((Quote(index[job], (offer,), why="sold before the period"), 0))
+        return plans, sold
+
+    def _event(self, event: Event, index: Mapping[int, int]) -> Event | None:
+        """An event in the period's time and numbers; None if it belongs to a job outside it."""
+        at = event.at_us - self.from_us
+        if event.job < 0:
+            return event._replace(
+                at_us=at, value=event.value - self.slot if event.kind == "slot" else event.value
+            )
+        if event.job not in index:
+            return None
+        value, state = event.value, self.active.get(event.job)
+        if event.kind == "data":
+            value -= self.slot
+        elif event.kind in ("voided", "refused", "cancelled", "ended") and state is not None:
+            value = max(0, value - state.done)
+        return event._replace(at_us=at, job=index[event.job], value=value)
+
+    def _plan(self, plan: Plan, index: Mapping[int, int]) -> Plan:
+        steps = tuple(
+            s._replace(
+                from_us=s.from_us - self.from_us,
+                until_us=s.until_us if s.until_us == OPEN else s.until_us - self.from_us,
+            )
+            for s in plan.steps
+        )
+        return Plan(index[plan.job], steps)
+
+    def _quote(self, quote: Quote, index: Mapping[int, int]) -> Quote:
+        offers = tuple(
+            o._replace(finish_us=o.finish_us - self.from_us, plan=self._plan(o.plan, index))
+            for o in quote.offers
+        )
+        return quote._replace(job=index[quote.job], offers=offers)
+
+    def _decision(self, decision: Decision, index: Mapping[int, int]) -> Decision:
+        wake = decision.wake_us
+        return decision._replace(
+            plans=tuple(self._plan(plan, index) for plan in decision.plans if plan.job in index),
+            verdicts=tuple(Verdict(index[v.job], v.reason) for v in decision.verdicts if v.job in index),
+            wake_us=None if wake is None else wake - self.from_us,
+            certificate=None,
+        )
+
+
+def _left(job: Job, done: int, chunks: Mapping[int, int], used: Mapping[int, int], slot_us: int) -> Job:
+    """A job with the work that is left of it."""
+    work = job.work
+    if isinstance(work, Fixed) and work.runtime_us is not None:
+        work = replace(work, runtime_us=max(1, work.runtime_us - done))
+    elif isinstance(work, Rounds):
+        work = replace(work, count=max(1, -(-(work.total - done) // MICRO)))
+    elif isinstance(work, Dataset):
+        rest = tuple((node, n - chunks.get(node, 0)) for node, n in work.chunks)
+        work = replace(work, chunks=tuple((node, n) for node, n in rest if n > 0))
+    caps = tuple((r, max(0, cap - used.get(r, 0) // slot_us)) for r, cap in job.caps)
+    return replace(job, work=work, caps=caps)
+
+
+class _Work:
+    """The work done by jobs, as the model computes it from the recorded plans; recorded events overrule it."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._progress = Progress(scenario.setup, failures=False)
+        self._alive: dict[int, int] = {}  # job -> work where the model has it done already
+        self._now = -1
+
+    def to(self, at_us: int) -> None:
+        """Go on to an instant."""
+        while (due := self._progress.next_us()) <= at_us:
+            self._progress.advance(due, [])
+        self._now = max(self._now, at_us)
+
+    def take(self, instant: Instant) -> None:
+        """Follow an instant."""
+        self.to(instant.at_us)
+        active, at = self._progress.active, instant.at_us
+        for event in (*instant.events, *instant.after):
+            if event.kind == "arrived":
+                job, private = self._scenario.jobs[event.job], self._scenario.customers[event.job]
+                total = (
+                    private.runtime_us
+                    if isinstance(job.work, Fixed) and job.work.total is None
+                    else job.work.total
+                )
+                self._alive[event.job] = 0
+                self._progress.add(job, total, None)
+            elif event.kind in OVER:
+                active.pop(event.job, None)
+                self._alive.pop(event.job, None)
+            elif event.kind == "voided" and event.job in active:
+                self._progress.void(event.job, False, at)
+                self._progress.report(event.job, event.value)
+        for quote, taken in instant.quotes:
+            if taken >= 0 and quote.job in active:
+                self._progress.replace(quote.offers[taken].plan, 0, at)
+        for plan in instant.decision.plans if instant.decision else ():
+            if plan.job in active:
+                self._progress.replace(plan, 0, at)
+
+    def done(self, job: int, at_us: int) -> int:
+        """Work done by an instant; a little less than all where the model has a job done that went on."""
+        state = self._progress.active.get(job)
+        if state is not None:
+            return state.progress(at_us)
+        total = self._scenario.jobs[job].work.total or self._scenario.customers[job].runtime_us or 1
+        return max(0, total - 1)
+
+    def is_whole(self, job: int, at_us: int) -> bool:
+        """Whether the work left can be stated exactly, so that its completion can be computed from it."""
+        state, work = self._progress.active.get(job), self._scenario.jobs[job].work
+        if state is None or state.since_us > at_us:
+            return False
+        if isinstance(work, Rounds):
+            begun = state.start_us if state.start_us >= 0 else at_us
+            return not (
+                state.progress(at_us) % MICRO
+                or (work.whole_slots and (at_us - begun) % self._scenario.setup.slot_us)
+            )
+        return True
