@@ -61,7 +61,7 @@ def read(kind: Any, value: Any, where: str) -> Any:
 def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
     """Fields of a dataclass or named tuple with their defaults."""
     if is_dataclass(kind):
-        return tuple((field.name, field.default) for field in fields(kind))
+        return tuple((field.name, field.default) for field in fields(kind) if field.init)
     known: Mapping[str, Any] = kind._field_defaults  # type: ignore[attr-defined]
     names: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
     return tuple((name, known.get(name, MISSING)) for name in names)

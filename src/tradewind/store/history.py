@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from tradewind.engine.journal import Journal
 from tradewind.engine.stimuli import from_json, revive
 from tradewind.model.codec import read
-from tradewind.model.decision import Charge, Decision, Quote
+from tradewind.model.decision import Charge, Decision, HeldQuote, Quote
 from tradewind.model.errors import StoreError
 from tradewind.model.hash import scenario_hash
 from tradewind.model.job import NO_PRIVATE_DATA, Customer, Job
@@ -42,7 +42,7 @@ class _Script:
         elif isinstance(event.fact, Change):
             self.changes.append(event.fact)
             return event._replace(value=len(self.changes) - 1)
-        elif event.kind == "data" and event.fact is not None:
+        elif event.kind == "data" and isinstance(event.fact, tuple):
             self.volumes += [(event.job, event.value, node, size) for node, size in event.fact]
         return event
 
@@ -76,8 +76,10 @@ def _replay(data: dict[str, Any], script: _Script, journal: Journal) -> None:
     for kind, what in data["ops"]:
         if kind == "events":
             journal.events([script.take(from_json(row)) for row in what])
-        elif kind == "quote":
-            journal.quote(data["at_us"], revive(Quote, what[0]), what[1])
+        elif kind in ("quote", "answer"):
+            journal.quote(data["at_us"], revive(Quote, what[0]), what[1], held=kind == "answer")
+        elif kind == "hold":
+            journal.hold(revive(HeldQuote, what))
         elif kind == "decision":
             journal.decision(data["at_us"], revive(Decision, what))
 

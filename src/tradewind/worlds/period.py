@@ -14,19 +14,18 @@ import numpy as np
 
 from tradewind.engine.accounts import settle
 from tradewind.engine.intervals import effective
-from tradewind.engine.journal import Instant, Journal, instants, read_charges, read_steps
+from tradewind.engine.journal import Journal, read_charges, read_steps
 from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote, Step, Verdict
 from tradewind.model.errors import InputError
 from tradewind.model.hash import scenario_hash
-from tradewind.model.job import Customer, Dataset, Fixed, Job, Rounds, Stream
+from tradewind.model.job import Customer, Dataset, Fixed, Job, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.tenant import EVERY_TENANT
-from tradewind.model.units import MICRO, OPEN
+from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
-from tradewind.worlds.progress import Progress
+from tradewind.worlds.period_work import OVER, Moment, WorkDone, completion_us, moments, work_left
 
-OVER = ("finished", "left", "refused", "declined", "cancelled", "ended")
 BEFORE = (*OVER, "voided", "released", "changed")
 """Events of the first instant that belong to the time before it."""
 
@@ -66,8 +65,8 @@ class _Cut:
         self.old, self.run, self.from_us, self.to_us = scenario, run, from_us, to_us
         self.slot = from_us // scenario.setup.slot_us
         self.exact = run.world == "simulated"
-        self.instants = list(instants(scenario, run.tables))
-        self.work = _Work(scenario)
+        self.instants = list(moments(scenario, run))
+        self.work = WorkDone(scenario)
         self.active: dict[int, _Active] = {}
         self.timer = OPEN
         self.changes: dict[tuple[str, int, int], Change] = {}
@@ -95,7 +94,7 @@ class _Cut:
         return Period(scenario, settle(scenario, cut_run), tuple(self.notes))
 
     # ------------------------------------------------------------------ before the period
-    def _read_before(self) -> list[Instant]:
+    def _read_before(self) -> list[Moment]:
         """Follow the run up to the start; return the instants of the period, without what ends at its very start."""
         for number, instant in enumerate(self.instants):
             if instant.at_us >= self.from_us:
@@ -110,19 +109,19 @@ class _Cut:
                 event for event in first.events if event.kind not in BEFORE and event.kind != "timer"
             )
             gone = tuple(event for event in first.events if event.kind in BEFORE)
-            self._follow(Instant(first.at_us, gone, (), None, ()))
+            self._follow(Moment(first.at_us, gone, (), None, ()))
             rest[0] = first._replace(events=kept)
         self.work.to(self.from_us)
         chunks, used = self._spent()
         for index, state in self.active.items():
             state.done = self.work.done(index, self.from_us)
             self.exact = self.exact and self.work.is_whole(index, self.from_us)
-            state.job = _left(
+            state.job = work_left(
                 state.job, state.done, chunks.get(index, {}), used.get(index, {}), self.old.setup.slot_us
             )
         return rest
 
-    def _follow(self, instant: Instant) -> None:
+    def _follow(self, instant: Moment) -> None:
         self.work.take(instant)
         for event in (*instant.events, *instant.after):
             if event.kind == "arrived":
@@ -174,7 +173,7 @@ class _Cut:
                 amounts[resource] = amounts.get(resource, 0) + milli * sum(step.workers) * (until - begin)
         return chunks, used
 
-    def _end(self, rest: Sequence[Instant], index: Mapping[int, int]) -> int:
+    def _end(self, rest: Sequence[Moment], index: Mapping[int, int]) -> int:
         """The end of the period, or of the last slot that is booked in it for one of its jobs."""
         end = self.to_us
         plans = [Plan(job, state.steps) for job, state in self.active.items()]
@@ -194,7 +193,7 @@ class _Cut:
         return end
 
     # ------------------------------------------------------------------ the scenario
-    def _scenario(self, index: Mapping[int, int], rest: Sequence[Instant], end_us: int) -> Scenario:
+    def _scenario(self, index: Mapping[int, int], rest: Sequence[Moment], end_us: int) -> Scenario:
         old, shift = self.old, self.from_us
         jobs, customers = [], []
         for before, after in index.items():
@@ -218,7 +217,7 @@ class _Cut:
             volumes=self._volumes(index, setup.slots), origin={"period_of": old.name, "from_us": shift, "to_us": self.to_us},
         )  # fmt: skip
 
-    def _customer(self, job: int, state: _Active | None, rest: Sequence[Instant]) -> Customer:
+    def _customer(self, job: int, state: _Active | None, rest: Sequence[Moment]) -> Customer:
         """The private part; a stream that was cancelled left then."""
         customer, own = self.old.customers[job], self.old.jobs[job]
         stays = customer.runtime_us
@@ -241,16 +240,16 @@ class _Cut:
 
     # ------------------------------------------------------------------ the run
     def _journal(
-        self, scenario: Scenario, index: Mapping[int, int], rest: Sequence[Instant], end_us: int
+        self, scenario: Scenario, index: Mapping[int, int], rest: Sequence[Moment], end_us: int
     ) -> Journal:
         journal, changes = Journal(), 0
-        first = rest[0] if rest and rest[0].at_us == self.from_us else Instant(self.from_us, (), (), None, ())
+        first = rest[0] if rest and rest[0].at_us == self.from_us else Moment(self.from_us, (), (), None, ())
         old = [c for c in scenario.changes if c.at_us == 0]
         before = [Event(0, "changed", -1, row, change) for row, change in enumerate(old)]
         changes = len(before)
         before += [Event(0, "arrived", index[job], 0, scenario.jobs[index[job]]) for job in self.active]
         alive = dict.fromkeys(self.active)
-        plans, sold = self._carried(index)
+        plans, sold = self._carried(scenario, index)
         named = {plan.job for plan in first.decision.plans} if first.decision else set()
         decision = first.decision or NOTHING
         kept = tuple(plan for job, plan in plans.items() if job not in named)
@@ -270,9 +269,6 @@ class _Cut:
             over = {e.job for e in (*instant.events, *instant.after) if e.kind in OVER}
             if instant.at_us == end_us:
                 events = [e for e in events if e.kind not in ("arrived", "slot", "data", "timer")]
-                rows = [job for job in alive if job not in over]
-                events += [Event(at, "ended", index[job], self._done(job, end_us)) for job in rows]
-                alive.clear()
             self.work.take(instant)
             if at == 0:
                 events = before + events
@@ -291,12 +287,20 @@ class _Cut:
             answers = [moved for event in instant.after if (moved := self._event(event, index)) is not None]
             if at == 0:
                 answers = [Event(0, "accepted", quote.job, taken) for quote, taken in sold] + answers
-            if answers:
+            if answers and (instant.at_us < end_us or at == 0):
                 journal.events(answers)
             for job in over:
                 alive.pop(job, None)
+            for event in instant.events:
+                if (
+                    event.kind == "finished"
+                    and event.job in index
+                    and self.old.jobs[event.job].hold == "through"
+                ):
+                    alive[event.job] = None  # its resources are held for another microsecond
+                elif event.kind == "released":
+                    alive.pop(event.job, None)
         if alive:
-            self.work.to(end_us)
             at = end_us - self.from_us
             journal.events([Event(at, "ended", index[job], self._done(job, end_us)) for job in alive])
         return journal
@@ -307,7 +311,9 @@ class _Cut:
         state = self.active.get(job)
         return max(0, self.work.done(job, at_us) - (state.done if state else 0))
 
-    def _carried(self, index: Mapping[int, int]) -> tuple[dict[int, Plan], list[tuple[Quote, int]]]:
+    def _carried(
+        self, scenario: Scenario, index: Mapping[int, int]
+    ) -> tuple[dict[int, Plan], list[tuple[Quote, int]]]:
         """Plans of jobs that were active, and the offers by which those were sold."""
         plans, sold = {}, []
         for job, state in self.active.items():
@@ -319,13 +325,19 @@ class _Cut:
             if not steps:
                 continue
             plan = self._plan(Plan(job, steps), index)
-            if state.paid is None:
+            own, customer = scenario.jobs[index[job]], scenario.customers[index[job]]
+            total = (
+                customer.runtime_us
+                if isinstance(own.work, Fixed) and own.work.total is None
+                else own.work.total
+            )
+            due = completion_us(scenario.setup, own, total, plan)
+            if state.paid is None or due is None:
                 plans[job] = plan
                 continue
             usd, promise = state.paid
-            if isinstance(state.job.work, Dataset):
-                promise = steps[-1].until_us
-            offer = Offer(usd, max(1, promise - self.from_us), plan, state.unit_usd)
+            finish = due if isinstance(own.work, Dataset) else max(due, promise - self.from_us)
+            offer = Offer(usd, finish, plan, state.unit_usd)
             sold.append((Quote(index[job], (offer,), why="sold before the period"), 0))
         return plans, sold
 
@@ -370,81 +382,3 @@ class _Cut:
             wake_us=None if wake is None else wake - self.from_us,
             certificate=None,
         )
-
-
-def _left(job: Job, done: int, chunks: Mapping[int, int], used: Mapping[int, int], slot_us: int) -> Job:
-    """A job with the work that is left of it."""
-    work = job.work
-    if isinstance(work, Fixed) and work.runtime_us is not None:
-        work = replace(work, runtime_us=max(1, work.runtime_us - done))
-    elif isinstance(work, Rounds):
-        work = replace(work, count=max(1, -(-(work.total - done) // MICRO)))
-    elif isinstance(work, Dataset):
-        rest = tuple((node, n - chunks.get(node, 0)) for node, n in work.chunks)
-        work = replace(work, chunks=tuple((node, n) for node, n in rest if n > 0))
-    caps = tuple((r, max(0, cap - used.get(r, 0) // slot_us)) for r, cap in job.caps)
-    return replace(job, work=work, caps=caps)
-
-
-class _Work:
-    """The work done by jobs, as the model computes it from the recorded plans; recorded events overrule it."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self._scenario = scenario
-        self._progress = Progress(scenario.setup, failures=False)
-        self._alive: dict[int, int] = {}  # job -> work where the model has it done already
-        self._now = -1
-
-    def to(self, at_us: int) -> None:
-        """Go on to an instant."""
-        while (due := self._progress.next_us()) <= at_us:
-            self._progress.advance(due, [])
-        self._now = max(self._now, at_us)
-
-    def take(self, instant: Instant) -> None:
-        """Follow an instant."""
-        self.to(instant.at_us)
-        active, at = self._progress.active, instant.at_us
-        for event in (*instant.events, *instant.after):
-            if event.kind == "arrived":
-                job, private = self._scenario.jobs[event.job], self._scenario.customers[event.job]
-                total = (
-                    private.runtime_us
-                    if isinstance(job.work, Fixed) and job.work.total is None
-                    else job.work.total
-                )
-                self._alive[event.job] = 0
-                self._progress.add(job, total, None)
-            elif event.kind in OVER:
-                active.pop(event.job, None)
-                self._alive.pop(event.job, None)
-            elif event.kind == "voided" and event.job in active:
-                self._progress.void(event.job, False, at)
-                self._progress.report(event.job, event.value)
-        for quote, taken in instant.quotes:
-            if taken >= 0 and quote.job in active:
-                self._progress.replace(quote.offers[taken].plan, 0, at)
-        for plan in instant.decision.plans if instant.decision else ():
-            if plan.job in active:
-                self._progress.replace(plan, 0, at)
-
-    def done(self, job: int, at_us: int) -> int:
-        """Work done by an instant; a little less than all where the model has a job done that went on."""
-        state = self._progress.active.get(job)
-        if state is not None:
-            return state.progress(at_us)
-        total = self._scenario.jobs[job].work.total or self._scenario.customers[job].runtime_us or 1
-        return max(0, total - 1)
-
-    def is_whole(self, job: int, at_us: int) -> bool:
-        """Whether the work left can be stated exactly, so that its completion can be computed from it."""
-        state, work = self._progress.active.get(job), self._scenario.jobs[job].work
-        if state is None or state.since_us > at_us:
-            return False
-        if isinstance(work, Rounds):
-            begun = state.start_us if state.start_us >= 0 else at_us
-            return not (
-                state.progress(at_us) % MICRO
-                or (work.whole_slots and (at_us - begun) % self._scenario.setup.slot_us)
-            )
-        return True
