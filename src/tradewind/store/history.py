@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from tradewind.engine.journal import Journal
 from tradewind.engine.stimuli import from_json, revive
@@ -42,8 +42,9 @@ class _Script:
         elif isinstance(event.fact, Change):
             self.changes.append(event.fact)
             return event._replace(value=len(self.changes) - 1)
-        elif event.kind == "data" and isinstance(event.fact, tuple):
-            self.volumes += [(event.job, event.value, node, size) for node, size in event.fact]
+        elif event.kind == "data":
+            sizes = cast(tuple[tuple[int, int], ...], event.fact)
+            self.volumes += [(event.job, event.value, node, size) for node, size in sizes]
         return event
 
 

@@ -11,11 +11,12 @@ and `restore` a node, `silence` a node (nothing is heard from it) and let it spe
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tradewind.model.job import Job
+from tradewind.model.result import EndedJob
 from tradewind.testing.fleet_programs import STEP_S, words
 from tradewind.worlds.fleet import (
     STOPPED,
@@ -64,7 +65,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def append(self, kind: str, record: Mapping[str, Any]) -> None:
+    def append(self, kind: str, record: Mapping[str, Any], ended: Sequence[EndedJob] = ()) -> None:
         """Add one record."""
         self.lines.append(json.dumps({"kind": kind, **record}, default=_jsonable))
 
