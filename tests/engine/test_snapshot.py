@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.builders import job, scenario
+from tests.engine.test_quotes import Held
 from tradewind.audit import Audit
 from tradewind.audit.record import Record
 from tradewind.audit.saved import DERIVED, SavedRecord
@@ -185,3 +186,28 @@ def test_what_is_due_at_this_instant_survives_a_restart() -> None:
     third = Audit(given.setup)
     third.restore(again.save(), dict(enumerate(given.jobs)))
     assert third._streams == {1}
+
+
+@pytest.mark.parametrize("taken", [0, -1, None], ids=["accepted", "declined", "expired"])
+def test_open_quotes_and_jobs_that_wait_for_one_survive_a_restart(taken: int | None) -> None:
+    def played(restart: bool) -> list[tuple[str, int, int]]:
+        held = Held([job(i, tenant="t") for i in range(3)], gpus=3, per_tenant=1)
+        held.until(0)
+        if restart:
+            old, setup = held.session, held.given.setup
+            held.state = RunState(Ledger(setup), Audit(setup, binding=True), held.state.journal)
+            held.session = Session(held.state, held.market, old.spec, old.answer, old.terms)
+            held.session.restore(old.snapshot())
+            held.loop.session = held.session
+            assert (held.session.quotes.open, held.session.quotes.waiting) == (
+                old.quotes.open,
+                old.quotes.waiting,
+            )
+            assert held.state.ledger._used == old.ledger._used
+        assert (len(held.session.quotes.open), held.session.quotes.waiting) == (1, [1, 2])
+        if taken is not None:
+            held.world.answer(20, held.session.quotes.open[0], taken)
+        held.end()
+        return held.recorded()
+
+    assert played(restart=True) == played(restart=False)
