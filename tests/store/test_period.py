@@ -72,6 +72,14 @@ def test_a_job_that_is_active_at_the_start_arrives_with_the_work_that_is_left() 
     assert tw.check(part.scenario, part.run) == ()
 
 
+def test_jobs_whose_newest_plans_are_cancelled_are_the_same_in_a_period() -> None:
+    """A limit shrinks in the period; plans made before it keep their order of age, which is not that of arrival."""
+    given = contended_cluster(3)
+    part = cut(given, tw.run(given, "drf", seed=3), 19 * given.setup.slot_us, 25 * given.setup.slot_us)
+    assert "voided" in part.run.tables["events"]["kind"]
+    assert tw.check(part.scenario, part.run) == ()
+
+
 @pytest.mark.parametrize(("from_us", "to_us"), [(S // 2, 5 * S), (5 * S, 5 * S), (-S, 5 * S)])
 def test_a_period_that_does_not_begin_with_a_slot_is_refused(from_us: int, to_us: int) -> None:
     given = scenario([job(0)], where=setup([node("a")], slot_us=S, horizon_us=9 * S, objective="jct_mean_s"))

@@ -40,10 +40,14 @@ class Period(NamedTuple):
 
 @dataclass(slots=True)
 class _Active:
-    """A job at the start of the period: work done, plan in force, payment and promise of the offer that it took."""
+    """A job at the start of the period: work done, plan in force, payment and promise of the offer that it took.
+
+    age  number of the decision that made the plan; higher is newer
+    """
 
     job: Job
     steps: tuple[Step, ...] = ()
+    age: int = 0
     paid: tuple[float, int] | None = None
     unit_usd: tuple[tuple[int, float], ...] = ()
     done: int = 0
@@ -69,12 +73,14 @@ class _Cut:
         self.work = WorkDone(scenario)
         self.active: dict[int, _Active] = {}
         self.timer = OPEN
+        self.decisions = 0
         self.changes: dict[tuple[str, int, int], Change] = {}
         self.notes: list[str] = []
 
     def period(self) -> Period:
         """Read up to the start, then write what follows."""
         rest = self._read_before()
+        self._order(rest)
         index = {old: new for new, old in enumerate(self.active)}
         for instant in rest:
             for event in instant.events:
@@ -121,6 +127,20 @@ class _Cut:
             )
         return rest
 
+    def _order(self, rest: Sequence[Moment]) -> None:
+        """Jobs stay in order of arrival, unless a limit changes: then the newest plans go first, so by age of the plan."""
+        facts = [event.fact for instant in rest for event in instant.events if event.kind == "changed"]
+        if not any(isinstance(fact, Change) and fact.kind in ("capacity", "bandwidth") for fact in facts):
+            return
+        fresh = rest[0].decision.plans if rest[0].at_us == self.from_us and rest[0].decision else ()
+        newest = {plan.job for plan in fresh}
+
+        def age(job: int) -> tuple[bool, int, int]:
+            state = self.active[job]
+            return job in newest or not state.steps, state.age, job
+
+        self.active = {job: self.active[job] for job in sorted(self.active, key=age)}
+
     def _follow(self, instant: Moment) -> None:
         self.work.take(instant)
         for event in (*instant.events, *instant.after):
@@ -141,11 +161,14 @@ class _Cut:
             if taken >= 0 and quote.job in self.active:
                 offer = quote.offers[taken]
                 state = self.active[quote.job]
+                self.decisions += 1
+                state.age = self.decisions
                 state.steps, state.unit_usd = offer.plan.steps, offer.unit_usd
                 state.paid = (offer.payment_usd, offer.finish_us)
+        self.decisions += 1
         for plan in instant.decision.plans if instant.decision else ():
             if plan.job in self.active:
-                self.active[plan.job].steps = plan.steps
+                self.active[plan.job].steps, self.active[plan.job].age = plan.steps, self.decisions
         if instant.decision and instant.decision.wake_us is not None:
             self.timer = instant.decision.wake_us
 
