@@ -11,7 +11,7 @@ from tradewind.audit import Audit
 from tradewind.model.decision import Flow
 from tradewind.model.job import Customer, Dataset, Fixed, Rounds, Stream
 from tradewind.model.scenario import Scenario
-from tradewind.model.view import Event
+from tradewind.model.view import Change, Event
 
 ROUNDS = Rounds(count=5, compute_us=100)
 SLOTS = Rounds(count=8, unit="worker-slot")
@@ -84,3 +84,73 @@ def test_a_job_that_was_given_up_counts_with_what_it_had_done() -> None:
     report = audit.close()
     assert report.violations == ()
     assert report.metrics["jobs_unfinished"] == 1.0
+
+
+# ---------------------------------------------------------------------- changes without a script
+DOWN = Change(30, "node_down", 1, 0, 0)
+SCRIPTED = Change(50, "capacity", 0, 0, 3000)
+
+
+def scripted(*, measured: bool = True) -> Audit:
+    """An audit of a scenario with one change, at 50 us."""
+    given = scenario([job(0)], changes=[SCRIPTED])
+    audit = Audit(given.setup, Script(given), measured=measured)
+    assert audit.take([Event(0, "arrived", 0, 0, given.jobs[0])]) == ()
+    return audit
+
+
+def changed(number: int, change: Change) -> Event:
+    return Event(change.at_us, "changed", -1, number, change)
+
+
+def test_a_measured_world_may_lose_nodes_and_find_them_again_without_a_script() -> None:
+    audit = scripted()
+    assert rules(audit, changed(1, DOWN)) == []
+    assert [v.rule for v in audit.check(30, decision(plan(0, run_at(30, (1,)))))] == ["places.up"]
+    assert rules(audit, changed(0, SCRIPTED)) == []
+    assert rules(audit, changed(2, Change(60, "node_up", 1, 0, 0))) == []
+    assert audit.check(60, decision(plan(0, run_at(60, (1,))))) == ()
+
+
+@pytest.mark.parametrize(
+    ("number", "change"),
+    [
+        (0, DOWN),  # under the number of a scripted change
+        (2, DOWN),  # not in turn
+        (1, DOWN._replace(a=2)),  # no such node
+        (1, DOWN._replace(a=-1)),
+        (1, DOWN._replace(value=1)),
+        (1, Change(30, "link_down", 0, 0, 0)),  # no such link
+        (1, Change(30, "node_sideways", 0, 0, 0)),
+        (1, Change(30, "capacity", 0, 0, 9000)),  # a fleet does not change limits or prices
+        (1, Change(30, "price", 0, 0, 10)),
+    ],
+)
+def test_a_measured_world_reports_nothing_else_without_a_script(number: int, change: Change) -> None:
+    assert rules(scripted(), changed(number, change)) == ["time.change"]
+
+
+def test_unscripted_changes_do_not_excuse_scripted_ones() -> None:
+    audit = scripted()
+    assert rules(audit, changed(1, DOWN)) == []
+    assert rules(audit, Event(70, "finished", 0)) == ["time.change"]  # the one at 50 us was not reported
+    audit = scripted()
+    assert rules(audit, changed(1, DOWN)) == []
+    assert rules(audit, changed(0, SCRIPTED._replace(value=1))) == ["time.change"]
+    audit = scripted()
+    assert rules(audit, changed(1, DOWN)) == []
+    assert rules(audit, changed(1, DOWN)) == ["time.change"]  # told twice
+    audit = scripted()
+    assert rules(audit, Event(40, "changed", -1, 1, DOWN)) == ["time.change"]  # of another instant
+
+
+def test_a_simulated_world_follows_its_script() -> None:
+    assert rules(scripted(measured=False), changed(1, DOWN)) == ["time.change"]
+
+
+def test_a_lost_node_cancels_the_plans_on_it_and_only_those() -> None:
+    for voided, found in ((True, []), (False, ["places.up"])):
+        audit = scripted()
+        assert audit.check(0, decision(plan(0, run_at(0, (1,))))) == ()
+        events = [changed(1, DOWN), *([Event(30, "voided", 0, 30)] if voided else [])]
+        assert rules(audit, *events) == found

@@ -176,6 +176,8 @@ def _replay(session: LiveSession, world: FleetWorld, records: list[dict[str, Any
                 session.alarms.append(record)
         last_us = max(last_us, record.get("at_us", 0), record.get("ended_us", 0))
     session.finish_replay()
+    for held in session.ledger.held.values():
+        world.hold(held)
     return last_us
 
 
