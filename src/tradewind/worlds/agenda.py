@@ -17,7 +17,8 @@ class Agenda:
 
     slots       whether slots are reported (always, if the scenario has stream data)
     unscripted  nobody compares the run with its script: all changes are numbered in turn
-    timer_us    the instant for which the policy set its timer
+    arrival_us  when the next job arrives; OPEN if none does
+    other_us    when anything else is due; it matters only while there are jobs, or some are to come
     found       changes that no script has, so far; they are numbered after those of the script
     """
 
@@ -25,13 +26,16 @@ class Agenda:
         self._unscripted = unscripted
         self._jobs, self._changes, self._setup = scenario.jobs, scenario.changes, scenario.setup
         self.slots = slots or len(scenario.volumes) > 0
-        self.timer_us: int | None = None
         self.found: list[Change] = []
         self.has_changes = bool(scenario.changes)  # or additions, which are taken at the same point
         self._volumes = volumes_by_slot(scenario)
         self._next_job = self._next_change = self._next_slot = 0
+        self._timer_us = OPEN
         self._added: list[tuple[int, int, Change | Event]] = []  # (time, order, a change or another event)
         self._order = 0
+        self.arrival_us = scenario.jobs[0].arrive_us if scenario.jobs else OPEN
+        self.other_us = OPEN
+        self._find_next()
 
     # ------------------------------------------------------------------ additions
     def change(self, change: Change) -> None:
@@ -50,27 +54,27 @@ class Agenda:
         self._order += 1
         self.has_changes = True
         heappush(self._added, (at_us, self._order, what))
+        self._find_next()
+
+    def set_timer(self, at_us: int) -> None:
+        """Set the policy's timer."""
+        before, self._timer_us = self._timer_us, at_us
+        if at_us < self.other_us:
+            self.other_us = at_us
+        elif before == self.other_us:
+            self._find_next()
 
     # ------------------------------------------------------------------ time
-    def next_us(self, busy: bool) -> int:
-        """The next instant at which something is due; OPEN if nothing is. busy: whether there are active jobs.
-
-        Without active jobs and arrivals to come, nobody needs changes, slots and timers.
-        """
-        now = OPEN
-        if self._next_job < len(self._jobs):
-            now = self._jobs[self._next_job].arrive_us
-        elif not busy:
-            return OPEN
+    def _find_next(self) -> None:
+        """Find when anything but an arrival is due."""
+        due = self._timer_us
         if self._next_change < len(self._changes):
-            now = min(now, self._changes[self._next_change].at_us)
+            due = min(due, self._changes[self._next_change].at_us)
         if self._added:
-            now = min(now, self._added[0][0])
+            due = min(due, self._added[0][0])
         if self.slots and self._next_slot < self._setup.slots:
-            now = min(now, self._next_slot * self._setup.slot_us)
-        if self.timer_us is not None and self.timer_us < now:
-            now = self.timer_us
-        return now
+            due = min(due, self._next_slot * self._setup.slot_us)
+        self.other_us = due
 
     def arrivals(self, now_us: int) -> Sequence[Job]:
         """Take the jobs that arrive now, in the order of the script."""
@@ -78,9 +82,8 @@ class Agenda:
         end, count = first, len(jobs)
         while end < count and jobs[end].arrive_us == now_us:
             end += 1
-        if end == first:
-            return ()
         self._next_job = end
+        self.arrival_us = jobs[end].arrive_us if end < count else OPEN
         return jobs[first:end]
 
     def changes(self, now_us: int) -> tuple[list[tuple[int, Change]], list[Event]]:
@@ -99,18 +102,22 @@ class Agenda:
                 self.found.append(what)
             else:
                 reported.append(what)
+        self._find_next()
         return due, reported
 
-    def slot(self, now_us: int, active: Container[int], events: list[Event]) -> None:
-        """Add the events of a slot that begins now: the slot, and the volumes of active streams."""
+    def slot_and_timer(self, now_us: int, active: Container[int], events: list[Event]) -> None:
+        """Add the events of a slot that begins now, with the volumes of active streams, and of the timer."""
         slot = self._next_slot
-        if now_us != slot * self._setup.slot_us or slot >= self._setup.slots:
-            return
-        self._next_slot += 1
-        events.append(Event(now_us, "slot", -1, slot))
-        for job, volumes in self._volumes.get(slot, {}).items():
-            if job in active:
-                events.append(Event(now_us, "data", job, slot, tuple(volumes)))
+        if self.slots and now_us == slot * self._setup.slot_us and slot < self._setup.slots:
+            self._next_slot += 1
+            events.append(Event(now_us, "slot", -1, slot))
+            for job, volumes in self._volumes.get(slot, {}).items():
+                if job in active:
+                    events.append(Event(now_us, "data", job, slot, tuple(volumes)))
+        if self._timer_us == now_us:
+            self._timer_us = OPEN
+            events.append(Event(now_us, "timer"))
+        self._find_next()
 
 
 def volumes_by_slot(scenario: Scenario) -> dict[int, dict[int, list[tuple[int, int]]]]:

@@ -223,9 +223,10 @@ class Progress:
             heappush(self._heap, (step.from_us, state.job.index, state.stamp, "next"))
             return
         state.at, state.next = at, at + 1
-        if not self._reported or not is_measured(state.job):
-            state.num_den = rate(self._setup, state.job, step)
-        num, den = state.num_den
+        if self._reported and is_measured(state.job):
+            num, den = 0, 1
+        else:
+            state.num_den = num, den = rate(self._setup, state.job, step)
         restart = self._restart(state, step, now) if state.job.restart_us else 0
         if state.start_us < 0:
             state.start_us = now

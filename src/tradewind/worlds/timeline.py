@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from tradewind.model.decision import Decision
 from tradewind.model.job import Job, Stream
 from tradewind.model.scenario import Scenario
+from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
 from tradewind.worlds.agenda import Agenda
 from tradewind.worlds.environment import Environment
@@ -29,11 +30,12 @@ class Timeline:
 
     def next_us(self) -> int | None:
         """The next instant at which anything is due; None if there is none before the horizon."""
-        progress = self.progress
-        now = progress.next_us()
-        due = self.agenda.next_us(bool(progress.active))
-        if due < now:
-            now = due
+        agenda, progress = self.agenda, self.progress
+        now, arrival = progress.next_us(), agenda.arrival_us
+        if arrival < now:
+            now = arrival
+        if agenda.other_us < now and (progress.active or arrival < OPEN):
+            now = agenda.other_us
         return None if now > self._horizon_us else now
 
     def process(self, now: int) -> list[Event]:
@@ -54,13 +56,11 @@ class Timeline:
                     events.append(Event(now, "cancelled", event.job, done))
             elif event.job in progress.active:
                 events.append(event)
-        for each in agenda.arrivals(now):
-            self._arrive(each, events)
-        if agenda.slots:
-            agenda.slot(now, progress.active, events)
-        if agenda.timer_us == now:
-            agenda.timer_us = None
-            events.append(Event(now, "timer"))
+        if agenda.arrival_us == now:
+            for each in agenda.arrivals(now):
+                self._arrive(each, events)
+        if agenda.other_us == now:
+            agenda.slot_and_timer(now, progress.active, events)
         return events
 
     def end(self, end_us: int) -> list[Event]:
@@ -79,7 +79,9 @@ class Timeline:
         for plan in decision.plans:
             progress.replace(plan, number, now)
         if decision.wake_us is not None:
-            self.agenda.timer_us = decision.wake_us
+            self.agenda.set_timer(decision.wake_us)
+        if not decision.verdicts:
+            return ()
         return [Event(now, "refused", v.job, progress.drop(v.job, now)) for v in decision.verdicts]
 
     def _arrive(self, job: Job, events: list[Event]) -> None:
