@@ -94,7 +94,7 @@ SCRIPTED = Change(50, "capacity", 0, 0, 3000)
 def scripted(*, measured: bool = True) -> Audit:
     """An audit of a scenario with one change, at 50 us."""
     given = scenario([job(0)], changes=[SCRIPTED])
-    audit = Audit(given.setup, Script(given), measured=measured)
+    audit = Audit(given.setup, given, measured=measured)
     assert audit.take([Event(0, "arrived", 0, 0, given.jobs[0])]) == ()
     return audit
 
