@@ -1,0 +1,44 @@
+"""A live run in a PostgreSQL database: continued after a kill, verified, exported."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import tradewind as tw
+from tests.store.postgres import Server
+from tests.worlds.live_scenarios import broker
+from tradewind.registry import policies
+from tradewind.store.store import Store
+from tradewind.worlds.live import LiveRequest, live
+
+
+def test_a_live_run_in_postgresql_is_continued_after_a_kill(postgres: Server, tmp_path: Path) -> None:
+    given, policy = broker(("sleep", "1000"))
+    asked = LiveRequest(
+        scenario=given,
+        spec=policies.find(policy),
+        state=tmp_path / "s",
+        store=postgres.database(),
+        slot_seconds=0.4,
+    )
+    pid = os.fork()
+    if not pid:
+        try:
+            live(asked)
+        finally:
+            os._exit(0)
+    time.sleep(2)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    with Store.open(asked.store) as store:
+        before = store.verify()
+    run = live(asked)
+    assert run.violations == ()
+    with Store.open(asked.store) as store:
+        assert store.verify(before).number > before.number
+    assert not (tmp_path / "s" / "store.db").exists()
+    part = tw.period(asked.store, given.setup.slot_us)
+    assert tw.check(part.scenario, part.run) == ()
