@@ -12,6 +12,8 @@ from dataclasses import replace
 from itertools import islice
 from time import monotonic
 
+from tradewind.model.scenario import Scenario
+from tradewind.model.spec import Spec
 from tradewind.registry import policies
 from tradewind.testing import contract
 from tradewind.testing.disturbed import disturbed_run
@@ -30,14 +32,15 @@ def play(name: str, count: int, seconds: float) -> tuple[int, Counter[str]]:
     for seed in range(count):
         if monotonic() > end:
             return seed, events
-        given = replace(made[seed % len(made)], changes=())
-        events.update(
-            disturbed_run(spec, given, lambda given=given: contract.fresh(spec, given), seed)["events"][
-                "kind"
-            ]
-        )  # type: ignore[misc]
-        contract.handles_unscripted_events(spec, given, seeds=(seed,))
+        events += _stream(spec, replace(made[seed % len(made)], changes=()), seed)
     return count, events
+
+
+def _stream(spec: Spec, given: Scenario, seed: int) -> Counter[str]:
+    """The events of one stream, after it was found to be sound and the same through a snapshot."""
+    contract.handles_unscripted_events(spec, given, seeds=(seed,))
+    tables = disturbed_run(spec, given, lambda: contract.fresh(spec, given), seed)
+    return Counter[str](tables["events"]["kind"])
 
 
 def main() -> None:
