@@ -10,6 +10,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast, overload
 
+import numpy as np
+
 from tradewind.audit import Audit, AuditReport
 from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
@@ -51,10 +53,16 @@ class _Made(Sequence[T]):
         return self._last[1]
 
 
-def repeated(template: Scenario, jobs: int) -> Scenario:
-    """A scenario of so many jobs: those of the template again and again, each time later. It has no changes or volumes."""
+def repeated(template: Scenario, jobs: int, period_slots: int | None = None) -> Scenario:
+    """A scenario of so many jobs: those of the template again and again, each time later. It has no changes.
+
+    period_slots: how much later; by default as if arrivals went on. Data of stream jobs is repeated with them; their
+    template needs whole slots.
+    """
     first = template.jobs
     period = first[-1].arrive_us + max(1, first[-1].arrive_us // len(first))
+    if period_slots is not None:
+        period = period_slots * template.setup.slot_us
     rounds = -(-jobs // len(first))
 
     def job(index: int) -> Job:
@@ -76,19 +84,35 @@ def repeated(template: Scenario, jobs: int) -> Scenario:
         jobs=_Made(jobs, job),
         customers=_Made(jobs, lambda index: template.customers[index % len(first)]),
         changes=(),
-        volumes=Volumes(),
+        volumes=_volumes(template, rounds, period // template.setup.slot_us),
     )
     return cast(Scenario, made)
 
 
+def _volumes(template: Scenario, rounds: int, slots: int) -> Volumes:
+    """Data of stream jobs in every round, each `slots` later."""
+    rows = template.volumes
+    number = np.repeat(np.arange(rounds), len(rows))
+    return Volumes(
+        job=np.tile(rows.job, rounds) + number * len(template.jobs),
+        slot=np.tile(rows.slot, rounds) + number * slots,
+        node=np.tile(rows.node, rounds),
+        bytes=np.tile(rows.bytes, rounds),
+    )
+
+
 def endless_run(
-    spec: Spec, template: Scenario, jobs: int, forget: Callable[[Outcome], None]
+    spec: Spec,
+    template: Scenario,
+    jobs: int,
+    forget: Callable[[Outcome], None],
+    period_slots: int | None = None,
 ) -> Iterator[Session | AuditReport]:
     """Run a policy on the repeated template; yields the session after every instant, at last the audit's report.
 
     Every instant is audited, without a script; a violation raises Refused. The journal is drained after each.
     """
-    given = repeated(template, jobs)
+    given = repeated(template, jobs, period_slots)
     world = SimulatedWorld(given, slots="slot" in spec.triggers)
     audit = Audit(given.setup, binding=spec.binding)
     state = RunState(Ledger(given.setup), audit, Journal(), forget=forget)

@@ -13,7 +13,7 @@ from tradewind.registry import policies
 from tradewind.systems.eris.bound import FEW, bound, exact, pooled_bound
 from tradewind.systems.eris.kernels.bound import BoundEffort
 from tradewind.systems.eris.policy.posted import unsupported_reason
-from tradewind.systems.eris.study.lies import KINDS, NARROW, SOLD, market, payoffs, tiny, try_lie
+from tradewind.systems.eris.study.lies import KINDS, NARROW, SOLD, WINDOW, market, payoffs, tiny, try_lie
 from tradewind.worlds.simulate import simulate
 
 FLOOR = {"floor": "0,6,0,10"}
@@ -34,6 +34,22 @@ def test_a_lie_does_not_pay_where_a_slot_cannot_carry_all_data_of_a_job(kind: st
     assert max(each.gain for each in tried) <= 1e-6
     assert min(each.least_payoff for each in tried) >= 0.0
     assert min(each.gain for each in tried) < -1.0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lie_does_not_pay_with_a_rolling_window(kind: str) -> None:
+    tried = [try_lie(seed, kind, SOLD, **WINDOW) for seed in range(40)]
+    assert max(each.gain for each in tried) <= 1e-6
+    assert min(each.least_payoff for each in tried) >= 0.0
+    assert min(each.gain for each in tried) < -1.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "paid"), [("utility", False), ("data", False), ("epochs", False), ("late", True)]
+)
+def test_with_a_window_shorter_than_the_patience_of_bids_only_waiting_can_pay(kind: str, paid: bool) -> None:
+    tried = [try_lie(seed, kind, SOLD, window_slots=2) for seed in range(20)]
+    assert (max(each.gain for each in tried) > 1e-6) is paid
 
 
 def test_the_late_arrivals_that_once_gained_gain_nothing() -> None:

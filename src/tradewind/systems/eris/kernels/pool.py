@@ -101,6 +101,10 @@ class PastBid(NamedTuple):
         job = self.job._replace(start=start, worth=worth_by_slot(self.utility, start, slots))
         return self._replace(job=job)
 
+    def by_delay(self, slots: int) -> PastBid:
+        """The bid with its worth by slots of delay."""
+        return self._replace(job=self.job._replace(worth=worth_by_slot(self.utility, 0, slots)))
+
     def save(self) -> list[Any]:
         """Plain data."""
         use, server, *rest, _ = self.job

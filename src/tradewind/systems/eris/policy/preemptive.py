@@ -50,17 +50,18 @@ class Preemptive(EdgeScheduler):
         self._hosts = host_capacity(setup)
         self._seen: list[int] = []
         """The latest bids that could be served, in order of arrival."""
-        self._came = 0
+        self._came, self._last = 0, -1
+        """How many such bids came in all, and the number of the latest."""
         self._bids: dict[int, PastBid | None] = {}
         """Bids seen lately and of active jobs, with their worth by delay; None: fits nowhere."""
 
     def turns(self, view: View) -> Iterable[Turn]:
         present = [index for index in self.left if self._worthwhile(view, view.job(index))]
         for index in present:
-            if not self._seen or index > self._seen[-1]:
+            if index > self._last:
                 self._seen.append(index)
-                self._came += 1
-        self._seen = self._seen[-RECENT:]
+                self._came, self._last = self._came + 1, index
+        self._seen = [index for index in self._seen[-RECENT:] if self._is_recent(view, index)]
         needed = {*self._seen, *self.left}
         self._bids = {index: bid for index, bid in self._bids.items() if index in needed}
         order = self._order(view, present) if present else []
@@ -74,6 +75,11 @@ class Preemptive(EdgeScheduler):
             return False
         worth = bid.job.worth
         return bool(worth[self._age(view, job)] > WORTHLESS * worth[0])
+
+    def _is_recent(self, view: View, index: int) -> bool:
+        """Whether futures may be drawn from a bid: with a window, it came within the last one."""
+        bid, window = self._bids[index], view.setup.window_slots
+        return window is None or (bid is not None and bid.job.start > view.slot - window)
 
     def _is_expired(self, view: View, job: Job) -> bool:
         """Whether a job is older than a window."""
@@ -121,7 +127,7 @@ class Preemptive(EdgeScheduler):
             setup = self.ledger.setup
             found = past_bid(job, self._hosts, setup.slot_us, setup.transfer_bytes_per_slot)
             if found is not None:
-                found = found.within(found.job.start, setup.slots_ahead(0))
+                found = found.by_delay(setup.slots_ahead(0))
                 units = _worker_slots(task_of(self.ledger, job), found.job.beside)
                 found = found._replace(job=found.job._replace(units=units))
             self._bids[job.index] = found
@@ -144,7 +150,7 @@ class Preemptive(EdgeScheduler):
         state = {
             "edge": super().save().decode(),
             "seen": self._seen,
-            "came": self._came,
+            "came": [self._came, self._last],
             "bids": [[index, bid and bid.save()] for index, bid in self._bids.items()],
         }
         return json.dumps(state).encode()
@@ -152,9 +158,9 @@ class Preemptive(EdgeScheduler):
     def restore(self, state: bytes) -> None:
         data = json.loads(state)
         super().restore(data["edge"].encode())
-        self._seen, self._came = data["seen"], data["came"]
+        self._seen, (self._came, self._last) = data["seen"], data["came"]
         slots = self.ledger.setup.slots_ahead(0)
-        self._bids = {i: PastBid.read(row).within(0, slots) if row else None for i, row in data["bids"]}
+        self._bids = {i: PastBid.read(row).by_delay(slots) if row else None for i, row in data["bids"]}
 
 
 def _worker_slots(task: TrainingTask, beside: int) -> int:

@@ -47,8 +47,10 @@ class Mechanism(NamedTuple):
 SOLD = Mechanism("eris", FLOOR)
 CHARGED = Mechanism("eris-preemptive", {"payments": "critical"})
 MARKETS = (Mechanism("eris", {}), Mechanism("fcfs", {}), Mechanism("eris-preemptive", {}), CHARGED)
+WINDOW = {"window_slots": 8}
+"""Plans reach eight slots ahead, in which a bid loses its worth. Where a window is shorter than that, waiting can pay."""
 CASES = (
-    *product((SOLD,), KINDS, (("", {}), (", narrow network", NARROW))),
+    *product((SOLD,), KINDS, (("", {}), (", narrow network", NARROW), (", rolling window", WINDOW))),
     *product((CHARGED,), ("scale",), (("", {}), (", narrow network", NARROW), (", scarce", SCARCE))),
 )
 """Mechanism, kind of lie, network."""
@@ -63,9 +65,11 @@ class LieOutcome:
     least_payoff: float
 
 
-def tiny(seed: int, **changes: object) -> Scenario:
-    """Few sites, scarce GPUs and bandwidth."""
-    return workloads.generate("eris", {**TINY, **changes}, seed)
+def tiny(seed: int, **changes: Any) -> Scenario:
+    """Few sites, scarce GPUs and bandwidth; `window_slots` is that of the setup."""
+    window = changes.pop("window_slots", None)
+    scenario = workloads.generate("eris", {**TINY, **changes}, seed)
+    return replace(scenario, setup=replace(scenario.setup, window_slots=window))
 
 
 def payoffs(scenario: Scenario, run: Run) -> dict[str, float]:
@@ -82,7 +86,7 @@ def payoffs(scenario: Scenario, run: Run) -> dict[str, float]:
     return found
 
 
-def try_lie(seed: int, kind: str, mechanism: Mechanism = SOLD, **changes: object) -> LieOutcome:
+def try_lie(seed: int, kind: str, mechanism: Mechanism = SOLD, **changes: Any) -> LieOutcome:
     """One job of a market lies, all others stay as they are; its payoff is measured by its true worth."""
     scenario = tiny(seed, **changes)
     rng = np.random.default_rng(seed)

@@ -25,7 +25,7 @@ class RingRecord:
     """State of a job.
 
     done      work done, millionths of a worker-slot
-    since_us  from when its ring does work that is not in `done` yet
+    since_us  from when its ring does work that is not in `done` yet; without a ring, from when it waits
     servers   of its ring, by number in the fabric; empty: it does not run
     workers   on each of them
     last      servers where it last ran

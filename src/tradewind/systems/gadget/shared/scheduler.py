@@ -47,7 +47,7 @@ class RingScheduler:
     # ------------------------------------------------------------------ deciding
     def decide(self, view: View) -> Decision:
         """Rings of all active jobs at the start of a slot; at other instants only verdicts on arrivals."""
-        verdicts = self._observe(view)
+        verdicts = self._observe(view) + self._given_up(view)
         if view.now_us != view.slot * view.setup.slot_us:
             return Decision(verdicts=tuple(verdicts)) if verdicts else NOTHING
         out = {verdict.job for verdict in verdicts}
@@ -73,7 +73,7 @@ class RingScheduler:
                 if reason := self._unservable_reason(job):
                     verdicts.append(Verdict(job.index, reason))
                 else:
-                    self._records[job.index] = RingRecord()
+                    self._records[job.index] = RingRecord(since_us=event.at_us)
             elif event.kind in ("finished", "refused", "cancelled", "ended"):
                 self._records.pop(event.job, None)
                 self._gains.forget(event.job)
@@ -81,6 +81,18 @@ class RingScheduler:
                 record = self._records[event.job]
                 record.done, record.servers, record.workers = event.value, (), ()
         return verdicts
+
+    def _given_up(self, view: View) -> list[Verdict]:
+        """With a window: verdicts on jobs that have not run for that long, so that the queue cannot grow for ever."""
+        window = view.setup.window_slots
+        if window is None:
+            return []
+        late = view.now_us - window * view.setup.slot_us
+        return [
+            Verdict(index, f"has not run for {window} slots, the window of this cluster")
+            for index, record in self._records.items()
+            if not record.servers and record.since_us <= late and index in view.active
+        ]
 
     def _unservable_reason(self, job: Job) -> str:
         """Reason why a job can never run here, or ""."""
