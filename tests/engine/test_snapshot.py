@@ -134,7 +134,7 @@ def edited(data: bytes, change: Callable[[Any], None]) -> bytes:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda s: s.update(version=99), "snapshot.version: found 99; this session has 1"),
+        (lambda s: s.update(version=99), "snapshot.version: found 99; this session has 2"),
         (lambda s: s.update(format="zip"), "snapshot: is not a tradewind-snapshot"),
         (lambda s: s.update(policy="las"), "snapshot.policy: found 'las'; this session has 'fifo'"),
         (lambda s: s.update(setup="0"), "snapshot.setup: found '0'"),

@@ -18,11 +18,16 @@ FOREVER = -1
 
 
 class CapacityLedger:
-    """Claims and limits by row: one per node and resource, two per link (a shared link uses the first), one for bytes moved.
+    """Claims and limits by row: node and resource, link and direction (push, pull), bytes moved.
 
     capacity   sum over jobs of l_r * y_s <= C_s^r at every node and all above it (DPS (2f), (2g), Eris (2e), GADGET (4))
-    bandwidth  sum over routes of b <= B_e on every link and direction (APSP (3), GADGET (8) per link)
+    bandwidth  sum over routes of b <= B_e on every link and direction, while routes push and while they pull
+               (APSP (3), GADGET (8) per link)
     transfer   sum of moved data and parameters in a slot <= B (Eris (2d))
+
+    What a job with a parameter server pushes over a link it pulls back over the same link at the same rate, so it counts in
+    its direction while routes push and in the other one while they pull; a ring sends in its direction all the time. A
+    shared link has one row for all of this.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -32,9 +37,10 @@ class CapacityLedger:
         resources = len(setup.resources)
         self._width = resources
         self._link_row = resources * len(setup.nodes)
-        self._moved_row = self._link_row + 2 * len(setup.links)
+        self._pull_row = self._link_row + 2 * len(setup.links)
+        self._moved_row = self._pull_row + 2 * len(setup.links)
         self.limit = [c for node in setup.nodes for c in node.capacity_milli]
-        self.limit += [bps for link in setup.links for bps in (link.ab_bps, link.ba_bps)]
+        self.limit += 2 * [bps for link in setup.links for bps in (link.ab_bps, link.ba_bps)]
         self.limit.append(
             UNLIMITED if setup.transfer_bytes_per_slot is None else setup.transfer_bytes_per_slot
         )
@@ -61,13 +67,14 @@ class CapacityLedger:
                 link = self.setup.links[number]
                 backward = int(here != link.a)
                 here = link.a if backward else link.b
-                row = self._link_row + 2 * number
+                push, pull = self._link_row + 2 * number, self._pull_row + 2 * number
                 if link.shared:
-                    amounts.append((row, route.bps))
+                    rows: tuple[int, ...] = (push,)
+                elif route.duplex == "push-pull":
+                    rows = (push, push + 1, pull, pull + 1)
                 else:
-                    amounts.append((row + backward, route.bps))
-                    if route.duplex == "push-pull":
-                        amounts.append((row + 1 - backward, route.bps))
+                    rows = (push + backward, pull + (backward != job.pulls_back))
+                amounts += [(row, route.bps) for row in rows]
         if self.limit[-1] != UNLIMITED:
             amounts.append((self._moved_row, self._moved(job, step)))
         if step.until_us == OPEN:
@@ -157,12 +164,13 @@ class CapacityLedger:
                 "capacity.transfer", job, "", slot, over, f"{over} bytes more than may move in a slot"
             )
         if row >= self._link_row:
-            number, direction = divmod(row - self._link_row, 2)
+            number, direction = divmod((row - self._link_row) % (self._pull_row - self._link_row), 2)
             link, names = self.setup.links[number], self.setup.nodes
             a, b = (link.b, link.a) if direction else (link.a, link.b)
             name = f"{names[a].name} -> {names[b].name}"
+            when = ", pulled back" if row >= self._pull_row else ""
             return Violation(
-                "capacity.link", job, name, slot, over, f"{over} bit/s more than {self.limit[row]}"
+                "capacity.link", job, name, slot, over, f"{over} bit/s more than {self.limit[row]}{when}"
             )
         node, resource = divmod(row, self._width)
         what, limit = self.setup.resources[resource], self.limit[row]
@@ -175,18 +183,19 @@ class CapacityLedger:
         if change.kind == "capacity":
             self.limit[a * self._width + b] = value
         elif change.kind == "bandwidth":
-            row = self._link_row + 2 * a
-            if b == 2 or self.setup.links[a].shared:
-                self.limit[row] = self.limit[row + 1] = value
-            else:
-                self.limit[row + b] = value
+            ways = (0, 1) if b == 2 or self.setup.links[a].shared else (b,)
+            for way in ways:
+                self.limit[self._link_row + 2 * a + way] = self.limit[self._pull_row + 2 * a + way] = value
         elif change.kind.startswith("node_"):
             (self.down_nodes.add if change.kind == "node_down" else self.down_nodes.discard)(a)
         elif change.kind.startswith("link_"):
             (self.down_links.add if change.kind == "link_down" else self.down_links.discard)(a)
 
     def free_bps(self, own: Iterable[Claim]) -> list[list[int]]:
-        """Bit/s of every link, in both directions, free now if the claims `own` are left out; 0 where it is down."""
+        """Bit/s that can be pushed over every link, in both directions, and pulled back, free now without the claims `own`.
+
+        0 where the link is down.
+        """
         mine: dict[int, int] = {}
         for row, slot, amount in own:
             if slot in (FOREVER, self.now_slot):
@@ -197,17 +206,13 @@ class CapacityLedger:
             if number in self.down_links or ends & self.down_nodes:
                 found.append([0, 0])
                 continue
-            rows = (self._link_row + 2 * number + (0 if link.shared else way) for way in (0, 1))
-            found.append(
-                [
-                    self.limit[row]
-                    - self.open[row]
-                    - self.booked.get(row, {}).get(self.now_slot, 0)
-                    + mine.get(row, 0)
-                    for row in rows
-                ]
-            )
+            push, pull = self._link_row + 2 * number, self._pull_row + 2 * number
+            ways = ((push,), (push,)) if link.shared else ((push, pull + 1), (push + 1, pull))
+            found.append([min(self._left(row) + mine.get(row, 0) for row in rows) for rows in ways])
         return found
+
+    def _left(self, row: int) -> int:
+        return self.limit[row] - self.open[row] - self.booked.get(row, {}).get(self.now_slot, 0)
 
     def every_row(self) -> list[Claim]:
         """An empty claim on every row and every current or future slot, to check all limits."""

@@ -220,25 +220,29 @@ class Checker:
 def claim_of(data: Mapping[str, Any], links: Sequence[Link], transport: str, nodes: int) -> Claim:
     """The problem that a certificate is about, rebuilt from the scenario's own links.
 
-    data: what the certificate carries: sources, unit_bps, bps (two per link: what it took as free), sinks; amounts
-    where sources send different numbers of units of model_bytes.
+    data: what the certificate carries: sources, unit_bps, bps (per link what could be pushed each way and pulled back),
+    sinks; amounts where sources send different numbers of units of model_bytes.
     Resource 2k is link k from a to b, 2k + 1 the way back; a shared link has 2k alone.
     """
     unit = int(data["unit_bps"])
     capacity, arcs = [1] * (2 * len(links)), []
-    best: dict[tuple[int, int], int] = {}
+    joined: set[frozenset[int]] = set()
     for k, (link, (there, back)) in enumerate(zip(links, data["bps"], strict=True)):
-        width = int(there) if link.shared else min(int(there), int(back))
-        ends = (min(link.a, link.b), max(link.a, link.b))
-        if width > 0 and (ends not in best or width > capacity[2 * best[ends]] * unit):
-            best[ends] = k
-            capacity[2 * k] = capacity[2 * k + 1] = width // unit
+        ends = frozenset((link.a, link.b))
+        if max(int(there), int(back)) > 0 and ends in joined:
+            raise ValueError(
+                f"link {k} is parallel to another one; a placement proof knows one link between two nodes"
+            )
+        for tail, head, resource, width in (
+            (link.a, link.b, 2 * k, int(there)),
+            (link.b, link.a, 2 * k + (not link.shared), int(back)),
+        ):
+            if width > 0:
+                joined.add(ends)
+                arcs.append((tail, head, resource))
+                capacity[resource] = width // unit
             if width % unit:
                 raise ValueError(f"link {k} has {width} bit/s, which is not a multiple of the unit {unit}")
-    for k in best.values():
-        link = links[k]
-        arcs.append((link.a, link.b, 2 * k))
-        arcs.append((link.b, link.a, 2 * k if link.shared else 2 * k + 1))
     pieces = int(transport.partition(":")[2] or 1)
     weight = [0] + [
         h if transport == "store-and-forward" else 1 if transport == "cut-through" else pieces + h - 1
@@ -269,9 +273,10 @@ def recheck(setup: Setup, data: Mapping[str, Any], value_s: float) -> str:
     if level is None:
         return why
     pieces = int(setup.transport.partition(":")[2] or 1)
-    bound = Fraction(16 * int(data["model_bytes"]) * level, pieces * int(data["unit_bps"]))
-    if float(bound) < value_s * (1 - 1e-9):
-        return f"the prices show {float(bound):.9g} s, the certificate claims {value_s:.9g} s"
+    one_way = 8 * 10**6 * int(data["model_bytes"]) * level / (pieces * int(data["unit_bps"]))
+    bound_s = 2 * round(one_way) / 10**6  # whole microseconds each way, as the world rounds a round
+    if not value_s <= bound_s:
+        return f"the prices show {bound_s:.9g} s, the certificate claims {value_s:.9g} s"
     return ""
 
 

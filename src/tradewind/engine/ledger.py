@@ -55,13 +55,13 @@ class Ledger:
         self._reserved: dict[int, list[Reservation]] = {}
         self._changes: dict[int, Change] = {}
         self._data: dict[int, tuple[int, SlotVolumes]] = {}
-        # Rows: node * R + resource, then 2 per link (direction), then one for the bytes moved in a slot.
+        # Rows: node * R + resource, 2 per link (direction) while routes push and 2 while they pull, bytes moved in a slot.
         self._r = len(setup.resources)
         self._links_at = len(setup.nodes) * self._r
-        self._transfer_at = self._links_at + 2 * len(setup.links)
+        self._pulls_at = self._links_at + 2 * len(setup.links)
+        self._transfer_at = self._pulls_at + 2 * len(setup.links)
         self._limit = [amount for node in setup.nodes for amount in node.capacity_milli]
-        for link in setup.links:
-            self._limit += [link.ab_bps, link.ba_bps]
+        self._limit += 2 * [bps for link in setup.links for bps in (link.ab_bps, link.ba_bps)]
         b = setup.transfer_bytes_per_slot
         self._limit.append(UNLIMITED if b is None else b)
         self._transfers = b is not None
@@ -247,10 +247,14 @@ class Ledger:
                 link = self.setup.links[number]
                 direction = 0 if link.a == at else 1
                 at = link.b if direction == 0 else link.a
-                row = self._links_at + 2 * number
-                found.append((row + (0 if link.shared else direction), route.bps))
-                if route.duplex == "push-pull" and not link.shared:
-                    found.append((row + 1 - direction, route.bps))
+                push, pull = self._links_at + 2 * number, self._pulls_at + 2 * number
+                if link.shared:
+                    found.append((push, route.bps))
+                elif route.duplex == "push-pull":
+                    found += [(row, route.bps) for row in (push, push + 1, pull, pull + 1)]
+                else:
+                    back = 1 - direction if job.pulls_back else direction
+                    found += [(push + direction, route.bps), (pull + back, route.bps)]
         if self._transfers:
             found.append((self._transfer_at, moved_bytes(job, step)))
         return found
@@ -261,10 +265,10 @@ class Ledger:
             case "capacity":
                 self._limit[a * self._r + b] = value
             case "bandwidth":
-                row = self._links_at + 2 * a
                 both = b == 2 or self.setup.links[a].shared
                 for direction in (0, 1) if both else (b,):
-                    self._limit[row + direction] = value
+                    for first in (self._links_at, self._pulls_at):
+                        self._limit[first + 2 * a + direction] = value
             case "node_down":
                 self._down_nodes.add(a)
             case "node_up":
@@ -368,12 +372,17 @@ class Ledger:
         """Bit/s now (0 where the link is down)."""
         return 0 if self._link_is_down(link) else self._limit[self._links_at + 2 * link + direction]
 
-    def link_free(self, link: int, direction: int, slot: int | None = None) -> int:
-        """Bit/s free now or in a later slot."""
+    def link_free(
+        self, link: int, direction: int, slot: int | None = None, *, pulls_back: bool = False
+    ) -> int:
+        """Bit/s free now or in a later slot; pulls_back: for what is pushed this way and pulled the other way."""
         if self._link_is_down(link):
             return 0
-        shared = self.setup.links[link].shared
-        return self._left(self._links_at + 2 * link + (0 if shared else direction), slot)
+        if self.setup.links[link].shared:
+            return self._left(self._links_at + 2 * link, slot)
+        back = 1 - direction if pulls_back else direction
+        rows = (self._links_at + 2 * link + direction, self._pulls_at + 2 * link + back)
+        return min(self._left(row, slot) for row in rows)
 
     def transfer_free(self, slot: int) -> int:
         """Bytes that may still be moved in a slot."""

@@ -1,6 +1,6 @@
 """Snapshots of a session: compressed JSON with a version, for whoever continues it in another process or later.
 
-{"format": "tradewind-snapshot", "version": 1, "setup": hash, "policy": name, "forgets": true,
+{"format": "tradewind-snapshot", "version": 2, "setup": hash, "policy": name, "forgets": true,
  "ledger": {…}, "audit": {…}, "session": {…}}
 """
 
@@ -20,7 +20,7 @@ from tradewind.model.codec import plain, read
 from tradewind.model.errors import InputError
 from tradewind.model.hash import setup_hash
 
-FORMAT, VERSION = "tradewind-snapshot", 1
+FORMAT, VERSION = "tradewind-snapshot", 2
 QUICK = 1
 """Level of compression: a snapshot is made while jobs wait."""
 

@@ -23,8 +23,8 @@ class Route(NamedTuple):
     """Reserved bandwidth along a path.
 
     path    link numbers from src to dst
-    duplex  forward: reserved from src to dst; push-pull: used in both directions in turn, so both directions of
-            each link are reserved, a shared link once
+    duplex  forward: reserved from src to dst, and back while the job pulls, if it does (`Job.pulls_back`); push-pull:
+            both directions of each link are reserved all the time, a shared link once
     """
 
     src: int

@@ -198,6 +198,11 @@ class Job:
                 )
 
     @property
+    def pulls_back(self) -> bool:
+        """Whether what its routes push is pulled back over the same links at the same rate (parameter servers)."""
+        return isinstance(self.work, Rounds) and self.work.comm == "flows"
+
+    @property
     def kind(self) -> str:
         """fixed, stream, dataset or rounds."""
         return KIND[type(self.work)]

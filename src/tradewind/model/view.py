@@ -113,8 +113,13 @@ class View(Protocol):
     def link_capacity(self, link: int, direction: int) -> int:
         """Bit/s now, direction 0 = a to b, 1 = b to a (0 where the link is down)."""
 
-    def link_free(self, link: int, direction: int, slot: int | None = None) -> int:
-        """Bit/s free now, or in a later slot."""
+    def link_free(
+        self, link: int, direction: int, slot: int | None = None, *, pulls_back: bool = False
+    ) -> int:
+        """Bit/s free now, or in a later slot, for a route in this direction.
+
+        pulls_back: for a job whose routes push in this direction and pull in the other (`Job.pulls_back`).
+        """
 
     def transfer_free(self, slot: int) -> int:
         """Bytes that may still be moved in a slot."""

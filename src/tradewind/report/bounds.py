@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import isclose
 from typing import cast
 
 from tradewind.engine import bounds as offline
@@ -17,6 +18,8 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE
 from tradewind.report.summary import Group
 
+SUMMED = 1e-12
+"""Relative error of a sum of floats."""
 NAME = "bound.served"
 """Name of the certificate that holds the bound of the served jobs."""
 UNKNOWN = "no bound is available for this scenario"
@@ -84,6 +87,13 @@ def comparison_notes(pairs: Sequence[tuple[Scenario, Run]], groups: Sequence[Gro
     return notes
 
 
+def _ratio(value: float, bound: Bound) -> float:
+    """objective / bound; exactly 1 where they differ by no more than the last digits of sums of floats."""
+    if isclose(value, bound.value, rel_tol=SUMMED):
+        return 1.0
+    return value / bound.value if bound.value else float("inf")
+
+
 class Bounds:
     """The bounds of one scenario, each computed once, on demand."""
 
@@ -100,8 +110,7 @@ class Bounds:
         found = self._known[()]
         if found is None:
             return run
-        zero = 1.0 if run.value == found.value else float("inf")
-        return replace(run, bound=replace(found, ratio=run.value / found.value if found.value else zero))
+        return replace(run, bound=replace(found, ratio=_ratio(run.value, found)))
 
     def _with_served(self, run: Run) -> Run:
         events = run.tables["events"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tradewind.model.decision import Step
+from tradewind.model.decision import Route, Step
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change
 
 _Row = tuple[int, int, int]
-"""(0, node, resource) or (1, link, direction)."""
+"""(0, node, resource), or (1, link, direction) while routes push and (2, link, direction) while they pull."""
 
 
 class Environment:
@@ -109,26 +109,25 @@ class Environment:
                 for resource, milli in demand:
                     amounts += [((0, at, resource), milli * count) for at in setup.lineage[node]]
         for route in step.routes:
-            both = route.duplex == "push-pull"
-            for link, direction in directions(setup, route.src, route.path, both=both):
-                amounts.append(((1, link, direction), route.bps))
+            amounts += [(row, route.bps) for row in _link_rows(setup, route, pulls_back=job.pulls_back)]
         slots: Iterable[int] = (-1,)
         if step.until_us < OPEN:
             slots = range(max(step.from_us, now) // slot_us, -(-step.until_us // slot_us))
         return [(row, slot, amount) for slot in slots for row, amount in amounts]
 
 
-def directions(setup: Setup, src: int, path: tuple[int, ...], *, both: bool) -> list[tuple[int, int]]:
-    """(link, direction) pairs that a path from `src` reserves; a shared link is reserved once, as direction 0."""
-    found, at = [], src
-    for number in path:
+def _link_rows(setup: Setup, route: Route, *, pulls_back: bool) -> list[_Row]:
+    """The rows that a route claims; a shared link is claimed once, as direction 0."""
+    found: list[_Row] = []
+    at = route.src
+    for number in route.path:
         link = setup.links[number]
-        direction = 0 if link.a == at else 1
-        at = link.b if direction == 0 else link.a
+        way = 0 if link.a == at else 1
+        at = link.b if way == 0 else link.a
         if link.shared:
-            found.append((number, 0))
+            found.append((1, number, 0))
+        elif route.duplex == "push-pull":
+            found += [(phase, number, direction) for phase in (1, 2) for direction in (0, 1)]
         else:
-            found.append((number, direction))
-            if both:
-                found.append((number, 1 - direction))
+            found += [(1, number, way), (2, number, 1 - way if pulls_back else way)]
     return found

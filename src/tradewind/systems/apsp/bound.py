@@ -1,7 +1,7 @@
 """A certified bound on the epoch in hindsight.
 
 The bound gives every job the whole network with every link at its widest ever, so no run can do better. It ignores latency,
-which only lowers it.
+which only lowers it, and counts whole microseconds as rounds do.
 """
 
 from __future__ import annotations
@@ -9,21 +9,31 @@ from __future__ import annotations
 from tradewind.model.job import Job, Rounds
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
-from tradewind.systems.apsp.kernels.network import Net, make_net, place, settings_for
-from tradewind.systems.apsp.shared.placement import wires_of
+from tradewind.model.units import US_PER_S
+from tradewind.systems.apsp.kernels.network import Net, Wire, make_net, place, settings_for
 
 GAP = 0.01
 
 
 def network_of(scenario: Scenario, job: Job) -> Net:
-    """The job's gathering problem on links that are as wide as they ever are."""
+    """The job's gathering problem on links that are as wide as they ever are; parallel links are joined into one."""
     assert isinstance(job.work, Rounds)
-    widest = [[link.ab_bps, link.ba_bps] for link in scenario.setup.links]
+    links = scenario.setup.links
+    widest = [[link.ab_bps, link.ba_bps] for link in links]
     for change in scenario.changes:
         if change.kind == "bandwidth":
-            for direction in (0, 1) if change.b == 2 else (change.b,):
+            for direction in (0, 1) if change.b == 2 or links[change.a].shared else (change.b,):
                 widest[change.a][direction] = max(widest[change.a][direction], change.value)
-    wires = wires_of(scenario.setup, lambda k, direction: widest[k][direction])
+    joined: dict[tuple[int, int], Wire] = {}
+    for link, each in zip(links, widest, strict=True):
+        ends = (min(link.a, link.b), max(link.a, link.b))
+        known = joined.get(ends)
+        if known is None:
+            joined[ends] = Wire(link.a, link.b, min(each), min(each), link.shared)
+        else:
+            bps = known.ab_bps + min(each)
+            joined[ends] = known._replace(ab_bps=bps, ba_bps=bps, shared=known.shared and link.shared)
+    wires = list(joined.values())
     sources = {node: job.bytes_of(node) for node, _ in job.work.pinned}
     return make_net(len(scenario.setup.nodes), wires, sources, scenario.setup.transport)
 
@@ -44,4 +54,4 @@ def bound(scenario: Scenario) -> Bound | None:
 def _least_epoch_s(scenario: Scenario, job: Job) -> float:
     net = network_of(scenario, job)
     hosts = [v for v in scenario.setup.hosts if job.nodes is None or v in job.nodes]
-    return net.seconds(place(net, settings_for(net.problem, GAP), hosts).bound)
+    return net.epoch_us(place(net, settings_for(net.problem, GAP), hosts).bound) / US_PER_S

@@ -102,8 +102,10 @@ def relaxed_level(problem: Gather, sink: int, pool: PathPool) -> tuple[Relaxatio
     room, factor = wide_room(problem)
     relaxed = relax(problem, sink, room, pool, StopRule())
     level = Fraction(relaxed.bound * factor * (1 - 1e-9)).limit_denominator(1 << 30)
-    while not refutes(problem, sink, level, relaxed.price):
-        level *= Fraction(999_999, 1_000_000)
+    lower = Fraction(1, 1_000_000)
+    while level > 0 and not refutes(problem, sink, level, relaxed.price):
+        level *= 1 - lower
+        lower = min(2 * lower, Fraction(1))  # where bandwidths differ by many orders the prices may be far off
     return relaxed, relaxed.value * factor, level
 
 

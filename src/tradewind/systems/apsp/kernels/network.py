@@ -1,8 +1,6 @@
 """Turn links in bit/s into a gathering problem, and its results into seconds, bandwidth per flow and certificates.
 
-A link's two directions are resources 2k (a to b) and 2k + 1 (b to a) in certificates; a shared link has 2k alone. What is
-pushed is pulled back over the same path, so a direction counts with the smaller of the link's two bandwidths: the paper's
-assumption (Sec. III-C) that a path is as fast up as down, made safe.
+A link's two directions are resources 2k (a to b) and 2k + 1 (b to a) in certificates; a shared link has 2k alone.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tradewind.model.arrays import Ints
+from tradewind.model.units import US_PER_S
 from tradewind.solvers.paths import make_graph
 from tradewind.systems.apsp.kernels.cut import is_cut_through, solve_cut_through
 from tradewind.systems.apsp.kernels.fill import fill
@@ -29,7 +28,11 @@ BITS_BOTH_WAYS = 16
 
 
 class Wire(NamedTuple):
-    """A link: ends, bit/s each way, whether both ways share ab_bps."""
+    """A link: ends, bit/s that can be pushed each way and pulled back, whether both ways share ab_bps.
+
+    What is pushed is pulled back over the same path: on an empty link both ways have the smaller of its two bandwidths, the
+    paper's assumption (Sec. III-C) that a path is as fast up as down, made safe.
+    """
 
     a: int
     b: int
@@ -60,6 +63,16 @@ class Net:
         """Time of an epoch's communication, push and pull, without latency."""
         return float(BITS_BOTH_WAYS * self.unit_bytes * model_bytes * level / (self.scale * self.unit_bps))
 
+    def epoch_us(self, level: Fraction) -> int:
+        """Least microseconds of an epoch's communication at a level, as the world counts them: each way rounded by itself.
+
+        Rounding never turns an order around, so a lower bound on the level gives one on what a run can show.
+        """
+        one_way = (
+            Fraction(BITS_BOTH_WAYS // 2 * self.unit_bytes * US_PER_S) * level / (self.scale * self.unit_bps)
+        )
+        return 2 * round(one_way)
+
     def sizes_as_data(self) -> dict[str, Any]:
         """Sources, bytes of a unit, and units per source where they differ, for a certificate."""
         sources = np.flatnonzero(self.problem.data)
@@ -72,17 +85,18 @@ class Net:
         return tuple(int(self.link[a]) for a in arcs)
 
     def rates_bps(self, routing: Routing) -> list[int]:
-        """Bandwidth per flow (n,): what the slowest flow needs, the rest shared max-min; whole bit/s, rounded down."""
+        """Bandwidth per flow (n,): what the slowest flow needs, the rest shared max-min; whole bit/s, rounded down.
+
+        Raises ValueError where that is less than 1 bit/s.
+        """
         speed = fill(self.problem, routing)
-        return [
-            max(
-                1,
-                int(float(self.problem.data[u] * self.problem.weight[len(arcs)]) * speed[u] * self.unit_bps),
-            )
-            if arcs
-            else 0
+        rates = [
+            int(float(self.problem.data[u] * self.problem.weight[len(arcs)]) * speed[u] * self.unit_bps)
             for u, arcs in enumerate(routing)
         ]
+        if any(arcs and not rate for arcs, rate in zip(routing, rates, strict=True)):
+            raise ValueError("less than 1 bit/s is left for some flow")
+        return rates
 
 
 def make_net(
@@ -90,23 +104,22 @@ def make_net(
 ) -> Net:
     """The problem of gathering from sources that send 1 unit each, or (a mapping) their numbers of bytes.
 
-    Links without bandwidth are left out; of parallel links the widest is kept.
+    Directions without bandwidth are left out; of parallel links the widest is kept.
     """
     widest: dict[tuple[int, int], tuple[int, int]] = {}
     for k, wire in enumerate(wires):
-        bps = wire.ab_bps if wire.shared else min(wire.ab_bps, wire.ba_bps)
-        ends = (min(wire.a, wire.b), max(wire.a, wire.b))
-        if bps > 0 and bps > widest.get(ends, (0, 0))[0]:
-            widest[ends] = (bps, k)
-    arcs, capacity, public, link_of = [], [], [], {}
-    for bps, k in sorted(widest.values(), key=lambda item: item[1]):
-        wire = wires[k]
-        for direction, (u, v) in enumerate(((wire.a, wire.b), (wire.b, wire.a))):
-            if direction == 0 or not wire.shared:
+        for ends, bps in _ways(wire):
+            if bps > widest.get(ends, (0, 0))[0]:
+                widest[ends] = (bps, k)
+    arcs, capacity, public = [], [], []
+    link_of = {ends: k for ends, (_, k) in widest.items()}
+    for k, wire in enumerate(wires):
+        ways = [(way, ends, bps) for way, (ends, bps) in enumerate(_ways(wire)) if link_of.get(ends) == k]
+        for n, (way, (u, v), bps) in enumerate(ways):
+            if n == 0 or not wire.shared:
                 capacity.append(bps)
-                public.append(2 * k + direction)
+                public.append(2 * k + (0 if wire.shared else way))
             arcs.append((u, v, len(capacity) - 1))
-            link_of[u, v] = k
     if not arcs:
         raise ValueError("no link has any bandwidth left")
     graph = make_graph(nodes, arcs)
@@ -127,6 +140,12 @@ def make_net(
         scale=scale,
         unit_bytes=unit_bytes,
     )
+
+
+def _ways(wire: Wire) -> tuple[tuple[tuple[int, int], int], tuple[tuple[int, int], int]]:
+    """(from, to) and bit/s of both directions of a link."""
+    back = wire.ab_bps if wire.shared else wire.ba_bps
+    return ((wire.a, wire.b), wire.ab_bps), ((wire.b, wire.a), back)
 
 
 def place(net: Net, settings: SolveSettings, sinks: Sequence[int] | None = None) -> Placement:

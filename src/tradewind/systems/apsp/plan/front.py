@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
+from tradewind.model.units import US_PER_S
 from tradewind.solvers.paths import cheapest_by_hops, simple_paths
 from tradewind.systems.apsp.kernels.problem import Gather, Routing, loads_of, time_of
 from tradewind.systems.apsp.plan.solve import WanPlan
@@ -39,7 +40,7 @@ def pareto(found: WanPlan) -> dict[str, Any]:
         {
             "server": found.topology.nodes[point.sink],
             "usd_per_epoch": point.usd,
-            "transfer_s": found.net.seconds(time_of(problem, point.routing)),
+            "transfer_s": found.net.epoch_us(time_of(problem, point.routing)) / US_PER_S,
             "epoch_s": found.epoch_s(Chosen(point.sink, point.routing)),
         }
         for point in front(problem, usd, found.chosen)

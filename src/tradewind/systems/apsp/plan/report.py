@@ -43,7 +43,7 @@ def report(found: WanPlan, request: PlanRequest) -> dict[str, Any]:
         "site_bytes": {names[u]: n for u, n in sizes.items() if n != job.model_bytes},
         "server": names[chosen.sink],
         "epoch_s": found.epoch_s(chosen),
-        "transfer_s": net.seconds(time),
+        "transfer_s": net.epoch_us(time) / US_PER_S,
         "bound_s": bound,
         "ratio": float(time / level) if level else 1.0,
         "certificate_checked": True,
@@ -124,8 +124,8 @@ def _runners_up(found: WanPlan) -> list[dict[str, Any]]:
             {
                 "server": found.topology.nodes[other.sink],
                 "epoch_s": found.epoch_s(other),
-                "transfer_s": found.net.seconds(time_of(found.net.problem, other.routing)),
-                "bound_s": found.net.seconds(min(bound.level for bound in bounds.values())),
+                "transfer_s": found.net.epoch_us(time_of(found.net.problem, other.routing)) / US_PER_S,
+                "bound_s": found.net.epoch_us(min(bound.level for bound in bounds.values())) / US_PER_S,
             }
         )
     return sorted(rows, key=lambda row: (row["epoch_s"], row["server"]))[:RUNNERS_UP]

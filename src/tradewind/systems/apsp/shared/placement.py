@@ -15,7 +15,7 @@ from tradewind.model.decision import Certificate, Route, Step
 from tradewind.model.job import Job, Rounds
 from tradewind.model.progress import comm_us
 from tradewind.model.setup import Setup
-from tradewind.model.units import OPEN
+from tradewind.model.units import OPEN, US_PER_S
 from tradewind.systems.apsp.kernels.network import Net, Wire, bounds_as_data, make_net
 from tradewind.systems.apsp.kernels.problem import Routing
 from tradewind.systems.apsp.kernels.proof import SinkBound
@@ -82,8 +82,8 @@ def wires_of(setup: Setup, bps: Callable[[int, int], int]) -> list[Wire]:
 
 
 def full_bps(setup: Setup) -> Callable[[int, int], int]:
-    """Every link's whole bandwidth, for `wires_of`."""
-    return lambda k, direction: (setup.links[k].ab_bps, setup.links[k].ba_bps)[direction]
+    """What an empty link can push and pull back, for `wires_of`."""
+    return lambda k, _: min(setup.links[k].ab_bps, setup.links[k].ba_bps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ class JobNetwork:
             return None
         return Certificate(
             name=CERTIFICATE,
-            value=self.net.seconds(min(bound.level for bound in chosen.bounds.values())),
+            value=self.net.epoch_us(min(bound.level for bound in chosen.bounds.values())) / US_PER_S,
             sense="min",
             data={
                 "job": self.job.index,
@@ -164,9 +164,13 @@ def job_network(setup: Setup, job: Job, wires: Sequence[Wire]) -> JobNetwork:
     known = all(sizes.values())
     sources = sizes if known else list(sizes)
     nodes = len(setup.nodes)
+    joined = [frozenset((wire.a, wire.b)) for wire in wires if wire.ab_bps > 0 or wire.ba_bps > 0]
+    simple = len(set(joined)) == len(
+        joined
+    )  # else the plan leaves out parallel links, and no bound on it holds
     try:
         net = make_net(nodes, wires, sources, setup.transport)
-        return JobNetwork(setup=setup, job=job, wires=wires, net=net, exact=known)
+        return JobNetwork(setup=setup, job=job, wires=wires, net=net, exact=known and simple)
     except ValueError:
         coarse = [w._replace(ab_bps=w.ab_bps // MBPS * MBPS, ba_bps=w.ba_bps // MBPS * MBPS) for w in wires]
     net = make_net(nodes, coarse, sources, setup.transport)

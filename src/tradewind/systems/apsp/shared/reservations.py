@@ -36,8 +36,9 @@ class Reservations:
                         self._milli[key] = self._milli.get(key, 0) + sign * milli * count
 
     def free_bps(self, link: int, direction: int) -> int:
-        """Bit/s of a link that are neither taken nor reserved."""
-        return max(0, self._view.link_free(link, direction) - self._bps.get((link, direction), 0))
+        """Bit/s that can be pushed over a link and pulled back, neither taken nor reserved."""
+        free = self._view.link_free(link, direction, pulls_back=True)
+        return max(0, free - self._bps.get((link, direction), 0))
 
     def fits(self, node: int, need: Mapping[int, int]) -> bool:
         """Whether a node and its ancestors have this many milli-units of each resource left."""
