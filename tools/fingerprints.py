@@ -145,7 +145,10 @@ def of_live_run() -> Hashes:
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder)
         (where / "live.yaml").write_text(LIVE)
-        command(["live", "live.yaml", "--policy", "mlbroker", "--state", "state", "-o", "run.json"], where)
+        command(
+            ["live", "live.yaml", "--policy", "mlbroker", "--state", "state", "-o", "run.json", "--as-root"],
+            where,
+        )
         return {"numbers": of_run(where / "run.json")["numbers"]}
 
 

@@ -13,6 +13,7 @@ from tests.worlds.live_scenarios import broker
 from tradewind.registry import policies
 from tradewind.store.store import Store
 from tradewind.worlds.live import LiveRequest, live
+from tradewind.worlds.processes.launch import ExecutionOptions
 
 
 def test_a_live_run_in_postgresql_is_continued_after_a_kill(postgres: Server, tmp_path: Path) -> None:
@@ -23,6 +24,7 @@ def test_a_live_run_in_postgresql_is_continued_after_a_kill(postgres: Server, tm
         state=tmp_path / "s",
         store=postgres.database(),
         slot_seconds=0.4,
+        options=ExecutionOptions(as_root=True),
     )
     pid = os.fork()
     if not pid:

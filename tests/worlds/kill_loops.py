@@ -41,7 +41,7 @@ def request(name: str, state: Path) -> LiveRequest:
     scenario, policy = MADE[name]()
     return LiveRequest(
         scenario=scenario, spec=policies.find(policy), seed=1, state=state, slot_seconds=SLOT_SECONDS,
-        options=ExecutionOptions(grace_s=2.0, patience_s=20.0),
+        options=ExecutionOptions(grace_s=2.0, patience_s=20.0, as_root=True),
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,9 @@ def run_live(
     """A live run; no process of it may be left behind."""
     spec = policies.find(policy) if isinstance(policy, str) else policy
     request = LiveRequest(
-        scenario=given, spec=spec, seed=1, state=state, slot_seconds=slot_seconds, options=options
-    )
+        scenario=given, spec=spec, seed=1, state=state, slot_seconds=slot_seconds,
+        options=replace(options, as_root=options.first_uid is None),
+    )  # fmt: skip
     tokens: list[str] = []
 
     def watch(session: LiveSession, world: FleetWorld) -> None:

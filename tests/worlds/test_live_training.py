@@ -70,7 +70,7 @@ def trained(
     slots = Slots(enough)
     request = LiveRequest(
         scenario=given, spec=policies.find(policy), state=state, slot_seconds=1.0, time=slots,
-        options=ExecutionOptions(grace_s=20.0, networks=networks or {}),
+        options=ExecutionOptions(grace_s=20.0, as_root=True, networks=networks or {}),
     )  # fmt: skip
     tokens: list[str] = []
 

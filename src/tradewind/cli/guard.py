@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from tradewind.cli.terminal import say
 from tradewind.model.errors import InputError, Refused, TradewindError
 
 
@@ -15,26 +16,26 @@ def guarded(call: Callable[[], Any]) -> int:
     try:
         call()
     except InputError as error:
-        print(f"tradewind: {error}", file=sys.stderr)
+        say(f"tradewind: {error}", file=sys.stderr)
         return 2
     except Refused as error:
-        print("tradewind: the audit refused a decision; nothing of it was applied", file=sys.stderr)
+        say("tradewind: the audit refused a decision; nothing of it was applied", file=sys.stderr)
         for violation in error.violations[:10]:
-            print(f"  {violation}", file=sys.stderr)
+            say(f"  {violation}", file=sys.stderr)
         return 1
     except TradewindError as error:
-        print(f"tradewind: {error}", file=sys.stderr)
+        say(f"tradewind: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("tradewind: stopped; nothing half-written was left", file=sys.stderr)
+        say("tradewind: stopped; nothing half-written was left", file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
-        print("tradewind: out of memory; try a smaller scenario", file=sys.stderr)
+        say("tradewind: out of memory; try a smaller scenario", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"tradewind: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        say(f"tradewind: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
         return 2
     return 0

@@ -11,12 +11,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from tradewind.cli.show import number
+from tradewind.cli.terminal import open_console, say, shown
 from tradewind.engine.costs import cost_table
 from tradewind.engine.intervals import effective
 from tradewind.engine.live import LiveSession
@@ -30,11 +31,13 @@ from tradewind.worlds.gang import Gang
 from tradewind.worlds.live import LiveRequest, Observer, live
 from tradewind.worlds.processes.launch import ExecutionOptions, Limits, SiteNetwork
 from tradewind.worlds.simulate import unsettled
-from tradewind.worlds.tables import placement
+from tradewind.worlds.tables import given_up, placement
 from tradewind.worlds.testbed import network as testbed
 
 REFRESH_S = 0.25
 ALARMS_SHOWN = 5
+FAILED, STOPPED = 1, 130
+"""Exit codes: a job was given up, or the audit found a violation; the run was stopped before its end."""
 
 
 def run(request: LiveRequest) -> Run:
@@ -99,6 +102,7 @@ class RankOptions:
     places: Path | None
     testbed: str
     first_uid: int
+    as_root: bool
     grace_s: float
     retries: int
     stall_s: float
@@ -109,16 +113,19 @@ class RankOptions:
             raise InputError(
                 "--first-uid starts jobs as other users, which needs root: run as root or omit it"
             )
+        if self.first_uid and self.as_root:
+            raise InputError("--first-uid starts jobs as other users, --as-root as root: use one of them")
         return ExecutionOptions(
             limits=limits(self.limits), networks=networks_of_testbed(self.testbed) | read_networks(self.places),
-            first_uid=self.first_uid or None, grace_s=self.grace_s, retries=self.retries, stall_s=self.stall_s,
+            first_uid=self.first_uid or None, as_root=self.as_root, grace_s=self.grace_s,
+            retries=self.retries, stall_s=self.stall_s,
         )  # fmt: skip
 
 
 # ---------------------------------------------------------------------- view
 @contextmanager
 def _view(scenario: Scenario) -> Iterator[Observer]:
-    console = Console(stderr=True)
+    console = open_console(stderr=True)
     if not console.is_terminal:
         yield _Lines(scenario).update
         return
@@ -143,7 +150,7 @@ class _Lines:
     def update(self, session: LiveSession, world: FleetWorld) -> None:
         """Print what is new."""
         for alarm in session.alarms[self._alarms :]:
-            print(f"alarm: {_who(self._scenario, alarm)}{alarm['text']}", file=sys.stderr, flush=True)
+            say(f"alarm: {_who(self._scenario, alarm)}{alarm['text']}", file=sys.stderr)
         self._alarms = len(session.alarms)
         slot = session.ledger.slot
         if slot == self._slot:
@@ -156,10 +163,9 @@ class _Lines:
             f"{gang.job.id} {placement(self._scenario.setup, gang.attempts[-1])}{_pace(gang.last)}"
             for gang in running
         )
-        print(
+        say(
             f"slot {slot}: {len(running)} jobs, {ranks} ranks, {usd:.4g} USD  {where}",
             file=sys.stderr,
-            flush=True,
         )
 
 
@@ -204,7 +210,7 @@ class _Screen:
             f"slot {session.ledger.slot} of {setup.slots}   cost so far {self._cost:.4f} USD", style="bold"
         )
         lines = [
-            Text(f"! {_who(self._scenario, alarm)}{alarm['text']}", style="yellow")
+            Text(shown(f"! {_who(self._scenario, alarm)}{alarm['text']}"), style="yellow")
             for alarm in session.alarms[-ALARMS_SHOWN:]
         ]
         return Group(head, self._jobs(session, world), self._sites(session, world), *lines)
@@ -264,8 +270,8 @@ class LiveOptions:
     isolate: bool = False
 
 
-def command(scenario: Scenario, options: LiveOptions, rank_options: RankOptions) -> bool:
-    """Run, save, report and print; return whether the audit found violations."""
+def command(scenario: Scenario, options: LiveOptions, rank_options: RankOptions) -> int:
+    """Run, save, report and print; return the exit code."""
     from tradewind import api
     from tradewind.cli import show
     from tradewind.engine.isolation.policy import isolated
@@ -286,6 +292,7 @@ def command(scenario: Scenario, options: LiveOptions, rank_options: RankOptions)
         )
     )  # fmt: skip
     result = api.with_bills(scenario, result, spec)
+    is_closed = _is_closed(options.store or state)
     if options.output is not None:
         api.save(result, options.output)
     if options.report is not None:
@@ -293,12 +300,14 @@ def command(scenario: Scenario, options: LiveOptions, rank_options: RankOptions)
     show.run(result, scenario, as_json=options.as_json, saved=options.output)
     if not options.as_json:
         _summary(scenario, result)
-        print(f"logs, checkpoints{'' if options.store else ', store'}: {state}")
-        if not _is_closed(options.store or state):
-            print(f"stopped before the end; to continue, repeat the command with --state {state}")
+        say(f"logs, checkpoints{'' if options.store else ', store'}: {state}")
+        if not is_closed:
+            say(f"stopped before the end; to continue, repeat the command with --state {state}")
         if options.report is not None:
-            print(f"report: {options.report}")
-    return bool(result.violations)
+            say(f"report: {options.report}")
+    if not is_closed:
+        return STOPPED
+    return FAILED if result.violations or given_up(result) else 0
 
 
 def _is_closed(address: str | Path) -> bool:
@@ -311,7 +320,6 @@ def _is_closed(address: str | Path) -> bool:
 
 def _summary(scenario: Scenario, result: Run) -> None:
     """Print attempts with measured and predicted times, then alarms and violations."""
-    console = Console()
     table = Table("job", "slot", "ranks", "ended", "iterations", "measured s", "predicted s", "loss")
     names = ("job", "slot", "places", "why", "iterations", "measured_s", "predicted_s", "loss")
     columns: Any = [result.tables["attempts"][name] for name in names]
@@ -323,9 +331,9 @@ def _summary(scenario: Scenario, result: Run) -> None:
             f"{loss:.4g}" if count else "–",
         ]
         table.add_row(scenario.jobs[job].id, str(slot), str(where), str(why), str(count), *figures)
-    (console if console.is_terminal else Console(width=140)).print(table)
+    open_console().print(table)
     alarms: Any = result.tables["alarms"]
     for at_us, job, text in zip(alarms["at_us"], alarms["job"], alarms["text"], strict=True):
-        print(f"alarm at {at_us / 1e6:.1f} s: {scenario.jobs[job].id + ': ' if job >= 0 else ''}{text}")
+        say(f"alarm at {at_us / 1e6:.1f} s: {scenario.jobs[job].id + ': ' if job >= 0 else ''}{text}")
     for violation in result.violations:
-        print(f"audit: {violation}")
+        say(f"audit: {violation}")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from tradewind.cli.terminal import open_console, shown
 
 
 def show(found: dict[str, Any]) -> None:
     """Print a plan."""
-    console = Console() if Console().is_terminal else Console(width=140)
-    console.print(
-        f"[bold]Parameter server at {found['server']}[/bold] ({found['topology']}, {found['transport']})"
-    )
+    console = open_console()
+    where = Text(shown(f"Parameter server at {found['server']}"), style="bold")
+    console.print(where, f"({found['topology']}, {found['transport']})")
     ratio = "optimal" if found["ratio"] == 1.0 else f"at most {100 * (found['ratio'] - 1):.2f}% above it"
     console.print(
         f"An epoch's communication takes {found['epoch_s']:.4g} s with latency, {found['transfer_s']:.4g} s without; "

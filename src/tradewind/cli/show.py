@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from tradewind.api import remarks
+from tradewind.cli.terminal import open_console, say
 from tradewind.model.errors import InputError
 from tradewind.model.result import Run, Violation
 from tradewind.model.scenario import Scenario
@@ -36,11 +38,6 @@ FIRST = (
     "makespan_s",
     "jobs_completed",
 )
-
-
-def open_console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=140)
 
 
 def print_json(value: Any) -> None:
@@ -99,7 +96,7 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None, b
     console = open_console()
     table = table_of(f"{result.policy} on {scenario.name}", "metric", "value")
     objective = result.objective
-    table.add_row(f"{objective} ({SENSE[objective]})", f"[bold]{number(result.value)}[/bold]")
+    table.add_row(f"{objective} ({SENSE[objective]})", Text(number(result.value), style="bold"))
     if result.bound is not None:
         b = result.bound
         table.add_row(f"bound ({b.kind})", number(b.value))
@@ -166,11 +163,11 @@ def audit(found: Sequence[Violation], *, as_json: bool) -> None:
     if as_json:
         print_json({"ok": not found, "violations": [v._asdict() for v in found]})
     elif not found:
-        print("audit: ok, every event, decision and metric checked")
+        say("audit: ok, every event, decision and metric checked")
     else:
-        print(f"audit: {len(found)} violation{'s' if len(found) > 1 else ''}")
+        say(f"audit: {len(found)} violation{'s' if len(found) > 1 else ''}")
         for violation in found:
-            print(f"  {violation}")
+            say(f"  {violation}")
 
 
 def _interval(value: Estimate) -> str:
@@ -208,7 +205,7 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None
         for line in bounds.comparison_notes(result.pairs, groups):
             console.print(line, markup=False, highlight=False)
     if saved is not None:
-        print(f"report: {saved}")
+        say(f"report: {saved}")
 
 
 def _ratios(g: Group) -> str:
@@ -246,12 +243,12 @@ def replay(result: Run, again: Run, still_there: Sequence[str], *, as_json: bool
         print_json({"same": same, "metrics": dict(again.metrics), "jobs_left": list(still_there)})
         return
     count = len(result.tables["events"]["at_us"])
-    print(
+    say(
         f"replayed {count} events; {len(still_there)} jobs left; the books are {'the same' if same else 'DIFFERENT'}"
     )
     for name in again.metrics:
         if again.metrics[name] != result.metrics.get(name):
-            print(f"  {name}: {result.metrics.get(name)} in the file, {again.metrics[name]} by the journal")
+            say(f"  {name}: {result.metrics.get(name)} in the file, {again.metrics[name]} by the journal")
 
 
 def reproduction(results: Sequence[Result], out: Path, *, as_json: bool) -> None:
@@ -275,7 +272,7 @@ def reproduction(results: Sequence[Result], out: Path, *, as_json: bool) -> None
     for r in results:
         table.add_row(r.system, r.figure.title, "FAILED" if r.failed else r.finding.word, r.finding.reason)
     open_console().print(table)
-    print(f"page: {out / 'index.html'}")
+    say(f"page: {out / 'index.html'}")
 
 
 def explanation(found: Explained, *, as_json: bool) -> None:
@@ -283,7 +280,7 @@ def explanation(found: Explained, *, as_json: bool) -> None:
     if as_json:
         print_json(found.as_json())
     else:
-        print("\n".join(found.lines))
+        say("\n".join(found.lines))
 
 
 def rank_lists(found: Sequence[RankList], form: str, *, as_json: bool) -> None:

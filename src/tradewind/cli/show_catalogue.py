@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
+from rich.text import Text
 
-from tradewind.cli.show import open_console, print_json
+from tradewind.cli.show import print_json
+from tradewind.cli.terminal import open_console
 from tradewind.model.spec import Param, Spec
 from tradewind.registry import broken, systems
 
@@ -150,7 +152,7 @@ def checks(policy: str, results: Sequence[CheckResult], *, as_json: bool) -> Non
         return
     table = Table("check", "scenario", "result")
     for result in results:
-        table.add_row(result.check, result.scenario, "ok" if result.ok else "[bold]failed[/bold]")
+        table.add_row(result.check, result.scenario, "ok" if result.ok else Text("failed", style="bold"))
     open_console().print(table)
     for result in failed:
         open_console().print(

@@ -188,13 +188,14 @@ def verify(given: VerifyArguments) -> None:
 
 def _write(found: Check, output: Path) -> list[str]:
     from tradewind.files import atomic
+    from tradewind.files.row_tables import csv_cell
     from tradewind.lab.testbed import check as testbed_check
 
     output.mkdir(parents=True, exist_ok=True)
     rows, text = testbed_check.rows(found), io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]))
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in rows)
     atomic.write_text(output / "verify.csv", text.getvalue())
     drawn = testbed_check.save_picture(found, output / "verify")
     return [str(path) for path in (output / "verify.csv", *drawn)]
@@ -252,7 +253,6 @@ def _table(columns: list[tuple[str, str]], rows: list[list[str]]) -> Table:
 
 
 def _print(table: Table) -> None:
-    from rich.console import Console
+    from tradewind.cli.terminal import open_console
 
-    console = Console()
-    (console if console.is_terminal else Console(width=140)).print(table)
+    open_console().print(table)

@@ -20,6 +20,7 @@ from tradewind.cli.options import (
     run_with_scenario,
     time_us,
 )
+from tradewind.cli.terminal import open_console
 
 if TYPE_CHECKING:
     from tradewind.api import WhatIf
@@ -96,7 +97,7 @@ def _show(found: WhatIf, *, as_json: bool) -> None:
             }
         )
         return
-    console = show.open_console()
+    console = open_console()
     table = show.table_of(found.scenario.name, "metric", *found.names, "difference")
     first, last = found.recorded, found.other
     objective = first.objective
@@ -127,7 +128,7 @@ def _show_jobs(found: WhatIf) -> None:
     """The jobs that differ most, with the reasons."""
     from tradewind.cli import show
 
-    console, what = show.open_console(), found.difference
+    console, what = open_console(), found.difference
     if not what.jobs:
         console.print("no job does differently")
         return

@@ -51,8 +51,12 @@ class LiveArguments:
         str, typer.Option("--testbed", help="Run sites in the namespaces of this testbed (root).")
     ] = ""
     first_uid: Annotated[
-        int, typer.Option("--first-uid", min=0, help="Run job i as user FIRST_UID + i (root).")
+        int,
+        typer.Option("--first-uid", min=0, help="Run job i as user FIRST_UID + i (root); 0: from 61184 on."),
     ] = 0
+    as_root: Annotated[
+        bool, typer.Option("--as-root", help="Run jobs as root if this is root, instead of as other users.")
+    ] = False
     limit: Annotated[
         list[str] | None,
         typer.Option(
@@ -90,15 +94,15 @@ def live(given: LiveArguments) -> None:
 
     rank_options = live_command.RankOptions(
         limits=pairs(given.limit), places=given.places, testbed=given.testbed, first_uid=given.first_uid,
-        grace_s=given.grace, retries=given.retries, stall_s=given.stall,
+        as_root=given.as_root, grace_s=given.grace, retries=given.retries, stall_s=given.stall,
     )  # fmt: skip
     run_options = live_command.LiveOptions(
         policy=given.policy, params=pairs(given.settings), seed=given.seed, slot_seconds=given.slot_seconds,
         speed=given.speed, state=given.state, store=given.store, output=given.output, report=given.report,
         as_json=given.as_json, isolate=given.isolate,
     )  # fmt: skip
-    if live_command.command(scenario_from(given.scenario, given.seed), run_options, rank_options):
-        raise typer.Exit(1)
+    if code := live_command.command(scenario_from(given.scenario, given.seed), run_options, rank_options):
+        raise typer.Exit(code)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -128,6 +128,25 @@ def read_parquet(path: Path) -> Columns:
         raise InputError(str(error), where=str(path)) from None
 
 
+FORMULA = tuple("=+-@\t\r")
+"""How cells begin that spreadsheets compute."""
+
+
+def csv_cell(cell: Any) -> Any:
+    """A cell to be written: an apostrophe makes text of what a spreadsheet would compute; `read_csv` removes it."""
+    if not isinstance(cell, str) or not cell.startswith((*FORMULA, "'")):
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return "'" + cell
+    return cell
+
+
+def _as_meant(cell: str) -> str:
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith((*FORMULA, "'")) else cell
+
+
 def read_csv(path: Path) -> Columns:
     """Columns of a CSV file with a header; cells become numbers, text or JSON values, depending on the column."""
     text = read_text(path)
@@ -152,6 +171,7 @@ def read_csv(path: Path) -> Columns:
                 f"row {number} has {len(line)} cells, but the first line names {len(header)} columns",
                 where=str(path),
             )
+    lines[1:] = [[_as_meant(cell) for cell in line] for line in lines[1:]]
     body = zip(*lines[1:], strict=True) if len(lines) > 1 else repeat((), len(header))
     try:
         return {name: _cells(name, cells) for name, cells in zip(header, body, strict=False)}

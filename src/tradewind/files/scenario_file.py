@@ -19,6 +19,7 @@ from tradewind.files.messages import sentence, shown
 from tradewind.files.row_tables import (
     Columns,
     check_columns,
+    csv_cell,
     flatten,
     read_columns,
     rows_from_columns,
@@ -164,7 +165,7 @@ def _write_columns(path: Path, columns: Columns) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(plain)
     for row in zip(*plain.values(), strict=True):
-        writer.writerow(["" if cell is None else cell for cell in row])
+        writer.writerow(["" if cell is None else csv_cell(cell) for cell in row])
     write_text(path, text.getvalue())
 
 

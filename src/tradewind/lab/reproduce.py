@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 
 from tradewind.files import atomic
+from tradewind.files.row_tables import csv_cell
 from tradewind.lab import reproduce_page
 from tradewind.lab.code_key import code_key
 from tradewind.lab.reproduce_page import Result
@@ -211,5 +212,5 @@ def _write_csv(folder: Path, result: Result) -> None:
     text = io.StringIO()
     writer = csv.DictWriter(text, list(result.rows[0]) if result.rows else [])
     writer.writeheader()
-    writer.writerows(result.rows)
+    writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in result.rows)
     atomic.write_text(folder / f"{result.figure.name}.csv", text.getvalue())

@@ -89,8 +89,15 @@ class Exit(NamedTuple):
         if self.code is None:
             return self.how
         if self.code < 0:
-            return f"was ended by {signal.Signals(-self.code).name}"
+            return f"was ended by {_signal_name(-self.code)}"
         return f"ended with {self.code}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # most real-time signals have no name
+        return f"signal {number}"
 
 
 class IterationReport(NamedTuple):

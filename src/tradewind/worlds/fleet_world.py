@@ -246,7 +246,8 @@ class FleetWorld:
                 self._alarm(gang, f"{who} {note}")
 
     def _alarm(self, gang: Gang, text: str) -> None:
-        self._record("alarm", {"at_us": max(0, self._timeline.now_us), "job": gang.job.index, "text": text})
+        at = max(0, min(max(self.clock.now_us(), self._timeline.now_us), self._setup.horizon_us))
+        self._record("alarm", {"at_us": at, "job": gang.job.index, "text": text})
 
     def _close(self, gang: Gang, exits: list[Exit]) -> None:
         """Record the end of an attempt; schedule a retry or give up if it failed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import shutil
 import signal
 import sys
 import time
@@ -38,7 +39,7 @@ from tradewind.worlds.clock import Clock, SystemTime, TimeSource
 from tradewind.worlds.fleet import Fleet
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.processes.fleet import ProcessFleet
-from tradewind.worlds.processes.launch import ExecutionOptions
+from tradewind.worlds.processes.launch import PROGRAMS, ExecutionOptions
 from tradewind.worlds.simulate import make_policy, timed, unsettled
 from tradewind.worlds.tables import live_tables
 
@@ -47,6 +48,8 @@ Observer = Callable[[LiveSession, FleetWorld], None]
 VERSION = 4
 """Version of the records."""
 LOCK_WAIT_S = 2.0
+FIRST_UID, USERS = 61_184, 4000
+"""Users of jobs if the loop is root: numbers that no distribution gives to people or services for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,9 @@ def live(request: LiveRequest, observer: Observer | None = None) -> Run:
             f"live runs need Linux (this is {sys.platform}): they use its process control, namespaces and limits"
         )
     _check(request)
-    _create(request.state)
+    request = replace(request, options=_with_users(request))
+    _check_programs(request)
+    _create(request.state, request.options.first_uid is not None)
 
     def make_fleet(token: str) -> Fleet:
         return ProcessFleet(request.state, request.scenario.setup, request.options, token)
@@ -218,10 +223,32 @@ def _check_header(old: Mapping[str, Any], new: Mapping[str, Any], state: Path) -
             )
 
 
-def _create(state: Path) -> None:
+def _with_users(request: LiveRequest) -> ExecutionOptions:
+    """Options of a run; a loop that is root gives every job a user of its own, unless told otherwise."""
+    options = request.options
+    if os.geteuid() != 0 or options.as_root or options.first_uid is not None:
+        return options
+    if len(request.scenario.jobs) > USERS:
+        raise InputError(
+            f"it has {len(request.scenario.jobs)} jobs, and there are {USERS} users for them; choose the first of as many "
+            "with --first-uid, or run jobs as root with --as-root",
+            where=request.scenario.name,
+        )
+    return replace(options, first_uid=FIRST_UID)
+
+
+def _create(state: Path, separate_users: bool) -> None:
+    """Make the state directory, or take one that exists as it is."""
     try:
-        state.mkdir(parents=True, exist_ok=True)
-        state.chmod(0o711)  # users of jobs may traverse it, but not list it
+        if not state.is_dir():
+            state.mkdir(parents=True)
+            state.chmod(0o711)  # users of jobs may traverse it, but not list it
+        if separate_users and (closed := _closed(state)):
+            raise InputError(
+                f"every job runs as a user of its own, and none can reach it, because {closed} is closed to others; use "
+                f"another --state, allow it (chmod o+x {closed}), or run jobs as root with --as-root",
+                where=str(state),
+            )
         if (state / "journal").exists():
             raise InputError(
                 "it holds a run of an earlier version (a file called journal), which cannot be continued; use another one",
@@ -233,10 +260,27 @@ def _create(state: Path) -> None:
         ) from None
 
 
+def _closed(path: Path) -> Path | None:
+    """The first of a path and the directories above it that other users cannot pass or execute."""
+    return next((each for each in (path, *path.parents) if not each.stat().st_mode & 0o001), None)
+
+
+def _check_programs(request: LiveRequest) -> None:
+    """Check that users of jobs can execute their programs, where that can be seen."""
+    for job in request.scenario.jobs if request.options.first_uid is not None else ():
+        found = shutil.which(job.command[0], path=PROGRAMS)
+        if found is not None and (closed := _closed(Path(found).resolve())):
+            raise InputError(
+                f"jobs[{job.id}] runs {Path(found).resolve()} as a user of its own, which cannot reach it, because {closed} "
+                f"is closed to others; allow it (chmod o+x {closed}), or run jobs as root with --as-root"
+            )
+
+
 @contextmanager
 def _locked(state: Path) -> Iterator[None]:
     """Hold the lock of the state directory. Supervisors use it to see whether a loop is running."""
-    handle = os.open(state / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+    handle = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    os.fchmod(handle, 0o600)  # who can open it can hold it
     until = time.monotonic() + LOCK_WAIT_S
     try:
         while True:

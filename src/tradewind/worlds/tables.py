@@ -7,7 +7,7 @@ from typing import Any
 
 from tradewind.model.job import Rounds
 from tradewind.model.progress import comm_us
-from tradewind.model.result import Column, Table
+from tradewind.model.result import Column, Run, Table
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.tables import TABLES
@@ -33,6 +33,13 @@ def _columns(table: str, rows: Sequence[Sequence[Any]]) -> dict[str, Column]:
     for name, values in zip(columns, zip(*rows, strict=True), strict=False):
         columns[name] = list(values)
     return columns
+
+
+def given_up(run: Run) -> list[int]:
+    """Jobs that were given up in a live run."""
+    alarms: Any = run.tables["alarms"]
+    pairs = zip(alarms["job"], alarms["text"], strict=True)
+    return [job for job, text in pairs if text.startswith("attempt ") and text.endswith("; given up")]
 
 
 def _row(setup: Setup, attempt: Attempt, pace: float) -> tuple[Any, ...]:

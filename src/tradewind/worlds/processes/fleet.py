@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -22,9 +23,14 @@ from tradewind.worlds.fleet import (
     Observations,
     Wanted,
 )
-from tradewind.worlds.processes.handles import RankHandle, adopt, unsupervised
-from tradewind.worlds.processes.launch import ExecutionOptions, Launcher
+from tradewind.worlds.processes.handles import RankHandle, adopt, kill_groups, processes_of, unsupervised
+from tradewind.worlds.processes.launch import ExecutionOptions, Launcher, LaunchSettings
 from tradewind.worlds.processes.reports import ReportReader
+
+EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS)
+"""Errors of this machine, not of a job that broke its own directories."""
+SWEEPS = 20
+"""Times that what a lost supervisor left is looked for; each time the found are killed."""
 
 
 @dataclass(slots=True)
@@ -66,30 +72,39 @@ class ProcessFleet:
 
     def _take_over(self, launch: Launch, run: bool) -> Running:
         """Adopt running ranks, read how others ended, and start ranks that never started but should run."""
-        launcher = self.launcher
-        settings = launcher.prepare(launch)
+        launcher, grace_s = self.launcher, self._options.grace_s
+        settings, broken = self._prepare(launch)
         handles = []
         for number in range(len(launch.ranks)):
             tries = launcher.tries(launch, number)
-            handle = adopt(launcher.control(launch, number, tries), self.token) if tries >= 0 else None
-            if handle is None and run:
+            handle = (
+                adopt(launcher.control(launch, number, tries), self.token, grace_s) if tries >= 0 else None
+            )
+            if handle is None and run and not broken:
                 control = launcher.control(launch, number, tries + 1)
                 process = launcher.start(launch, number, control, settings.port)
-                handle = RankHandle(control, process.pid, process)
+                handle = RankHandle(control, process.pid, process, grace_s=grace_s)
             elif handle is None:
                 handle = RankHandle(launcher.control(launch, number, max(0, tries)), 0)
-                handle.exit = Exit(STOPPED, asked=True)
+                handle.exit = Exit(None, how=broken) if run else Exit(STOPPED, asked=True)
             handles.append(handle)
-        readers = [
-            ReportReader(launcher.report(launch.job, rank), offset)
-            for rank, offset in enumerate(settings.offsets)
-        ]
+        home, limit = launcher.job_folder(launch.job), self._options.limits.report_bytes
+        readers = [ReportReader(home, rank, offset, limit) for rank, offset in enumerate(settings.offsets)]
         return Running(launch, handles, readers)
+
+    def _prepare(self, launch: Launch) -> tuple[LaunchSettings, str]:
+        """Settings of a launch, and what is broken if its directories cannot be made, which is the job's own failure."""
+        try:
+            return self.launcher.prepare(launch), ""
+        except OSError as error:
+            if error.errno in EXHAUSTED:
+                raise
+            return LaunchSettings(0, ()), f"could not be started: {error.filename}: {error.strerror}"
 
     def _stop_strangers(self, known: list[Launch]) -> None:
         """Stop ranks that an earlier loop started and this one does not name."""
         for control in self.launcher.unfinished(known):
-            handle = adopt(control, self.token)
+            handle = adopt(control, self.token, self._options.grace_s)
             if handle is not None:
                 handle.stop()
                 handle.release()
@@ -112,8 +127,8 @@ class ProcessFleet:
         return Observations({key: self._status(running) for key, running in self.running.items()})
 
     def _status(self, running: Running) -> LaunchStatus:
-        exits = tuple(self._noted(handle.poll()) for handle in running.handles)
-        is_over = None not in exits
+        found = [handle.poll() for handle in running.handles]
+        is_over = None not in found
         if is_over and not running.is_swept:
             running.is_swept = True
             self._sweep(running)
@@ -122,26 +137,40 @@ class ProcessFleet:
             for rank, reader in enumerate(running.readers)
             for report in (reader.drain() if is_over else reader.read())
         ]
+        notes = [reader.note for reader in running.readers] or [""] * len(found)
+        exits = tuple(self._noted(each, note) for each, note in zip(found, notes, strict=True))
         return LaunchStatus(exits, reports=tuple(reports))
 
-    def _noted(self, found: Exit | None) -> Exit | None:
-        """An exit with what the operator should know about it."""
-        if found is None or not found.notes:
+    def _noted(self, found: Exit | None, note: str) -> Exit | None:
+        """An exit with what the operator should know about it, and about the rank's reports."""
+        if found is None or not (found.notes or note):
             return found
         texts = {
             "killed": f"ignored SIGTERM for {self._options.grace_s:g} s and was killed",
             "rotated": f"wrote more than its log limit ({self._options.limits.log_bytes} bytes); the oldest output was "
             "dropped",
+            "left": "left processes that could not be ended",
         }
-        return found._replace(notes=tuple(texts[note] for note in found.notes))
+        return found._replace(
+            notes=(*(texts.get(each, each) for each in found.notes), *([note] if note else ()))
+        )
 
     def _sweep(self, running: Running) -> None:
-        """If a supervisor died, its rank's processes may still run: kill all that no other supervisor owns."""
-        if any(handle.exit is not None and handle.exit.code is None for handle in running.handles):
-            others = [h.pid for other in self.running.values() if other is not running for h in other.handles]
-            for pid in unsupervised(self.token, others):
+        """If a supervisor died, its rank's processes may still run: kill what is in their groups, what is of the job's own
+        user, and what carries the token and no other supervisor owns.
+        """
+        lost = [each for each in running.handles if each.exit is not None and _left_some(each.exit)]
+        for handle in lost:
+            kill_groups(handle.control)
+        uid = self.launcher.uid(running.launch.job)
+        others = [h.pid for other in self.running.values() if other is not running for h in other.handles]
+        for _ in range(SWEEPS if lost else 0):
+            found = unsupervised(self.token, others) + (processes_of(uid) if uid is not None else [])
+            for pid in found:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            if not found:
+                break
 
     def logs(self, job: Job, rank: int) -> str:
         """What a rank of a job wrote: the log before the last rotation, then the log."""
@@ -155,3 +184,8 @@ class ProcessFleet:
             for handle in running.handles:
                 handle.release()
         self.running = {}
+
+
+def _left_some(found: Exit) -> bool:
+    """Whether processes of a rank may be left: its supervisor is lost, or could not end them."""
+    return found.code is None or "left" in found.notes

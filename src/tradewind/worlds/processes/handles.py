@@ -8,20 +8,35 @@ import os
 import select
 import signal
 import subprocess
+import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from tradewind.worlds.fleet import Exit
-from tradewind.worlds.processes.supervisor import claim, start_ticks
+from tradewind.worlds.processes.supervisor import SWEEP_S, claim, kill_group, start_ticks
+
+CHECK_EVERY_S = 1.0
 
 
 class RankHandle:
-    """Handle on the supervisor of one rank."""
+    """Handle on the supervisor of one rank. A rank of the same user may stop its supervisor: it is continued, and killed if
+    it does not end its rank in time. grace_s: time between SIGTERM and SIGKILL.
+    """
 
-    def __init__(self, control: Path, pid: int, process: subprocess.Popen[bytes] | None = None) -> None:
+    def __init__(
+        self,
+        control: Path,
+        pid: int,
+        process: subprocess.Popen[bytes] | None = None,
+        *,
+        grace_s: float = 10.0,
+    ) -> None:
         self.control, self.pid = control, pid
         self._process = process
-        self._asked = False
+        self._patience_s = grace_s + SWEEP_S + 2 * CHECK_EVERY_S
+        self._asked_s: float | None = None
+        self._checked_s = time.monotonic()
         self.exit: Exit | None = None
         self.pidfd = -1
         if pid:
@@ -35,12 +50,24 @@ class RankHandle:
                 self._process.wait()
             self.release()
             self.exit = read_exit(self.control) or Exit(None, how="was lost with its supervisor")
+        elif self.exit is None and time.monotonic() - self._checked_s > CHECK_EVERY_S:
+            self._checked_s = time.monotonic()
+            self._continue()
         return self.exit
+
+    def _continue(self) -> None:
+        """Continue a supervisor that was stopped; kill one that does not end."""
+        overdue = self._asked_s is not None and time.monotonic() - self._asked_s > self._patience_s
+        with contextlib.suppress(OSError):
+            if overdue:
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+            elif _stat(self.pid)[0] == b"T":
+                signal.pidfd_send_signal(self.pidfd, signal.SIGCONT)
 
     def stop(self) -> None:
         """Ask the supervisor to stop its rank."""
-        if self.pidfd >= 0 and not self._asked:
-            self._asked = True
+        if self.pidfd >= 0 and self._asked_s is None:
+            self._asked_s = time.monotonic()
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.pidfd, signal.SIGTERM)
 
@@ -55,9 +82,9 @@ class RankHandle:
         return int((_read(self.control / "child") or {}).get("pid", 0))
 
 
-def _read(path: Path) -> dict[str, float] | None:
+def _read(path: Path) -> dict[str, Any] | None:
     try:
-        found: dict[str, float] = json.loads(path.read_text())
+        found: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
     return found
@@ -68,11 +95,30 @@ def read_exit(control: Path) -> Exit | None:
     found = _read(control / "exit")
     if found is None:
         return None
-    notes = tuple(name for name, field in (("killed", "killed"), ("rotated", "turned")) if found[field])
+    notes = tuple(
+        name
+        for name, field in (("killed", "killed"), ("rotated", "turned"), ("left", "left"))
+        if found[field]
+    )
+    if found["dropped"]:
+        notes += (f"wrote output that could not be kept: {found['dropped']}",)
     return Exit(int(found["code"]), bool(found["asked"]), notes=notes)
 
 
-def adopt(control: Path, token: str) -> RankHandle | None:
+def kill_groups(control: Path) -> None:
+    """Kill and remove the control groups of a rank that lost its supervisor."""
+    for group in (_read(control / "spec.json") or {}).get("groups", ()):
+        kill_group(group)
+        for _ in range(100):  # what was killed takes a moment to end
+            try:
+                os.rmdir(group)
+            except FileNotFoundError:
+                break
+            except OSError:
+                time.sleep(0.01)
+
+
+def adopt(control: Path, token: str, grace_s: float) -> RankHandle | None:
     """Handle on a supervisor that an earlier loop started; None if the rank never started and never will."""
     if not control.is_dir() or claim(str(control), 0):
         return None
@@ -80,7 +126,8 @@ def adopt(control: Path, token: str) -> RankHandle | None:
     pid = int(owner.get("pid", 0))
     if not pid:
         return None
-    handle = RankHandle(control, pid if _is_supervisor(pid, int(owner.get("start", 0)), token) else 0)
+    is_ours = _is_supervisor(pid, int(owner.get("start", 0)), token)
+    handle = RankHandle(control, pid if is_ours else 0, grace_s=grace_s)
     handle.poll()
     return handle
 
@@ -104,6 +151,18 @@ def marked_processes(token: str) -> list[int]:
     return found
 
 
+def processes_of(uid: int) -> list[int]:
+    """Processes of a user."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal():
+            with contextlib.suppress(OSError):
+                status = Path(f"/proc/{entry}/status").read_text()
+                if int(status.partition("\nUid:")[2].split()[0]) == uid and "\nState:\tZ" not in status:
+                    found.append(int(entry))
+    return found
+
+
 def unsupervised(token: str, supervisors: Iterable[int]) -> list[int]:
     """Marked processes that are neither one of `supervisors` (process ids) nor a descendant of one."""
     known = set(supervisors)
@@ -115,8 +174,12 @@ def _lineage(pid: int) -> list[int]:
     chain = [pid]
     while chain[-1] > 1:
         try:
-            fields = Path(f"/proc/{chain[-1]}/stat").read_bytes().rsplit(b")", 1)[1].split()
+            chain.append(int(_stat(chain[-1])[1]))
         except OSError:
             break
-        chain.append(int(fields[1]))
     return chain
+
+
+def _stat(pid: int) -> list[bytes]:
+    """State, parent and all that follows in the status of a process."""
+    return Path(f"/proc/{pid}/stat").read_bytes().rsplit(b")", 1)[1].split()

@@ -7,6 +7,7 @@ import math
 import os
 import re
 import socket
+import stat
 import subprocess
 import sys
 from collections import deque
@@ -15,15 +16,20 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from tradewind.model.errors import InputError
 from tradewind.model.job import Job, Rounds
 from tradewind.model.setup import Setup
 from tradewind.model.units import MILLI
 from tradewind.worlds.fleet import Launch
 from tradewind.worlds.gang import RetryOptions
 from tradewind.worlds.processes import supervisor
+from tradewind.worlds.processes.groups import groups
+from tradewind.worlds.processes.reports import FOLDER, file_name
 
 PORTS_KEPT = 1000
 """A port is not given to one of this many next launches."""
+PROGRAMS = os.pathsep.join((str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"))
+"""Where programs are searched."""
 INHERITED = ("LANG", "LC_ALL", "TZ")
 """Variables that a rank inherits from the control loop; `environment` sets all others."""
 
@@ -32,17 +38,19 @@ INHERITED = ("LANG", "LC_ALL", "TZ")
 class Limits:
     """Resource limits of one rank; 0 = no limit.
 
-    processes  counts all processes of the rank's user, so it is useful only with one user per job
-    cpu_milli  thousandths of a CPU; a job's demand of a resource called `cpu` takes precedence
+    processes     processes and threads at a time; needs control groups, or one user per job, which then counts all ranks
+    report_bytes  of one launch; what a rank reports beyond is ignored
+    cpu_milli     thousandths of a CPU; a job's demand of a resource called `cpu` takes precedence
     """
 
     memory_bytes: int = 0
     open_files: int = 1024
     file_bytes: int = 0
     cpu_seconds: int = 0
-    processes: int = 0
+    processes: int = 1024
     cpu_milli: int = 0
     log_bytes: int = 4_000_000
+    report_bytes: int = 64_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +67,8 @@ class ExecutionOptions(RetryOptions):
     """How commands are run, and started again when they fail (RetryOptions).
 
     networks    network of each site by node name; others use the machine's own
-    first_uid   job i runs as user first_uid + i (needs root); None: as the user of the control loop
+    first_uid   job i runs as user first_uid + i (needs root); None: as the user of the control loop, unless it is root
+    as_root     if the loop is root, jobs are too; without it they get users of their own
     grace_s     time between SIGTERM and SIGKILL
     patience_s  a rank without a control loop is terminated after this time
     """
@@ -67,6 +76,7 @@ class ExecutionOptions(RetryOptions):
     limits: Limits = field(default_factory=Limits)
     networks: Mapping[str, SiteNetwork] = field(default_factory=dict)
     first_uid: int | None = None
+    as_root: bool = False
     grace_s: float = 10.0
     patience_s: float = 60.0
 
@@ -88,12 +98,23 @@ class Launcher:
 
     def __init__(self, state: Path, setup: Setup, options: ExecutionOptions, token: str) -> None:
         self._state, self._setup, self.options, self._token = state, setup, options, token
-        self._path = os.pathsep.join((str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"))
         self._resource = setup.resource_index.get("cpu")
         self._next_cpu = 0
         self._ports: deque[int] = deque(maxlen=PORTS_KEPT)
+        self._own()
         for name, mode in (("jobs", 0o711), ("logs", 0o700), ("control", 0o700)):
             (state / name).mkdir(exist_ok=True, mode=mode)
+
+    def _own(self) -> None:
+        """Take a state directory for this run; refuse one with files of another, whose exits would be taken for ours."""
+        mine = self._state / "run"
+        if not mine.exists() and not any((self._state / name).exists() for name in ("jobs", "control")):
+            supervisor.put(str(self._state), mine.name, self._token)
+        if not mine.exists() or json.loads(mine.read_text()) != self._token:
+            raise InputError(
+                "it holds the files of another run; use another --state, or the --store with which that run was started",
+                where=str(self._state),
+            )
 
     # ------------------------------------------------------------------ paths
     def job_folder(self, job: Job) -> Path:
@@ -102,7 +123,7 @@ class Launcher:
 
     def report(self, job: Job, rank: int) -> Path:
         """File to which a rank appends its progress."""
-        return self.job_folder(job) / "report" / f"rank-{rank}.jsonl"
+        return self.job_folder(job) / "report" / file_name(rank)
 
     def log(self, job: Job, rank: int) -> Path:
         """Output of a rank."""
@@ -136,13 +157,8 @@ class Launcher:
     def prepare(self, launch: Launch) -> LaunchSettings:
         """Create the job's directories, readable by its own user only, and choose a port, once per launch."""
         job, ranks = launch.job, len(launch.ranks)
-        home, uid = self.job_folder(job), self._uid(job)
         self.log(job, 0).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        wanted = [home, home / "checkpoint", home / "report", *(home / f"rank-{i}" for i in range(ranks))]
-        for folder in wanted:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if uid is not None:
-                os.chown(folder, uid, uid, follow_symlinks=False)
+        self._make_folders(job, ("checkpoint", "report", *(f"rank-{i}" for i in range(ranks))))
         folder = self._folder(launch)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
@@ -153,7 +169,20 @@ class Launcher:
         self._ports.append(port)
         return LaunchSettings(port, tuple(sizes))
 
-    def _uid(self, job: Job) -> int | None:
+    def _make_folders(self, job: Job, names: Sequence[str]) -> None:
+        """Make a job's directories. What the job put in their place is removed; no link is followed."""
+        parents = [os.open(self._state / "jobs", FOLDER)]
+        try:
+            _make_folder(folder_name(job), parents[0], self.uid(job))
+            parents.append(os.open(folder_name(job), FOLDER, dir_fd=parents[0]))
+            for name in names:
+                _make_folder(name, parents[1], self.uid(job))
+        finally:
+            for parent in parents:
+                os.close(parent)
+
+    def uid(self, job: Job) -> int | None:
+        """User of a job; None: that of the control loop."""
         return None if self.options.first_uid is None else self.options.first_uid + job.index
 
     # ------------------------------------------------------------------ environment
@@ -176,7 +205,7 @@ class Launcher:
         cpu = self._cpu_milli(job, rank.role)
         env = {name: os.environ[name] for name in INHERITED if name in os.environ}
         env |= {
-            "PATH": self._path,
+            "PATH": PROGRAMS,
             "HOME": str(home / f"rank-{number}"),
             "TMPDIR": str(home / f"rank-{number}"),
             "OMP_NUM_THREADS": str(math.ceil(cpu / MILLI) if cpu else 1),
@@ -211,8 +240,11 @@ class Launcher:
         own = demand.get(self._resource, 0) if self._resource is not None else 0
         return own or self.options.limits.cpu_milli
 
-    def _spec(self, launch: Launch, number: int, port: int) -> dict[str, object]:
+    def _spec(self, launch: Launch, number: int, control: Path, port: int) -> dict[str, object]:
         job, rank = launch.job, launch.ranks[number]
+        limits = asdict(self.options.limits)
+        limits["processes"] *= len(launch.ranks) if self.uid(job) is not None else 0
+        group = f"tradewind-{self._token[:32]}-{job.index}-{launch.number}-{control.name}"
         cpus = sorted(os.sched_getaffinity(0))
         milli = self._cpu_milli(job, rank.role)
         some = min(len(cpus), math.ceil(milli / MILLI)) or len(cpus)
@@ -225,8 +257,10 @@ class Launcher:
             "cwd": str(self.job_folder(job) / f"rank-{number}"),
             "log": str(self.log(job, number)),
             "head": head,
-            "limits": asdict(self.options.limits),
-            "uid": self._uid(job),
+            "limits": limits,
+            "groups": groups(group),
+            "group_processes": self.options.limits.processes,
+            "uid": self.uid(job),
             "namespace": self.network(rank.node).namespace,
             "cpus": [cpus[(first + i) % len(cpus)] for i in range(some)] if some < len(cpus) else [],
             "cpu_milli": milli if milli < some * MILLI else 0,
@@ -239,7 +273,7 @@ class Launcher:
     def start(self, launch: Launch, number: int, control: Path, port: int) -> subprocess.Popen[bytes]:
         """Start the supervisor of a rank, which starts the command."""
         control.mkdir(parents=True, exist_ok=True, mode=0o700)
-        (control / "spec.json").write_text(json.dumps(self._spec(launch, number, port)))
+        (control / "spec.json").write_text(json.dumps(self._spec(launch, number, control, port)))
         with open(control / "complaint", "wb") as errors:
             return subprocess.Popen(
                 [sys.executable, "-I", "-S", supervisor.__file__, str(control)],
@@ -247,15 +281,28 @@ class Launcher:
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,
-                env={"TRADEWIND_TOKEN": self._token, "PATH": self._path},
+                env={"TRADEWIND_TOKEN": self._token, "PATH": PROGRAMS},
             )
 
 
 def _size(path: Path) -> int:
     try:
-        return path.lstat().st_size
+        found = path.lstat()
     except OSError:
         return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+def _make_folder(name: str, parent: int, uid: int | None) -> None:
+    """Make a directory in an open one, in place of anything else."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=parent)
+    except FileExistsError:
+        if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=parent)
+            os.mkdir(name, 0o700, dir_fd=parent)
+    if uid is not None:
+        os.chown(name, uid, uid, dir_fd=parent, follow_symlinks=False)
 
 
 def free_port(taken: Collection[int]) -> int:

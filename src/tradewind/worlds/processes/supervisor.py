@@ -7,7 +7,8 @@ what does not end in time, rotates the log, enforces the rank's CPU share, and r
 It is started by path and imports only the standard library, so that it starts in a few hundredths of a second.
 
 Files in CONTROL: `claim` (process that runs this rank; created by a hard link, which can succeed only once), `child`
-(process id of the command), `exit` (how it ended; written last, by rename).
+(process id of the command), `exit` (how it ended; written last, by rename; its space is taken at the start, so that a
+full disk loses no exit code).
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from typing import Any
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, CLONE_NEWNET = 1, 36, 0x40000000
 LEASE_EVERY_S = 1.0
 CPU_EVERY_S = 0.1
+SWEEP_S = 10.0
+"""What cannot be killed in this time is left behind, and said."""
+EXIT_BYTES = 1024
 LIMITS = {
     "memory_bytes": resource.RLIMIT_AS,
     "open_files": resource.RLIMIT_NOFILE,
@@ -53,6 +57,55 @@ def put(control: str, name: str, value: Any) -> None:
     os.replace(path + ".tmp", path)
 
 
+def put_exit(control: str, value: Any) -> None:
+    """Write the exit in the space that is reserved for it; also reserves it."""
+    path = os.path.join(control, "exit")
+    handle = os.open(path + ".tmp", os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        os.pwrite(handle, json.dumps(value).ljust(EXIT_BYTES).encode(), 0)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    if value is not None:
+        os.replace(path + ".tmp", path)
+
+
+def kill_group(group: str) -> None:
+    """Kill everything in a control group."""
+    with contextlib.suppress(OSError):
+        if os.path.exists(os.path.join(group, "cgroup.kill")):
+            write(os.path.join(group, "cgroup.kill"), "1")
+            return
+        write(os.path.join(group, "pids.max"), "0")  # from here on nothing in it can fork
+        with open(os.path.join(group, "cgroup.procs")) as file:
+            for line in file:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(line), signal.SIGKILL)
+
+
+def make_groups(spec: dict[str, Any]) -> None:
+    """Make the control groups of the rank; leave out of the specification what cannot be made."""
+    made = []
+    for group in spec["groups"]:
+        bound = os.path.join(group, "pids.max")
+        with contextlib.suppress(OSError):
+            os.mkdir(group)
+            made.append(group)
+            if spec["group_processes"] and os.path.exists(bound):
+                write(bound, str(spec["group_processes"]))
+                spec["limits"]["processes"] = 0  # which would count all processes of the user
+    spec["groups"] = made
+
+
+def write(path: str, text: str) -> None:
+    """Write to a file that exists."""
+    handle = os.open(path, os.O_WRONLY)
+    try:
+        os.write(handle, text.encode())
+    finally:
+        os.close(handle)
+
+
 def claim(control: str, pid: int) -> bool:
     """Claim this launch for `pid` (0: block it for everybody); return False if it was already claimed."""
     temporary = os.path.join(control, f"claim.{os.getpid()}")
@@ -68,25 +121,36 @@ def claim(control: str, pid: int) -> bool:
 
 
 class Log:
-    """A log with a size limit: when half full it becomes `.1`, replacing the previous `.1`."""
+    """A log with a size limit: when half full it becomes `.1`, replacing the previous `.1`.
+
+    What cannot be written is dropped; `dropped` says where and why.
+    """
 
     def __init__(self, path: str, cap: int) -> None:
         self._path, self._half = path, max(1, cap // 2)
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._size = os.fstat(self._file).st_size
-        self.rotations = 0
+        self._file, self._size = -1, 0
+        self.rotations, self.dropped = 0, ""
 
     def write(self, data: bytes) -> None:
         """Append; rotate when half full."""
+        try:
+            self._append(data)
+        except OSError as error:
+            self.dropped = f"{self._path[-EXIT_BYTES // 4 :]}: {error.strerror}"
+
+    def _append(self, data: bytes) -> None:
         while data:
+            if self._file < 0:
+                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+                self._size = os.fstat(self._file).st_size
             if self._size >= self._half:
-                os.close(self._file)
+                handle, self._file = self._file, -1
+                os.close(handle)
                 os.replace(self._path, self._path + ".1")
-                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-                self._size = 0
                 self.rotations += 1
-            piece, data = data[: self._half - self._size], data[self._half - self._size :]
-            self._size += os.write(self._file, piece)
+                continue
+            written = os.write(self._file, data[: self._half - self._size])
+            self._size, data = self._size + written, data[written:]
 
 
 def become(spec: dict[str, Any], pipe: int) -> None:
@@ -96,6 +160,9 @@ def become(spec: dict[str, Any], pipe: int) -> None:
     for here, there in ((null, 0), (pipe, 1), (pipe, 2)):
         os.dup2(here, there)
     os.setsid()
+    for group in spec["groups"]:
+        with contextlib.suppress(OSError):
+            write(os.path.join(group, "cgroup.procs"), str(os.getpid()))
     if spec["namespace"]:
         handle = os.open(f"/run/netns/{spec['namespace']}", os.O_RDONLY)
         if libc.setns(handle, CLONE_NEWNET):
@@ -152,15 +219,19 @@ class Supervisor:
         signal.signal(signal.SIGTERM, lambda *_: self.terminate())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # wakes the watch
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self.log.write(spec["head"].encode())
         self.child, self.pipe = spawn(spec)
-        put(control, "child", {"pid": self.child})
+        with contextlib.suppress(OSError):  # a full disk
+            put(control, "child", {"pid": self.child})
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
     # ------------------------------------------------------------------ signals
     def signal(self, number: int) -> None:
-        """Signal the command's process group. The command is not reaped yet, so its process id is still valid."""
+        """Signal the command's process group, until the command is reaped and its process id no longer valid."""
+        if not self.child:
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             try:
                 os.killpg(self.child, number)
@@ -208,8 +279,10 @@ class Supervisor:
             if self.asked and now >= self.deadline:
                 self.killed = True
                 self.signal(signal.SIGKILL)
+            self.reap()
             if handle in ready:
-                return os.waitpid(self.child, 0)[1]
+                self.group, self.child = self.child, 0
+                return os.waitpid(self.group, 0)[1]
             if now - checked >= LEASE_EVERY_S:
                 checked = now
                 self.orphaned_since = (self.orphaned_since or now) if self.is_orphaned() else 0.0
@@ -245,19 +318,38 @@ class Supervisor:
             fields = file.read().rsplit(b")", 1)[1].split()
         return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
-    def sweep(self) -> None:
-        """Kill all remaining descendants, in the process group or outside, and wait for them."""
+    def reap(self) -> None:
+        """Wait for all descendants that have ended and whose parents have; the command itself is left to `watch`."""
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+                if found.si_pid == self.child:
+                    return
+                os.waitpid(found.si_pid, 0)
+
+    def sweep(self) -> bool:
+        """Kill all remaining descendants, in the process group or outside, and wait for them; True if all are gone."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.child, signal.SIGKILL)
-        while True:
-            for pid in children(os.getpid()):
-                with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.group, signal.SIGKILL)
+        until, rounds = time.monotonic() + SWEEP_S, 0
+        while (left := children(os.getpid())) and time.monotonic() < until:
+            rounds += 1
+            for group in self.spec["groups"]:
+                kill_group(group)
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
-            try:
-                os.waitpid(-1, 0)
-            except ChildProcessError:
-                break
-        for _ in range(64):  # drain the pipe; there is no writer left
+            self.reap()
+            if rounds % 100 == 0:  # faster than a chain of forks, but not at all costs
+                time.sleep(0.002)
+        for group in self.spec["groups"]:
+            with contextlib.suppress(OSError):
+                os.rmdir(group)
+        self.drain()
+        return not left
+
+    def drain(self) -> None:
+        """Copy what is left in the pipe to the log."""
+        for _ in range(64):
             try:
                 data = os.read(self.pipe, 1 << 16)
             except BlockingIOError:
@@ -268,8 +360,10 @@ class Supervisor:
 
 
 def children(pid: int) -> list[int]:
-    """Direct children of a process."""
-    found = []
+    """Direct children of a process that has one thread."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children") as file:
+        return list(map(int, file.read().split()))
+    found = []  # a kernel without that file
     for name in os.listdir("/proc"):
         if name.isdecimal():
             with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
@@ -285,15 +379,26 @@ def main(control: str) -> None:
         return
     with open(os.path.join(control, "spec.json")) as file:
         spec = json.load(file)
+    with contextlib.suppress(OSError):  # a full disk; there may be space at the end
+        put_exit(control, None)
+    make_groups(spec)
     supervisor = Supervisor(control, spec)
     status = supervisor.watch()
-    supervisor.sweep()
+    is_swept = supervisor.sweep()
     code = os.waitstatus_to_exitcode(status)
     supervisor.log.write(f"--- ended with {code}\n".encode())
     result = {
         "code": code, "asked": supervisor.asked, "killed": supervisor.killed, "turned": supervisor.log.rotations,
+        "dropped": supervisor.log.dropped, "left": not is_swept,
     }  # fmt: skip
-    put(control, "exit", result)
+    until = time.monotonic() + spec["patience_s"]
+    while True:
+        try:
+            return put_exit(control, result)
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.2)
 
 
 if __name__ == "__main__":
