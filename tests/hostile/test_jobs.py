@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,19 +17,23 @@ from tests.builders import job, node, scenario, setup
 from tests.hostile.programs import PYTHON, PYTHON_PROGRAM, SHELL, program
 from tests.worlds.live_runs import alarms, handles, log, run_live
 from tests.worlds.live_scenarios import S, counting
+from tests.worlds.test_check_fleet import mounted, mounts
 from tradewind.engine.live import LiveSession
 from tradewind.model.job import Fixed, Rounds
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
+from tradewind.worlds.fleet import Exit, Launch, Rank, Wanted
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.processes import handles as handles_module
 from tradewind.worlds.processes import launch
+from tradewind.worlds.processes.fleet import ProcessFleet
 from tradewind.worlds.processes.groups import groups
 from tradewind.worlds.processes.handles import processes_of
 from tradewind.worlds.processes.launch import ExecutionOptions, Limits
 
 ROOT = os.geteuid() == 0
-UID = 61_700
+UID = 61_700 + 10 * (os.getpid() % 300)
+"""Tests that run at the same time have different users."""
 PATIENCE_S = 120.0
 NEEDS_ROOT = pytest.mark.skipif(not ROOT, reason="separate users need root")
 LIMITS = Limits(processes=40, report_bytes=1_000_000)
@@ -172,6 +178,41 @@ def test_output_that_cannot_be_written_is_dropped_and_the_exit_code_kept(state: 
     assert run.tables["outcomes"]["state"] == ["finished"]
     assert run.tables["attempts"]["why"] == ["complete"]
     assert "rank-0.log: No space left on device" in alarms(run)
+
+
+@pytest.mark.skipif(not mounts(), reason="no file system can be mounted here")
+def test_an_exit_code_is_kept_on_a_full_disk(state: Path) -> None:
+    state.mkdir(mode=0o711)
+    assert mounted(state)
+    try:
+        where = setup([node("a")], slot_us=S, horizon_us=S)
+        waits = (
+            "sh",
+            "-c",
+            "while [ ! -e ../../../go ]; do echo waiting; sleep 0.05; done; yes | head -c 20000; exit 7",
+        )
+        rank = Launch(job(0, work=Fixed(runtime_us=S), command=waits), 0, 0, (Rank("worker", 0, 0),))
+        fleet = ProcessFleet(state, where, SAME_USER, "full-disk")
+        until = time.monotonic() + PATIENCE_S
+        while "waiting" not in fleet.logs(rank.job, 0) and time.monotonic() < until:
+            fleet.reconcile([Wanted(rank)])
+            fleet.observe(0.05)
+        (state / "go.later").touch()
+        with (state / "ballast").open("wb", buffering=0) as file:
+            for size in (4096, 1):
+                with contextlib.suppress(OSError):
+                    while True:
+                        file.write(b"x" * size)
+        (state / "go.later").rename(state / "go")
+        exits: tuple[Exit | None, ...] = (None,)
+        while exits == (None,) and time.monotonic() < until:
+            exits = fleet.observe(0.05).launches[rank.key].exits
+        fleet.close()
+        assert exits[0] is not None
+        assert exits[0].code == 7
+        assert "No space left on device" in "".join(exits[0].notes)
+    finally:
+        subprocess.run(["umount", "-l", str(state)], check=True)
 
 
 def test_an_alarm_has_the_time_at_which_it_was_raised(state: Path) -> None:

@@ -23,7 +23,7 @@ from tradewind.worlds.fleet import (
     Observations,
     Wanted,
 )
-from tradewind.worlds.processes.handles import RankHandle, adopt, kill_groups, processes_of, unsupervised
+from tradewind.worlds.processes.handles import RankHandle, adopt, kill_groups, unsupervised
 from tradewind.worlds.processes.launch import ExecutionOptions, Launcher, LaunchSettings
 from tradewind.worlds.processes.reports import ReportReader
 
@@ -165,7 +165,7 @@ class ProcessFleet:
         uid = self.launcher.uid(running.launch.job)
         others = [h.pid for other in self.running.values() if other is not running for h in other.handles]
         for _ in range(SWEEPS if lost else 0):
-            found = unsupervised(self.token, others) + (processes_of(uid) if uid is not None else [])
+            found = unsupervised(self.token, uid, others)
             for pid in found:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

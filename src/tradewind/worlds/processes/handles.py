@@ -163,10 +163,27 @@ def processes_of(uid: int) -> list[int]:
     return found
 
 
-def unsupervised(token: str, supervisors: Iterable[int]) -> list[int]:
-    """Marked processes that are neither one of `supervisors` (process ids) nor a descendant of one."""
-    known = set(supervisors)
-    return [pid for pid in marked_processes(token) if not known & set(_lineage(pid))]
+def unsupervised(token: str, uid: int | None, supervisors: Iterable[int]) -> list[int]:
+    """Processes that are marked or of a user, and neither one of `supervisors` (process ids) nor a descendant of one.
+
+    Another run may use the same user: what descends from a process with another token is left alone.
+    """
+    known, found = set(supervisors), []
+    for pid in {*marked_processes(token), *(processes_of(uid) if uid is not None else ())}:
+        lineage = _lineage(pid)
+        if not known & set(lineage) and {_token(each) for each in lineage} <= {"", token}:
+            found.append(pid)
+    return found
+
+
+def _token(pid: int) -> str:
+    """The token that a process carries; empty: none."""
+    try:
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    marks = [each for each in variables if each.startswith(b"TRADEWIND_TOKEN=")]
+    return marks[0].partition(b"=")[2].decode(errors="replace") if marks else ""
 
 
 def _lineage(pid: int) -> list[int]:

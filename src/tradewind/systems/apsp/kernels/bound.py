@@ -105,7 +105,9 @@ def relaxed_level(problem: Gather, sink: int, pool: PathPool) -> tuple[Relaxatio
     lower = Fraction(1, 1_000_000)
     while level > 0 and not refutes(problem, sink, level, relaxed.price):
         level *= 1 - lower
-        lower = min(2 * lower, Fraction(1))  # where bandwidths differ by many orders the prices may be far off
+        lower = min(
+            2 * lower, Fraction(1)
+        )  # where bandwidths differ by many orders the prices may be far off
     return relaxed, relaxed.value * factor, level
 
 
