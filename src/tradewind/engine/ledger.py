@@ -360,11 +360,11 @@ class Ledger:
 
     def capacity(self, node: int, resource: int) -> int:
         """Milli-units now (0 where the node is down)."""
-        return 0 if self._is_down(node) else self._limit[node * self._r + resource]
+        return 0 if self.is_down(node) else self._limit[node * self._r + resource]
 
     def free(self, node: int, resource: int, slot: int | None = None) -> int:
         """Milli-units free now or in a later slot, within the limits of all ancestors."""
-        if self._is_down(node):
+        if self.is_down(node):
             return 0
         return min(self._left(at * self._r + resource, slot) for at in self.setup.lineage[node])
 
@@ -401,7 +401,8 @@ class Ledger:
         booked = slots.get(self.slot if slot is None else slot, 0) if slots else 0
         return self._limit[row] - self._used[row] - booked
 
-    def _is_down(self, node: int) -> bool:
+    def is_down(self, node: int) -> bool:
+        """Whether the node or one above it is down."""
         if not self._down_nodes:
             return False
         while node >= 0:
@@ -412,7 +413,7 @@ class Ledger:
 
     def _link_is_down(self, link: int) -> bool:
         ends = self.setup.links[link]
-        return link in self._down_links or self._is_down(ends.a) or self._is_down(ends.b)
+        return link in self._down_links or self.is_down(ends.a) or self.is_down(ends.b)
 
 
 def moved_bytes(job: Job, step: Step) -> int:

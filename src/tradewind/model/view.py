@@ -104,6 +104,9 @@ class View(Protocol):
     def change(self, row: int) -> Change:
         """The change that a `changed` event names."""
 
+    def is_down(self, node: int) -> bool:
+        """Whether the node or one above it is down. Nothing may run there, not even what needs no resource."""
+
     def capacity(self, node: int, resource: int) -> int:
         """Milli-units now (0 where the node is down)."""
 

@@ -199,3 +199,11 @@ def test_a_failed_site_costs_its_slot_and_the_job_goes_on(name: str) -> None:
 def test_a_parameter_out_of_range_is_refused(name: str, params: dict[str, Any], where: str) -> None:
     with pytest.raises(InputError, match=where):
         simulate(market([bid(0, {0: 1})]), policies.find(name), params)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_job_that_may_use_some_sites_only_runs_there(name: str) -> None:
+    given = market([bid(0, {0: 4, 1: 4}, nodes=frozenset((1,)))])
+    run = simulate(given, policies.find(name), {"workers": 4} if name in FIXED else {})
+    assert finish_slots(run) == [2]
+    assert set(run.tables["places"]["node"]) == {1}

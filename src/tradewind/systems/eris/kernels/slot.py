@@ -7,7 +7,7 @@ lasts; the cost curve is the minimum over p. The location of the data plays no p
 | symbol | shape  | unit               | meaning                        |
 |--------|--------|--------------------|--------------------------------|
 | price  | (R, K) | USD per milli-unit | posted prices of the slot, beta |
-| free   | (R, K) | milli-units        | free capacity                  |
+| free   | (R, K) | milli-units        | free capacity; negative: nothing may run there |
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ def site_terms(
             worker_usd[r] += worker[k] * price[r, k]
             server_usd[r] += server[k] * price[r, k]
             have = free[r, k]
+            if have < 0:  # no site for this job
+                most[r] = 0
             if have < server[k] or have < 0:
                 fits = False
             if worker[k] > 0:

@@ -114,7 +114,9 @@ def at(task: TrainingTask, market: Market, server: int, workers: Ints) -> Spot |
     need = workers[:, None] * task.worker
     need[server] += task.server
     room = int(market.room[0]) - task.traffic_bytes * int(workers.sum() - workers[server])
-    if (need > market.free[0]).any() or room < 0:
+    runs = workers > 0
+    runs[server] = True
+    if (need > market.free[0])[runs].any() or room < 0:
         return None
     rows, trained = train(workers * task.rate // task.need, task.data, room // task.chunk_bytes)
     if not trained.any():

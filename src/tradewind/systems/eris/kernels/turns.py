@@ -61,14 +61,19 @@ def is_alive(bids: BidTable, j: int, slot: int, left: int) -> bool:
 
 @kernel
 def _fit(free: Ints, worker: Ints, server: Ints, limit: int) -> tuple[int, int]:
-    """Units that fit in free capacity (K,), at most `limit`, without the server and beside it (-1: it does not fit)."""
+    """Units that fit in free capacity (K,), at most `limit`, without the server and beside it (-1: it does not fit).
+
+    Nothing fits where something is negative: the site is down.
+    """
     most, beside = limit, limit
     for k in range(len(free)):
+        if free[k] < 0:
+            most = 0
         if worker[k] > 0:
             most = min(most, max(0, free[k]) // worker[k])
             beside = min(beside, max(0, free[k] - server[k]) // worker[k])
     for k in range(len(free)):
-        if free[k] < server[k]:
+        if free[k] < server[k] or free[k] < 0:
             beside = -1
     return most, beside
 

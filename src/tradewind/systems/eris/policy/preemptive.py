@@ -138,7 +138,7 @@ class Preemptive(EdgeScheduler):
 
     def _whole(self) -> Floats:
         """Total capacity of a slot (K + 1,), the last in GB."""
-        sites = self.ledger.capacity.sum(axis=0)
+        sites = self.ledger.whole
         whole: Floats = np.maximum(np.append(sites / MILLI, self.ledger.band / GB), 1e-9)
         return whole
 

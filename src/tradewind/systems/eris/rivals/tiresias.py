@@ -19,7 +19,7 @@ class Tiresias(EdgeScheduler):
     """Orders jobs in every slot by remaining work times the dominant share of a worker."""
 
     def turns(self, view: View) -> Iterable[Turn]:
-        pool = np.maximum(self.ledger.capacity.sum(axis=0), 1)
+        pool = np.maximum(self.ledger.whole, 1)
         load = {}
         for index in self.left:
             task = self.task(view.job(index))

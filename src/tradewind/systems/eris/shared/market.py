@@ -60,7 +60,8 @@ class Reservation(NamedTuple):
 class CapacityLedger:
     """Capacity and reservations of the slots that may still be planned.
 
-    capacity (R, K) milli-units and band in bytes, of every slot from the current one on; used (rows, R, K) and moved (rows,)
+    capacity (R, K) milli-units (-1 where a site is down: it has no room for what needs nothing either) and band in bytes, of
+    every slot from the current one on; used (rows, R, K) and moved (rows,)
     of the slots from `begin` on. With a window the rows are two windows long and move on with time, so the ledger does not
     grow with the horizon.
     """
@@ -120,8 +121,15 @@ class CapacityLedger:
     def _change(self, view: View) -> None:
         """Updates the capacity from the current slot on."""
         for r, node in enumerate(self.hosts):
+            down = view.is_down(node)
             for k in range(self.capacity.shape[1]):
-                self.capacity[r, k] = min(view.capacity(node, k), LARGE)
+                self.capacity[r, k] = -1 if down else min(view.capacity(node, k), LARGE)
+
+    @property
+    def whole(self) -> Ints:
+        """Milli-units (K,) of all sites that are up."""
+        whole: Ints = np.maximum(self.capacity, 0).sum(axis=0)
+        return whole
 
     def reserve(self, job: Job, plan: Plan) -> None:
         """Reserves what a plan uses."""
@@ -190,12 +198,15 @@ class CapacityLedger:
 
     # ------------------------------------------------------------------ prices
     def free(self, slot: int) -> Ints:
-        """Free milli-units (R, K) of a slot."""
+        """Free milli-units (R, K) of a slot; negative where a site is down."""
         free: Ints = self.capacity - self.used[slot - self.begin]
         return free
 
     def market(self, job: Job, first: int, prices: PostedPrices, until: int | None = None) -> Market:
-        """Posted prices and free capacity where the job may run, from slot `first` on (before `until`, or `end`)."""
+        """Posted prices and free capacity where the job may run, from slot `first` on (before `until`, or `end`).
+
+        Free capacity is negative where it may not run or the site is down.
+        """
         rows = slice(first - self.begin, (self.end if until is None else until) - self.begin)
         used, moved = self.used[rows], self.moved[rows]
         share = used / np.maximum(self.capacity, 1)

@@ -47,15 +47,15 @@ def _conflict(slot: Slot, data: Terms, i: int) -> str:
     """The limits that leave job i without a plan even alone, or ""."""
     need = int(data.need[i])
     if not slot.server_ok[i].any():
-        return "no site is allowed for its parameter server"
+        return "no site is allowed for its parameter server and is up"
     if not data.server_ok[i].any():
-        return "no site allowed for its parameter server is up and has the capacity for it"
+        return "no site allowed for its parameter server has the capacity for it"
     if need == 0:
         return ""
     if need > data.total[i]:
         return f"its data needs {need} workers, but at most {int(data.total[i])} are allowed"
     if not slot.worker_ok[i].any():
-        return f"its data needs {need} workers, but no site is allowed for them"
+        return f"its data needs {need} workers, but no site is allowed for them and is up"
     limited = bool(np.isfinite(slot.capacity).any())
     if limited and _most_beside_server(slot, data, i) < need:
         sites = int(slot.worker_ok[i].sum())

@@ -6,7 +6,7 @@ Data is counted in bytes, so that flows are whole; resources in units; prices in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -38,12 +38,14 @@ class PreviousSites:
 def read_slot(
     view: View, sites: Sites, jobs: Sequence[Job], previous: PreviousSites, weights: Weights
 ) -> Slot:
-    """The jobs of this slot as arrays, at current prices and free capacity."""
+    """The jobs of this slot as arrays, at current prices and free capacity; sites that are down are not allowed."""
     egress = sites.egress_usd * egress_factor(view, sites)
     now = SlotPrices(tiers=_current_tiers(view, sites), egress_usd=egress, room=_room(view, sites))
     data = [view.data(job.index) for job in jobs]
     before = [previous.sites(job.index, view.slot) for job in jobs]
-    return make_slot(sites, now, jobs, data, before, weights)
+    slot = make_slot(sites, now, jobs, data, before, weights)
+    up = np.array([not view.is_down(node) for node in sites.hosts])
+    return replace(slot, worker_ok=slot.worker_ok & up, server_ok=slot.server_ok & up)
 
 
 def _current_tiers(view: View, sites: Sites) -> Tiers:
