@@ -7,6 +7,7 @@ from math import fsum, isfinite
 from typing import NamedTuple
 
 from tradewind.audit.record import Record
+from tradewind.audit.rules_market import owed_usd
 from tradewind.model.job import NO_PRIVATE_DATA, Rounds
 from tradewind.model.result import Outcome
 from tradewind.model.setup import Setup
@@ -28,9 +29,9 @@ def exact(values: Iterable[float]) -> tuple[float, ...]:
 def outcome(setup: Setup, record: Record) -> Outcome:
     """A record as a row."""
     job = record.job
-    value, of_progress = 0.0, False
+    value, of_progress, paid = 0.0, False, owed_usd(record)
     if job.utility is not None or record.customer is not NO_PRIVATE_DATA:
-        value, of_progress = value_usd(setup, record)
+        value, of_progress = value_usd(setup, record, paid)
     return Outcome(
         job.index,
         job.id,
@@ -41,7 +42,7 @@ def outcome(setup: Setup, record: Record) -> Outcome:
         record.finish_us,
         record.done,
         record.steps_run,
-        record.paid,
+        paid,
         value,
         of_progress,
         record.comm_us,
@@ -60,17 +61,17 @@ def drop_over(setup: Setup, records: dict[int, Record], events: Iterable[Event])
     return rows
 
 
-def value_usd(setup: Setup, record: Record) -> tuple[float, bool]:
-    """The customer's value, and whether it is utility of progress."""
+def value_usd(setup: Setup, record: Record, paid: float | None) -> tuple[float, bool]:
+    """The customer's value, and whether it is utility of progress; paid: None if it bought nothing or got it back."""
     job, customer = record.job, record.customer
     worth = customer.valuation if customer.valuation is not None else job.utility
     if worth is None:
-        return (customer.budget_usd or 0.0 if record.paid is not None else 0.0), False
+        return (customer.budget_usd or 0.0 if paid is not None else 0.0), False
     if worth.of == "progress":
         rate = job.work.rate / 1e6 if isinstance(job.work, Rounds) else 1.0
         return worth.value(record.done * rate), True
     if worth.of == "payment":
-        return (worth.value(record.paid) if record.paid is not None else 0.0), False
+        return (worth.value(paid) if paid is not None else 0.0), False
     if record.state != "finished":
         return 0.0, False
     return worth.value((record.finish_us - 1) // setup.slot_us - job.arrive_us // setup.slot_us), False

@@ -78,6 +78,21 @@ def bought_plan_stays(record: Record, now_us: int) -> Violation | None:
     return Violation("market.binding", record.job.id, detail="replaces a plan that was bought")
 
 
+def owed_usd(record: Record) -> float | None:
+    """What a customer who bought pays when its job is over; None: nothing was bought, or nothing was delivered.
+
+    Where a failure cancelled its plan: nothing unless the job finishes, and, where its bid falls with the delay, nothing
+    unless it finishes by the promised time. The bid does not change the sum, so no other bid pays back more.
+    """
+    if record.paid is None or record.promise_us < 0 or record.cancelled_slot < 0:
+        return record.paid  # not interrupted, or charged after the run, without a promise
+    if record.state != "finished":
+        return None
+    bid = record.job.utility
+    late = record.finish_us > record.promise_us
+    return 0.0 if late and bid is not None and bid.of == "delay_slots" else record.paid
+
+
 def choice(setup: Setup, record: Record, quote: Quote, taken: int) -> Violation | None:
     """The customer took the offer with the largest payoff; none only if none has payment <= budget and payoff > 0."""
     gains = [_gain(setup, record, offer) for offer in quote.offers]

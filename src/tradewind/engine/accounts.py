@@ -9,7 +9,17 @@ from typing import cast
 import numpy as np
 
 from tradewind.engine.costs import cost_table, epoch_s
-from tradewind.engine.intervals import Usage, effective, end_us, floats, ints, taken_offers, texts, usage
+from tradewind.engine.intervals import (
+    Usage,
+    effective,
+    end_us,
+    floats,
+    ints,
+    promised_us,
+    taken_offers,
+    texts,
+    usage,
+)
 from tradewind.engine.journal import read_charges
 from tradewind.model.arrays import Ints
 from tradewind.model.job import Rounds
@@ -26,7 +36,7 @@ def settle(scenario: Scenario, run: Run) -> Run:
     end = end_us(run)
     intervals = effective(run, end)
     used = usage(run, intervals)
-    paid = _payments(run)
+    paid = _payments(scenario, run)
     outcomes = _outcomes(scenario, run, intervals.job, intervals.from_us)
     values, progress = _values(scenario, outcomes, paid)
     outcomes["value_usd"] = values
@@ -75,12 +85,30 @@ def _outcomes(scenario: Scenario, run: Run, began_job: Ints, began_us: Ints) -> 
     }
 
 
-def _payments(run: Run) -> dict[int, float]:
-    """Job -> USD for every customer who took an offer or was charged after the run."""
+def _payments(scenario: Scenario, run: Run) -> dict[int, float]:
+    """Job -> USD for every customer who took an offer and did not get all of it back, or was charged after the run."""
     taken = taken_offers(run)
     jobs, usd = ints(run, "offers", "job")[taken], floats(run, "offers", "payment_usd")[taken]
     paid = dict(zip(jobs.tolist(), usd.tolist(), strict=True))
+    _refund(scenario, run, paid)
     return paid | {charge.job: charge.usd for charge in read_charges(run.tables)}
+
+
+def _refund(scenario: Scenario, run: Run, paid: dict[int, float]) -> None:
+    """Take back what was paid for promises that a failure broke (docs/concepts.md, "Money")."""
+    kinds, jobs = texts(run, "events", "kind"), ints(run, "events", "job")
+    interrupted = [job for job in set(jobs[kinds == "voided"].tolist()) if job in paid]
+    if not interrupted:
+        return
+    promised, times = promised_us(run), ints(run, "events", "at_us")
+    done = kinds == "finished"
+    finish = dict(zip(jobs[done].tolist(), times[done].tolist(), strict=True))
+    for job in interrupted:
+        bid = scenario.jobs[job].utility
+        if job not in finish:
+            del paid[job]
+        elif finish[job] > promised[job] and bid is not None and bid.of == "delay_slots":
+            paid[job] = 0.0
 
 
 def _values(

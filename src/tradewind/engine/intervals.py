@@ -101,6 +101,18 @@ def taken_offers(run: Run) -> NDArray[np.bool_]:
     return _answered_us(run) >= 0
 
 
+def promised_us(run: Run) -> dict[int, int]:
+    """Job -> the completion that it bought; a plan without fixed times that is bought later also completes later."""
+    answered, made = _answered_us(run), ints(run, "offers", "at_us")
+    open_plans = set(ints(run, "steps", "plan")[ints(run, "steps", "until_us") < 0].tolist())
+    found = {}
+    for row in np.flatnonzero(answered >= 0).tolist():
+        moves = int(run.tables["offers"]["plan"][row]) in open_plans
+        late = int(answered[row] - made[row]) if moves else 0
+        found[int(run.tables["offers"]["job"][row])] = int(run.tables["offers"]["finish_us"][row]) + late
+    return found
+
+
 def _answered_us(run: Run) -> Ints:
     """When the customer took each offer, shape (offers,); -1: it did not."""
     offers, answers = run.tables.get("offers", {}), run.tables.get("answers", {})

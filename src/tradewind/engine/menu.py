@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tradewind.engine.intervals import ints
+from tradewind.engine.intervals import floats, ints
 from tradewind.model.decision import Charge, Offer, Posted, Quote
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import Run
@@ -32,6 +32,8 @@ class OfferedMenu(NamedTuple):
     refused: str
     why: str
     posted: Posted | None
+    paid_usd: float | None
+    """What was paid in the end, after any refund; None: nothing was bought, or all of it was paid back."""
 
     @property
     def lines(self) -> list[str]:
@@ -49,8 +51,15 @@ class OfferedMenu(NamedTuple):
                 f"{'> ' if line.taken else '  '}{line.finish_us / 1e6:>10g} s{line.delay_slots:>14}"
                 f"{line.payment_usd:>14.2f}{worth:>12}{payoff:>13}"
             )
-        taken = any(line.taken for line in self.offers)
-        found.append("> was taken; its plan and payment are fixed" if taken else "no offer was taken")
+        taken = next((line for line in self.offers if line.taken), None)
+        if taken is None:
+            found.append("no offer was taken")
+        elif self.paid_usd is None:
+            found.append("> was taken; a failure kept the job from finishing, and the payment was refunded")
+        elif self.paid_usd < taken.payment_usd:
+            found.append("> was taken; after a failure the job finished later, and the payment was refunded")
+        else:
+            found.append("> was taken; its plan and payment are fixed")
         return found
 
     def as_json(self) -> dict[str, Any]:
@@ -110,7 +119,9 @@ def menu_of(scenario: Scenario, run: Run, job_id: str, quotes: list[tuple[int, Q
     for at_us, quote, taken in quotes:
         if quote.job == index:
             offers = tuple(_line(scenario, index, offer, n == taken) for n, offer in enumerate(quote.offers))
-            return OfferedMenu(job_id, at_us, offers, quote.refused, quote.why, quote.posted)
+            paid = dict(zip(ints(run, "payments", "job"), floats(run, "payments", "usd"), strict=True))
+            usd = float(paid[index]) if index in paid else None
+            return OfferedMenu(job_id, at_us, offers, quote.refused, quote.why, quote.posted, usd)
     raise InputError(f"job {job_id!r} got no quote: {run.policy} makes no offers")
 
 
