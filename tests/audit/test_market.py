@@ -21,6 +21,9 @@ from tests.builders import (
     setup,
     spec_of,
 )
+from tradewind.audit.capacity import CapacityLedger
+from tradewind.audit.dropped import is_served, note_idle
+from tradewind.audit.record import Record
 from tradewind.model.decision import Charge, Decision, Flow, Offer, Plan, Posted, Quote, Step, Verdict
 from tradewind.model.errors import PolicyError, Refused
 from tradewind.model.job import Customer, Dataset, Fixed, Job
@@ -266,3 +269,71 @@ def test_a_policy_that_fails_to_charge_is_named() -> None:
     broken = Scripted({}, {}, lambda: (Charge(0, 1.0 / 0),))
     with pytest.raises(PolicyError, match=r"scripted failed at .* ZeroDivisionError"):
         simulate(scenario([job(0)]), replace(spec_of(broken), charges=True))
+
+
+# ---------------------------------------------------------------------- promises that are dropped
+
+
+CHUNKS = Dataset(chunks=((0, 6), (1, 2)), chunk_bytes=1, epochs=1, chunk_epochs_per_worker_slot_milli=1000)
+
+
+def interrupted(**more: Any) -> tuple[CapacityLedger, Record]:
+    """A job that paid for 8 chunks and whose plan was cancelled; one site at a time has 4 gpus for it and its server."""
+    asked = {"workers_max": 9, "servers": 1, "server": ((0, 1000),), **more}
+    one = job(0, work=CHUNKS, architecture="ps", **asked)
+    record = Record(one, Customer(), CHUNKS.total, ())
+    record.paid, record.cancelled_slot = 5.0, 0
+    return CapacityLedger(setup(horizon_us=10 * SLOT)), record
+
+
+def dropped(capacity: CapacityLedger, record: Record, slots: Sequence[int]) -> list[str]:
+    for slot in slots:
+        note_idle(capacity, record, slot * SLOT)
+    violation = is_served(record)
+    return [] if violation is None else [violation.rule]
+
+
+def test_a_paid_job_without_a_plan_three_slots_in_a_row_is_dropped_if_it_could_be_finished() -> None:
+    assert dropped(*interrupted(), range(1, 3)) == []
+    assert dropped(*interrupted(), range(1, 4)) == ["market.dropped"]
+    assert dropped(*interrupted(), range(1, 10)) == [
+        "market.dropped"
+    ]  # later it is too late; that is no excuse
+
+
+def test_a_plan_sets_the_count_of_a_dropped_job_back() -> None:
+    capacity, record = interrupted()
+    assert dropped(capacity, record, range(1, 3)) == []
+    record.steps = (run_at(3 * SLOT, until=4 * SLOT),)
+    assert dropped(capacity, record, (3,)) == []
+    record.steps = ()
+    assert dropped(capacity, record, (4, 5)) == []
+    assert dropped(capacity, record, (6,)) == ["market.dropped"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"nodes": frozenset((0,))},  # two chunks are elsewhere
+        {"data_nodes": frozenset((1,))},
+        {"server": ((0, 5000),)},  # its server fits nowhere
+        {"workers_min": 4},  # three fit beside the server
+        {"workers_max": 1, "work": replace(CHUNKS, chunks=((0, 9), (1, 2)))},  # eleven slots are needed
+        {"restart_us": 1},  # not counted, so nobody is blamed
+    ],
+)
+def test_nobody_is_blamed_for_a_job_that_may_not_fit(more: dict[str, Any]) -> None:
+    capacity, record = interrupted()
+    record.job = replace(record.job, **more)
+    assert dropped(capacity, record, range(1, 10)) == []
+
+
+def test_nobody_is_blamed_while_sites_are_down_or_full() -> None:
+    capacity, record = interrupted()
+    capacity.down_nodes.add(1)
+    assert dropped(capacity, record, range(1, 10)) == []
+    capacity, record = interrupted()
+    taken = job(1, work=CHUNKS, workers_max=9)
+    for slot in range(10):
+        capacity.add(capacity.claims(taken, run_at(slot * SLOT, workers=(3,), until=(slot + 1) * SLOT)))
+    assert dropped(capacity, record, range(1, 10)) == []

@@ -290,6 +290,11 @@ class Audit(EventAudit):
             for index, record in self._records.items()
             if isinstance(record.job.work, Stream) and not record.is_over
         }
+        self._interrupted = {
+            index
+            for index, record in self._records.items()
+            if record.paid is not None and record.cancelled_slot >= 0 and not record.is_over
+        }
         self._set_deadline()
 
     # ------------------------------------------------------------------ certificates

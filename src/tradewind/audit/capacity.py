@@ -156,6 +156,10 @@ class CapacityLedger:
                 return row, self.now_slot if slot == FOREVER else slot, over
         return None
 
+    def free(self, row: int, slot: int) -> int:
+        """What is left of a row in a slot."""
+        return self.limit[row] - self.open[row] - self.booked.get(row, {}).get(slot, 0)
+
     def describe(self, found: tuple[int, int, int], job: str) -> Violation:
         """The violation for a limit that is exceeded."""
         row, slot, over = found

@@ -51,6 +51,7 @@ class AuditClock:
         self._volumes: dict[int, tuple[tuple[int, int], ...]] = {}  # of this slot, not reported yet
         self._cancelled: dict[int, bool] = {}  # job whose plan is cancelled now -> whether something failed
         self._case = Case(setup, self._capacity.down_nodes, self._capacity.down_links)
+        self._interrupted: set[int] = set()  # jobs that paid and whose plan a failure cancelled
         self._set_deadline()
 
     def _check_clock(self, event: Event, found: list[Violation]) -> None:

@@ -8,6 +8,7 @@ from typing import cast
 from tradewind.audit import rules_form, rules_market
 from tradewind.audit.cancelled import cancelled_plans
 from tradewind.audit.clock import AuditClock
+from tradewind.audit.dropped import is_served, note_idle
 from tradewind.audit.fidelity import Volumes
 from tradewind.audit.record import Record
 from tradewind.audit.results import drop_over
@@ -243,6 +244,8 @@ class EventAudit(AuditClock):
         if 0 <= record.promise_us <= event.at_us and record.cancelled_slot < 0 and not self._measured:
             detail = f"the offer promised completion at {record.promise_us} us, but the job did not finish"
             found.append(Violation("market.promise", record.job.id, detail=detail))
+        if (dropped := is_served(record)) is not None:
+            found.append(dropped)
         self._close_quote(event.job)
         last = event.at_us // self._setup.slot_us - 1  # earlier slots were closed in time
         self._served(record, last, found)
@@ -284,6 +287,11 @@ class EventAudit(AuditClock):
         for index in sorted(self._streams):
             self._served(self._records[index], slot - 1, found)
         self._volumes = {} if self._script is None else self._script.volumes_of(slot, self._streams)
+        if self._interrupted and not self._measured:
+            kept = {job for job in self._interrupted if job in self._records}
+            self._interrupted = {job for job in kept if not self._records[job].is_over}
+            for job in self._interrupted:
+                note_idle(self._capacity, self._records[job], event.at_us)
 
     def _data(self, record: Record, event: Event, found: list[Violation]) -> None:
         """The volumes of a stream are reported once, when the slot begins, as the script has them."""
@@ -365,6 +373,8 @@ class EventAudit(AuditClock):
             )
         record.done, record.state, record.cancelled_slot = kept, "voided", self._capacity.now_slot
         self._release_claims(record)
+        if record.paid is not None:
+            self._interrupted.add(event.job)
 
     def _after_change(self, found: list[Violation]) -> None:
         """The remaining plans fit and use nothing that is down."""

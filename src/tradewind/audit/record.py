@@ -19,7 +19,7 @@ class Record:
 
     __slots__ = (
         "cancelled_slot", "cap_used", "chunks_done", "claims", "comm_span_us", "comm_us",
-        "customer", "data_slot", "done", "finish_us", "job",
+        "customer", "data_slot", "done", "finish_us", "idle_slots", "job",
         "last_end_us", "last_nodes", "last_places",
         "mark_done", "mark_us", "number", "paid", "promise_us", "rules", "since_us", "start_us", "state",
         "steps", "steps_run", "total", "unbilled_us", "volumes",
@@ -31,6 +31,7 @@ class Record:
         self.steps: tuple[Step, ...] = ()
         self.number = -1  # number of the decision that made the plan; higher is newer
         self.cancelled_slot = -1  # slot in which a plan of this job was last cancelled (event `voided`)
+        self.idle_slots = 0  # slots in a row that began without a plan for it after a failure (dropped.py)
         self.mark_us = -1  # start of a slot; mark_done is the work done by then
         self.mark_done = 0
         self.steps_run = 0  # steps carried out

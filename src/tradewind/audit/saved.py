@@ -29,6 +29,7 @@ class SavedRecord(NamedTuple):
     steps: tuple[Step, ...] = ()
     number: int = -1
     cancelled_slot: int = -1
+    idle_slots: int = 0
     mark_us: int = -1
     mark_done: int = 0
     steps_run: int = 0
