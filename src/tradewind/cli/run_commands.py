@@ -21,6 +21,7 @@ from tradewind.cli.options import (
     pairs,
     scenario_from,
 )
+from tradewind.cli.terminal import say
 from tradewind.model.errors import InputError
 
 commands = typer.Typer()
@@ -40,7 +41,7 @@ def generate(
     scenario = catalogue.generate(workload, pairs(settings), seed)
     dump(scenario, output)
     setup = scenario.setup
-    print(
+    say(
         f"{output}: {len(scenario.jobs)} jobs, {len(setup.nodes)} nodes, {len(setup.links)} links, {setup.objective}"
     )
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tradewind.cli.options import From, Json, To, time_us
+from tradewind.cli.terminal import say
 from tradewind.model.errors import InputError
 
 commands = typer.Typer(
@@ -48,7 +49,7 @@ def verify(
     if as_json:
         print_json({"records": head.number, "head": f"{head.number}:{head.hash}"})
     else:
-        print(f"ok: {head.number} records, head {head.number}:{head.hash}")
+        say(f"ok: {head.number} records, head {head.number}:{head.hash}")
 
 
 @commands.command()
@@ -74,7 +75,7 @@ def export(
             {**names, "jobs": len(found.scenario.jobs), "slots": setup.slots, "notes": list(found.notes)}
         )
         return
-    print(f"{output}/scenario.json: {len(found.scenario.jobs)} jobs, {setup.slots} slots")
-    print(f"{output}/run.json: {found.run.policy}, {found.run.objective} {found.run.value:g}")
+    say(f"{output}/scenario.json: {len(found.scenario.jobs)} jobs, {setup.slots} slots")
+    say(f"{output}/run.json: {found.run.policy}, {found.run.objective} {found.run.value:g}")
     for note in found.notes:
-        print(note)
+        say(note)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tradewind.cli.options import options_of
+from tradewind.cli.terminal import say
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -68,7 +69,7 @@ def down(name: Name = "main", as_json: Json = False) -> None:
     if as_json:
         print(json.dumps({"name": name, "removed": removed}))
         return
-    print(
+    say(
         f"testbed {name}: removed {len(removed)} namespaces"
         if removed
         else f"testbed {name}: nothing to remove"
@@ -94,12 +95,12 @@ def status(
         print(json.dumps(found, indent=2))
         return
     if not found:
-        print("no testbeds; create one with `tradewind testbed up b4`")
+        say("no testbeds; create one with `tradewind testbed up b4`")
     for row in found:
         hint = (
             "" if row["state"] == "up" else f"; clean up with `tradewind testbed down --name {row['name']}`"
         )
-        print(f"{row['name']}: {row['state']}, {row['processes']} processes inside{hint}")
+        say(f"{row['name']}: {row['state']}, {row['processes']} processes inside{hint}")
 
 
 def _status(name: str, as_json: bool) -> None:
@@ -124,14 +125,14 @@ def _status(name: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"name": name, "network": wan.name, "sites": places, "links": links}, indent=2))
         return
-    print(f"testbed {name}: {wan.name}, {len(wan.sites)} sites, {len(wan.links)} links")
+    say(f"testbed {name}: {wan.name}, {len(wan.sites)} sites, {len(wan.links)} links")
     _print(_table([("site", "left"), ("namespace", "left"), ("address", "left")], [
         [str(p["site"]), str(p["namespace"]), str(p["address"])] for p in places
     ]))  # fmt: skip
     _print(_table([("from", "left"), ("to", "left"), ("Mbit/s", "right"), ("sent MB", "right")], [
         [str(x["from"]), str(x["to"]), f"{x['mbps']:.1f}", f"{x['sent_mb']:.1f}"] for x in links
     ]))  # fmt: skip
-    print(f"run a command at a site: ip netns exec {bed.namespace(0)} COMMAND")
+    say(f"run a command at a site: ip netns exec {bed.namespace(0)} COMMAND")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +221,7 @@ def _show(found: Check, files: list[str], as_json: bool) -> None:
         }  # fmt: skip
         print(json.dumps(data, indent=2, allow_nan=False))
         return
-    print(f"{found.network}: {found.model_bytes / 1e6:.3g} MB per exchange, carried by {found.carrier}")
+    say(f"{found.network}: {found.model_bytes / 1e6:.3g} MB per exchange, carried by {found.carrier}")
     columns = [("kind", "left"), ("where", "left"), ("sharing a link", "right"), ("predicted s", "right")]
     columns += [("measured s", "right"), ("difference", "right")]
     _print(_table(columns, [
@@ -235,10 +236,10 @@ def _show(found: Check, files: list[str], as_json: bool) -> None:
         outcome = "the same" if pair["predicted"] == pair["measured"] else str(pair["measured"])
         if pair["predicted"] != pair["measured"]:
             outcome += " (predicted to be as fast)" if pair["same"] else " (NOT the same)"
-        print(f"{words}: predicted {pair['predicted']}; measured {outcome}")
-    print(f"largest difference: {100 * found.worst:.1f}%")
+        say(f"{words}: predicted {pair['predicted']}; measured {outcome}")
+    say(f"largest difference: {100 * found.worst:.1f}%")
     for path in files:
-        print(f"wrote {path}")
+        say(f"wrote {path}")
 
 
 def _table(columns: list[tuple[str, str]], rows: list[list[str]]) -> Table:
