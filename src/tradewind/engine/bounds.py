@@ -1,12 +1,12 @@
-"""The offline bound of a scenario, computed by the system that declares one."""
+"""The offline bound of a scenario, computed by a system that declares one; it follows from the objective and the data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tradewind import registry
-from tradewind.model.system import System
+from tradewind.model.system import Ref, System
 
 if TYPE_CHECKING:
     from tradewind.model.result import Bound
@@ -15,24 +15,22 @@ if TYPE_CHECKING:
 
 def bound(scenario: Scenario) -> Bound | None:
     """Bound of the scenario's objective over the whole horizon; None if no system has one."""
-    system = _system_for(scenario)
-    found: Bound | None = registry.load(system.bound)(scenario) if system else None
-    return found
+    return _first(scenario, [system.bound for system in _systems(scenario)])
 
 
 def bound_of_served(scenario: Scenario, until_us: Mapping[int, int]) -> Bound | None:
     """Bound where the jobs in `until_us` are served only until that instant; None if no system has one."""
-    system = _system_for(scenario)
-    if system is None or not system.bound_of_served:
-        return None
-    found: Bound | None = registry.load(system.bound)(scenario, until_us)
-    return found
+    return _first(scenario, [s.bound for s in _systems(scenario) if s.bound_of_served], until_us)
 
 
-def _system_for(scenario: Scenario) -> System | None:
-    """The system whose bound applies to the scenario's workload, else to its objective."""
-    for key in (str(scenario.origin.get("workload", "")), scenario.setup.objective):
-        for system in registry.systems().values():
-            if key in system.bound_for:
-                return system
+def _systems(scenario: Scenario) -> list[System]:
+    """The systems with a bound on the scenario's objective; each decides from the data whether its bound holds."""
+    return [s for s in registry.systems().values() if scenario.setup.objective in s.bound_for]
+
+
+def _first(scenario: Scenario, bounds: Sequence[Ref], *more: Mapping[int, int]) -> Bound | None:
+    for each in bounds:
+        found: Bound | None = registry.load(each)(scenario, *more)
+        if found is not None:
+            return found
     return None

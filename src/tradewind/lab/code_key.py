@@ -19,7 +19,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tradewind.model.setup import OBJECTIVES
 from tradewind.registry import policies, systems, workloads
 
 Place = tuple[str, str]
@@ -29,7 +28,7 @@ _PACKAGES = {PACKAGE}
 """Packages whose code counts: Tradewind, and those of external studies."""
 REGISTRY = "tradewind.registry"
 REGISTRIES = {(REGISTRY, "policies"): policies.entries, (REGISTRY, "workloads"): workloads.entries}
-BOUND: Place = ("tradewind.engine.bounds", "_system_for")
+BOUND: Place = ("tradewind.engine.bounds", "_systems")
 """The function that finds a bound by objective."""
 _REF = re.compile(rf"({PACKAGE}(?:\.\w+)+):(\w+)")
 """A lazily loaded `module:attribute`."""
@@ -147,7 +146,7 @@ def _uses(place: Place) -> tuple[Place, ...]:
         return (_resolve(here.imported[name]) if name in here.imported else (f"{module}.{name}", "*"),)
     found: list[Place] = []
     if place == BOUND:
-        found += [_place(ref) for key, ref in _bounds().items() if key in OBJECTIVES]
+        found += [_place(system.bound) for system in systems().values() if system.bound]
     for statement in here.defined[name]:
         found += _named(here, module, statement)
         texts = [
@@ -167,7 +166,8 @@ def _is_study(module: str) -> bool:
 
 def _bounds() -> dict[str, str]:
     """Workload or objective -> reference to its bound."""
-    return {key: system.bound for system in systems().values() for key in system.bound_for}
+    found = [system for system in systems().values() if system.bound]
+    return {name: each.bound for each in found for name in (*each.workloads, *each.bound_for)}
 
 
 def _named(here: _Module, module: str, statement: ast.stmt) -> Iterator[Place]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tradewind.model.setup import Objective
+
 Ref = str
 """`package.module:attribute`. It is imported when it is first used, so declaring a system costs nothing."""
 
@@ -16,8 +18,8 @@ class System:
     policies         policy name -> its Spec
     ours             this project's own policies among them; the others are the paper's and its rivals
     workloads        workload name -> its Workload
-    bound            offline bound: (scenario) -> Bound or None
-    bound_for        workloads and objectives that the bound holds for
+    bound            offline bound: (scenario) -> Bound, or None where it does not hold for the scenario's data
+    bound_for        objectives that it bounds
     bound_of_served  the bound takes a second argument, job -> microsecond until which it is served, and then covers the rest
     beside           rivals that every comparison of the system's policies includes, with the bound
     study            the paper's figures (lab.study.Study)
@@ -34,7 +36,7 @@ class System:
     ours: tuple[str, ...] = ()
     workloads: Mapping[str, Ref] = field(default_factory=dict)
     bound: Ref = ""
-    bound_for: frozenset[str] = frozenset()
+    bound_for: frozenset[Objective] = frozenset()
     bound_of_served: bool = False
     beside: tuple[str, ...] = ()
     study: Ref = ""

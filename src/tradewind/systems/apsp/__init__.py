@@ -18,6 +18,6 @@ SYSTEM = System(
         "apsp": "tradewind.systems.apsp.workload.generator:APSP",
     },
     bound="tradewind.systems.apsp.bound:bound",
-    bound_for=frozenset(("apsp", "epoch_s")),
+    bound_for=frozenset(("epoch_s",)),
     study="tradewind.systems.apsp.study.figures:STUDY",
 )

@@ -21,7 +21,7 @@ SYSTEM = System(
         "dps": "tradewind.systems.dps.workload.generator:DPS",
     },
     bound="tradewind.systems.dps.bound:bound",
-    bound_for=frozenset(("dps",)),
+    bound_for=frozenset(("profit_usd",)),
     study="tradewind.systems.dps.study.figures:STUDY",
     reference_policy="bfp",
     reference_sales="tradewind.systems.dps.bound:fixed_price_sales",

@@ -126,15 +126,19 @@ def _placement(given: Mapping[str, Any]) -> dict[str, Any]:
 def budget_distribution(scenario: Scenario) -> tuple[Floats, Floats] | None:
     """Location of each log budget (N,) and the groups of its noise (G, 3), drawn again from the scenario's origin.
 
-    None where the scenario was not generated here, or its budgets were changed since.
+    The distribution is in no scenario, so this bound alone needs the origin; it counts only if it draws the scenario's own
+    budgets again. None where the scenario was not generated here, or its budgets were changed since.
     """
     origin = scenario.origin
     if origin.get("workload") != "dps" or origin.get("market") not in KINDS:
         return None
-    sizes: dict[str, Any] = {
-        name: origin[name] for name in ("jobs", "slots", "servers", "worker_types", "server_types")
-    }
-    market = draw_market(KINDS[str(origin["market"])], int(str(origin["seed"])), MarketSize(**sizes))
+    try:
+        sizes: dict[str, Any] = {
+            name: origin[name] for name in ("jobs", "slots", "servers", "worker_types", "server_types")
+        }
+        market = draw_market(KINDS[str(origin["market"])], int(str(origin["seed"])), MarketSize(**sizes))
+    except (KeyError, TypeError, ValueError):  # written or changed by hand
+        return None
     budgets = [customer.budget_usd for customer in scenario.customers]
     return (market.log_value, market.noise) if budgets == market.budget.tolist() else None
 

@@ -23,7 +23,7 @@ SYSTEM = System(
         "eris": "tradewind.systems.eris.workload:ERIS",
     },
     bound="tradewind.systems.eris.bound:bound",
-    bound_for=frozenset(("eris", "welfare_usd")),
+    bound_for=frozenset(("welfare_usd",)),
     beside=("tiresias-elastic", "antman-elastic", "liquid-elastic"),
     study="tradewind.systems.eris.study.figures:STUDY",
 )

@@ -19,6 +19,6 @@ SYSTEM = System(
         "gadget-trace": "tradewind.systems.gadget.workload.trace:GADGET_TRACE",
     },
     bound="tradewind.systems.gadget.bound:bound",
-    bound_for=frozenset(("gadget",)),
+    bound_for=frozenset(("utility",)),
     study="tradewind.systems.gadget.study.figures:STUDY",
 )

@@ -18,7 +18,7 @@ SYSTEM = System(
         "mlbroker": "tradewind.systems.mlbroker.workload.generator:MLBROKER",
     },
     bound="tradewind.systems.mlbroker.bound.certified:bound",
-    bound_for=frozenset(("cost_usd", "mlbroker", "mlbroker-real")),
+    bound_for=frozenset(("cost_usd",)),
     bound_of_served=True,
     study="tradewind.systems.mlbroker.study.figures:STUDY",
     explain="tradewind.systems.mlbroker.explain.placement:explain",
