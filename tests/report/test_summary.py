@@ -12,7 +12,7 @@ from tests.report.sample_runs import broken, cluster, moved, run, scheduled, wan
 from tradewind.model.result import Run
 from tradewind.report import quantities
 from tradewind.report.figures import comparison
-from tradewind.report.summary import estimate, group, paired, ranked
+from tradewind.report.summary import estimate, group, measured, paired, ranked
 from tradewind.report.verdict import sentences
 
 
@@ -150,3 +150,16 @@ def test_jobs_left_out_of_a_mean_are_reported() -> None:
     assert "short leaves 3 of 20 jobs unfinished" in " ".join(
         sentences(comparison.series_of(scenario, [good, short]))
     )
+
+
+def test_a_run_that_completed_nothing_has_no_completion_time_and_does_not_win() -> None:
+    runs = runs_of({"idle": [0.0], "works": [100.0]})
+    metrics = {**runs[0].metrics, "jobs": 3.0, "jobs_completed": 0.0, "makespan_s": 0.0}
+    idle = replace(runs[0], metrics=metrics)
+    assert math.isnan(measured(idle, "jct_mean_s"))
+    assert measured(idle, "jobs_completed") == 0
+    assert [g.label for g in ranked(group([idle, runs[1]]))] == ["works", "idle"]
+    text = summary([idle, runs[1]])
+    assert text.startswith("works: mean completion time 100 s.")
+    assert "idle completed no job and is not ranked." in text
+    assert summary([idle]).startswith("No policy has a value for the objective")

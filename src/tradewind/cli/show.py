@@ -20,7 +20,7 @@ from tradewind.model.result import Run, Violation
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE
 from tradewind.report import bounds
-from tradewind.report.summary import Estimate, Group, estimate, group
+from tradewind.report.summary import Estimate, Group, estimate, group, measured, ranked
 
 if TYPE_CHECKING:
     from tradewind.api import Comparison, Explained
@@ -96,7 +96,8 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None, b
     console = open_console()
     table = table_of(f"{result.policy} on {scenario.name}", "metric", "value")
     objective = result.objective
-    table.add_row(f"{objective} ({SENSE[objective]})", Text(number(result.value), style="bold"))
+    value = measured(result, objective)
+    table.add_row(f"{objective} ({SENSE[objective]})", Text(_value(value, number(value)), style="bold"))
     if result.bound is not None:
         b = result.bound
         table.add_row(f"bound ({b.kind})", number(b.value))
@@ -170,6 +171,11 @@ def audit(found: Sequence[Violation], *, as_json: bool) -> None:
             say(f"  {violation}")
 
 
+def _value(value: float, shown: str) -> str:
+    """An objective as shown; a time of completion is nan where no job was completed."""
+    return "none completed" if math.isnan(value) else shown
+
+
 def _interval(value: Estimate) -> str:
     return number(value.mean) + (f" ± {number(value.half)}" if value.n > 1 else "")
 
@@ -192,9 +198,9 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None
         "s",
     ]
     table = table_of(result.scenarios[0].name, *head)
-    best = (min if SENSE[objective] == "min" else max)(groups, key=lambda g: g.value.mean)
+    best = next((g for g in ranked(groups)[:1] if not math.isnan(g.value.mean)), None)
     for g in groups:
-        cells = [_interval(g.value), *([_ratios(g)] if has_bound else [])]
+        cells = [_value(g.value.mean, _interval(g.value)), *([_ratios(g)] if has_bound else [])]
         cells += [_interval(g.metric(m)) for m in shown]
         seconds = [r.timings.total for r in g.runs if r.timings]
         cells.append(f"{sum(seconds) / max(1, len(seconds)):.2f}")
@@ -204,6 +210,8 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None
     if result.bounded:
         for line in bounds.comparison_notes(result.pairs, groups):
             console.print(line, markup=False, highlight=False)
+    elif lost := bounds.not_served(result.pairs, groups):
+        console.print(f"{lost} {bounds.APART}", markup=False, highlight=False)
     if saved is not None:
         say(f"report: {saved}")
 
@@ -230,7 +238,7 @@ def _summary(g: Group) -> dict[str, Any]:
 def _estimate(value: Estimate) -> dict[str, float | None]:
     half = value.half if math.isfinite(value.half) else None
     return {
-        "mean": value.mean,
+        "mean": value.mean if math.isfinite(value.mean) else None,
         "low95": None if half is None else value.mean - half,
         "high95": None if half is None else value.mean + half,
     }

@@ -23,6 +23,7 @@ SUMMED = 1e-12
 NAME = "bound.served"
 """Name of the certificate that holds the bound of the served jobs."""
 UNKNOWN = "no bound is available for this scenario"
+APART = "Runs that serve different jobs are not comparable."
 FEWER = "A bound for all jobs does not hold for a run that serves fewer; runs that serve different jobs are not comparable."
 OF_SERVED = "ratio to the bound of the served jobs, in which a job counts until it was rejected"
 
@@ -69,18 +70,23 @@ def note(scenario: Scenario, run: Run) -> str:
     return f"no bound for all jobs: {lost}. {FEWER}"
 
 
-def comparison_notes(pairs: Sequence[tuple[Scenario, Run]], groups: Sequence[Group]) -> list[str]:
-    """Which of the compared policies have no bound for all jobs, and why."""
+def not_served(pairs: Sequence[tuple[Scenario, Run]], groups: Sequence[Group]) -> str:
+    """Which of the compared policies did not serve all jobs, where lower is better; empty if all did."""
     away = {id(run): turned_away(scenario, run) for scenario, run in pairs}
-    lost, part = [], False
+    lost = []
     for g in groups:
         short = [run for run in g.runs if away[id(run)]]
         if short and SENSE[g.objective] == "min":
             jobs = sum(int(run.metrics["jobs"]) for run in short)
             lost.append(f"{g.label} {sum(away[id(run)] for run in short)} of {jobs}")
-            part = part or any(served_of(run) is not None for run in short)
-    notes = [f"jobs rejected or not finished: {', '.join(lost)}. {FEWER}"] if lost else []
-    if part:
+    return f"jobs rejected or not finished: {', '.join(lost)}." if lost else ""
+
+
+def comparison_notes(pairs: Sequence[tuple[Scenario, Run]], groups: Sequence[Group]) -> list[str]:
+    """Which of the compared policies have no bound for all jobs, and why."""
+    lost = not_served(pairs, groups)
+    notes = [f"{lost} {FEWER}"] if lost else []
+    if lost and any(served_of(run) is not None for _, run in pairs):
         notes.append(f"* {OF_SERVED}")
     if any(note(scenario, run) == UNKNOWN for scenario, run in pairs):
         notes.append(UNKNOWN)

@@ -36,6 +36,17 @@ def estimate(values: Sequence[float]) -> Estimate:
     return Estimate(mean=mean, half=half, n=n)
 
 
+COMPLETION = frozenset(("jct_mean_s", "jct_p50_s", "jct_p99_s", "makespan_s", "epoch_s"))
+"""Times that a run records as 0 where no job was completed."""
+
+
+def measured(run: Run, name: str) -> float:
+    """A metric of a run; nan where it has none, also for a time of completion where no job was completed."""
+    value = run.metrics.get(name, math.nan)
+    none = value == 0 and run.metrics.get("jobs", 0) > 0 and not run.metrics.get("jobs_completed", 0)
+    return math.nan if none and name in COMPLETION else value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
     """The runs of one policy with one set of parameters, by seed; `number` is its position in the input."""
@@ -55,7 +66,7 @@ class Group:
 
     def metric(self, name: str) -> Estimate:
         """Estimate of a metric over the seeds."""
-        return estimate([run.metrics.get(name, math.nan) for run in self.runs])
+        return estimate([measured(run, name) for run in self.runs])
 
     @property
     def value(self) -> Estimate:
@@ -113,5 +124,5 @@ def ranked(groups: Sequence[Group]) -> list[Group]:
 
 def paired(a: Group, b: Group) -> Estimate:
     """Estimate of the difference a - b of the objective over the seeds that both have."""
-    other = {run.seed: run.value for run in b.runs}
-    return estimate([run.value - other[run.seed] for run in a.runs if run.seed in other])
+    other = {run.seed: measured(run, b.objective) for run in b.runs}
+    return estimate([measured(run, a.objective) - other[run.seed] for run in a.runs if run.seed in other])

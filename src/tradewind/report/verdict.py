@@ -24,7 +24,7 @@ def sentences(series: Sequence[Series]) -> list[str]:
     """Sentences about the winner (series come best first): result, significance, bound, reasons, warnings."""
     best = series[0]
     if math.isnan(best.group.value.mean):
-        return [f"No policy has a value for the objective, {name(best.group.objective)}."]
+        return [f"No policy has a value for the objective, {name(best.group.objective)}.", *_warnings(series)]
     rivals = [s for s in series[1:] if s.group.sound and math.isfinite(s.group.value.mean)]
     found = [_headline(best.group, [s.group for s in rivals])]
     if rivals:
@@ -189,8 +189,13 @@ def _warnings(series: Sequence[Series]) -> list[str]:
     found = [
         f"{s.group.label} violated an audit rule and is not ranked." for s in series if not s.group.sound
     ]
+    found += [
+        f"{s.group.label} completed no job and is not ranked."
+        for s in series
+        if s.group.sound and math.isnan(s.group.value.mean)
+    ]
     if series[0].group.objective in ("jct_mean_s", "makespan_s", "epoch_s"):
-        found += _unfinished(series)
+        found += _unfinished([s for s in series if not math.isnan(s.group.value.mean)])
     return found
 
 
