@@ -19,6 +19,7 @@ from tradewind.model.units import UNLIMITED
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change
 from tradewind.registry import policies, workloads
+from tradewind.systems.gadget.shared.gains import JobGains
 from tradewind.systems.gadget.study.runs import moved_share
 from tradewind.worlds.simulate import simulate
 
@@ -305,3 +306,14 @@ def test_a_utility_that_falls_is_not_followed_down() -> None:
     run = simulate(given, policies.find("gadget"))
     assert run.violations == ()
     assert run.metrics["utility"] == pytest.approx(5.0 + 8.0)
+
+
+def test_in_a_last_slot_gains_are_what_the_slot_earns() -> None:
+    """The envelope of a climb promises what later slots would earn."""
+    climb = Utility(of="progress", shape="sigmoid", args=(80.0, 0.01, 450.0), from_zero=True)
+    given = workloads.generate("gadget", {"servers": 3, "jobs": 4, "slots": 2}, 1)
+    jobs = [replace(job, utility=climb, workers_min=1, workers_max=4) for job in given.jobs]
+    ahead, alone = (JobGains(sight, np.full(len(given.setup.resources), 1e6)) for sight in ("ahead", "slot"))
+    done = [0] * len(jobs)
+    assert (ahead.gains(jobs, done, 1) == alone.gains(jobs, done, 1)).all()
+    assert (ahead.gains(jobs, done, 2) > alone.gains(jobs, done, 2))[:, 1].any()

@@ -74,7 +74,7 @@ class JobGains:
             rest = max(1, -(-(job.work.total - done) // MICRO))
             return np.minimum(np.arange(most + 1), rest) / rest
         reach = min(len(values) - 1, most * left)
-        if self._sight == "slot":
+        if self._sight == "slot" or left == 1:  # what a climb would earn after the last slot is worth nothing
             k = np.minimum(np.arange(most + 1), reach)
             row: Floats = values[k] - values[0]
             return row
