@@ -75,7 +75,7 @@ def tiny_rows() -> list[Row]:
     found = []
     for family in FAMILIES:
         ours, paper = [], []
-        for seed in (0, 2, 3):
+        for seed in range(60) if family == "deploy" else (0, 2, 3):  # deploy has the worst instances
             given = made(
                 seed, family=family, sites=4, slots=4, jobs_per_slot=3.0, threshold_scale=0.1, data_gb=250.0
             )
