@@ -39,6 +39,8 @@ class LedgerState(NamedTuple):
     price: dict[tuple[int, int], float]
     egress: dict[tuple[int, int], float]
     held: tuple[HeldQuote, ...]
+    counts_holds: bool
+    expires_us: int
 
 
 class Ledger:
@@ -79,6 +81,7 @@ class Ledger:
         self.held: Mapping[int, HeldQuote] = MappingProxyType(self._held)
         self._holds: dict[int, list[Reservation]] = {}  # id of a quote -> what it holds
         self._expires_us = 0
+        self._counts_holds = True
 
     # ------------------------------------------------------------------ updates
     def take(self, events: Sequence[Event]) -> None:
@@ -183,6 +186,7 @@ class Ledger:
 
     def count_holds(self, on: bool) -> None:
         """Whether the view counts what open quotes hold; it does, but for the comparison with a view that does not."""
+        self._counts_holds = on
         for rows in self._holds.values():
             self._book(rows, 1 if on else -1)
         self.held = MappingProxyType(self._held if on else {})
@@ -299,6 +303,8 @@ class Ledger:
             price=self._price,
             egress=self._egress,
             held=tuple(self._held.values()),
+            counts_holds=self._counts_holds,
+            expires_us=self._expires_us,
         )
         windows = {"new": self._new, "over": self._over}
         return {"state": plain(state), **{name: [to_json(e) for e in w] for name, w in windows.items()}}
@@ -314,6 +320,9 @@ class Ledger:
             self._reserve(self._jobs[plan.job], plan)
         for held in state.held:
             self.hold(held)
+        self._expires_us = state.expires_us
+        if not state.counts_holds:
+            self.count_holds(False)
         self._forget_slots()
         self._data, self._changes = state.data, state.changes
         self._limit = list(state.limit)
