@@ -150,7 +150,7 @@ def crash(_: str) -> Any:
 
 def _channel() -> int:
     """The descriptor on which it answers."""
-    return next(n for n in range(3, 64) if os.path.exists(f"/proc/self/fd/{n}") and _is_socket(n))
+    return next(n for n in range(3, 4096) if os.path.exists(f"/proc/self/fd/{n}") and _is_socket(n))
 
 
 def _is_socket(number: int) -> bool:
