@@ -255,3 +255,9 @@ def test_an_exact_half_is_rounded_as_the_world_rounds_it() -> None:
         found = Bounds(given).attach(simulate(given, APSP)).bound
         assert found is not None
         assert found.ratio == 1.0, size
+
+
+def test_a_remainder_of_one_bit_per_second_beside_gigabits_ends_no_run() -> None:
+    given = instance(1311)
+    run = simulate(given, RANDOM_PS, seed=1311)
+    assert check(given, run) == ()

@@ -205,7 +205,8 @@ class _Master:
         h = self.solver
         h.run()
         if h.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            raise RuntimeError(f"the restricted master ended as {h.getModelStatus()}")
+            # bandwidths from 1 bit/s to Gbit/s in one LP: callers then keep or delay a plan, or have no bound
+            raise ValueError(f"the LP over paths ended as {h.getModelStatus()}; bandwidths differ too much")
         f = len(self.flows)
         dual = np.array(h.getSolution().row_dual) * (self.unit / f)
         return (
