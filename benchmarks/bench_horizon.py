@@ -2,7 +2,7 @@
 
 A block of slots is drawn once and repeated, so that every block brings the same jobs; policies plan in a rolling window, and
 the session drops what is over. Per policy three ratios, last block over first: CPU time of the policy per slot, bytes of
-`save()` at the end of the block, and bytes in memory that only the policy holds.
+`save()`, and bytes in memory that the policy reaches.
 """
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ PER_SLOT = ("jobs",)
 """Parameters that grow with the length of a block."""
 TIME, SIZE = 1.3, 1.1
 """Largest ratios of time, and of bytes saved or held."""
+SAMPLES = 10
+"""Samples of bytes in a block, of which the largest counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Of one block: CPU seconds of the policy per slot, bytes of its saved state and bytes in memory at the end."""
+    """Of one block: CPU seconds of the policy per slot, largest saved state and largest memory in bytes."""
 
     cpu_s: float
     saved: int
@@ -101,12 +103,17 @@ def costs(spec: Spec, scenario: Scenario, times: int) -> list[Cost]:
     slots, jobs = scenario.setup.slots, len(scenario.jobs) * times
     timed = replace(spec, factory=lambda *given: cast(Policy, Timed(spec.factory(*given))))
     found: list[Cost] = []
+    saved, held = list[int](), list[int]()
     for session in endless_run(timed, scenario, jobs, lambda _: None, slots):
-        if isinstance(session, Session) and session.ledger.slot >= slots * (len(found) + 1):
-            policy = cast(Timed, session.policy)
-            saved, held = len(policy.save()), held_bytes(policy.policy)
-            found.append(Cost(cpu_s=policy.cpu_s / slots, saved=saved, held=held))
-            policy.cpu_s = 0.0
+        if not isinstance(session, Session):
+            break
+        policy, past = cast(Timed, session.policy), session.ledger.slot - slots * len(found)
+        if past * SAMPLES >= slots * (len(saved) + 1):
+            saved.append(len(policy.save()))
+            held.append(held_bytes(policy.policy))
+        if past >= slots:
+            found.append(Cost(cpu_s=policy.cpu_s / slots, saved=max(saved), held=max(held)))
+            policy.cpu_s, saved, held = 0.0, [], []
     return found[:times]
 
 
