@@ -146,7 +146,8 @@ class Session:
 
     def _observe(self, events: Sequence[Event]) -> None:
         """Record events; raise Refused if the world broke a rule."""
-        _require(self.state.observe(events))
+        if found := self.state.observe(events):
+            raise Refused(found)
 
     # ------------------------------------------------------------------ quotes
     def _trade(self, at_us: int, events: Sequence[Event], commands: list[Command]) -> None:

@@ -44,7 +44,8 @@ class RunState:
         if not found or self.tolerant:
             self.ledger.take(events)
             self.journal.events(events)
-            if not self.quotes.idle:
+            quotes = self.quotes
+            if quotes.open or quotes.waiting:
                 self._drop_quotes(events)
         return found
 
