@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import isclose
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from tradewind import registry
 from tradewind.audit import Audit
-from tradewind.audit import compare as compare_books
-from tradewind.audit.placement import check_certificate, is_placement
 from tradewind.engine import bounds
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import check_fit
@@ -30,6 +27,7 @@ from tradewind.model.spec import Spec
 from tradewind.model.system import System
 from tradewind.model.workload import Workload
 from tradewind.registry import policies, systems, workloads
+from tradewind.report.audited import Audited, Depth, audit_run, with_bills
 from tradewind.report.bounds import Bounds
 from tradewind.report.whatif import Difference, difference
 from tradewind.worlds.period import Period, cut
@@ -38,6 +36,7 @@ from tradewind.worlds.simulate import simulate
 __all__ = [
     "Comparison",
     "WhatIf",
+    "audit",
     "bound",
     "check",
     "compare",
@@ -50,6 +49,7 @@ __all__ = [
     "run",
     "save",
     "whatif",
+    "with_bills",
 ]
 
 
@@ -85,13 +85,6 @@ def run(
     spec = isolated(policy) if isolate else policies.get(policy)
     result = with_bills(data, simulate(data, spec, params, seed=seed, progress=progress), spec)
     return Bounds(data).attach(result) if bound else result
-
-
-def with_bills(scenario: Scenario, result: Run, spec: Spec) -> Run:
-    """A run with the `bills` table of its system, where it has one."""
-    system = systems().get(spec.system)
-    table = registry.load(system.bills)(scenario, result) if system and system.bills else None
-    return result if table is None else replace(result, tables={**result.tables, "bills": table})
 
 
 def _system(scenario: Scenario, result: Run) -> System | None:
@@ -176,7 +169,7 @@ def compare(
         for seed, each in zip(seeds, data, strict=True):
             told = progress(spec.name, seed) if progress else None
             own = (params or {}).get(spec.name)
-            one = simulate(each, spec, own, seed=seed, progress=told)
+            one = with_bills(each, simulate(each, spec, own, seed=seed, progress=told), spec)
             runs.append(bounds[id(each)].attach(one) if bound else one)
     return Comparison(scenarios=data, runs=tuple(runs), bounded=bound)
 
@@ -264,65 +257,29 @@ def period(source: str | Path, from_us: int = 0, to_us: int | None = None) -> Pe
     return cut(found.scenario, found.run, from_us, end_us)
 
 
-def check(scenario: Scenario, result: Run, policy: str | Spec = "") -> tuple[Violation, ...]:
-    """Re-checks a run from scratch: every event, offer, answer and decision, and every metric.
+def audit(
+    scenario: Scenario,
+    result: Run,
+    policy: str | Spec = "",
+    *,
+    rerun: bool = False,
+    bound: bool = False,
+    bills: bool = False,
+) -> Audited:
+    """Re-checks a run from scratch: every event, offer, answer, decision, metric and header field.
 
-    policy: the policy that was run, where it is not registered; it says whether accepted plans bind.
+    policy  the policy that was run, where it is not registered; it says whether accepted plans bind
+    rerun   run the policy again and compare everything
+    bound   compute the bound again, where the run has one; bills: the tenants' bills likewise
     """
-    if result.scenario_hash != scenario_hash(scenario):
-        raise RunFileError(
-            f"this run belongs to the scenario with hash {result.scenario_hash[:12]}…, "
-            f"the scenario given has {scenario_hash(scenario)[:12]}…; give the scenario that was run"
-        )
     known = policy or (result.policy if result.policy in policies.entries else "")
-    binding = bool(known) and policies.get(known).binding
-    audit = Audit(scenario.setup, scenario, measured=result.world == "processes", binding=binding)
-    state = RunState(Ledger(scenario.setup), audit, Journal())
-    doubts = _undecided(result)
-    for instant in instants(scenario, result.tables):
-        if found := state.replay(instant):
-            return found
-        for certificate in result.certificates if instant.decision is not None else ():
-            if certificate.get("at_us") == instant.at_us:
-                doubts += check_certificate(scenario, certificate, audit.free_bps)
-    if found := audit.check_charges(read_charges(result.tables)):
-        return found
-    report = audit.close()
-    found = report.violations + compare_books(report.metrics, result.metrics)
-    return found or _compare_tables(settle(scenario, result), result) + tuple(doubts)
+    depth = Depth(rerun=rerun, bound=bound, bills=bills)
+    return audit_run(scenario, result, policies.get(known) if known else None, depth)
 
 
-def _undecided(result: Run) -> list[Violation]:
-    """Placement certificates of instants at which nothing was decided."""
-    decided = set(result.tables["decisions"]["at_us"])
-    return [
-        Violation(
-            "certificate.placement", detail=f"a certificate at {c['at_us']} us, where nothing was decided"
-        )
-        for c in result.certificates
-        if is_placement(c) and c["at_us"] not in decided
-    ]
-
-
-def _compare_tables(ours: Run, theirs: Run) -> tuple[Violation, ...]:
-    """The tables that follow from the journal, made again and compared: whole numbers exactly, money to nine digits."""
-    found = []
-    for name in ("outcomes", "payments", "costs"):
-        for column, values in ours.tables[name].items():
-            others = theirs.tables.get(name, {}).get(column, [])
-            row = next(
-                (i for i, (a, b) in enumerate(zip(values, others, strict=False)) if not _same(a, b)), -1
-            )
-            if row >= 0 or len(values) != len(others):
-                detail = f"tables.{name}.{column} differs from the journal, first in row {max(row, 0)}"
-                found.append(Violation("ledger.table", detail=detail))
-    return tuple(found)
-
-
-def _same(a: object, b: object) -> bool:
-    return a == b or (
-        isinstance(a, float) and isinstance(b, float) and isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)
-    )
+def check(scenario: Scenario, result: Run, policy: str | Spec = "") -> tuple[Violation, ...]:
+    """The violations that `audit` finds without running anything again."""
+    return audit(scenario, result, policy).violations
 
 
 def scenario_beside(path: Path, result: Run) -> Scenario:

@@ -55,6 +55,7 @@ def market(*offers: Offer, customer: Customer | None = None, one: Job | None = N
         ("market.unit_prices", offer(5.0, unit_usd=((0, 4.0),))),
         ("market.unit_prices", offer(-0.0, unit_usd=((0, -0.0001),))),
         ("market.promise", offer(finish=249)),
+        ("market.promise", offer(finish=251)),
         ("market.promise", offer(finish=0)),
         ("market.promise", offer(steps=(run_at(0, until=200),))),
         ("form.node", offer(steps=(run_at(0, (9,)),))),
@@ -209,7 +210,7 @@ def test_an_invalid_price_list_is_a_violation(posted: Posted) -> None:
 def test_where_sales_bind_a_plan_that_was_bought_changes_only_after_a_failure() -> None:
     def rules(script: Any, changes: Sequence[Change] = ()) -> list[str]:
         given = scenario([job(0)], customers=[Customer(budget_usd=9.0)], changes=changes)
-        policy = Scripted(script, {0: Quote(0, (offer(finish=1000),))})
+        policy = Scripted(script, {0: Quote(0, (offer(finish=250),))})
         try:
             simulate(given, replace(spec_of(policy, pricer=True), binding=True))
         except Refused as refused:

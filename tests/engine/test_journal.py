@@ -87,7 +87,6 @@ def test_a_run_of_another_scenario_is_refused() -> None:
 
 FREE = {
     ("steps", "usd"),  # stated by the policy
-    ("offers", "finish_us"),  # a later promise is valid too
     ("prices", "usd"),
     ("bills", "usd"),
     ("paths", "path"),

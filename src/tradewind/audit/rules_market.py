@@ -7,7 +7,6 @@ from math import isclose, isfinite
 from tradewind.audit.record import Record
 from tradewind.audit.work import WorkLedger
 from tradewind.model.decision import Charge, Offer, Quote
-from tradewind.model.job import Dataset
 from tradewind.model.result import Violation
 from tradewind.model.setup import Setup
 
@@ -49,20 +48,14 @@ def offer_is_sound(setup: Setup, record: Record, offer: Offer) -> Violation | No
 
 
 def promise(setup: Setup, work: WorkLedger, record: Record, offer: Offer, now_us: int) -> Violation | None:
-    """The plan finishes the job by finish_us (Eris (2a), (2f))."""
+    """The plan finishes the job at finish_us, not earlier and not later (Eris (2a), (2f))."""
     if record.total is None:
         return None
     kept = (record.steps, record.since_us)
     record.steps, record.since_us = offer.plan.steps, now_us
     due = work.finish_us(record)
     record.steps, record.since_us = kept
-    if due is None or due > offer.finish_us:
-        return Violation(
-            "market.promise",
-            record.job.id,
-            detail=f"completion is promised for {offer.finish_us} us; the plan finishes the job at {due}",
-        )
-    if isinstance(record.job.work, Dataset) and due != offer.finish_us:
+    if due != offer.finish_us:
         return Violation(
             "market.promise",
             record.job.id,

@@ -16,10 +16,11 @@ from rich.text import Text
 from tradewind.api import remarks
 from tradewind.cli.terminal import open_console, say
 from tradewind.model.errors import InputError
-from tradewind.model.result import Run, Violation
+from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE
 from tradewind.report import bounds
+from tradewind.report.audited import Audited
 from tradewind.report.summary import Estimate, Group, estimate, group, measured, ranked
 
 if TYPE_CHECKING:
@@ -159,16 +160,24 @@ def _remarks(console: Console, result: Run, scenario: Scenario) -> None:
         console.print(f"… and {len(sentences) - MOST_REASONS} more")
 
 
-def audit(found: Sequence[Violation], *, as_json: bool) -> None:
-    """What the audit of a file found."""
+def audit(audited: Audited, *, as_json: bool) -> None:
+    """What the audit of a file found, and what it did not check."""
+    found = audited.violations
     if as_json:
-        print_json({"ok": not found, "violations": [v._asdict() for v in found]})
-    elif not found:
-        say("audit: ok, every event, decision and metric checked")
-    else:
+        violations = [v._asdict() for v in found]
+        print_json({"ok": not found, "violations": violations, "not_checked": dict(audited.unchecked)})
+        return
+    if found:
         say(f"audit: {len(found)} violation{'s' if len(found) > 1 else ''}")
         for violation in found:
             say(f"  {violation}")
+        return
+    say("audit: ok, every event, decision and metric checked")
+    names: dict[str, list[str]] = {}
+    for name, why in audited.unchecked.items():
+        names.setdefault(why, []).append(name)
+    for why, fields in names.items():
+        say(f"  not checked: {', '.join(fields)} ({why})")
 
 
 def _value(value: float, shown: str) -> str:

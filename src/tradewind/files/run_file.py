@@ -42,7 +42,7 @@ def save(run: Run, path: str | Path) -> None:
     check_links(tables)
     folder, timings = path.with_name(f"{path.stem}.d"), timings_path(path)
     inline = sum(map(rows, tables.values())) <= INLINE_ROWS
-    header = _header(run)
+    header = header_of(run)
     header["tables"] = {name: _entry(name, table, inline) for name, table in tables.items()}
     text = documents.text_for(path, header)
     remove(timings)  # of an older run
@@ -96,7 +96,8 @@ def _ordered(value: Any) -> Any:
     return value
 
 
-def _header(run: Run) -> dict[str, Any]:
+def header_of(run: Run) -> dict[str, Any]:
+    """The header of a run file without the tables, as plain data."""
     bound = run.bound
     return {
         "tradewind_run": VERSION,
