@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -18,7 +19,7 @@ from tradewind.systems.mlbroker.explain.slots import DecidedSlot, decided_slots
 from tradewind.systems.mlbroker.kernels.costs import job_parts
 from tradewind.systems.mlbroker.kernels.job import cost_with_server, solve
 from tradewind.systems.mlbroker.kernels.pool import priced_job, terms
-from tradewind.systems.mlbroker.kernels.prices import bill, marginal, piece
+from tradewind.systems.mlbroker.kernels.prices import bill, marginal
 from tradewind.systems.mlbroker.kernels.slot import Slot
 
 SERVERS = 3
@@ -157,17 +158,17 @@ class _Placed:
         return best, where
 
     def _tiers(self) -> list[ReachedTier]:
-        """Tiers that the pooled volume reaches where this job rents."""
-        price = self._decided.slot.tiers
+        """Tiers of the tariff that the pooled volume reaches where this job rents; what is free has none."""
+        setup = self._scenario.setup
         mine = self._use(self._workers, self._server)
         total = self._base + mine
         found = []
         for r, k in zip(*np.nonzero(mine > 0.0), strict=True):
-            tier = piece(price.usd[r, k], price.intercept[r, k], total[r, k])
-            starts = price.start[r, k]
-            following = float(starts[tier + 1]) if tier + 1 < len(starts) else math.inf
-            resource = self._scenario.setup.resources[k]
-            found.append(ReachedTier(self._names[r], resource, tier + 1, float(total[r, k]), following))
+            tariff, units = setup.rent.get((setup.hosts[r], int(k))), float(total[r, k])
+            if tariff is not None:
+                tier = max(1, bisect_left(tariff.starts, units * (1.0 - 1e-12)))
+                following = tariff.starts[tier] if tier < len(tariff.starts) else math.inf
+                found.append(ReachedTier(self._names[r], setup.resources[k], tier, units, following))
         return found
 
     def _cost_lines(self, added: float) -> tuple[str, str]:
@@ -192,7 +193,7 @@ def _next_line(added: float, following: float, sites: tuple[str, ...]) -> str:
 
 
 def _tier_line(tier: ReachedTier) -> str:
-    rest = (
-        "the last tier" if math.isinf(tier.next_tier_at) else f"the next tier starts at {tier.next_tier_at:g}"
-    )
-    return f"{tier.site}, {tier.resource}: {tier.units:g} pooled units reach tier {tier.tier}; {rest}."
+    what = f"{tier.site}, {tier.resource}: {tier.units:g} pooled units"
+    if not math.isinf(tier.next_tier_at):
+        return f"{what} reach tier {tier.tier}; the next tier starts at {tier.next_tier_at:g}."
+    return f"{what} reach tier {tier.tier}, the last one." if tier.tier > 1 else f"{what} at a flat price."
