@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from tests.files.generated import a_run
-from tradewind.files import run_tables
+from tradewind.files import row_tables, run_tables
 from tradewind.files.run_file import load_run, save
 from tradewind.files.schemas import schema
 from tradewind.model.errors import InputError, RunFileError
@@ -55,7 +55,7 @@ def test_a_large_run_comes_back_equal_from_parquet(tmp_path: Path) -> None:
     run = a_run(MANY)
     save(run, tmp_path / "run.json")
     assert load_run(tmp_path / "run.json") == run
-    assert {file.stem for file in (tmp_path / "run.d").iterdir()} == set(TABLES)
+    assert {file.stem for file in (tmp_path / "run.d").glob("*/*.parquet")} == set(TABLES)
     assert (tmp_path / "run.json").stat().st_size < 20_000
 
 
@@ -208,7 +208,7 @@ def test_the_words_of_a_column_are_those_of_its_description() -> None:
 def test_a_modified_parquet_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     save(a_run(MANY), path)
-    file = tmp_path / "run.d" / "events.parquet"
+    (file,) = (tmp_path / "run.d").glob("*/events.parquet")
     data = bytearray(file.read_bytes())
     other: dict[str, Any] = {"at_us": [1], "kind": ["arrived"], "job": [0], "value": [0]}
     for broken in (b"", bytes(data[:-20]), b"PAR1" + bytes(data[4:]) + b"x"):
@@ -236,7 +236,7 @@ def test_an_interrupted_save_leaves_no_new_run(tmp_path: Path, monkeypatch: pyte
     with monkeypatch.context() as patch:
         patch.setattr(os, "rename", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            save(a_run(MANY), path)
+            save(a_run(MANY + 1), path)
     assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
 
 
@@ -249,11 +249,44 @@ while True:
     for factor in (1, 15000, 2, 15001):
         save(a_run(factor), sys.argv[1])
 """
+DIE_EVERYWHERE = """
+import os, sys
+from tests.files.generated import a_run
+from tradewind.files import run_file
+from tradewind.files.run_file import load_run, save
+run_file.INLINE_ROWS = sum(map(run_file.rows, a_run(1).tables.values()))
+path, before, after = sys.argv[1], a_run(int(sys.argv[2])), a_run(int(sys.argv[3]))
+left = 1 << 60
+def hook(event, args):
+    global left
+    if event in ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "shutil.rmtree", "os.chmod"):
+        left -= 1
+        if left < 0:
+            os._exit(9)
+sys.addaudithook(hook)
+save(after, path)
+save(before, path)
+for steps in range(10_000):
+    child = os.fork()
+    if not child:
+        left = steps
+        save(after, path)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    found = load_run(path)
+    assert found in (before, after), steps
+    if found == after:
+        if not code:
+            break
+        save(before, path)
+print(steps)
+"""
 
 
-def test_a_killed_process_leaves_a_complete_run_or_none(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_the_old_run_or_the_new_one(tmp_path: Path) -> None:
     path, dice = tmp_path / "run.json", Random(1)
     root = Path(__file__).parents[2]
+    save(a_run(3), path)
     for _ in range(4):
         with subprocess.Popen(
             [sys.executable, "-c", SAVE_FOREVER, str(path)], cwd=root, stdout=subprocess.PIPE
@@ -262,8 +295,40 @@ def test_a_killed_process_leaves_a_complete_run_or_none(tmp_path: Path) -> None:
             assert writer.stdout.readline() == b"ready\n"
             time.sleep(0.1 + 0.4 * dice.random())
             writer.kill()
-        if path.exists():
-            assert load_run(path).policy == "fifo"
+        assert load_run(path).policy == "fifo"
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (1, 2), (2, 1)])
+def test_death_before_any_step_of_a_save_leaves_the_old_run_or_the_new_one(
+    tmp_path: Path, before: int, after: int
+) -> None:
+    path, root = tmp_path / "run.json", Path(__file__).parents[2]
+    words = [sys.executable, "-c", DIE_EVERYWHERE, str(path), str(before), str(after)]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 8
+    versions = {file.name for file in tmp_path.glob("run.d/*")}
+    assert len(versions) == (0 if after == 1 else 1)
+    assert {file.name for file in tmp_path.iterdir()} <= {"run.json", "run.d"}
+
+
+def test_a_file_that_claims_many_rows_in_a_few_bytes_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow.parquet as pq
+
+    save(a_run(MANY), tmp_path / "run.json")
+    (file,) = (tmp_path / "run.d").glob("*/payments.parquet")
+    count = 3_000_000
+    run_tables.write_parquet("payments", {"job": np.zeros(count, dtype=int), "usd": np.zeros(count)}, file)  # type: ignore[dict-item]
+    assert file.stat().st_size < 100_000
+    raw = json.loads((tmp_path / "run.json").read_text())
+    raw["tables"]["payments"]["rows"] = count
+    monkeypatch.setattr(pq, "read_table", None)
+    raw["tables"] = {"payments": raw["tables"]["payments"]}
+    assert "claims 3,000,000 rows" in refused(tmp_path, raw)
+    with pytest.raises(InputError, match="claims 3,000,000 rows"):
+        row_tables.read_parquet(file)
 
 
 def test_an_unknown_table_is_rejected_when_saving(tmp_path: Path) -> None:

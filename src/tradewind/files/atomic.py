@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import filecmp
+import glob
 import os
 import shutil
 import tempfile
@@ -41,35 +43,40 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replacing_directory(path: Path) -> Iterator[Path]:
-    """Yield a temporary directory that replaces `path` if the block succeeds.
+def adding_directory(path: Path) -> Iterator[Path]:
+    """Yield a temporary directory that becomes `path` if the block succeeds.
 
-    A directory cannot be renamed over one that is not empty, so the old one is moved away first and moved back on failure.
+    A directory that is there with the same files stays, so that nothing that refers to it ever misses it.
     """
     with _as_input_error(path):
+        path.parent.mkdir(exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
-        old = temporary.with_suffix(".old")
         try:
             yield temporary
             for file in temporary.iterdir():
                 _flush(file)
             temporary.chmod(0o777 & ~_umask())
-            _exchange(temporary, path, old)
+            if not _equal(temporary, path):
+                remove(path)  # damaged: what refers to it could not be read before either
+                os.rename(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        remove(old)
         _flush(path.parent)
 
 
-def _exchange(temporary: Path, path: Path, old: Path) -> None:
-    if path.is_symlink() or path.exists():
-        os.rename(path, old)
-    try:
-        os.rename(temporary, path)
-    except BaseException:
-        if old.exists():
-            os.rename(old, path)
-        raise
+def _equal(a: Path, b: Path) -> bool:
+    """Whether two directories hold the same files."""
+    if not b.is_dir() or b.is_symlink():
+        return False
+    names = sorted(file.name for file in a.iterdir())
+    same = names == sorted(file.name for file in b.iterdir())
+    return same and not any(filecmp.cmpfiles(a, b, names, shallow=False)[1:])
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what interrupted writes of a file left beside it."""
+    for file in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        remove(file)
 
 
 def remove(path: Path) -> None:

@@ -15,6 +15,9 @@ JSON: Final = (".json",)
 YAML: Final = (".yaml", ".yml")
 LARGEST_FILE: Final = 2 * 10**9
 LARGEST_YAML: Final = 20 * 10**6
+FREE_ROWS: Final = 1_000_000
+ROWS_PER_BYTE: Final = 8
+"""Rows of a Parquet file that are read whatever its size, and further ones per byte of it."""
 
 
 def read(path: Path) -> Any:
@@ -62,6 +65,17 @@ def check_file(path: Path, largest: int = LARGEST_FILE) -> None:
         raise InputError(
             f"has {info.st_size:,} bytes; the limit is {largest:,}. "
             "Use JSON, and move large tables to Parquet files in the same folder.",
+            where=str(path),
+        )
+
+
+def check_rows(path: Path, rows: int) -> None:
+    """Reject a table that claims far more rows than its bytes can hold in earnest, before any memory is used for them."""
+    most = FREE_ROWS + ROWS_PER_BYTE * path.stat().st_size
+    if rows > most:
+        raise InputError(
+            f"claims {rows:,} rows in {path.stat().st_size:,} bytes; a file of that size may have {most:,}. "
+            "Write the table as CSV, or in several files.",
             where=str(path),
         )
 

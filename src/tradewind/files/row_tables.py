@@ -13,7 +13,7 @@ from itertools import repeat
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from tradewind.files.documents import check_file, parse_json, read_text
+from tradewind.files.documents import check_file, check_rows, parse_json, read_text
 from tradewind.files.messages import shown
 from tradewind.model.errors import InputError, ScenarioError
 
@@ -114,8 +114,10 @@ def read_parquet(path: Path) -> Columns:
     import pyarrow.parquet as pq
 
     try:
-        if pq.read_metadata(path).num_rows > MOST_ROWS:
+        rows = pq.read_metadata(path).num_rows
+        if rows > MOST_ROWS:
             raise InputError(f"has more than {MOST_ROWS:,} rows", where=str(path))
+        check_rows(path, rows)
         table = pq.read_table(path, memory_map=False, use_threads=False)
         if len(set(table.column_names)) != len(table.column_names):
             raise InputError("two columns have the same name; rename one", where=str(path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
@@ -10,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tradewind.files import documents
-from tradewind.files.atomic import remove, replacing_directory
+from tradewind.files.atomic import adding_directory, remove, remove_leftovers
 from tradewind.files.messages import sentence, shown
 from tradewind.files.run_tables import (
     INLINE_ROWS,
@@ -33,8 +34,9 @@ from tradewind.model.tables import TABLES
 def save(run: Run, path: str | Path) -> None:
     """Write a run file; `path` is written last and atomically. Equal runs give equal bytes.
 
-    Up to INLINE_ROWS rows are kept in the header; more go to `<stem>.d/<table>.parquet`. Timings go to
-    `<stem>.timings.json`.
+    Up to INLINE_ROWS rows are kept in the header; more go to `<stem>.d/<version>/<table>.parquet`, where the version follows
+    from the contents, so that an older header keeps its tables until the new one is in place. Timings go to
+    `<stem>.timings.json`. One process writes a run file at a time.
     """
     path = Path(path)
     documents.check_suffix(path)
@@ -42,18 +44,24 @@ def save(run: Run, path: str | Path) -> None:
     check_links(tables)
     folder, timings = path.with_name(f"{path.stem}.d"), timings_path(path)
     inline = sum(map(rows, tables.values())) <= INLINE_ROWS
+    sums = {name: checksum(name, table) for name, table in tables.items()}
+    version = "" if inline else hashlib.sha256("".join(sums.values()).encode()).hexdigest()[:16]
     header = header_of(run)
-    header["tables"] = {name: _entry(name, table, inline) for name, table in tables.items()}
+    header["tables"] = {name: _entry(name, table, sums[name], version) for name, table in tables.items()}
     text = documents.text_for(path, header)
     remove(timings)  # of an older run
     if not inline:
-        with replacing_directory(folder) as temporary:
+        with adding_directory(folder / version) as temporary:
             for name, table in tables.items():
                 write_parquet(name, table, temporary / f"{name}.parquet")
-            remove(path)  # an older header must not refer to newer tables
     documents.write(path, text)
-    if inline and folder.is_dir():
-        remove(folder)
+    if folder.is_dir():
+        for old in folder.iterdir():
+            if old.name != version:
+                remove(old)
+        if inline:
+            remove(folder)
+    remove_leftovers(path)
     if run.timings is not None:
         documents.write(timings, documents.json_text(_timings(run.timings)))
 
@@ -69,12 +77,10 @@ def timings_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.timings.json")
 
 
-def _entry(name: str, table: Table, inline: bool) -> dict[str, Any]:
-    entry: dict[str, Any] = {
-        "rows": rows(table), "columns": columns_of(name), "sha256": checksum(name, table),
-    }  # fmt: skip
+def _entry(name: str, table: Table, digest: str, version: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {"rows": rows(table), "columns": columns_of(name), "sha256": digest}
     # without the folder: the bytes of a run do not depend on the name of its file
-    return entry | ({"data": dict(table)} if inline else {"file": f"{name}.parquet"})
+    return entry | ({"file": f"{version}/{name}.parquet"} if version else {"data": dict(table)})
 
 
 def _measure(value: float) -> float | str | None:

@@ -10,6 +10,7 @@ from typing import Any, Final, get_args
 
 import numpy as np
 
+from tradewind.files.documents import check_rows
 from tradewind.files.messages import nearest, shown
 from tradewind.model.decision import Duplex
 from tradewind.model.errors import RunFileError
@@ -211,6 +212,7 @@ def read_parquet(table: str, path: Path, expected: int) -> dict[str, Any]:
         found = pq.read_metadata(path).num_rows
         if found != expected:
             raise RunFileError(f"tables.{table}.rows is {expected}, but {path.name} has {found} rows")
+        check_rows(path, found)
         content = pq.read_table(path, memory_map=False, use_threads=False)
         return {name: content.column(name).to_pylist() for name in content.column_names}
     except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:

@@ -84,7 +84,7 @@ class TableFile(Strict):
     )
     file: Name | None = Field(
         default=None,
-        description="name of the Parquet file in the folder <stem>.d next to the header; omitted if inline",
+        description="Parquet file in the folder <stem>.d next to the header, as version/table.parquet; omitted if inline",
     )
 
 
