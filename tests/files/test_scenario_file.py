@@ -179,6 +179,8 @@ def _with(path: str, value: Any) -> dict[str, Any]:
         ("jobs.0.id", "job-1", ("'job-1' twice", "Rename one")),
         ("jobs.0.id", 7, ("jobs[0].id is 7", "quotes")),
         ("jobs.0.workers", 0, ("jobs[job-7].workers is 0",)),
+        ("jobs.0.workers", 400_000_000, ("jobs[job-7].workers is 400000000", "1 to 1000000")),
+        ("jobs.0.servers", 400_000_000, ("jobs[job-7].servers is 400000000", "0 to 1000000")),
         ("jobs.0.utility", {"of": "progress", "shape": "log1p", "args": [1]}, ("jobs[job-7].utility", "needs 2")),
         ("jobs.0.private", {"budget_usd": float("nan")}, ("jobs[job-7].private.budget_usd is nan", "finite")),
         ("jobs.0", [], ("jobs[0] is a list of 0", "object")),

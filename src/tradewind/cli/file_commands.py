@@ -21,6 +21,7 @@ from tradewind.cli.options import (
 from tradewind.model.errors import InputError
 
 commands = typer.Typer()
+Key = Annotated[Path, typer.Option("--key", help="File with the key: 32 random bytes or more, mode 600.")]
 
 
 @commands.command()
@@ -49,6 +50,25 @@ def audit(
     show.audit(found, as_json=as_json)
     if found.violations:
         raise typer.Exit(1)
+
+
+@commands.command()
+def sign(run_file: RunFile, key: Key) -> None:
+    """Sign a run file with a key that is shared by those who verify it; writes RUN.sig.json."""
+    from tradewind.files.signature import sign as make
+
+    print(make(run_file, key))
+
+
+@commands.command()
+def verify(run_file: RunFile, key: Key) -> None:
+    """Check that a run file is as it was signed; exit code 1 if it is not."""
+    from tradewind.files.signature import is_signed
+
+    if not is_signed(run_file, key):
+        print(f"{run_file}: changed after it was signed, or signed with another key")
+        raise typer.Exit(1)
+    print(f"{run_file}: as it was signed")
 
 
 @commands.command(name="report")

@@ -40,7 +40,7 @@ def save(run: Run, path: str | Path) -> None:
     """
     path = Path(path)
     documents.check_suffix(path)
-    tables = {name: normal(name, run.tables[name]) for name in _in_order(run.tables)}
+    tables = {name: normal(name, run.tables[name]) for name in in_order(run.tables)}
     check_links(tables)
     folder, timings = path.with_name(f"{path.stem}.d"), timings_path(path)
     inline = sum(map(rows, tables.values())) <= INLINE_ROWS
@@ -66,7 +66,7 @@ def save(run: Run, path: str | Path) -> None:
         documents.write(timings, documents.json_text(_timings(run.timings)))
 
 
-def _in_order(names: Iterable[str]) -> list[str]:
+def in_order(names: Iterable[str]) -> list[str]:
     """Known tables in the order of model.tables, then unknown ones, which are rejected later."""
     order = list(TABLES)
     return sorted(names, key=lambda name: (order.index(name) if name in TABLES else len(order), name))

@@ -15,6 +15,8 @@ from tradewind.model.units import LARGEST, MILLI
 
 MOST_UNITS: Final = 10**12
 """Largest resource amount in a file, in natural units; up to here thousandths are exact in a JSON number."""
+MOST_RANKS: Final = 1_000_000
+"""Most workers or parameter servers of a job: policies and worlds may keep something for each."""
 LONGEST_NAME: Final = 200
 DEEPEST: Final = 64
 """Deepest nesting of free-form values (origin, params, certificates)."""
@@ -35,18 +37,22 @@ def rule(text: str) -> PydanticCustomError:
 
 
 def _whole(
-    low: int, what: str, parse: Callable[[str], int] | None = None, example: str = ""
+    low: int,
+    what: str,
+    parse: Callable[[str], int] | None = None,
+    example: str = "",
+    high: int = LARGEST,
 ) -> Callable[[Any], int]:
-    allowed = f"it must be a whole number{what} from {low} to {LARGEST}"
+    allowed = f"it must be a whole number{what} from {low} to {high}"
     if parse is not None:
         allowed += f", or text with a unit such as {example!r}"
 
     def check(value: Any) -> int:
         if type(value) is int:
-            if low <= value <= LARGEST:
+            if low <= value <= high:
                 return value
         elif type(value) is float:
-            if low <= value <= LARGEST and value.is_integer():
+            if low <= value <= high and value.is_integer():
                 return int(value)
         elif type(value) is str and parse is not None:
             try:
@@ -159,8 +165,8 @@ def _measure(value: Any) -> float:
     return _number(value)
 
 
-def _integer_schema(low: int, units_text: str = "") -> WithJsonSchema:
-    whole = {"type": "integer", "minimum": low, "maximum": LARGEST}
+def _integer_schema(low: int, units_text: str = "", high: int = LARGEST) -> WithJsonSchema:
+    whole = {"type": "integer", "minimum": low, "maximum": high}
     if not units_text:
         return WithJsonSchema(whole)
     return WithJsonSchema({"anyOf": [whole, {"type": "string", "pattern": units_text}]})
@@ -197,6 +203,10 @@ Bps = Annotated[
 ]
 Count = Annotated[int, PlainValidator(_whole(0, "")), _integer_schema(0)]
 Some = Annotated[int, PlainValidator(_whole(1, "")), _integer_schema(1)]
+Ranks = Annotated[int, PlainValidator(_whole(0, "", high=MOST_RANKS)), _integer_schema(0, high=MOST_RANKS)]
+SomeRanks = Annotated[
+    int, PlainValidator(_whole(1, "", high=MOST_RANKS)), _integer_schema(1, high=MOST_RANKS)
+]
 Whole = Annotated[
     int,
     PlainValidator(_whole_any),

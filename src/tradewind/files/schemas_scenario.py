@@ -16,8 +16,10 @@ from tradewind.files.scalars import (
     Name,
     Number,
     PlainObject,
+    Ranks,
     Some,
     SomeBytes,
+    SomeRanks,
     SpanUs,
     Tenant,
     Text,
@@ -182,7 +184,7 @@ class RoundsWork(Strict):
     whole_slots: Flag = Field(
         default=False, description="true: round the runtime up to whole slots (no unit)"
     )
-    pinned: dict[Name, Some] = Field(
+    pinned: dict[Name, SomeRanks] = Field(
         default_factory=dict,
         description="node -> number of workers that must run there; empty: any placement",
     )
@@ -234,20 +236,20 @@ class JobFile(Strict):
     tenant: Tenant = Field(default="", description="name of the tenant; may be empty")
     work: WorkFile = Field(default=FixedWork(), description="the work to do, in the units of its kind")
     worker: Amounts = Field(description="resource -> natural units per worker")
-    workers: Some | None = Field(
+    workers: SomeRanks | None = Field(
         default=None, description="shorthand for workers_min and workers_max (a number)"
     )
-    workers_min: Some | None = Field(
+    workers_min: SomeRanks | None = Field(
         default=None, description="fewest workers while running (a number); default 1"
     )
-    workers_max: Some | None = Field(
+    workers_max: SomeRanks | None = Field(
         default=None, description="most workers while running (a number); default workers_min"
     )
     architecture: Architecture = Field(default="ring", description="ps (parameter servers) or ring")
     server: Amounts = Field(
         default_factory=dict, description="resource -> natural units per parameter server"
     )
-    servers: Count = Field(default=0, description="parameter servers while running (a number)")
+    servers: Ranks = Field(default=0, description="parameter servers while running (a number)")
     utility: UtilityFile | None = Field(default=None, description="the public bid in USD or utility units")
     nodes: Names | None = Field(
         default=None, description="names of the nodes where it may run; any node if omitted"

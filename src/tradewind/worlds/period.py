@@ -271,7 +271,7 @@ class _Cut:
         before = [Event(0, "changed", -1, row, change) for row, change in enumerate(old)]
         changes = len(before)
         before += [Event(0, "arrived", index[job], 0, scenario.jobs[index[job]]) for job in self.active]
-        alive = dict.fromkeys(self.active)
+        alive = dict.fromkeys(self.active, False)  # job -> whether it is over and only holds resources
         plans, sold = self._carried(scenario, index)
         named = {plan.job for plan in first.decision.plans} if first.decision else set()
         decision = first.decision or NOTHING
@@ -288,7 +288,7 @@ class _Cut:
                 elif (moved := self._event(event, index)) is not None:
                     events.append(moved)
                     if event.kind == "arrived":
-                        alive[event.job] = None
+                        alive[event.job] = False
             over = {e.job for e in (*instant.events, *instant.after) if e.kind in OVER}
             if instant.at_us == end_us:
                 events = [e for e in events if e.kind not in ("arrived", "slot", "data", "timer")]
@@ -320,12 +320,13 @@ class _Cut:
                     and event.job in index
                     and self.old.jobs[event.job].hold == "through"
                 ):
-                    alive[event.job] = None  # its resources are held for another microsecond
+                    alive[event.job] = True  # its resources are held for another microsecond
                 elif event.kind == "released":
                     alive.pop(event.job, None)
         if alive:
             at = end_us - self.from_us
-            journal.events([Event(at, "ended", index[job], self._done(job, end_us)) for job in alive])
+            done = {job: 0 if over else self._done(job, end_us) for job, over in alive.items()}
+            journal.events([Event(at, "ended", index[job], done[job]) for job in alive])
         return journal
 
     def _done(self, job: int, at_us: int) -> int:
