@@ -160,7 +160,7 @@ def _compare_tables(ours: Run, theirs: Run, names: tuple[str, ...]) -> Iterator[
         for column in {**mine, **other}:
             values, others = mine.get(column, []), other.get(column, [])
             pairs = enumerate(zip(values, others, strict=False))
-            row = next((i for i, (a, b) in pairs if not _same(a, b)), -1)
+            row = next((i for i, (a, b) in pairs if not same(a, b)), -1)
             if row >= 0 or len(values) != len(others):
                 detail = (
                     f"tables.{name}.{column} differs from what is computed again, first in row {max(row, 0)}"
@@ -168,14 +168,14 @@ def _compare_tables(ours: Run, theirs: Run, names: tuple[str, ...]) -> Iterator[
                 yield Violation("ledger.table", detail=detail)
 
 
-def _same(a: Any, b: Any) -> bool:
+def same(a: Any, b: Any) -> bool:
     """Equal, numbers with a fraction to nine digits."""
     if isinstance(a, float) and isinstance(b, float):
         return isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) or (isnan(a) and isnan(b))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
-        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
-        return len(a) == len(b) and all(map(_same, a, b))
+        return len(a) == len(b) and all(map(same, a, b))
     return bool(a == b)
 
 
@@ -199,7 +199,7 @@ def _header(scenario: Scenario, result: Run, spec: Spec | None) -> Iterator[Viol
             yield Violation("header.policy", detail=f"the run has quotes; {spec.name} makes none")
     if (bound := result.bound) is not None:
         sense, ratio = SENSE[result.objective], result.value / bound.value if bound.value else bound.ratio
-        if bound.sense != sense or not _same(bound.ratio, ratio):
+        if bound.sense != sense or not same(bound.ratio, ratio):
             detail = f"sense {bound.sense} and ratio {bound.ratio}; they must be {sense} and {ratio}"
             yield Violation("header.bound", detail=detail)
     yield from _world(scenario, result)
@@ -231,10 +231,10 @@ def _bound(scenario: Scenario, result: Run) -> Iterator[Violation]:
     """The bound and that of the served jobs, where the run has one."""
     bare = replace(result, bound=None, certificates=_without_served(result))
     again = Bounds(scenario).attach(bare)
-    if result.bound is not None and not _same(_plain(again, "bound"), _plain(result, "bound")):
+    if result.bound is not None and not same(_plain(again, "bound"), _plain(result, "bound")):
         detail = f"it is {_plain(result, 'bound')}; computed again it is {_plain(again, 'bound')}"
         yield Violation("header.bound", detail=detail)
-    if len(bare.certificates) < len(result.certificates) and not _same(
+    if len(bare.certificates) < len(result.certificates) and not same(
         _plain(again, "certificates"), _plain(result, "certificates")
     ):
         yield Violation(
@@ -285,7 +285,7 @@ def _rerun(scenario: Scenario, result: Run, spec: Spec | None) -> Iterator[Viola
     )
     bare = replace(result, certificates=_without_served(result))
     for field in ("policy", "params", "seed", "metrics", "certificates"):
-        if not _same(_plain(again, field), _plain(bare, field)):
+        if not same(_plain(again, field), _plain(bare, field)):
             yield Violation(f"rerun.{field}", detail=f"{field} of a new run differs{written}")
     for each in _compare_tables(again, result, tuple({**again.tables, **result.tables})):
         yield each._replace(rule="rerun.table", detail=each.detail + written)
