@@ -41,8 +41,8 @@ CALLS = ("decide", "quote")
 """Methods of a policy that are timed."""
 PER_SLOT = ("jobs",)
 """Parameters that grow with the length of a block."""
-TIME, SIZE = 1.3, 1.25
-"""Largest ratios of time, and of bytes saved or held: saved numbers of jobs and times in microseconds gain digits."""
+TIME, SIZE = 1.3, 1.1
+"""Largest ratios of time, and of bytes saved or held."""
 SAMPLES = 10
 """Samples of bytes in a block, of which the largest counts."""
 
