@@ -176,6 +176,19 @@ def test_a_change_of_limits_withdraws_open_quotes_and_quotes_their_jobs_again() 
     held.end()
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["answered", "expires"])
+def test_a_failure_comes_before_an_answer_at_the_same_instant(late: bool) -> None:
+    held = Held([job(0)], gpus=1)
+    held.until(0)
+    at = HOLD if late else 10
+    held.world.change(Change(at, "node_down", 0, 0, 0))
+    if not late:
+        held.world.answer(at, held.session.quotes.open[0], 0)
+    found = [kind for kind, *_ in held.until(at)]
+    assert found[-2:] == ["withdrawn", "refused"]  # quoted again, but nothing is left
+    held.end()
+
+
 def test_cancelling_a_job_closes_its_quote() -> None:
     held = Held([job(0)])
     held.until(0)

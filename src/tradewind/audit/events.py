@@ -202,6 +202,8 @@ class EventAudit(AuditClock):
         held = self._held.of_job.get(event.job)
         if held is None or held.id != (event.fact if event.kind == "answered" else event.value):
             return
+        if self._awaited.get(event.job) == ("withdrawn", held.id):  # limits changed at this instant
+            return
         if event.kind == "expired":
             if event.at_us != held.expires_us:
                 detail = f"quote {held.id} expired at {event.at_us} us; it is due at {held.expires_us}"

@@ -151,14 +151,14 @@ class Session:
 
     # ------------------------------------------------------------------ quotes
     def _trade(self, at_us: int, events: Sequence[Event], commands: list[Command]) -> None:
-        """Close quotes that were answered, expired or no longer stand; then quote jobs in order of arrival."""
+        """Close quotes that no longer stand, were answered or expired; then quote jobs in order of arrival."""
         quotes = self.quotes
         jobs = [event.job for event in events if event.kind == "arrived"]
         if not quotes.idle:
+            if quotes.open and any(_changes_limits(event) for event in events):
+                self._withdraw(at_us)  # first: what was offered may be gone when it is answered
             for event in events:
                 self._hear(at_us, event, commands)
-            if quotes.open and any(_changes_limits(event) for event in events):
-                self._withdraw(at_us)
             jobs = quotes.waiting + jobs
             quotes.waiting = []
         for place, index in enumerate(jobs):
