@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from tradewind.lab.study import Chart, Effort, Finding, PaperFigure, Part, Pieces, Row, Study, spread
+from tradewind.lab.study import Chart, Claim, Effort, Judged, PaperFigure, Part, Pieces, Row, Study, spread
 
 COUNTER = Path("computed.txt")
 GATE = Path("gate.txt")
@@ -28,22 +28,33 @@ def _rows(effort: Effort) -> list[Row]:
     return spread(raw, ("size", "policy"), "cost")
 
 
-def _judge(rows: Sequence[Row]) -> Finding:
-    ours, theirs = (sum(float(r["cost"]) for r in rows if r["policy"] == p) for p in ("ours", "theirs"))
-    return Finding(
-        word="reproduced" if ours < theirs else "not reproduced", reason=f"{ours:g} against {theirs:g}"
-    )
+def _total(rows: Sequence[Row], policy: str) -> float:
+    return sum(float(r["cost"]) for r in rows if r["policy"] == policy)
+
+
+def _cheap(rows: Sequence[Row], policy: str) -> Judged:
+    """Cheaper than the dearest policy."""
+    mine, most = _total(rows, policy), max(_total(rows, p) for p in ("ours", "theirs"))
+    return Judged(mine < most, f"{mine:g} against {most:g}")
 
 
 CHART = Chart(x="size", y="cost", series="policy", low="low", high="high")
-CLAIM = "ours costs <half> of theirs"
+CLAIMS = (
+    Claim(name="cheap", words="theirs costs <half>", holds=_cheap, paper="theirs", ours="ours"),
+    Claim(
+        name="positive",
+        words="costs are positive",
+        holds=lambda rows, _: Judged(_total(rows, "ours") > 0, "yes"),
+    ),
+    Claim(name="fast", words="theirs is fast", holds=None, paper="theirs"),
+)
 
 
 def _figure(name: str, kind: str) -> PaperFigure:
     chart = Chart(
         x="size", y="cost", series="policy", low="low", high="high", kind="bar" if kind == "bar" else "line"
     )
-    return PaperFigure(name=name, title=f"Figure {name}", claim=CLAIM, rows=_rows, judge=_judge, chart=chart)
+    return PaperFigure(name=name, title=f"Figure {name}", rows=_rows, claims=CLAIMS, chart=chart)
 
 
 STUDY = Study(
@@ -80,7 +91,7 @@ PIECES = Study(
     title="A made-up paper in parts",
     figures=(
         PaperFigure(
-            name="fig-1", title="Figure 1", claim=CLAIM, rows=_whole, judge=_judge, chart=CHART,
+            name="fig-1", title="Figure 1", rows=_whole, claims=CLAIMS, chart=CHART,
             pieces=Pieces(parts=_parts, join=_join),
         ),
     ),
@@ -95,7 +106,7 @@ BROKEN = Study(
     system="broken",
     title="A made-up paper that fails",
     figures=(
-        PaperFigure(name="fig-9", title="Figure 9", claim=CLAIM, rows=_broken, judge=_judge, chart=CHART),
+        PaperFigure(name="fig-9", title="Figure 9", rows=_broken, claims=CLAIMS, chart=CHART),
         _figure("fig-1", "line"),
     ),
 )

@@ -87,4 +87,4 @@ def test_shares_are_at_most_one_at_the_bound_whatever_the_objective() -> None:
     refused = next(r for r in table if (r["family"], r["policy"]) == ("cluster", "dps"))
     assert str(refused["why not"]).startswith("cannot run: ")
     assert len(table) == len(cross_families.FAMILIES) * len(policies.names())
-    assert "cannot run" in cross.judge(table).reason
+    assert "cannot run" in cross.summary(table)

@@ -28,7 +28,9 @@ def test_the_page_shows_pictures_and_the_verdict_of_every_figure(
     text = gallery.gallery(tmp_path / "work", tmp_path / "docs", ["made"], 1).read_text()
     assert "](pictures/made-fig-1.svg)" in text
     assert (tmp_path / "docs" / "pictures" / "made-fig-1.svg").read_text().startswith("<svg")
-    assert text.count("**reproduced**") == 2
+    assert text.count("| **partly reproduced** | **holds** |") == 2
+    assert text.count("theirs costs &lt;half> | no: 8 against 8 | yes: 5 against 8 |") == 2
+    assert text.count("| no judge | no judge |") == 2
     assert "&lt;half>" in text
 
 

@@ -34,11 +34,6 @@ def curves(shift: float) -> list[Row]:
     ]
 
 
-def test_curves_that_differ_are_not_reproduced() -> None:
-    assert live_workers.judge(curves(0.001)).word == "reproduced"
-    assert live_workers.judge(curves(0.05)).word == "not reproduced"
-
-
 def test_fixed_and_changing_workers_are_drawn_on_the_same_axes() -> None:
     with style():
         drawn = svg(live_workers.paint(curves(0.0), LIGHT, 760), "workers", "made up")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import sample_study
+from tradewind.cli import show
 from tradewind.lab.reproduce import reproduce
 from tradewind.lab.reproduce_times import Times, collect, expected
 from tradewind.lab.study import Effort
@@ -37,7 +39,7 @@ def computed() -> int:
 
 def test_every_figure_becomes_a_table_two_pictures_and_a_part_of_the_page(tmp_path: Path) -> None:
     results = reproduce(["made"], tmp_path / "out", effort=QUICK)
-    assert [r.finding.word for r in results] == ["reproduced", "reproduced"]
+    assert [(r.word, r.verdict.ours) for r in results] == [("partly reproduced", "holds")] * 2
     page = (tmp_path / "out" / "index.html").read_text()
     for name in ("fig-1", "table-2"):
         with (tmp_path / "out" / "made" / f"{name}.csv").open() as file:
@@ -48,6 +50,35 @@ def test_every_figure_becomes_a_table_two_pictures_and_a_part_of_the_page(tmp_pa
         assert f"Figure {name}" in page
     assert "&lt;half&gt;" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_claims_are_a_table_with_what_was_found_for_the_paper_and_for_ours(tmp_path: Path) -> None:
+    (result,) = reproduce(["made"], tmp_path / "out", effort=QUICK, figure="fig-1")
+    with (tmp_path / "out" / "verdicts.csv").open() as file:
+        cheap, positive, fast = csv.DictReader(file)
+    assert (cheap["claim"], cheap["paper"], cheap["paper holds"], cheap["ours"], cheap["ours holds"]) == (
+        "cheap", "theirs", "no", "ours", "yes"
+    )  # fmt: skip
+    assert cheap["paper found"] == "8 against 8"
+    assert cheap["ours found"] == "5 against 8"
+    assert (positive["paper"], positive["paper holds"], positive["ours holds"]) == ("", "yes", "")
+    assert (fast["paper holds"], fast["paper found"]) == ("", "")
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "theirs: 8 against 8" in page
+    assert "ours (ours): 5 against 8" in page
+    assert ">no judge<" in page
+    assert result.unjudged() == ["no judge: fast: theirs is fast"]
+    assert result.short() == "1 of 2 claims hold; not: cheap"
+
+
+def test_claims_without_a_judge_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = reproduce(["made"], tmp_path / "out", effort=QUICK, figure="fig-1")
+    show.reproduction(results, tmp_path / "out", as_json=False)
+    assert "made/fig-1: no judge: fast: theirs is fast" in capsys.readouterr().out
+    show.reproduction(results, tmp_path / "out", as_json=True)
+    (printed,) = json.loads(capsys.readouterr().out)
+    assert (printed["verdict"], printed["ours"]) == ("partly reproduced", "holds")
+    assert [c["claim"] for c in printed["claims"]] == ["cheap", "positive", "fast"]
 
 
 def test_saved_results_are_reused_unless_the_effort_changes(tmp_path: Path) -> None:
@@ -84,8 +115,8 @@ def test_an_unknown_figure_is_rejected_with_a_suggestion(tmp_path: Path) -> None
 def test_a_failed_figure_is_reported_and_the_others_are_computed(tmp_path: Path) -> None:
     broken, fine = reproduce(["broken"], tmp_path / "out", effort=QUICK)
     assert broken.failed
-    assert "three is not two" in broken.finding.reason
-    assert fine.finding.word == "reproduced"
+    assert "three is not two" in broken.error
+    assert fine.word == "partly reproduced"
     page = (tmp_path / "out" / "index.html").read_text()
     assert "three is not two" in page
     assert ">failed<" in page

@@ -276,19 +276,26 @@ def reproduction(results: Sequence[Result], out: Path, *, as_json: bool) -> None
                 {
                     "system": r.system,
                     "figure": r.figure.name,
-                    "claim": r.figure.claim,
-                    "verdict": r.finding.word,
-                    "reason": r.finding.reason,
+                    "verdict": r.word,
+                    "ours": r.verdict.ours,
+                    "summary": r.error or r.verdict.summary,
+                    "claims": [
+                        {k: v for k, v in c.items() if k not in ("system", "figure")} for c in r.verdicts()
+                    ],
                     "rows": [dict(row) for row in r.rows],
                 }
                 for r in results
             ]
         )
         return
-    table = RichTable("system", "figure", "verdict", "why")
+    table = RichTable("system", "figure", "the paper's algorithm", "ours", "claims")
     for r in results:
-        table.add_row(r.system, r.figure.title, "FAILED" if r.failed else r.finding.word, r.finding.reason)
+        word = "FAILED" if r.failed else r.word
+        table.add_row(r.system, r.figure.title, word, r.verdict.ours, r.short())
     open_console().print(table)
+    for r in results:
+        for line in r.unjudged():
+            say(f"{r.system}/{r.figure.name}: {line}")
     say(f"page: {out / 'index.html'}")
 
 

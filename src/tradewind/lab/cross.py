@@ -14,7 +14,7 @@ from tradewind.engine import bounds
 from tradewind.engine.fit import mismatch
 from tradewind.lab.cross_families import FAMILIES, Family, Make
 from tradewind.lab.drawing import heat_table
-from tradewind.lab.study import Chart, Effort, Finding, PaperFigure, Part, Pieces, Row, Study
+from tradewind.lab.study import Chart, Effort, PaperFigure, Part, Pieces, Row, Study
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE
 from tradewind.registry import policies
@@ -131,8 +131,8 @@ def rows(effort: Effort) -> list[Row]:
     return join(effort, [part.rows(effort) for part in parts(effort)])
 
 
-def judge(table: Sequence[Row]) -> Finding:
-    """The best policy of each family; there is no claim to test."""
+def summary(table: Sequence[Row]) -> str:
+    """The best policy of each family."""
     best = []
     for family in dict.fromkeys(str(r["family"]) for r in table):
         mine = [
@@ -141,11 +141,10 @@ def judge(table: Sequence[Row]) -> Finding:
         best.append(f"{family}: {max(mine)[1]} {max(mine)[0]:.3f}")
     ran = sum(r["share"] != "" for r in table)
     none = sum(str(r["why not"]).startswith("no ratio") for r in table)
-    reason = (
+    return (
         f"{ran} of {len(table)} pairs have a share of the bound, {none} ran without serving all jobs, "
         f"{len(table) - ran - none} cannot run (each with its reason). Best policy of each family: {', '.join(best)}."
     )
-    return Finding(word="not tested", reason=reason)
 
 
 def paint(table: Sequence[Row], theme: Theme, width: float) -> Any:
@@ -169,9 +168,8 @@ STUDY = Study(
         PaperFigure(
             name="table",
             title="Share of the bound by scenario family and policy",
-            claim="None: no paper runs another's workload.",
             rows=rows,
-            judge=judge,
+            summary=summary,
             chart=Chart(x="family", y="share", series="policy", low="low", high="high", kind="bar"),
             pieces=Pieces(parts=parts, join=join),
             paint=paint,

@@ -13,7 +13,7 @@ from tradewind.files import atomic
 from tradewind.lab.reproduce import reproduce
 from tradewind.lab.reproduce_page import Result
 from tradewind.lab.reproduce_times import total, words
-from tradewind.lab.study import Effort
+from tradewind.lab.study import Effort, Judged, Outcome
 from tradewind.registry import studies
 
 PICKED: dict[str, tuple[str, ...]] = {
@@ -68,12 +68,19 @@ def page(results: Sequence[Result], systems: Sequence[str]) -> str:
         for r in mine:
             if r.figure.name in PICKED.get(system, ()) and r.rows:
                 lines += [f"![{_plain(r.figure.title)}](pictures/{_file(r)})", ""]
-        lines += ["| figure | claim of the paper | verdict |", "|---|---|---|"]
+        lines += ["| figure | claim | the paper's algorithm | ours |", "|---|---|---|---|"]
         for r in mine:
-            word = "failed" if r.failed else r.finding.word
-            cells = (r.figure.title, r.figure.claim, f"**{word}**: {r.finding.reason}")
-            lines.append(f"| {' | '.join(_plain(c) for c in cells)} |")
+            ours = "" if r.verdict.ours == "not tested" else f"**{r.verdict.ours}**"
+            rows = [(r.figure.title, r.error or r.verdict.summary, f"**{r.word}**", ours)]
+            rows += [("", o.claim.words, _found(o.paper, o), _found(o.ours, o)) for o in r.verdict.outcomes]
+            lines += [f"| {' | '.join(_plain(c) for c in cells)} |" for cells in rows]
     return "\n".join(lines) + "\n"
+
+
+def _found(judged: Judged | None, o: Outcome) -> str:
+    if judged is None:
+        return "no judge" if o.claim.holds is None else ""
+    return f"{'yes' if judged.holds else 'no'}: {judged.found}"
 
 
 def _plain(text: str) -> str:

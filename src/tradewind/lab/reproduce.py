@@ -21,9 +21,9 @@ from tradewind.files import atomic
 from tradewind.files.row_tables import csv_cell
 from tradewind.lab import reproduce_page
 from tradewind.lab.code_key import code_key
-from tradewind.lab.reproduce_page import Result
+from tradewind.lab.reproduce_page import VERDICTS, Result
 from tradewind.lab.reproduce_times import SAVED, expected, total, words
-from tradewind.lab.study import Effort, Finding, PaperFigure, Part, Row, Study
+from tradewind.lab.study import Effort, PaperFigure, Part, Row, Study, Verdict
 from tradewind.lab.task_pool import PoolTask, run_tasks
 from tradewind.model.errors import LookupFailed, TradewindError
 from tradewind.registry import studies
@@ -57,7 +57,10 @@ def reproduce(
         mine = pieces[system, paper.name]
         errors = [f"{p.part}: {failed[p]}" if p.part else failed[p] for p in mine if p in failed]
         results.append(_judged(system, paper, effort, [rows.get(p, []) for p in mine], errors))
-        _write_csv(out / system, results[-1])
+        last = results[-1]
+        _write_csv(out / system / f"{paper.name}.csv", list(last.rows[0]) if last.rows else [], last.rows)
+    verdicts = [line for r in results for line in r.verdicts()]
+    _write_csv(out / "verdicts.csv", VERDICTS, verdicts)
     reproduce_page.write(out, systems, results, effort)
     return results
 
@@ -194,23 +197,18 @@ def _judged(
     if not errors:
         try:
             found = paper.pieces.join(effort, rows) if paper.pieces else rows[0]
-            return Result(system=system, figure=paper, rows=found, finding=paper.judge(found))
+            return Result(system=system, figure=paper, rows=found, verdict=paper.judge(found))
         except (TradewindError, ArithmeticError, LookupError, ValueError) as error:
             errors = [f"judging the rows failed with {type(error).__name__}: {error}"]
-    reason = f"failed: {'; '.join(errors)}"
     return Result(
-        system=system,
-        figure=paper,
-        rows=found,
-        finding=Finding(word="not tested", reason=reason),
-        failed=True,
+        system=system, figure=paper, rows=found, verdict=Verdict(outcomes=()), error="; ".join(errors)
     )
 
 
-def _write_csv(folder: Path, result: Result) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+def _write_csv(path: Path, names: Sequence[str], rows: Sequence[Row]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(result.rows[0]) if result.rows else [])
+    writer = csv.DictWriter(text, names)
     writer.writeheader()
-    writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in result.rows)
-    atomic.write_text(folder / f"{result.figure.name}.csv", text.getvalue())
+    writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in rows)
+    atomic.write_text(path, text.getvalue())

@@ -1,4 +1,4 @@
-"""The page of `tradewind reproduce`: claim, verdict with its reason, chart and numbers of every figure."""
+"""The page of `tradewind reproduce`: claims with what was found, chart and numbers of every figure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tradewind.files import atomic
 from tradewind.lab.drawing import draw, looks, our_policies
 from tradewind.lab.reproduce_times import total, words
-from tradewind.lab.study import Effort, Finding, PaperFigure, Row
+from tradewind.lab.study import Effort, Judged, Outcome, PaperFigure, Row, Verdict
 from tradewind.registry import studies
 from tradewind.report.figures.theme import LIGHT, THEMED, Theme, save, style, svg, variables
 from tradewind.report.html import Cell, Chart, collapsible, full, section, stylesheet, table, template
@@ -23,18 +23,63 @@ OPEN_ROWS = 14
 MOST_COLUMNS = 9
 WIDE, NARROW = 920.0, 360.0
 WORDS = ("reproduced", "partly reproduced", "not reproduced", "not tested")
+KINDS = {
+    "reproduced": "yes", "partly reproduced": "partly", "not reproduced": "no", "failed": "no",
+    "holds": "yes", "holds in part": "partly", "does not hold": "no", "yes": "yes", "no": "no",
+}  # fmt: skip
+"""Style of a badge by its word."""
+VERDICTS = (
+    "system", "figure", "claim", "words", "paper", "paper holds", "paper found", "ours", "ours holds", "ours found",
+)  # fmt: skip
+"""Columns of verdicts.csv."""
 _CSS = {colour: f"var({name})" for name, colour in variables(THEMED).items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A figure with our rows and the verdict on its claim."""
+    """A figure with our rows and the verdict on its claims; `error` says why it could not be computed."""
 
     system: str
     figure: PaperFigure
     rows: list[Row]
-    finding: Finding
-    failed: bool = False
+    verdict: Verdict
+    error: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.error)
+
+    @property
+    def word(self) -> str:
+        """The verdict on the paper's claims, or "failed"."""
+        return "failed" if self.error else self.verdict.paper
+
+    def short(self) -> str:
+        """How many claims hold for the paper's policy, and the names of the others."""
+        if self.error:
+            return f"failed: {self.error}"
+        judged = [(o.claim.name, o.paper) for o in self.verdict.outcomes if o.paper]
+        missing = [name for name, found in judged if not found.holds]
+        counted = f"{len(judged) - len(missing)} of {len(judged)} claims hold" if judged else ""
+        text = counted + (f"; not: {', '.join(missing)}" if missing else "")
+        return ". ".join(filter(None, (text, self.verdict.summary)))
+
+    def unjudged(self) -> list[str]:
+        """The claims that nothing judges."""
+        return [f"no judge: {c.name}: {c.words}" for c in self.figure.claims if c.holds is None]
+
+    def verdicts(self) -> list[Row]:
+        """One row of verdicts.csv per claim."""
+        rows: list[Row] = []
+        for o in self.verdict.outcomes:
+            claim = o.claim
+            cells = (self.system, self.figure.name, claim.name, claim.words, claim.paper, *_cells(o.paper))
+            rows.append(dict(zip(VERDICTS, (*cells, claim.ours, *_cells(o.ours)), strict=True)))
+        return rows
+
+
+def _cells(judged: Judged | None) -> tuple[str, str]:
+    return ("", "") if judged is None else ("yes" if judged.holds else "no", judged.found)
 
 
 def write(out: Path, systems: Sequence[str], results: Sequence[Result], effort: Effort) -> None:
@@ -74,13 +119,15 @@ def _footer(systems: Sequence[str], effort: Effort) -> str:
 
 def _overview(results: Sequence[Result]) -> str:
     """Number of figures per verdict, and a table of all figures with links."""
-    counts = [(word, sum(r.finding.word == word for r in results)) for word in WORDS]
+    counts = [(word, sum(r.verdict.paper == word for r in results)) for word in WORDS]
     tally = "".join(f"<li>{_badge(word)} {n}</li>" for word, n in counts if n)
     rows = []
     for r in results:
         link = f'<a href="#{_anchor(r)}">{escape(r.figure.title)}</a>'
-        rows.append(("", [f"{link} <small>{escape(r.system)}</small>", _mark(r), escape(r.finding.reason)]))
-    cover = table(["figure", "verdict", "reason"], rows, "Verdicts", "panel prose")
+        name = f"{link} <small>{escape(r.system)}</small>"
+        rows.append(("", [name, _badge(r.word), _badge(r.verdict.ours), escape(r.short())]))
+    heads = ["figure", "the paper's algorithm", "ours", "claims"]
+    cover = table(heads, rows, "Verdicts", "panel prose")
     return section("Verdicts", f'<ul class="tally">{tally}</ul>', cover)
 
 
@@ -89,25 +136,31 @@ def _anchor(r: Result) -> str:
 
 
 def _badge(word: str) -> str:
-    kind = {"reproduced": "yes", "partly reproduced": "partly", "not reproduced": "no", "failed": "no"}.get(
-        word, "open"
-    )
-    return f'<b class="badge {kind}">{escape(word)}</b>'
-
-
-def _mark(r: Result) -> str:
-    return _badge("failed" if r.failed else r.finding.word)
+    return f'<b class="badge {KINDS.get(word, "open")}">{escape(word)}</b>'
 
 
 def _part(out: Path, r: Result) -> str:
-    """HTML of one figure: claim, verdict, chart, numbers; also writes the picture files."""
-    paper = r.figure
-    verdict = (
-        f'<dl class="claim"><dt>Claim</dt><dd>{escape(paper.claim)}</dd>'
-        f"<dt>{_mark(r)}</dt><dd>{escape(r.finding.reason)}</dd></dl>"
-    )
-    head = f'<h3 class="figure" id="{_anchor(r)}">{escape(paper.title)}</h3>'
-    return f"{head}{verdict}{_chart(out, r) if r.rows else ''}{_numbers(r) if r.rows else ''}"
+    """HTML of one figure: claims, chart, numbers; also writes the picture files."""
+    head = f'<h3 class="figure" id="{_anchor(r)}">{escape(r.figure.title)}</h3>'
+    lines = [_claim(o) for o in r.verdict.outcomes]
+    for text in (f"failed: {r.error}" if r.error else "", r.verdict.summary):
+        lines += [f"<dt>{_badge(r.word) if r.error else 'Found'}</dt><dd>{escape(text)}</dd>"] if text else []
+    claims = f'<dl class="claim">{"".join(lines)}</dl>' if lines else ""
+    return f"{head}{claims}{_chart(out, r) if r.rows else ''}{_numbers(r) if r.rows else ''}"
+
+
+def _claim(o: Outcome) -> str:
+    """A claim, and below it what was found for the paper's policy and for ours."""
+    lines = [f"<dt>{escape(o.claim.name)}</dt><dd>{escape(o.claim.words)}</dd>"]
+    for judged, policy in ((o.paper, o.claim.paper), (o.ours, f"{o.claim.ours} (ours)")):
+        if judged:
+            who = f"{escape(policy)}: " if policy else ""
+            lines.append(
+                f"<dt>{_badge('yes' if judged.holds else 'no')}</dt><dd>{who}{escape(judged.found)}</dd>"
+            )
+    if o.claim.holds is None:
+        lines.append(f"<dt>{_badge('no judge')}</dt><dd></dd>")
+    return "".join(lines)
 
 
 def _drawing(r: Result, theme: Theme, width: float, *, legend: bool) -> object:
@@ -121,7 +174,7 @@ def _drawing(r: Result, theme: Theme, width: float, *, legend: bool) -> object:
 
 def _chart(out: Path, r: Result) -> str:
     paper = r.figure
-    label = f"{paper.title}: {r.finding.word}"
+    label = f"{paper.title}: {r.word}"
     with style():
         wide = svg(_drawing(r, THEMED, WIDE, legend=False), f"{_anchor(r)}-w", label)
         narrow = svg(_drawing(r, THEMED, NARROW, legend=False), f"{_anchor(r)}-n", label)

@@ -1,11 +1,11 @@
-"""Studies: figures of a paper with its claims, our rows, and a verdict."""
+"""Studies: figures of a paper with its claims, our rows, and verdicts on the paper's algorithm and on ours."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tradewind.report.figures.theme import Theme
 from tradewind.report.summary import estimate
@@ -13,6 +13,9 @@ from tradewind.report.summary import estimate
 Row = Mapping[str, str | float]
 """One row of a figure's data; all rows of a figure have the same keys."""
 Word = Literal["reproduced", "partly reproduced", "not reproduced", "not tested"]
+"""Verdict on the paper's claims: all, some or none of them hold, or none was judged."""
+OursWord = Literal["holds", "holds in part", "does not hold", "not tested"]
+"""The same for our policy, which reproduces nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +30,87 @@ class Effort:
         return quick if self.quick else full
 
 
+class Judged(NamedTuple):
+    """Whether a claim holds, and what was found, with our numbers."""
+
+    holds: bool
+    found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One statement that rows can satisfy or violate.
+
+    name   short, unique within the figure
+    words  what the paper says, with its numbers and where it says so
+    holds  predicate over the rows for the policy named by the second argument; None: printed as "no judge".
+           It looks at intervals over seeds (columns low, high) where there are any, not only at means
+    paper  the policy judged as the paper's
+    ours   our policy, judged by the same predicate in a second column
+
+    A claim that names neither is about the rivals alone and counts for the paper (`holds` gets ""). A claim that names only
+    ours is an aim of ours and does not count for the paper.
+    """
+
+    name: str
+    words: str
+    holds: Callable[[Sequence[Row], str], Judged] | None
+    paper: str = ""
+    ours: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A claim with what was found for the paper's policy and for ours; None where it was not judged."""
+
+    claim: Claim
+    paper: Judged | None
+    ours: Judged | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The outcomes of all claims of a figure, and what its rows show besides."""
+
+    outcomes: tuple[Outcome, ...]
+    summary: str = ""
+
+    @property
+    def paper(self) -> Word:
+        """Whether the paper's claims are reproduced."""
+        held = [o.paper.holds for o in self.outcomes if o.paper]
+        if not held:
+            return "not tested"
+        return "reproduced" if all(held) else "partly reproduced" if any(held) else "not reproduced"
+
+    @property
+    def ours(self) -> OursWord:
+        """Whether the claims hold for our policy."""
+        held = [o.ours.holds for o in self.outcomes if o.ours]
+        if not held:
+            return "not tested"
+        return "holds" if all(held) else "holds in part" if any(held) else "does not hold"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Whether our rows reproduce the claim, and the reason with numbers."""
+    """The word and the reason of a judge that has not been split into claims."""
 
     word: Word
     reason: str
+
+
+def whole(
+    words: str, judge: Callable[[Sequence[Row]], Finding], *, paper: str = "", ours: str = ""
+) -> tuple[Claim, ...]:
+    """A judge of a whole figure as its only claim, which holds if the judge says "reproduced"."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        del policy
+        finding = judge(rows)
+        return Judged(finding.word == "reproduced", finding.reason)
+
+    return (Claim(name="all", words=words, holds=holds, paper=paper, ours=ours),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,22 +149,40 @@ class Pieces:
 class PaperFigure:
     """A figure or table of a paper.
 
-    name    "fig-5", "table-4": also the stem of its files
-    claim   what the paper reports, in our words, with its numbers
-    rows    computes our data; equal effort gives equal rows
-    judge   compares the rows with the claim
-    pieces  if given, `rows` is computed in these parts, and an interruption loses at most one
-    paint   if given, draws the rows instead of `chart`: (rows, theme, width in CSS pixels) -> figure
+    name     "fig-5", "table-4": also the stem of its files
+    claims   what the paper reports, statement by statement; none where the figure is ours and states no aim
+    rows     computes our data; equal effort gives equal rows
+    summary  what the rows show besides the claims
+    pieces   if given, `rows` is computed in these parts, and an interruption loses at most one
+    paint    if given, draws the rows instead of `chart`: (rows, theme, width in CSS pixels) -> figure
     """
 
     name: str
     title: str
-    claim: str
     rows: Callable[[Effort], list[Row]]
-    judge: Callable[[Sequence[Row]], Finding]
     chart: Chart
+    claims: tuple[Claim, ...] = ()
+    summary: Callable[[Sequence[Row]], str] | None = None
     pieces: Pieces | None = None
     paint: Callable[[Sequence[Row], Theme, float], Any] | None = None
+
+    def judge(self, rows: Sequence[Row]) -> Verdict:
+        """Every claim judged on the rows."""
+
+        def judged(claim: Claim, policy: str, wanted: bool) -> Judged | None:
+            return claim.holds(rows, policy) if claim.holds and wanted else None
+
+        return Verdict(
+            outcomes=tuple(
+                Outcome(
+                    claim=c,
+                    paper=judged(c, c.paper, bool(c.paper) or not c.ours),
+                    ours=judged(c, c.ours, bool(c.ours)),
+                )
+                for c in self.claims
+            ),
+            summary=self.summary(rows) if self.summary else "",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ def test_every_comparison_has_the_bound_and_the_elastic_rivals() -> None:
     rows = figures["fig-3"].rows(Effort(quick=True, seeds=1))
     assert {PAPER, BOUND, *OURS, *RIVALS} <= {r["policy"] for r in rows}
     assert all(float(r["of bound"]) <= 1 + 1e-9 for r in rows)
-    assert figures["fig-3"].judge(rows).word in ("reproduced", "partly reproduced", "not reproduced")
+    assert figures["fig-3"].judge(rows).paper in ("reproduced", "partly reproduced", "not reproduced")
     assert set(ELASTIC) <= set(FEW)
 
 

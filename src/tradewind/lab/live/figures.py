@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tradewind.lab.live import sites as live_sites
 from tradewind.lab.live import workers as live_workers
-from tradewind.lab.study import Chart, PaperFigure, Study
+from tradewind.lab.study import Chart, Claim, PaperFigure, Study
 
 STUDY = Study(
     system="live",
@@ -13,18 +13,22 @@ STUDY = Study(
         PaperFigure(
             name="workers",
             title="Changing the number of workers, measured (Eris, Figure 6)",
-            claim="Eris, Figure 6: changing workers between slots does not affect training; accuracy stays good.",
+            claims=(
+                Claim(
+                    name="unchanged",
+                    words="Eris, Figure 6: changing workers between slots does not affect training; accuracy stays good.",
+                    holds=live_workers.judge,
+                ),
+            ),
             rows=live_workers.rows,
-            judge=live_workers.judge,
             chart=Chart(x="iteration", y="accuracy", series="schedule"),
             paint=live_workers.paint,
         ),
         PaperFigure(
             name="b4",
             title="Server sites on B4, measured on real traffic",
-            claim="In no paper: APSP computes the time of an epoch from a model and never measures it.",
             rows=live_sites.figure_rows,
-            judge=live_sites.judge,
+            summary=live_sites.summary_text,
             chart=Chart(
                 x="policy",
                 y="measured_s",

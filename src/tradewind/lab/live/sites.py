@@ -9,7 +9,7 @@ from statistics import mean
 
 import numpy as np
 
-from tradewind.lab.study import Effort, Finding, Row
+from tradewind.lab.study import Effort, Row
 from tradewind.lab.testbed.networks import as_net, network, walk
 from tradewind.model.errors import InputError
 from tradewind.model.params import resolve_params
@@ -135,16 +135,15 @@ def figure_rows(effort: Effort) -> list[Row]:
     return summary(rows(effort))
 
 
-def judge(table: Sequence[Row]) -> Finding:
-    """State measured and predicted times; there is no claim to test."""
+def summary_text(table: Sequence[Row]) -> str:
+    """Measured and predicted times."""
     seconds = {str(r["policy"]): float(r["measured_s"]) for r in table}
     predicted = {str(r["policy"]): float(r["predicted_s"]) for r in table}
     times = ", ".join(f"{p} {seconds[p]:.2f} s ({predicted[p]:.2f})" for p in seconds)
     worst = max(float(r["worst_percent"]) for r in table)
     best = all(seconds["apsp"] <= seconds[p] * 1.05 for p in POLICIES)
-    reason = (
+    return (
         f"a round of {MODEL_BYTES / 1e6:g} MB, measured (predicted): {times}. No plan deviates more than {worst:.1f}% "
         f"from its prediction. apsp is {'the fastest server, within 5%' if best else 'NOT the fastest server'}; "
         f"a ring takes {seconds[RING] / seconds['apsp']:.2f} times as long as apsp."
     )
-    return Finding(word="not tested", reason=reason)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tradewind.lab.study import Effort, Finding, Row
+from tradewind.lab.study import Effort, Judged, Row
 from tradewind.model.errors import InputError, TradewindError
 from tradewind.report.figures.theme import Theme, axes_title, canvas, style_axes
 from tradewind.train.local import LocalJob, environments, free_port, report_file
@@ -95,7 +95,7 @@ def _picked(line: dict[str, float]) -> dict[str, float]:
     return {key: float(line[key]) for key in ("iteration", "workers", "loss", "accuracy")}
 
 
-def judge(found: Sequence[Row]) -> Finding:
+def judge(found: Sequence[Row], _policy: str) -> Judged:
     """Are the curves with fixed and with changing workers the same?"""
     parts, same = [], True
     for job in JOBS:
@@ -115,7 +115,7 @@ def judge(found: Sequence[Row]) -> Finding:
         + ". The global batch stays the same, so the sum of the workers' gradients does not depend on their number, up "
         "to rounding. A trainer whose batch grows with its workers would have to adapt its learning rate."
     )
-    return Finding(word="reproduced" if same else "not reproduced", reason=reason)
+    return Judged(same, reason)
 
 
 def paint(found: Sequence[Row], theme: Theme, width: float) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tradewind.lab.study import Chart, PaperFigure, Pieces, Study
+from tradewind.lab.study import Chart, PaperFigure, Pieces, Study, whole
 from tradewind.systems.dps.study import judges, rows
 
 
@@ -26,74 +26,89 @@ STUDY = Study(
         PaperFigure(
             name="fig-2",
             title="Figure 2: regret over time",
-            claim="The regret of DPS grows until slot 1120, is back to zero at slot 3140 and negative afterwards.",
+            claims=whole(
+                "The regret of DPS grows until slot 1120, is back to zero at slot 3140 and negative afterwards.",
+                judges.judge_regret,
+                paper="dps-paper",
+            ),
             rows=rows.regret_rows,
-            judge=judges.judge_regret,
             chart=_chart("slot", "regret", "policy", y_label="profit of bfp − profit"),
         ),
         PaperFigure(
             name="fig-3",
             title="Figure 3: overall profit",
-            claim="DPS earns 125% of BFP, 115% of DPS-simple, 122% of TOP and 238% of Random.",
+            claims=whole(
+                "DPS earns 125% of BFP, 115% of DPS-simple, 122% of TOP and 238% of Random.",
+                judges.judge_profit,
+                paper="dps-paper",
+            ),
             rows=rows.profit_rows,
-            judge=judges.judge_profit,
             chart=_chart("policy", "of bfp", kind="bar", y_label="profit / profit of bfp"),
         ),
         PaperFigure(
             name="fig-4",
             title="Figure 4: number of jobs",
-            claim="The larger the number of jobs, the faster the regret falls.",
+            claims=whole(
+                "The larger the number of jobs, the faster the regret falls.",
+                judges.judge_jobs,
+                paper="dps-paper",
+            ),
             rows=rows.jobs_rows,
-            judge=judges.judge_jobs,
             chart=_chart("jobs", "regret of bfp", "policy", y_label="regret / profit of bfp"),
         ),
         PaperFigure(
             name="fig-5",
             title="Figure 5: step of the price grid",
-            claim="The delta of Theorem 2 gives the smallest regret.",
+            claims=whole(
+                "The delta of Theorem 2 gives the smallest regret.",
+                lambda rows: judges.judge_constant(rows, "delta"),
+                paper="dps-paper",
+            ),
             rows=rows.delta_rows,
-            judge=lambda rows: judges.judge_constant(rows, "delta"),
             chart=_chart("delta", "regret", kind="bar"),
         ),
         PaperFigure(
             name="fig-6",
             title="Figure 6: length of the free stage",
-            claim="The printed theta balances exploration and exploitation; a shorter free stage is worse in the end.",
+            claims=whole(
+                "The printed theta balances exploration and exploitation; a shorter free stage is worse in the end.",
+                lambda rows: judges.judge_constant(rows, "theta"),
+                paper="dps-paper",
+            ),
             rows=rows.theta_rows,
-            judge=lambda rows: judges.judge_constant(rows, "theta"),
             chart=_chart("theta", "regret", kind="bar"),
         ),
         PaperFigure(
             name="fig-7",
             title="Figure 7: placement",
-            claim="With PA, DPS earns more than with random placement and more than BFP, and jobs run shorter.",
+            claims=whole(
+                "With PA, DPS earns more than with random placement and more than BFP, and jobs run shorter.",
+                judges.judge_placement,
+                paper="dps-paper",
+            ),
             rows=rows.placement_rows,
-            judge=judges.judge_placement,
             chart=_chart("policy", "of bfp", kind="bar", y_label="profit / profit of bfp"),
         ),
         PaperFigure(
             name="acceptance",
             title="Acceptance: learned and realised",
-            claim="None: this figure is ours.",
             rows=rows.acceptance_rows,
-            judge=judges.judge_acceptance,
+            summary=judges.summary_acceptance,
             chart=_chart("expected", "realised", "market", x_label="expected before the answer"),
         ),
         PaperFigure(
             name="prices",
             title="Prices over time in a drifting market",
-            claim="None: this figure is ours.",
             rows=rows.price_rows,
-            judge=judges.judge_prices,
+            summary=judges.summary_prices,
             chart=Chart(x="slot", y="price", series="type", y_label="unit price asked"),
         ),
         PaperFigure(
             name="table-markets",
             title="Nine markets, against the best fixed prices",
-            claim="None: this table is ours.",
             rows=rows.market_rows,
             pieces=Pieces(parts=rows.market_parts, join=rows.join_markets),
-            judge=judges.judge_markets,
+            summary=judges.summary_markets,
             chart=_chart("market", "of bfp", "policy", kind="bar", y_label="profit / profit of bfp"),
         ),
     ),

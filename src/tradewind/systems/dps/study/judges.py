@@ -80,37 +80,32 @@ def judge_placement(rows: Sequence[Row]) -> Finding:
     )
 
 
-def judge_acceptance(rows: Sequence[Row]) -> Finding:
+def summary_acceptance(rows: Sequence[Row]) -> str:
     """How far the learned acceptance is off."""
     weight = np.array([float(r["n"]) for r in rows])
     off = np.array([abs(float(r["expected"]) - float(r["realised"])) for r in rows])
     mean = float((weight * off).sum() / weight.sum())
-    return Finding(
-        word="not tested",
-        reason=f"on average the expected acceptance differs from the realised one by {mean:.1%}",
-    )
+    return f"on average the expected acceptance differs from the realised one by {mean:.1%}"
 
 
-def judge_prices(rows: Sequence[Row]) -> Finding:
+def summary_prices(rows: Sequence[Row]) -> str:
     """Do prices follow budgets that rise and fall?"""
     half = max(float(r["slot"]) for r in rows) / 2
     first = float(np.mean([float(r["price"]) for r in rows if float(r["slot"]) < half]))
     second = float(np.mean([float(r["price"]) for r in rows if float(r["slot"]) >= half]))
-    return Finding(
-        word="not tested",
-        reason="budgets are high in the first half and low in the second; "
-        f"the prices asked are {first:.2f} and {second:.2f}",
+    return (
+        "budgets are high in the first half and low in the second; "
+        f"the prices asked are {first:.2f} and {second:.2f}"
     )
 
 
-def judge_markets(rows: Sequence[Row]) -> Finding:
+def summary_markets(rows: Sequence[Row]) -> str:
     """Which of our own targets are met?"""
     ours = {name: mean_of(rows, "of bfp", market=name, policy="dps") for name in KINDS}
     low = [name for name in KINDS if ours[name] < REQUIRED[name]]
     goal = [name for name in KINDS if ours[name] < GOAL[name]]
     listed = ", ".join(f"{name} {value:.2f}" for name, value in ours.items())
-    return Finding(
-        word="not tested",
-        reason=f"dps over bfp: {listed}. Below our requirement: {', '.join(low) or 'none'}; "
-        f"below our goal: {', '.join(goal) or 'none'}. The paper has no such table.",
+    return (
+        f"dps over bfp: {listed}. Below our requirement: {', '.join(low) or 'none'}; "
+        f"below our goal: {', '.join(goal) or 'none'}. The paper has no such table."
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tradewind.lab.study import Chart, PaperFigure, Study
+from tradewind.lab.study import Chart, PaperFigure, Study, whole
 from tradewind.systems.eris.study import scale, slot, tables, testbed, truth
 from tradewind.systems.eris.study.runs import LEADS
 
@@ -26,105 +26,140 @@ STUDY = Study(
         PaperFigure(
             name="fig-3",
             title="Figure 3: social welfare on the testbed",
-            claim="Eris earns 44% more welfare than Tiresias, 50% more than AntMan, 20% more than Liquid, nearly the best.",
+            claims=whole(
+                "Eris earns 44% more welfare than Tiresias, 50% more than AntMan, 20% more than Liquid, nearly the best.",
+                testbed.judge_welfare,
+                paper="eris-paper",
+            ),
             rows=testbed.welfare_rows,
-            judge=testbed.judge_welfare,
             chart=_chart("policy", "welfare", "", kind="bar", y_label=WELFARE),
         ),
         PaperFigure(
             name="fig-4",
             title="Figure 4: jobs not served on the testbed",
-            claim="Eris accepts more of the jobs than the rivals.",
+            claims=whole(
+                "Eris accepts more of the jobs than the rivals.", testbed.judge_rejected, paper="eris-paper"
+            ),
             rows=testbed.rejected_rows,
-            judge=testbed.judge_rejected,
             chart=_chart("policy", "unserved", "", kind="bar", y_label="jobs of ten not completed"),
         ),
         PaperFigure(
             name="fig-5",
             title="Figure 5: performance ratio on the testbed",
-            claim="Optimum / welfare of Eris is below 1.5, and smaller than that of the rivals.",
+            claims=whole(
+                "Optimum / welfare of Eris is below 1.5, and smaller than that of the rivals.",
+                testbed.judge_loss,
+                paper="eris-paper",
+            ),
             rows=testbed.loss_rows,
-            judge=testbed.judge_loss,
             chart=_chart("policy", "loss", "", kind="bar", y_label="upper bound / welfare"),
         ),
         PaperFigure(
             name="fig-7",
             title="Figure 7: resources in use on the testbed",
-            claim="CPU and memory use is steady; GPUs reach 100% at times.",
+            claims=whole(
+                "CPU and memory use is steady; GPUs reach 100% at times.",
+                testbed.judge_use,
+                paper="eris-paper",
+            ),
             rows=testbed.use_rows,
-            judge=testbed.judge_use,
             chart=_chart("slot", "share", "use", x_label="slot", y_label="share of all sites' capacity"),
         ),
         PaperFigure(
             name="fig-8",
             title="Figure 8: welfare and the number of sites",
-            claim="Welfare rises with the number of sites, and Eris earns most at every size.",
+            claims=whole(
+                "Welfare rises with the number of sites, and Eris earns most at every size.",
+                scale.judge_sites,
+                paper="eris-paper",
+            ),
             rows=scale.site_rows,
-            judge=scale.judge_sites,
             chart=_chart("sites", "welfare", x_label="sites", y_label=WELFARE),
         ),
         PaperFigure(
             name="fig-9",
             title="Figure 9: welfare and the number of jobs",
-            claim="Welfare falls as jobs are added, and Eris earns most at every size.",
+            claims=whole(
+                "Welfare falls as jobs are added, and Eris earns most at every size.",
+                scale.judge_jobs,
+                paper="eris-paper",
+            ),
             rows=partial(scale.job_rows, "simulator", 6),
-            judge=scale.judge_jobs,
             chart=_chart("jobs", "welfare", x_label="jobs", y_label=WELFARE),
         ),
         PaperFigure(
             name="fig-9-crowded",
             title="Figure 9 where GPUs and bandwidth are scarce (one chunk per worker and slot)",
-            claim="As Figure 9. Our policies must not lose welfare as jobs are added.",
+            claims=whole(
+                "As Figure 9. Our policies must not lose welfare as jobs are added.",
+                scale.judge_jobs,
+                paper="eris-paper",
+            ),
             rows=partial(scale.job_rows, "crowded", 4),
-            judge=scale.judge_jobs,
             chart=_chart("jobs", "welfare", x_label="jobs", y_label=WELFARE),
         ),
         PaperFigure(
             name="fig-10",
             title="Figure 10: the provider's profit",
-            claim="The provider's profit falls with the number of sites and rises with the number of jobs.",
+            claims=whole(
+                "The provider's profit falls with the number of sites and rises with the number of jobs.",
+                scale.judge_profit,
+                paper="eris-paper",
+            ),
             rows=scale.profit_rows,
-            judge=scale.judge_profit,
             chart=_chart("case", "profit", kind="bar", log_y=True, y_label="payments, thousand USD"),
         ),
         PaperFigure(
             name="fig-11",
             title="Figure 11: welfare and the base of the prices",
-            claim="The larger gamma is, the smaller is the welfare.",
+            claims=whole(
+                "The larger gamma is, the smaller is the welfare.", scale.judge_gamma, paper="eris-paper"
+            ),
             rows=scale.gamma_rows,
-            judge=scale.judge_gamma,
             chart=_chart("gamma", "welfare", log_x=True, x_label="gamma", y_label=WELFARE),
         ),
         PaperFigure(
             name="table-workers",
             title="Effect of the rivals' worker counts",
-            claim="(The paper fixes the rivals' workers and does not say how many.) Eris leads for any number.",
+            claims=whole(
+                "(The paper fixes the rivals' workers and does not say how many.) Eris leads for any number.",
+                tables.judge_counts,
+                paper="eris-paper",
+            ),
             rows=tables.count_rows,
-            judge=tables.judge_counts,
             chart=_chart("case", LEADS[0], "rival", kind="bar", y_label="lead of eris-paper in welfare"),
         ),
         PaperFigure(
             name="table-printed",
             title="Accepted jobs that finish",
-            claim="Theorem 1: what Algorithms 1 to 3 accept is a feasible schedule.",
+            claims=whole(
+                "Theorem 1: what Algorithms 1 to 3 accept is a feasible schedule.",
+                tables.judge_printed,
+                paper="eris-paper",
+            ),
             rows=tables.printed_rows,
-            judge=tables.judge_printed,
             chart=_chart("size", "finish", kind="bar", y_label="share of accepted jobs that finish"),
         ),
         PaperFigure(
             name="table-slot",
             title="Algorithm 3 against the exact optimum of a slot",
-            claim="Theorem 4: Algorithm 3 returns an optimal solution of problem (8).",
+            claims=whole(
+                "Theorem 4: Algorithm 3 returns an optimal solution of problem (8).",
+                slot.judge_slot,
+                paper="eris-paper",
+            ),
             rows=slot.slot_rows,
-            judge=slot.judge_slot,
             chart=_chart("outcome", "share", "", kind="bar", y_label="share of random states"),
         ),
         PaperFigure(
             name="table-lies",
             title="Lies that pay",
-            claim="Theorem 3: no bidder gains by a lie about worth, arrival, data or epochs.",
+            claims=whole(
+                "Theorem 3: no bidder gains by a lie about worth, arrival, data or epochs.",
+                truth.judge_lies,
+                paper="eris-paper",
+            ),
             rows=truth.lie_rows,
-            judge=truth.judge_lies,
             chart=Chart(x="lie", y="share", series="mechanism", kind="bar", y_label="share of lies that pay"),
         ),
     ),

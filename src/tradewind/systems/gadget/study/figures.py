@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from tradewind.engine import bounds
-from tradewind.lab.study import Effort, Finding, PaperFigure, Row, Study, Word, spread
+from tradewind.lab.study import Effort, Finding, PaperFigure, Row, Study, Word, spread, whole
 from tradewind.registry import workloads
 from tradewind.systems.gadget.kernels.exact import solve_exactly
 from tradewind.systems.gadget.kernels.paper import paper
@@ -195,19 +195,25 @@ STUDY = Study(
         PaperFigure(
             name="fig-4",
             title="Figure 4: total utility",
-            claim="GADGET earns more utility than FIFO, DRF and LAS, and its lead grows with the number of jobs.",
+            claims=whole(
+                "GADGET earns more utility than FIFO, DRF and LAS, and its lead grows with the number of jobs.",
+                judge_utility,
+                paper="gadget-paper",
+            ),
             rows=utility_rows,
             pieces=by_seed(utility_of, join_utility, LARGE_SEEDS),
-            judge=judge_utility,
             chart=chart_of("jobs", "utility", "policy", x_label="jobs", y_label="total utility"),
         ),
         PaperFigure(
             name="fig-5",
             title="Figure 5: embedded ratio and node capacity",
-            claim="More GPUs per server let more of the active jobs be embedded.",
+            claims=whole(
+                "More GPUs per server let more of the active jobs be embedded.",
+                judge_embedded,
+                paper="gadget-paper",
+            ),
             rows=node_rows,
             pieces=by_seed(nodes_of, join_embedded),
-            judge=judge_embedded,
             chart=chart_of(
                 "scale", "embedded ratio", "policy", x_label="times the servers' capacity", log_x=True
             ),
@@ -215,10 +221,13 @@ STUDY = Study(
         PaperFigure(
             name="fig-6",
             title="Figure 6: embedded ratio and link bandwidth",
-            claim="More bandwidth lets more of the active jobs be embedded.",
+            claims=whole(
+                "More bandwidth lets more of the active jobs be embedded.",
+                judge_embedded,
+                paper="gadget-paper",
+            ),
             rows=link_rows,
             pieces=by_seed(links_of, join_embedded),
-            judge=judge_embedded,
             chart=chart_of(
                 "scale", "embedded ratio", "policy", x_label="times the links' bandwidth", log_x=True
             ),
@@ -226,9 +235,8 @@ STUDY = Study(
         PaperFigure(
             name="fig-7",
             title="Figure 7: approximation ratio",
-            claim="G-VNE reaches 60-80% of the optimum of a slot.",
+            claims=whole("G-VNE reaches 60-80% of the optimum of a slot.", judge_ratio, paper="gadget-paper"),
             rows=ratio_rows,
-            judge=judge_ratio,
             chart=chart_of("case", "ratio", "policy", kind="bar", y_label="worth / optimum"),
         ),
         *FIGURES,

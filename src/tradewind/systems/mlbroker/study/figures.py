@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tradewind.lab.study import Chart, Effort, PaperFigure, Row, Study
+from tradewind.lab.study import Chart, Effort, PaperFigure, Row, Study, whole
 from tradewind.systems.mlbroker.study import judges
 from tradewind.systems.mlbroker.study import rows as data
 from tradewind.systems.mlbroker.study.growth import growth_figure, judge_growth
@@ -15,9 +15,8 @@ def _over_data(name: str, column: str, title: str, claim: str, judge: judges.Jud
     return PaperFigure(
         name=name,
         title=title,
-        claim=claim,
+        claims=whole(claim, judge),
         rows=partial(data.cost_by_data, column=column),
-        judge=judge,
         chart=Chart(
             x="data_gb",
             y=column,
@@ -64,112 +63,148 @@ STUDY = Study(
         PaperFigure(
             name="fig-5",
             title="A_fractional over its offline optimum",
-            claim="The ratio stays below 1.25 for all numbers of sites and epsilon.",
+            claims=whole(
+                "The ratio stays below 1.25 for all numbers of sites and epsilon.",
+                judges.below("ratio", 1.25, "A_fractional over the optimum of P_f (chord)"),
+            ),
             rows=data.fig5,
-            judge=judges.below("ratio", 1.25, "A_fractional over the optimum of P_f (chord)"),
             chart=_ratio_chart("sites", "eps", "sites"),
         ),
         PaperFigure(
             name="fig-6",
             title="A_round over A_fractional",
-            claim="Below 2.5; falls with the data size and with smaller worker capacity P.",
+            claims=whole(
+                "Below 2.5; falls with the data size and with smaller worker capacity P.", judges.fig6
+            ),
             rows=data.fig6,
-            judge=judges.fig6,
             chart=_ratio_chart("data_gb", "P", "GB per job and slot"),
         ),
         PaperFigure(
             name="fig-7",
             title="Dependent, independent and greedy rounding",
-            claim="Dependent rounding is consistently better than independent and greedy rounding.",
+            claims=whole(
+                "Dependent rounding is consistently better than independent and greedy rounding.", judges.fig7
+            ),
             rows=data.fig7,
-            judge=judges.fig7,
             chart=_ratio_chart("sites", "rounding", "sites"),
         ),
         _over_data(
-            "fig-8", "cost", "Total cost", "mlBroker costs least at every data size, 20-50% below the others.", judges.fig8
+            "fig-8",
+            "cost",
+            "Total cost",
+            "mlBroker costs least at every data size, 20-50% below the others.",
+            judges.fig8,
         ),
         PaperFigure(
             name="fig-9",
             title="Cost over the bound as slots grow",
-            claim="The ratio grows slightly with the number of slots and stays below 3.",
+            claims=whole(
+                "The ratio grows slightly with the number of slots and stays below 3.",
+                judges.stable("numbers of slots"),
+            ),
             rows=_fig9,
-            judge=judges.stable("numbers of slots"),
             chart=_ratio_chart("slots", "policy", "slots"),
         ),
         PaperFigure(
             name="fig-10",
             title="Cost over the bound as jobs grow",
-            claim="The ratio stays about the same as the number of jobs per slot grows.",
+            claims=whole(
+                "The ratio stays about the same as the number of jobs per slot grows.",
+                judges.stable("numbers of jobs per slot"),
+            ),
             rows=_fig10,
-            judge=judges.stable("numbers of jobs per slot"),
             chart=_ratio_chart("jobs_per_slot", "policy", "jobs per slot"),
         ),
         _over_data(
-            "fig-11", "transfer", "Data transfer cost (C1)", "Central and OASiS move the most data; Local none.",
+            "fig-11",
+            "transfer",
+            "Data transfer cost (C1)",
+            "Central and OASiS move the most data; Local none.",
             judges.order("transfer", "local", "central"),
         ),
         _over_data(
-            "fig-12", "rent", "Resource cost (C2)", "OASiS pays the least rent, Local the most.",
+            "fig-12",
+            "rent",
+            "Resource cost (C2)",
+            "OASiS pays the least rent, Local the most.",
             judges.order("rent", "oasis", "local"),
         ),
         _over_data(
-            "fig-13", "deploy", "Deployment cost (C3)", "Stable over the data size, small for all.",
+            "fig-13",
+            "deploy",
+            "Deployment cost (C3)",
+            "Stable over the data size, small for all.",
             judges.order("deploy", "mlbroker", "local"),
         ),
         _over_data(
-            "fig-14", "traffic", "Traffic cost (C4)", "mlBroker exchanges less than Local and OASiS.",
+            "fig-14",
+            "traffic",
+            "Traffic cost (C4)",
+            "mlBroker exchanges less than Local and OASiS.",
             judges.order("traffic", "mlbroker-paper", "local"),
         ),
         PaperFigure(
             name="table-4",
             title="Costs in the real experiment (scaled copy)",
-            claim="mlBroker 1070 USD, Central 1100, OASiS 1201, Local 1386.",
+            claims=whole("mlBroker 1070 USD, Central 1100, OASiS 1201, Local 1386.", judges.table4),
             rows=data.table4,
-            judge=judges.table4,
             chart=_bars("usd", "USD", x="part", series="policy"),
         ),
         PaperFigure(
             name="table-5",
             title="Instance hours, discount rate and rent (scaled copy)",
-            claim="Central runs the fewest hours (389), mlBroker has the largest discount (rate 0.85).",
+            claims=whole(
+                "Central runs the fewest hours (389), mlBroker has the largest discount (rate 0.85).",
+                judges.table5,
+            ),
             rows=data.table5,
-            judge=judges.table5,
             chart=_bars("value", "hours, rate, USD", x="what", series="policy"),
         ),
         PaperFigure(
             name="fig-15",
             title="Total cost in the real experiment (scaled copy)",
-            claim="mlBroker costs least.",
+            claims=whole("mlBroker costs least.", partial(judges.least, "cost", "mlbroker")),
             rows=partial(data.real_column, column="cost"),
-            judge=partial(judges.least, "cost", "mlbroker"),
             chart=_bars("cost", "USD"),
         ),
         PaperFigure(
             name="fig-16",
             title="Total running time (scaled copy)",
-            claim="Central runs the fewest instance hours.",
+            claims=whole(
+                "Central runs the fewest instance hours.", partial(judges.least, "hours", "central")
+            ),
             rows=partial(data.real_column, column="hours"),
-            judge=partial(judges.least, "hours", "central"),
             chart=_bars("hours", "instance hours"),
         ),
         PaperFigure(
             name="fig-17",
             title="Discount rate (scaled copy)",
-            claim="mlBroker pays the smallest part of the list price.",
+            claims=whole(
+                "mlBroker pays the smallest part of the list price.",
+                partial(judges.least, "discount", "mlbroker"),
+            ),
             rows=partial(data.real_column, column="discount"),
-            judge=partial(judges.least, "discount", "mlbroker"),
             chart=_bars("discount", "paid / list price"),
         ),
         PaperFigure(
             name="growth",
             title="Time per slot over the number of jobs, 15 sites (not in the paper)",
-            claim="Not in the paper. Ours: the time per slot grows at most linearly with the number of jobs.",
+            claims=whole(
+                "Not in the paper. Ours: the time per slot grows at most linearly with the number of jobs.",
+                judge_growth,
+            ),
             rows=growth_figure,
-            judge=judge_growth,
             chart=Chart(
-                x="jobs", y="seconds", series="line", low="low", high="high", x_label="jobs in the slot",
-                y_label="CPU seconds", log_x=True, log_y=True,
+                x="jobs",
+                y="seconds",
+                series="line",
+                low="low",
+                high="high",
+                x_label="jobs in the slot",
+                y_label="CPU seconds",
+                log_x=True,
+                log_y=True,
             ),
         ),
     ),
-)  # fmt: skip
+)

@@ -1,0 +1,7 @@
+"""Made-up rows for the claims of the measured study."""
+
+from __future__ import annotations
+
+from tests.lab.test_live_study import curves
+
+MADE = {"workers/unchanged": (lambda _: curves(0.001), lambda _: curves(0.05))}
