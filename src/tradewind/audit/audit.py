@@ -10,7 +10,7 @@ from tradewind.audit import rules_form, rules_market, rules_posted
 from tradewind.audit.capacity import CapacityLedger, Claim
 from tradewind.audit.events import NONE, EventAudit
 from tradewind.audit.held import differs
-from tradewind.audit.record import Record
+from tradewind.audit.record import OVER, Record
 from tradewind.audit.results import outcome, quantiles, utilisation
 from tradewind.audit.rules import PLAIN
 from tradewind.audit.saved import AuditState, restore_records, save_record
@@ -53,7 +53,7 @@ class Audit(EventAudit):
         seen: set[int] = set()
         for plan in decision.plans:
             record = self._records.get(plan.job) if type(plan.job) is int else None
-            if record is None or record.is_over or plan.job in seen or plan.job in self._held.of_job:
+            if record is None or record.state in OVER or plan.job in seen or plan.job in self._held.of_job:
                 found.append(
                     Violation(
                         "plan.job",
@@ -84,13 +84,12 @@ class Audit(EventAudit):
                     detail=f"the timer is set to {wake!r} us; it must be later than now, {now_us}",
                 )
             )
-        if found := found or list(self._commit(decision.plans, now_us)):
-            return tuple(found)
+        if refused := tuple(found) if found else self._commit(decision.plans, now_us):
+            return refused
         for verdict in decision.verdicts:
             self._awaited[verdict.job] = ("refused", 0)
         if wake is not None:
-            self._timer = wake
-            self._set_deadline()
+            self._set_timer(wake)
         return NONE
 
     def _check_plan(self, record: Record, plan: Plan, now_us: int, found: list[Violation]) -> None:
@@ -110,16 +109,15 @@ class Audit(EventAudit):
         if spend is not None and (too_much := spend.exceeded(records, plans, slot)):
             return too_much
         for plan in plans:
-            if before := records[plan.job].claims:
-                capacity.remove(before)
+            if claims := records[plan.job].claims:
+                capacity.remove(claims)
         fresh: list[list[Claim]] = []
         for plan in plans:
-            claims: list[Claim] = []
+            claims = []
             fresh.append(claims)
             job = records[plan.job].job
             for step in plan.steps:
-                over = capacity.enter(job, step, claims)
-                if over is not None:
+                if (over := capacity.enter(job, step, claims)) is not None:
                     for undo in fresh:
                         capacity.remove(undo)
                     for old in plans:
@@ -129,7 +127,8 @@ class Audit(EventAudit):
             spend.enter(records, plans, slot)
         for plan, claims in zip(plans, fresh, strict=True):
             record = records[plan.job]
-            self._settle(record, now_us)
+            if record.steps:
+                self._settle(record, now_us)
             record.claims, record.steps = claims, plan.steps
             record.number = self._decisions
             record.since_us = record.unbilled_us = now_us
@@ -328,16 +327,13 @@ class Audit(EventAudit):
         """
         found = list(self.recount())
         end = self._now
-        silent = [record.job.id for record in self._records.values() if not record.is_over]
-        found += [
-            Violation("time.end", job, detail="the run ended without an event that ends this job")
-            for job in silent
-        ]
-        found += [
-            Violation("time.release", record.job.id, detail="its resources were never released")
-            for record in self._records.values()
-            if record.is_over and record.claims
-        ]
+        for record in self._records.values():
+            if record.state not in OVER:
+                detail = "the run ended without an event that ends this job"
+                found.append(Violation("time.end", record.job.id, detail=detail))
+            elif record.claims:
+                detail = "its resources were never released"
+                found.append(Violation("time.release", record.job.id, detail=detail))
         self._unanswered(found)
         missing = 0 if self._script is None else self._script.missing(self._next_arrival)
         if missing and not self._measured:

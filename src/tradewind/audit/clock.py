@@ -66,7 +66,12 @@ class AuditClock:
     def _set_deadline(self) -> None:
         """Set the next instant at which the world must report something: a change, a timer or a slot."""
         due = OPEN if self._script is None else self._script.change_due_us(self._next_change)
-        self._deadline = min(due, self._timer, self._slot_due, self._held.due_us)
+        self._due = min(due, self._slot_due, self._held.due_us)  # all but the timer
+        self._set_timer(self._timer)
+
+    def _set_timer(self, at_us: int) -> None:
+        self._timer = at_us
+        self._deadline = at_us if at_us < self._due else self._due
 
     def _missed(self, at_us: int, found: list[Violation]) -> None:
         if self._script is not None and self._script.change_due_us(self._next_change) < at_us:
@@ -90,8 +95,7 @@ class AuditClock:
             found.append(
                 Violation("time.timer", detail=f"a timer fired at {event.at_us} us; none was set for it")
             )
-        self._timer = OPEN
-        self._set_deadline()
+        self._set_timer(OPEN)
 
     def _unanswered(self, found: list[Violation]) -> None:
         """A quoted or refused job gets its event at the same instant."""

@@ -10,7 +10,7 @@ from tradewind.audit.cancelled import cancelled_plans
 from tradewind.audit.clock import AuditClock
 from tradewind.audit.dropped import is_served, note_idle
 from tradewind.audit.fidelity import Volumes
-from tradewind.audit.record import Record
+from tradewind.audit.record import OVER, Record
 from tradewind.audit.results import drop_over
 from tradewind.audit.rules import rules_for
 from tradewind.model.decision import Plan, Quote
@@ -88,30 +88,27 @@ class EventAudit(AuditClock):
         self._next_arrival += 1
         self._has_costs = self._has_costs or job.deploy_usd > 0
         self._records[event.job] = self._fresh(job)
-        if isinstance(job.work, Stream):
+        if type(job.work) is Stream:
             self._streams.add(event.job)
 
     def _fresh(self, job: Job) -> Record:
         """The record of a job that arrives."""
-        customer = NO_PRIVATE_DATA if self._script is None else self._script.customer(job.index)
-        total = customer.runtime_us if job.kind == "fixed" and job.work.total is None else job.work.total
+        customer = NO_PRIVATE_DATA if self._script is None else self._script.customers[job.index]
+        total = job.work.total
+        if total is None and type(job.work) is Fixed:
+            total = customer.runtime_us
         return Record(job, customer, total, rules_for(job))
 
     def _finish(self, event: Event, found: list[Violation]) -> None:
         record = self._records.get(event.job)
-        if record is None or record.is_over:
+        if record is None or record.state in OVER:
             found.append(Violation("time.finish", detail=f"job {event.job} finished, but is not active"))
             return
-        unknown = self._script is None and record.total is None  # a private runtime, which no script tells
-        if not self._is_measured(record) and not unknown:
-            due = self._work.finish_us(record)
-            early = self._measured and (due is None or event.at_us < due)
-            if due != event.at_us and not early:
-                detail = f"finished at {event.at_us} us; by its plan the work is done at {due}"
-                amount = 0 if due is None else (event.at_us - due) / 1e6
-                found.append(
-                    Violation("work.finish", record.job.id, "", self._capacity.now_slot, amount, detail)
-                )
+        due = self._work.finish_us(record)
+        if due != event.at_us and not self._may_finish(record, event.at_us, due):
+            detail = f"finished at {event.at_us} us; by its plan the work is done at {due}"
+            amount = 0 if due is None else (event.at_us - due) / 1e6
+            found.append(Violation("work.finish", record.job.id, "", self._capacity.now_slot, amount, detail))
         self._settle(record, event.at_us)
         if record.total is not None:
             record.done = record.total
@@ -122,6 +119,12 @@ class EventAudit(AuditClock):
         if 0 <= record.promise_us < event.at_us and record.cancelled_slot < 0 and not self._measured:
             detail = f"finished at {event.at_us} us; the offer promised {record.promise_us}"
             found.append(Violation("market.promise", record.job.id, detail=detail))
+
+    def _may_finish(self, record: Record, at_us: int, due_us: int | None) -> bool:
+        """Whether a job may finish at another time than its plan says: measured, early in a measured world, or unknown."""
+        if self._is_measured(record) or (self._measured and (due_us is None or at_us < due_us)):
+            return True
+        return self._script is None and record.total is None  # a private runtime, which no script tells
 
     def _other(self, event: Event, found: list[Violation]) -> None:
         record = self._records.get(event.job)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tradewind.model.job import Customer
 from tradewind.model.result import Violation
 from tradewind.model.scenario import Script
@@ -19,10 +21,7 @@ class Fidelity:
         self._setup, self._script = setup, script
         self.has_failures = any(change.kind in ("node_down", "link_down") for change in script.changes)
         self.has_volumes = len(script.volumes) > 0
-
-    def customer(self, job: int) -> Customer:
-        """The private part of a job."""
-        return self._script.customers[job]
+        self.customers: Sequence[Customer] = script.customers
 
     def arrival(self, event: Event, turn: int) -> Violation | None:
         """Job number `turn` arrives next, at its time and as the script has it."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tradewind.audit.record import Record
 from tradewind.audit.rules_market import owed_usd
-from tradewind.model.job import NO_PRIVATE_DATA, Rounds
+from tradewind.model.job import Rounds
 from tradewind.model.result import Outcome
 from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN, UNLIMITED
@@ -29,8 +29,10 @@ def exact(values: Iterable[float]) -> tuple[float, ...]:
 def outcome(setup: Setup, record: Record) -> Outcome:
     """A record as a row."""
     job = record.job
-    value, of_progress, paid = 0.0, False, owed_usd(record)
-    if job.utility is not None or record.customer is not NO_PRIVATE_DATA:
+    value, of_progress, paid = 0.0, False, record.paid
+    if paid is not None:
+        paid = owed_usd(record)
+    if paid is not None or job.utility is not None or record.customer.valuation is not None:
         value, of_progress = value_usd(setup, record, paid)
     return Outcome(
         job.index,
@@ -77,13 +79,13 @@ def value_usd(setup: Setup, record: Record, paid: float | None) -> tuple[float, 
     return worth.value((record.finish_us - 1) // setup.slot_us - job.arrive_us // setup.slot_us), False
 
 
-def quantile(values: Sequence[float], share: float) -> float:
-    """Quantile with linear interpolation; 0 where there are no values."""
-    if not values:
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """Quantile of sorted values with linear interpolation; 0 where there are none."""
+    if not ordered:
         return 0.0
-    ordered, at = sorted(values), share * (len(values) - 1)
+    at = share * (len(ordered) - 1)
     low = int(at)
-    high = min(low + 1, len(values) - 1)
+    high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
@@ -99,7 +101,7 @@ def utilisation(setup: Setup, used: Sequence[int], end_us: int) -> dict[str, flo
 
 def quantiles(rows: Iterable[Outcome]) -> dict[str, float]:
     """The metrics that no running total can give: they need every job."""
-    times = [(row.finish_us - row.arrive_us) / 1e6 for row in rows if row.state == "finished"]
+    times = sorted((row.finish_us - row.arrive_us) / 1e6 for row in rows if row.state == "finished")
     return {"jct_p50_s": quantile(times, 0.5), "jct_p99_s": quantile(times, 0.99)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import fsum
 from typing import cast
@@ -10,6 +11,8 @@ import numpy as np
 
 from tradewind.engine.costs import cost_table, epoch_s
 from tradewind.engine.intervals import (
+    GONE,
+    EventKinds,
     Usage,
     effective,
     end_us,
@@ -17,12 +20,11 @@ from tradewind.engine.intervals import (
     ints,
     promised_us,
     taken_offers,
-    texts,
     usage,
 )
 from tradewind.engine.journal import read_charges
-from tradewind.model.arrays import Ints
-from tradewind.model.job import Rounds
+from tradewind.model.arrays import Floats, Ints
+from tradewind.model.job import Demand, Rounds
 from tradewind.model.result import Column, Run, Table
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
@@ -56,24 +58,19 @@ def settle(scenario: Scenario, run: Run) -> Run:
 
 def _outcomes(scenario: Scenario, run: Run, began_job: Ints, began_us: Ints) -> dict[str, Column]:
     """State, times and work of every job that arrived."""
-    kinds, jobs, times = (
-        texts(run, "events", "kind"),
-        ints(run, "events", "job"),
-        ints(run, "events", "at_us"),
-    )
-    arrived, count = jobs[kinds == "arrived"], len(scenario.jobs)
+    kinds, jobs, times = EventKinds(run), ints(run, "events", "job"), ints(run, "events", "at_us")
+    arrived, count = jobs[kinds.are("arrived")], len(scenario.jobs)
     state = np.full(count, "unfinished", dtype="<U10")
     finish, start, work = (np.full(count, v, dtype=np.int64) for v in (-1, -1, 0))
-    for kind in ("finished", "left", "refused", "declined", "cancelled"):
-        rows = kinds == kind
+    for kind in GONE:
+        rows = kinds.are(kind)
         state[jobs[rows]] = kind
         if kind in ("finished", "left"):
             finish[jobs[rows]] = times[rows]
-    ended = (kinds == "ended") | (kinds == "refused") | (kinds == "cancelled")
+    ended = kinds.are("ended", "refused", "cancelled")
     work[jobs[ended]] = ints(run, "events", "value")[ended]
-    for job in jobs[kinds == "finished"].tolist():
-        total = scenario.jobs[job].work.total
-        work[job] = scenario.customers[job].runtime_us or 0 if total is None else total
+    finished = jobs[kinds.are("finished")]
+    work[finished] = [_total(scenario, job) for job in finished.tolist()]
     order = np.argsort(began_us, kind="stable")[::-1]
     start[began_job[order]] = began_us[order]  # the earliest start is written last and stays
     return {
@@ -83,6 +80,12 @@ def _outcomes(scenario: Scenario, run: Run, began_job: Ints, began_us: Ints) -> 
         "finish_us": finish[arrived].tolist(),
         "work": work[arrived].tolist(),
     }
+
+
+def _total(scenario: Scenario, job: int) -> int:
+    """All the work of a job."""
+    total = scenario.jobs[job].work.total
+    return scenario.customers[job].runtime_us or 0 if total is None else total
 
 
 def _payments(scenario: Scenario, run: Run) -> dict[int, float]:
@@ -96,12 +99,14 @@ def _payments(scenario: Scenario, run: Run) -> dict[int, float]:
 
 def _refund(scenario: Scenario, run: Run, paid: dict[int, float]) -> None:
     """Take back what was paid for promises that a failure broke (docs/concepts.md, "Money")."""
-    kinds, jobs = texts(run, "events", "kind"), ints(run, "events", "job")
-    interrupted = [job for job in set(jobs[kinds == "voided"].tolist()) if job in paid]
+    if not paid:
+        return
+    kinds, jobs = EventKinds(run), ints(run, "events", "job")
+    interrupted = [job for job in set(jobs[kinds.are("voided")].tolist()) if job in paid]
     if not interrupted:
         return
     promised, times = promised_us(run), ints(run, "events", "at_us")
-    done = kinds == "finished"
+    done = kinds.are("finished")
     finish = dict(zip(jobs[done].tolist(), times[done].tolist(), strict=True))
     for job in interrupted:
         bid = scenario.jobs[job].utility
@@ -193,9 +198,15 @@ def _activity(setup: Setup, scenario: Scenario, used: Usage, steps_of: Ints, end
         if not total:
             continue
         worker, server = (
-            np.array([dict(getattr(job, role)).get(r, 0) for job in scenario.jobs], dtype=np.float64)
-            for role in ("worker", "server")
+            _milli(r, [job.worker for job in scenario.jobs]),
+            _milli(r, [job.server for job in scenario.jobs]),
         )
         milli = worker[used.job] * used.workers + server[used.job] * used.servers
         result[f"utilisation_{name}"] = float((milli * spans).sum() / (total * max(1, end)))
     return result
+
+
+def _milli(resource: int, needs: Sequence[Demand]) -> Floats:
+    """Milli-units of a resource that each of these demands names, shape (needs,)."""
+    known = {need: float(dict(need).get(resource, 0)) for need in set(needs)}
+    return np.array([known[need] for need in needs], dtype=np.float64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,12 @@ from numpy.typing import NDArray
 from tradewind.model.arrays import Floats, Ints
 from tradewind.model.result import Run
 from tradewind.model.units import OPEN
+from tradewind.model.view import EventKind
 
-ENDINGS = ("finished", "left", "released", "voided", "refused", "cancelled", "ended")
-GONE = ("finished", "left", "refused", "declined", "cancelled")
+ENDINGS: tuple[EventKind, ...] = (
+    "finished", "left", "released", "voided", "refused", "cancelled", "ended"
+)  # fmt: skip
+GONE: tuple[EventKind, ...] = ("finished", "left", "refused", "declined", "cancelled")
 
 
 def ints(run: Run, table: str, column: str) -> Ints:
@@ -36,6 +39,24 @@ def texts(run: Run, table: str, column: str) -> NDArray[np.str_]:
     """A column of text, shape (rows,)."""
     values: Sequence[Any] = run.tables.get(table, {}).get(column, [])
     return np.asarray(values, dtype=np.str_) if len(values) else np.zeros(0, dtype="<U1")
+
+
+_NUMBER = {kind: number for number, kind in enumerate(get_args(EventKind))}
+
+
+class EventKinds:
+    """The kinds of a run's events, as numbers: comparing text is slow."""
+
+    def __init__(self, run: Run) -> None:
+        column: Sequence[Any] = run.tables.get("events", {}).get("kind", ())
+        self._numbers = np.fromiter(map(_NUMBER.__getitem__, column), dtype=np.int8, count=len(column))
+
+    def are(self, *kinds: EventKind) -> NDArray[np.bool_]:
+        """Which events are of these kinds, shape (events,)."""
+        found = np.zeros(len(self._numbers), dtype=np.bool_)
+        for kind in kinds:
+            found |= self._numbers == _NUMBER[kind]
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +140,7 @@ def _answered_us(run: Run) -> Ints:
     result = np.full(len(offers.get("job", ())), -1, dtype=np.int64)
     if not offers or not answers:
         return result
-    kinds = texts(run, "events", "kind")
-    rows = np.flatnonzero(kinds == "quoted")
+    rows = np.flatnonzero(EventKinds(run).are("quoted"))
     quoted_us = dict(  # of jobs whose quote was held; the last one is the one that was answered
         zip(
             ints(run, "events", "job")[rows].tolist(),
@@ -168,7 +188,7 @@ def _plan_ends(run: Run) -> Ints:
 
 def _first_ending(run: Run, at: Ints, job: Ints) -> Ints:
     """Time of the first event that ends `job` after `at`, shape as at; events at `at` precede the plan."""
-    rows = np.flatnonzero(np.isin(texts(run, "events", "kind"), ENDINGS))
+    rows = np.flatnonzero(EventKinds(run).are(*ENDINGS))
     if not len(rows) or not len(at):
         return np.full(len(at), OPEN, dtype=np.int64)
     when, who = ints(run, "events", "at_us")[rows], ints(run, "events", "job")[rows]

@@ -71,18 +71,18 @@ class Session:
         self.ledger, self.audit, self.journal = state.ledger, state.audit, state.journal
         # without end, only recent times are kept
         self.decide_s: MutableSequence[float] = deque(maxlen=RECENT) if state.ledger.forgets else []
-        self.number = 0
+        self.number, self._trades = 0, spec.pricer
         self.wakes = frozenset(kind for kind, trigger in TRIGGER_OF.items() if trigger in spec.triggers)
 
     def handle(self, at_us: int, events: Sequence[Event]) -> list[Command]:
         """Handle one instant; all `events` have the same time. Raise Refused where a rule is broken."""
-        commands: list[Command] = []
         self._observe(events)
-        if self.spec.pricer:
+        commands: list[Command] = []
+        if self._trades:
             self._trade(at_us, events, commands)
         wakes = self.wakes
         for event in events:
-            if event.kind in wakes:
+            if event[1] in wakes:
                 break
         else:
             return commands

@@ -34,7 +34,7 @@ class Agenda:
         self._added: list[tuple[int, int, Change | Event]] = []  # (time, order, a change or another event)
         self._order = 0
         self.arrival_us = scenario.jobs[0].arrive_us if scenario.jobs else OPEN
-        self.other_us = OPEN
+        self.other_us = self._script_us = OPEN
         self._find_next()
 
     # ------------------------------------------------------------------ additions
@@ -58,23 +58,20 @@ class Agenda:
 
     def set_timer(self, at_us: int) -> None:
         """Set the policy's timer."""
-        before, self._timer_us = self._timer_us, at_us
-        if at_us < self.other_us:
-            self.other_us = at_us
-        elif before == self.other_us:
-            self._find_next()
+        self._timer_us = at_us
+        self.other_us = at_us if at_us < self._script_us else self._script_us
 
     # ------------------------------------------------------------------ time
     def _find_next(self) -> None:
-        """Find when anything but an arrival is due."""
-        due = self._timer_us
+        """Find when anything but an arrival is due: a change, an addition or a slot, or the timer."""
+        due = OPEN
         if self._next_change < len(self._changes):
             due = min(due, self._changes[self._next_change].at_us)
         if self._added:
             due = min(due, self._added[0][0])
         if self.slots and self._next_slot < self._setup.slots:
             due = min(due, self._next_slot * self._setup.slot_us)
-        self.other_us = due
+        self._script_us, self.other_us = due, min(due, self._timer_us)
 
     def arrivals(self, now_us: int) -> Sequence[Job]:
         """Take the jobs that arrive now, in the order of the script."""
@@ -110,14 +107,15 @@ class Agenda:
         slot = self._next_slot
         if self.slots and now_us == slot * self._setup.slot_us and slot < self._setup.slots:
             self._next_slot += 1
+            self._find_next()
             events.append(Event(now_us, "slot", -1, slot))
             for job, volumes in self._volumes.get(slot, {}).items():
                 if job in active:
                     events.append(Event(now_us, "data", job, slot, tuple(volumes)))
         if self._timer_us == now_us:
             self._timer_us = OPEN
+            self.other_us = self._script_us
             events.append(Event(now_us, "timer"))
-        self._find_next()
 
 
 def volumes_by_slot(scenario: Scenario) -> dict[int, dict[int, list[tuple[int, int]]]]:

@@ -92,7 +92,7 @@ class WorkDone:
                     else job.work.total
                 )
                 self._alive[event.job] = 0
-                self._progress.add(job, total, None)
+                self._progress.add(job, total)
             elif event.kind in OVER:
                 active.pop(event.job, None)
                 self._alive.pop(event.job, None)
@@ -131,7 +131,7 @@ class WorkDone:
 def completion_us(setup: Setup, job: Job, total: int | None, plan: Plan) -> int | None:
     """When a plan that begins at 0 completes a job; None if it does not."""
     progress, events = Progress(setup, failures=False), list[Event]()
-    progress.add(job, total, None)
+    progress.add(job, total)
     progress.replace(plan, 0, 0)
     while not events and (due := progress.next_us()) < OPEN:
         progress.advance(due, events)

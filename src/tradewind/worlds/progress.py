@@ -101,7 +101,7 @@ class Progress:
         self.active.clear()
 
     # ------------------------------------------------------------------ jobs
-    def add(self, job: Job, total: int | None, leaves_us: int | None) -> None:
+    def add(self, job: Job, total: int | None, leaves_us: int | None = None) -> None:
         """Add a job that arrived; a stream leaves at `leaves_us`."""
         state = self.active[job.index] = ActiveJob(job, total)
         if leaves_us is not None:
@@ -212,7 +212,7 @@ class Progress:
 
     def _enter(self, state: ActiveJob, at: int, now: int) -> None:
         """Make step `at` current, or wait for it to begin, or idle if there is none."""
-        if isinstance(state.job.work, Stream):  # its only scheduled entry is its departure
+        if type(state.job.work) is Stream:  # its only scheduled entry is its departure
             return
         state.stamp += 1
         state.num_den, state.at, state.next = (0, 1), -1, at
@@ -223,23 +223,23 @@ class Progress:
             heappush(self._heap, (step.from_us, state.job.index, state.stamp, "next"))
             return
         state.at, state.next = at, at + 1
-        if self._reported and is_measured(state.job):
+        job = state.job
+        if self._reported and is_measured(job):
             num, den = 0, 1
         else:
-            state.num_den = num, den = rate(self._setup, state.job, step)
-        restart = self._restart(state, step, now) if state.job.restart_us else 0
+            state.num_den = num, den = rate(self._setup, job, step)
         if state.start_us < 0:
             state.start_us = now
-        state.since_us = now + restart
+        state.since_us = now + self._restart(state, step, now) if job.restart_us else now
         if num and state.total is not None:
-            left = state.total - state.done
-            finish = state.since_us + max(1, -(-left * den // num))  # a step takes at least 1 us
-            work = state.job.work
-            if isinstance(work, Rounds) and work.whole_slots:
+            needed_us = -((state.done - state.total) * den // num)
+            finish = state.since_us + (needed_us if needed_us > 1 else 1)  # a step takes at least 1 us
+            work = job.work
+            if type(work) is Rounds and work.whole_slots:
                 slot = self._setup.slot_us
                 finish = state.start_us + -(-(finish - state.start_us) // slot) * slot
             if finish <= step.until_us:
-                heappush(self._heap, (finish, state.job.index, state.stamp, "finished"))
+                heappush(self._heap, (finish, job.index, state.stamp, "finished"))
                 return
         if step.until_us < OPEN:
             heappush(self._heap, (step.until_us, state.job.index, state.stamp, "next"))

@@ -85,14 +85,15 @@ class Timeline:
         return [Event(now, "refused", v.job, progress.drop(v.job, now)) for v in decision.verdicts]
 
     def _arrive(self, job: Job, events: list[Event]) -> None:
-        total, leaves_us = job.work.total, None
-        if isinstance(job.work, Stream):
+        total = job.work.total
+        if total is not None:
+            self.progress.add(job, total)
+        elif type(job.work) is Stream:
             stays = self._customers[job.index].runtime_us
             assert stays is not None
-            leaves_us = job.arrive_us + stays
-        elif total is None:
-            total = self._customers[job.index].runtime_us
-        self.progress.add(job, total, leaves_us)
+            self.progress.add(job, None, job.arrive_us + stays)
+        else:
+            self.progress.add(job, self._customers[job.index].runtime_us)
         events.append(Event(job.arrive_us, "arrived", job.index, 0, job))
 
     def _change(self, due: Sequence[tuple[int, Change]], now: int, events: list[Event]) -> None:
