@@ -98,7 +98,7 @@ def test_rows_without_work_are_skipped_and_counted(write: Write) -> None:
 def test_pods_that_were_never_deleted_are_skipped_and_counted(write: Write) -> None:
     made = trace(write(OPENB + "a,1,1,1,500,,LS,Running,5,,6\nb,1,1,1,500,,LS,Running,5,9,6\n"), "openb")
     assert [job.id for job in made.jobs] == ["b"]
-    assert made.origin["rows_left_out"] == {"without a deletion time": 1}
+    assert made.origin["rows_left_out"] == {"without an end": 1}
 
 
 HEAD = "id,arrive_s,duration_s,gpus\n"

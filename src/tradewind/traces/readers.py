@@ -5,18 +5,24 @@
 | philly   | timestamp (YYYY-MM-DD HH:MM:SS), duration (s), num_gpus, cluster (the tenant)                            |
 | tiresias | job_id, num_gpu, submit_time (s), duration (s)                                                           |
 | openb    | name, cpu_milli, memory_mib, num_gpu, gpu_milli, creation_time, deletion_time, scheduled_time (s)        |
+| google   | submit_s, start_s, end_s (s), user (the tenant); or the original job_events (traces/google.py)           |
 | csv      | id, arrive_s, duration_s, gpus, and optionally tenant                                                    |
 
-Other columns are ignored. Rows are sorted by arrival; rows with the same arrival keep their order. Rows without work
-(no GPU, no duration, never deleted) are skipped and counted in `Trace.skipped`.
+Files may be compressed (`.gz`). Other columns are ignored. Rows are sorted by arrival; rows with the same arrival keep
+their order. Rows without work (no GPU, no duration, no end) are skipped and counted in `Trace.skipped`.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Sequence
+import gzip
+import zlib
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, TextIO
 
 import numpy as np
 
@@ -26,7 +32,7 @@ from tradewind.model.job import Demand
 from tradewind.model.units import LARGEST, MILLI, US_PER_S
 from tradewind.traces.machines import Rows
 
-NO_GPU, NO_TIME, NO_END = "without a GPU", "without a positive duration", "without a deletion time"
+NO_GPU, NO_TIME, NO_END = "without a GPU", "without a positive duration", "without an end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,39 +43,54 @@ class Trace:
     skipped: dict[str, int] = field(default_factory=dict)
 
 
-class Table:
-    """A CSV file as columns of text, with the line of every row."""
-
-    def __init__(self, path: Path, needed: Sequence[str]) -> None:
-        self.path = path
-        try:
+@contextmanager
+def opened(path: Path) -> Iterator[TextIO]:
+    """A text file, decompressed where its name ends in .gz; what goes wrong becomes an error that names the file."""
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as packed:
+                yield packed
+        else:
             with path.open(encoding="utf-8-sig", newline="") as file:
-                reader = csv.reader(file, strict=True)
-                self.names = [name.strip() for name in next(reader, [])]
-                rows = [(reader.line_num, row) for row in reader if row]
-        except OSError as error:
-            raise InputError(
-                f"cannot be read: {error.strerror}; give the path of a CSV file", where=str(path)
-            ) from None
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise InputError(f"is not a CSV file in UTF-8: {error}", where=str(path)) from None
-        for name in needed:
-            if name not in self.names:
-                raise InputError(
-                    f"column {name!r} is missing; found {', '.join(filter(None, self.names)) or 'no columns'}, "
-                    f"but this format needs {', '.join(needed)}",
-                    where=f"{path}, line 1",
-                )
-        width = len(self.names)
-        for line, row in rows:
-            if len(row) != width:
-                raise InputError(
-                    f"found {len(row)} values; the header has {width} columns", where=f"{path}, line {line}"
-                )
-        self.lines = [line for line, _ in rows]
-        self._columns = (
-            dict(zip(self.names, zip(*(row for _, row in rows), strict=True), strict=True)) if rows else {}
-        )
+                yield file
+    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise InputError(f"is not a whole gzip file: {error}", where=str(path)) from None
+    except OSError as error:
+        raise InputError(
+            f"cannot be read: {error.strerror}; give the path of a CSV file", where=str(path)
+        ) from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"is not a CSV file in UTF-8: {error}", where=str(path)) from None
+
+
+class Table:
+    """The columns of a CSV file (`.gz`: compressed) that are asked for, as text, with the line of every row."""
+
+    def __init__(self, path: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> None:
+        self.path = path
+        self.lines = array("q")
+        with opened(path) as file:
+            reader = csv.reader(file, strict=True)
+            names = [name.strip() for name in next(reader, [])]
+            for name in needed:
+                if name not in names:
+                    raise InputError(
+                        f"column {name!r} is missing; found {', '.join(filter(None, names)) or 'no columns'}, "
+                        f"but this format needs {', '.join(needed)}",
+                        where=f"{path}, line 1",
+                    )
+            kept = [(names.index(name), list[str]()) for name in (*needed, *optional) if name in names]
+            self._columns = {names[place]: column for place, column in kept}
+            for row in reader:
+                if row:
+                    if len(row) != len(names):
+                        raise InputError(
+                            f"found {len(row)} values; the header has {len(names)} columns",
+                            where=f"{path}, line {reader.line_num}",
+                        )
+                    self.lines.append(reader.line_num)
+                    for place, column in kept:
+                        column.append(row[place])
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -81,7 +102,7 @@ class Table:
             where=f"{self.path}, line {self.lines[row]}, column {column}",
         )
 
-    def text(self, column: str) -> tuple[str, ...]:
+    def text(self, column: str) -> Sequence[str]:
         """A column as text; empty where the file has no such column or no rows."""
         return self._columns.get(column, ())
 
@@ -128,11 +149,21 @@ def _is_number(text: str) -> bool:
     return True
 
 
-@dataclass(slots=True, kw_only=True)
-class _Columns:
-    """Jobs in file order, before rows are skipped and sorted."""
+class Source(Protocol):
+    """Where jobs were read from."""
 
-    table: Table
+    path: Path
+
+    def __len__(self) -> int: ...
+
+    def bad(self, row: int, column: str, found: object, allowed: str) -> InputError: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Columns:
+    """Jobs in file order, before rows are skipped and sorted; `table` is their source, for errors."""
+
+    table: Source
     names: tuple[str, str] = ("id", "arrive_s")
     ids: Sequence[str]
     arrive_us: Floats
@@ -201,7 +232,7 @@ def read_philly(path: Path) -> Trace:
     except ValueError:
         row = next(i for i, s in enumerate(stamps) if not _is_stamp(s))
         raise table.bad(row, "timestamp", stamps[row], "a time such as 2017-10-09 07:01:55") from None
-    return _Columns(
+    return Columns(
         table=table,
         ids=[str(i + 1) for i in range(len(table))],
         arrive_us=seconds.astype(np.int64).astype(float) * US_PER_S,
@@ -221,7 +252,7 @@ def _is_stamp(text: str) -> bool:
 def read_tiresias(path: Path) -> Trace:
     """Traces published with the simulator of Tiresias."""
     table = Table(path, ("job_id", "num_gpu", "submit_time", "duration"))
-    return _Columns(
+    return Columns(
         table=table,
         names=("job_id", "submit_time"),
         ids=table.text("job_id"),
@@ -233,8 +264,8 @@ def read_tiresias(path: Path) -> Trace:
 
 def read_csv(path: Path) -> Trace:
     """The plain format: id, arrive_s, duration_s, gpus, and optionally tenant."""
-    table = Table(path, ("id", "arrive_s", "duration_s", "gpus"))
-    return _Columns(
+    table = Table(path, ("id", "arrive_s", "duration_s", "gpus"), ("tenant",))
+    return Columns(
         table=table,
         ids=table.text("id"),
         arrive_us=table.times_us("arrive_s"),
@@ -276,7 +307,7 @@ def read_openb(path: Path) -> Trace:
         raise table.bad(int(wrong[0]), "memory_mib", float(memory[wrong[0]]), "0 to 1e9 MiB")
     mem_milli = np.ceil(memory * (2**20 / 1e6)).astype(np.int64)  # MiB -> thousandths of a GB
     columns = ((gpus * share).tolist(), cpu.tolist(), mem_milli.tolist())
-    return _Columns(
+    return Columns(
         table=table,
         names=("name", "creation_time"),
         ids=table.text("name"),
@@ -288,11 +319,3 @@ def read_openb(path: Path) -> Trace:
             tuple((r, milli) for r, milli in enumerate(row) if milli) for row in zip(*columns, strict=True)
         ],
     ).trace(from_zero=True)
-
-
-READERS: dict[str, Callable[[Path], Trace]] = {
-    "csv": read_csv,
-    "openb": read_openb,
-    "philly": read_philly,
-    "tiresias": read_tiresias,
-}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,17 @@ from tradewind.model.errors import InputError
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param
 from tradewind.model.workload import Workload
+from tradewind.traces.google import read_google
 from tradewind.traces.machines import GPUS_PER_SERVER, RACKS, RUNTIME, SLOT_S, Machines, Rows, scenario_of
-from tradewind.traces.readers import READERS
+from tradewind.traces.readers import Trace, read_csv, read_openb, read_philly, read_tiresias
+
+READERS: dict[str, Callable[[Path], Trace]] = {
+    "csv": read_csv,
+    "google": read_google,
+    "openb": read_openb,
+    "philly": read_philly,
+    "tiresias": read_tiresias,
+}
 
 
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
@@ -58,10 +67,10 @@ def _first(rows: Rows, limit: int) -> Rows:
 
 TRACE = Workload(
     name="trace",
-    summary="A recorded trace (Philly, Tiresias, Alibaba openb, plain CSV) on identical servers",
+    summary="A recorded trace (Philly, Google 2011, Tiresias, Alibaba openb, plain CSV) on identical servers",
     generate=generate,
     params={
-        "file": Param(default="", doc="path of the trace"),
+        "file": Param(default="", doc="path of the trace; google: also a folder of job_events parts"),
         "format": Param(default="csv", doc="format of the trace", choices=tuple(READERS)),
         "servers": Param(default=52, doc="number of servers"),
         "gpus_per_server": GPUS_PER_SERVER,
