@@ -9,7 +9,7 @@ WHOLE := $(VENV)/installed-whole
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
 JOBS ?= 2
 
-.PHONY: run install test check bench fingerprints docs-pictures clean
+.PHONY: run install test check bench fingerprints docs-pictures theory clean
 
 run: $(STAMP)
 	$(BIN)/tradewind tour -o out
@@ -53,6 +53,10 @@ fingerprints: $(STAMP)
 docs-pictures: $(STAMP)
 	$(BIN)/tradewind tour -o out --pictures docs/pictures
 	$(BIN)/tradewind gallery -o docs --work out/reproduce --jobs $(JOBS)
+
+# The constants of the papers' theorems beside measured ratios; FULL=1 takes the full studies' instances.
+theory: $(STAMP)
+	$(BIN)/python -m tradewind.lab.theory $(if $(FULL),--full)
 
 clean:
 	rm -rf $(VENV) out build src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -185,14 +185,37 @@ class PaperFigure:
         )
 
 
+class Instance(NamedTuple):
+    """A theorem on an instance: its constant computed there, the ratio that was measured, and whether it is within.
+
+    Both are written as the theorem writes them: for a share of the optimum the constant is a lower limit.
+    """
+
+    name: str
+    constant: float
+    measured: float
+    within: bool
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theorem:
+    """A guarantee of the paper: what it says, and its constant on the instances that were studied."""
+
+    name: str
+    words: str
+    instances: Callable[[Effort], list[Instance]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
-    """All figures of one paper, and remarks that apply to all of them."""
+    """All figures and theorems of one paper, and remarks that apply to all of them."""
 
     system: str
     title: str
     figures: tuple[PaperFigure, ...]
     remarks: tuple[str, ...] = ()
+    theorems: tuple[Theorem, ...] = ()
 
 
 def spread(rows: Iterable[Row], by: Sequence[str], value: str) -> list[Row]:
@@ -214,3 +237,31 @@ def spread(rows: Iterable[Row], by: Sequence[str], value: str) -> list[Row]:
             }
         )
     return found
+
+
+def region(rows: Sequence[Row], knobs: Sequence[str], *, largest: bool = True) -> str:
+    """Where a claim holds among settings: rows with a column per knob, `measured`, and `holds` ("yes" or "no").
+
+    Says which values of each knob the settings have in which it holds, or that none was found and how near one comes
+    (`largest`: a larger `measured` is nearer).
+    """
+    held = [row for row in rows if row["holds"] == "yes"]
+
+    def text(value: str | float) -> str:
+        return value if isinstance(value, str) else f"{value:g}"
+
+    def values(some: Sequence[Row], knob: str) -> list[str]:
+        return list(dict.fromkeys(text(row[knob]) for row in some))
+
+    if not held:
+        best = (max if largest else min)(rows, key=lambda row: float(row["measured"]))
+        where = ", ".join(f"{knob} {text(best[knob])}" for knob in knobs)
+        return f"holds in none of {len(rows)} settings; the nearest is {float(best['measured']):.4g} with {where}"
+    limits = [
+        f"{knob} {', '.join(values(held, knob))} (of {', '.join(values(rows, knob))})"
+        for knob in knobs
+        if values(held, knob) != values(rows, knob)
+    ]
+    return f"holds in {len(held)} of {len(rows)} settings" + (
+        f", all with {'; '.join(limits)}" if limits else ""
+    )
