@@ -24,12 +24,12 @@ from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.worlds.fleet import Exit, Launch, Rank, Wanted
 from tradewind.worlds.fleet_world import FleetWorld
-from tradewind.worlds.processes import handles as handles_module
-from tradewind.worlds.processes import launch
-from tradewind.worlds.processes.fleet import ProcessFleet
-from tradewind.worlds.processes.groups import groups
-from tradewind.worlds.processes.handles import processes_of
-from tradewind.worlds.processes.launch import ExecutionOptions, Limits
+from tradewind.worlds.fleets.processes import handles as handles_module
+from tradewind.worlds.fleets.processes import launch
+from tradewind.worlds.fleets.processes.fleet import ProcessFleet
+from tradewind.worlds.fleets.processes.groups import groups
+from tradewind.worlds.fleets.processes.handles import processes_of
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Limits
 
 ROOT = os.geteuid() == 0
 UID = 61_700 + 10 * (os.getpid() % 300)

@@ -18,9 +18,9 @@ from tradewind import api
 from tradewind.model.errors import InputError
 from tradewind.model.job import Fixed
 from tradewind.registry import policies
+from tradewind.worlds.fleets.processes.fleet import ProcessFleet
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.live import FIRST_UID, LiveRequest, live
-from tradewind.worlds.processes.fleet import ProcessFleet
-from tradewind.worlds.processes.launch import ExecutionOptions
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="separate users need root")
 

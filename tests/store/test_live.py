@@ -12,8 +12,8 @@ from tests.store.postgres import Server
 from tests.worlds.live_scenarios import broker
 from tradewind.registry import policies
 from tradewind.store.store import Store
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.live import LiveRequest, live
-from tradewind.worlds.processes.launch import ExecutionOptions
 
 
 def test_a_live_run_in_postgresql_is_continued_after_a_kill(postgres: Server, tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ from tradewind.model.result import Run
 from tradewind.registry import policies
 from tradewind.store.store import Store
 from tradewind.testing.fleet_kills import KillSwitch
+from tradewind.worlds.fleets.processes.handles import RankHandle, marked_processes
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Launcher
 from tradewind.worlds.live import LiveRequest, live
-from tradewind.worlds.processes.handles import RankHandle, marked_processes
-from tradewind.worlds.processes.launch import ExecutionOptions, Launcher
 
 SLOT_SECONDS = 0.15
 MAX_KILLS_PER_RUN = 14

@@ -16,10 +16,10 @@ from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies
 from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.fleets.processes.fleet import ProcessFleet
+from tradewind.worlds.fleets.processes.handles import RankHandle, marked_processes
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.live import LiveRequest, live
-from tradewind.worlds.processes.fleet import ProcessFleet
-from tradewind.worlds.processes.handles import RankHandle, marked_processes
-from tradewind.worlds.processes.launch import ExecutionOptions
 
 QUICK = ExecutionOptions(grace_s=0.5, backoff_s=0.02, retries=2)
 LONG = Fixed(runtime_us=10 * S)

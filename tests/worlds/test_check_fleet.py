@@ -17,9 +17,9 @@ from tradewind.model.setup import Setup
 from tradewind.testing import CheckFailed, FakeCluster, FakeTime, Faults, check_fleet
 from tradewind.testing.fleet_fake import FakeFleet
 from tradewind.worlds.fleet import STOPPED, Exit, Fleet, Observations, Wanted
-from tradewind.worlds.processes.fleet import ProcessFleet
-from tradewind.worlds.processes.handles import RankHandle, marked_processes
-from tradewind.worlds.processes.launch import ExecutionOptions, Launcher
+from tradewind.worlds.fleets.processes.fleet import ProcessFleet
+from tradewind.worlds.fleets.processes.handles import RankHandle, marked_processes
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Launcher
 
 
 class Clusters:

@@ -22,8 +22,8 @@ from tradewind.testing.fleet_fake import FakeCluster, FakeTime, MemoryStore
 from tradewind.testing.fleet_kills import KillSwitch, LoopKilled
 from tradewind.testing.fleet_programs import program
 from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.live import LiveRequest, drive
-from tradewind.worlds.processes.launch import ExecutionOptions
 from tradewind.worlds.simulate import simulate
 
 POINTS = ((FakeCluster, "start"), (FakeCluster, "stop"), (MemoryStore, "append"))

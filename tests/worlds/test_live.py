@@ -20,8 +20,8 @@ from tradewind.model.job import Rounds
 from tradewind.model.spec import Param
 from tradewind.model.view import Change
 from tradewind.registry import policies
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Limits
 from tradewind.worlds.live import LiveRequest, live
-from tradewind.worlds.processes.launch import ExecutionOptions, Limits
 from tradewind.worlds.simulate import simulate
 
 

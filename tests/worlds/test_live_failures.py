@@ -17,7 +17,7 @@ from tradewind import api
 from tradewind.engine.live import LiveSession
 from tradewind.model.job import Rounds
 from tradewind.worlds.fleet_world import FleetWorld
-from tradewind.worlds.processes.launch import ExecutionOptions, Limits
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Limits
 
 
 def killer(when: Callable[[FleetWorld], Sequence[int]], times: int = 1) -> Observer:

@@ -19,7 +19,7 @@ from tradewind.model.errors import InputError
 from tradewind.model.job import Fixed, Rounds
 from tradewind.model.tariff import Tariff
 from tradewind.worlds.fleet_world import FleetWorld
-from tradewind.worlds.processes.launch import ExecutionOptions, SiteNetwork
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions, SiteNetwork
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.wan import Wan, WanLink
 

@@ -28,9 +28,9 @@ from tradewind.registry import policies
 from tradewind.store.store import Store
 from tradewind.testing.fleet_fake import FakeTime
 from tradewind.worlds.clock import Clock
+from tradewind.worlds.fleets.processes.handles import marked_processes
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.live import LiveRequest, live
-from tradewind.worlds.processes.handles import marked_processes
-from tradewind.worlds.processes.launch import ExecutionOptions
 from tradewind.worlds.simulate import simulate
 
 

@@ -24,9 +24,9 @@ from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
 from tradewind.registry import policies
 from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.fleets.processes.handles import marked_processes
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions, SiteNetwork
 from tradewind.worlds.live import LiveRequest, live
-from tradewind.worlds.processes.handles import marked_processes
-from tradewind.worlds.processes.launch import ExecutionOptions, SiteNetwork
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.wan import GOODPUT, Wan, WanLink
 

@@ -27,9 +27,9 @@ from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import UNLIMITED, parse_bytes
 from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Limits, SiteNetwork
 from tradewind.worlds.gang import Gang
 from tradewind.worlds.live import LiveRequest, Observer, live
-from tradewind.worlds.processes.launch import ExecutionOptions, Limits, SiteNetwork
 from tradewind.worlds.simulate import unsettled
 from tradewind.worlds.tables import given_up, placement
 from tradewind.worlds.testbed import network as testbed

@@ -38,8 +38,8 @@ from tradewind.version import __version__
 from tradewind.worlds.clock import Clock, SystemTime, TimeSource
 from tradewind.worlds.fleet import Fleet
 from tradewind.worlds.fleet_world import FleetWorld
-from tradewind.worlds.processes.fleet import ProcessFleet
-from tradewind.worlds.processes.launch import PROGRAMS, ExecutionOptions
+from tradewind.worlds.fleets.processes.fleet import ProcessFleet
+from tradewind.worlds.fleets.processes.launch import PROGRAMS, ExecutionOptions
 from tradewind.worlds.simulate import make_policy, timed, unsettled
 from tradewind.worlds.tables import live_tables
 

@@ -21,10 +21,10 @@ from tradewind.model.job import Job, Rounds
 from tradewind.model.setup import Setup
 from tradewind.model.units import MILLI
 from tradewind.worlds.fleet import Launch
+from tradewind.worlds.fleets.processes import supervisor
+from tradewind.worlds.fleets.processes.groups import groups
+from tradewind.worlds.fleets.processes.reports import FOLDER, file_name
 from tradewind.worlds.gang import RetryOptions
-from tradewind.worlds.processes import supervisor
-from tradewind.worlds.processes.groups import groups
-from tradewind.worlds.processes.reports import FOLDER, file_name
 
 PORTS_KEPT = 1000
 """A port is not given to one of this many next launches."""

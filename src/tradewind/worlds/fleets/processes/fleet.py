@@ -23,9 +23,9 @@ from tradewind.worlds.fleet import (
     Observations,
     Wanted,
 )
-from tradewind.worlds.processes.handles import RankHandle, adopt, kill_groups, unsupervised
-from tradewind.worlds.processes.launch import ExecutionOptions, Launcher, LaunchSettings
-from tradewind.worlds.processes.reports import ReportReader
+from tradewind.worlds.fleets.processes.handles import RankHandle, adopt, kill_groups, unsupervised
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Launcher, LaunchSettings
+from tradewind.worlds.fleets.processes.reports import ReportReader
 
 EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS)
 """Errors of this machine, not of a job that broke its own directories."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tradewind.worlds.fleet import Exit
-from tradewind.worlds.processes.supervisor import SWEEP_S, claim, kill_group, start_ticks
+from tradewind.worlds.fleets.processes.supervisor import SWEEP_S, claim, kill_group, start_ticks
 
 CHECK_EVERY_S = 1.0
 

@@ -1,0 +1,1 @@
+"""Fleets: where ranks run (protocol: tradewind.worlds.fleet)."""
