@@ -12,13 +12,15 @@ from tests.builders import Stage, plan, run_at, scenario
 from tests.systems.gadget.cases import drawn
 from tests.systems.gadget.test_policy import ring_job, small, tree
 from tradewind.engine import bounds
+from tradewind.model.arrays import Floats
 from tradewind.model.decision import Route
 from tradewind.registry import policies, workloads
 from tradewind.systems.gadget.kernels.bound import possible
 from tradewind.systems.gadget.kernels.columns import relax
 from tradewind.systems.gadget.kernels.exact import solve_exactly
-from tradewind.systems.gadget.kernels.paper import paper, ring_sizes
-from tradewind.systems.gadget.kernels.slot import excess, worth
+from tradewind.systems.gadget.kernels.guarantee import Violations, violations
+from tradewind.systems.gadget.kernels.paper import most_workers, paper, ring_sizes
+from tradewind.systems.gadget.kernels.slot import Slot, excess, make_slot, worth
 from tradewind.worlds.simulate import simulate
 
 # spine 0; tor 1 with servers 2, 3, 4; tor 5 with server 6; links: 0 tor-spine, 1-3 servers, 4 tor-spine, 5 server
@@ -144,3 +146,57 @@ def test_the_exact_program_beats_or_meets_every_answer() -> None:
     proof = solve_exactly(slot)
     assert proof.optimal
     assert worth(slot, proof.rings) == pytest.approx(proof.value)
+
+
+def concave(slot: Slot, parts: int = 4) -> Floats:
+    """Worth of fractions of a worker: a square root times the best gain of each job."""
+    x = np.arange(parts * slot.widest + 1) / parts
+    worths: Floats = np.sqrt(x)[None, :] * np.maximum(slot.gain, 0.0).max(1)[:, None]
+    return worths
+
+
+def test_equal_jobs_share_the_relaxed_cluster_equally_and_a_resource_that_is_gone_leaves_none() -> None:
+    slot = possible(drawn(2, servers=6, jobs=4, widest=4))
+    gain, fine = (np.sqrt(np.arange(n * slot.widest + 1) / n)[None, :].repeat(4, 0) for n in (1, 4))
+    same = slot._replace(need=np.ones_like(slot.need), room=np.full_like(slot.room, 1), gain=gain)
+    # six units for four jobs with one square root: one and a half each
+    assert most_workers(same, fine).tolist() == [2, 2, 2, 2]
+    assert most_workers(same, fine * 0.0).tolist() == [0, 0, 0, 0]
+
+
+def test_rings_are_no_wider_than_the_relaxation_allows() -> None:
+    slot = possible(drawn(5, servers=6, jobs=6))
+    most = np.minimum(most_workers(slot, concave(slot)), 1)
+    found = paper(slot, np.random.default_rng(1), most=most)
+    assert found.widest == 1
+    assert found.raw.size.max() == 1
+
+
+def test_the_constants_of_theorem_8_by_hand() -> None:
+    gain = np.array([[0.0, 1.0, 2.0], [0.0, 1.0, 2.0]])
+    slot = make_slot(
+        room=np.array([[4], [2], [1]]), link=np.array([10, 10, 5]), first=np.array([0, 3]), trunk=np.array([20]),
+        need=np.array([[1], [2]]), band=np.array([5, 8]), gain=gain,
+    )  # fmt: skip
+    found = violations(slot, np.array([2, 2]))
+    # server 0: both jobs may put two workers there; links 0 and 1 may be crossed by both; a worker may fill server 2
+    assert found.beta.tolist() == pytest.approx([1 + np.sqrt(2 * 8 * np.log(3))])
+    assert found.gamma == pytest.approx(1 + np.sqrt(2 * 2 * np.log(8)))
+    assert violations(slot, np.array([0, 0])).gamma == 1.0
+
+
+def test_roundings_are_drawn_again_until_they_meet_the_limits_of_line_7(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    none = Violations(beta=np.ones(1), gamma=1.0)
+    monkeypatch.setattr("tradewind.systems.gadget.kernels.paper.violations", lambda slot, sizes: none)
+    drawn_again = met = 0
+    for seed in range(8):
+        slot = possible(drawn(seed, servers=8, jobs=16, racks=2))
+        found = paper(slot, np.random.default_rng(seed), tries=30)
+        drawn_again += found.roundings > 1
+        met += found.met
+        assert found.met == (max(found.raw_room, found.raw_links) <= 1 and found.raw_value >= found.lp / 3)
+        assert found.met or found.roundings == 30
+    assert drawn_again
+    assert met

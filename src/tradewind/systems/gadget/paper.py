@@ -16,7 +16,7 @@ from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param, Spec
 from tradewind.systems.gadget.kernels.bound import knapsack, possible
-from tradewind.systems.gadget.kernels.paper import paper
+from tradewind.systems.gadget.kernels.paper import most_workers, paper
 from tradewind.systems.gadget.kernels.slot import Slot, no_rings
 from tradewind.systems.gadget.shared.choice import (
     ARCHITECTURES,
@@ -26,6 +26,7 @@ from tradewind.systems.gadget.shared.choice import (
     RingRecord,
     Sight,
 )
+from tradewind.systems.gadget.shared.gains import fine_gains
 from tradewind.systems.gadget.shared.scheduler import RingScheduler
 
 
@@ -40,15 +41,16 @@ class Rounding:
     def choose(
         self, slot: Slot, jobs: Sequence[Job], records: Sequence[RingRecord], number: int
     ) -> RingChoice:
-        """Feasible rings; the certificate reports what the raw rounding used of servers and links."""
-        del jobs, records
+        """Feasible rings; the certificate reports what the raw rounding used, and what Theorem 8 lets it use."""
         slot = possible(slot)
         if not (slot.gain > 0).any():
             return RingChoice(rings=no_rings(slot))
-        found = paper(slot, np.random.default_rng([self._seed, number]), self._tries)
+        most = most_workers(slot, fine_gains(slot, jobs, [record.done for record in records]))
+        found = paper(slot, np.random.default_rng([self._seed, number]), self._tries, most)
         data = {
             "value": found.value, "slot": number, "raw_value": found.raw_value, "raw_room": found.raw_room,
-            "raw_links": found.raw_links,
+            "raw_links": found.raw_links, "beta": float(found.allowed.beta.max()), "gamma": found.allowed.gamma,
+            "widest": found.widest, "roundings": found.roundings, "met": found.met,
         }  # fmt: skip
         return RingChoice(
             rings=found.rings, certificate=Certificate("gadget.knapsack", knapsack(slot), "max", data)
@@ -68,7 +70,7 @@ PAPER = Spec(
     triggers=TRIGGERS,
     needs=frozenset(("bid",)),
     params={
-        "tries": Param(default=10, doc="most roundings per slot (u_b in the paper)", least=1, most=100_000)
+        "tries": Param(default=10, doc="most roundings per slot (u_b in the paper, which prints no number)", least=1, most=100_000)
     },
     system="gadget",
 )

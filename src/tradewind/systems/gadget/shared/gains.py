@@ -10,8 +10,11 @@ from tradewind.model.arrays import Floats
 from tradewind.model.job import Job, Rounds
 from tradewind.model.units import MICRO
 from tradewind.systems.gadget.kernels.gains import Climb, climbs, gains, gains_now, price_of_waiting
+from tradewind.systems.gadget.kernels.slot import Slot
 from tradewind.systems.gadget.shared.choice import Sight
 
+PARTS = 4
+"""Parts of a worker in `fine_gains`."""
 KEPT = 0.05
 """Share of the envelope's gain that a job keeps where it could wait: later arrivals are unknown."""
 
@@ -99,3 +102,22 @@ class JobGains:
             ahead = [done / MICRO + x for x in range(len(values) - 1)] + [float(job.work.count)]
             values = np.array([job.utility.value(job.work.rate * x) for x in ahead])
         return values
+
+
+def fine_gains(slot: Slot, jobs: Sequence[Job], done: Sequence[int]) -> Floats:
+    """(I, PARTS N + 1) what fractions of a worker gain in this slot alone.
+
+    Without a utility of progress, gains are linear between whole workers.
+    """
+    parts = np.arange(PARTS * slot.widest + 1) / PARTS
+    result = np.empty((len(jobs), len(parts)))
+    for i, (job, work) in enumerate(zip(jobs, done, strict=True)):
+        assert isinstance(job.work, Rounds)
+        if job.utility is None or job.utility.of != "progress":
+            result[i] = np.interp(parts, np.arange(slot.widest + 1), np.maximum(slot.gain[i], 0.0))
+            continue
+        begin = work / MICRO
+        ends = begin + np.minimum(parts, min(float(job.workers_max), job.work.count - begin))
+        worth = np.array([job.utility.value(job.work.rate * x) for x in ends.tolist()])
+        result[i] = worth - worth[0]
+    return result
