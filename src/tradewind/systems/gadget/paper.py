@@ -70,7 +70,12 @@ PAPER = Spec(
     triggers=TRIGGERS,
     needs=frozenset(("bid",)),
     params={
-        "tries": Param(default=10, doc="most roundings per slot (u_b in the paper, which prints no number)", least=1, most=100_000)
+        "tries": Param(
+            default=10,
+            doc="most roundings per slot (u_b in the paper, which prints no number)",
+            least=1,
+            most=100_000,
+        )
     },
     system="gadget",
 )
