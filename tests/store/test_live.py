@@ -9,6 +9,7 @@ from pathlib import Path
 
 import tradewind as tw
 from tests.store.postgres import Server
+from tests.worlds.live_runs import in_a_process
 from tests.worlds.live_scenarios import broker
 from tradewind.registry import policies
 from tradewind.store.store import Store
@@ -26,12 +27,7 @@ def test_a_live_run_in_postgresql_is_continued_after_a_kill(postgres: Server, tm
         slot_seconds=0.4,
         options=ExecutionOptions(as_root=True),
     )
-    pid = os.fork()
-    if not pid:
-        try:
-            live(asked)
-        finally:
-            os._exit(0)
+    pid = in_a_process(asked)
     time.sleep(2)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)

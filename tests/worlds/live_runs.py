@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from tradewind.worlds.fleets.processes.fleet import ProcessFleet
 from tradewind.worlds.fleets.processes.handles import RankHandle, marked_processes
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.live import LiveRequest, live
+from tradewind.worlds.simulate import simulate
 
 QUICK = ExecutionOptions(grace_s=0.5, backoff_s=0.02, retries=2)
 LONG = Fixed(runtime_us=10 * S)
@@ -84,3 +86,36 @@ def states(run: Run) -> list[Any]:
 
 def log(state: Path, index: int = 0, rank: int = 0) -> str:
     return "".join(file.read_text() for file in state.glob(f"logs/{index:04d}-*/rank-{rank}.log"))
+
+
+def assert_as_simulated(run: Run, given: Scenario, policy: str) -> None:
+    """A run of seed 1 has the decisions and results of a simulated one."""
+    model = simulate(given, policies.find(policy), {}, seed=1)
+    for table in (
+        "events",
+        "decisions",
+        "plans",
+        "steps",
+        "places",
+        "offers",
+        "costs",
+        "payments",
+        "outcomes",
+    ):
+        assert run.tables[table] == model.tables[table], table
+    assert dict(run.metrics) == dict(model.metrics)
+    assert run.violations == ()
+
+
+def in_a_process(asked: LiveRequest) -> int:
+    """A loop in a process of its own, running when this returns."""
+    pid = os.fork()
+    if not pid:
+        try:
+            live(asked)
+        finally:
+            os._exit(0)
+    until = time.monotonic() + 20
+    while not list(asked.state.glob("jobs/*/begun")) and time.monotonic() < until:
+        time.sleep(0.02)
+    return pid

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Scripted, decision, job, node, plan, rows, run_at, scenario, setup, spec_of
-from tests.worlds.live_runs import alarms, states
+from tests.worlds.live_runs import alarms, assert_as_simulated, states
 from tests.worlds.live_scenarios import S, broker, market, rings
 from tradewind import api
 from tradewind.model.job import Fixed, Rounds
@@ -24,7 +24,6 @@ from tradewind.testing.fleet_programs import program
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.live import LiveRequest, drive
-from tradewind.worlds.simulate import simulate
 
 POINTS = ((FakeCluster, "start"), (FakeCluster, "stop"), (MemoryStore, "append"))
 FIFO = "fifo"
@@ -90,21 +89,7 @@ def once(faults: dict[int, Any]) -> Any:
 def test_where_all_instants_are_known_a_live_run_has_the_results_of_a_simulated_one(made: Any) -> None:
     given, policy = made(program("sleep"))
     run = LiveCase(given, policy).run()
-    model = simulate(given, policies.find(policy), {}, seed=1)
-    for table in (
-        "events",
-        "decisions",
-        "plans",
-        "steps",
-        "places",
-        "offers",
-        "costs",
-        "payments",
-        "outcomes",
-    ):
-        assert run.tables[table] == model.tables[table], table
-    assert dict(run.metrics) == dict(model.metrics)
-    assert run.violations == ()
+    assert_as_simulated(run, given, policy)
 
 
 def test_completion_and_progress_are_those_of_the_ranks() -> None:

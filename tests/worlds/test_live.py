@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.builders import Scripted, decision, job, link, node, plan, rows, run_at, scenario, setup, spec_of
-from tests.worlds.live_runs import LONG, alarms, log, one, run_live, states, two_sites
+from tests.worlds.live_runs import LONG, alarms, assert_as_simulated, log, one, run_live, states, two_sites
 from tests.worlds.live_scenarios import S, broker, counting, market, rings
 from tradewind import api
 from tradewind.model.decision import Decision
@@ -32,21 +32,7 @@ def test_if_all_instants_are_known_a_live_run_has_the_results_of_a_simulated_one
 ) -> None:
     given, policy = made(("sleep", "1000"))
     run = run_live(given, tmp_path / "state", policy, slot_seconds=0.1)
-    model = simulate(given, policies.find(policy), {}, seed=1)
-    for table in (
-        "events",
-        "decisions",
-        "plans",
-        "steps",
-        "places",
-        "offers",
-        "costs",
-        "payments",
-        "outcomes",
-    ):
-        assert run.tables[table] == model.tables[table], table
-    assert dict(run.metrics) == dict(model.metrics)
-    assert run.violations == ()
+    assert_as_simulated(run, given, policy)
 
 
 def test_a_market_that_settles_at_the_end_charges_as_in_the_model_also_when_its_first_decision_failed(

@@ -14,12 +14,12 @@ import pytest
 
 from tests.builders import job, node, rows, scenario, setup
 from tests.store.postgres import alter
-from tests.worlds.live_runs import LONG, states, two_sites
+from tests.worlds.live_runs import LONG, in_a_process, states, two_sites
 from tests.worlds.live_scenarios import S, broker, counting
 from tradewind import api
 from tradewind.cli import main as cli
 from tradewind.cli.guard import guarded
-from tradewind.engine.stimuli import revive
+from tradewind.model.codec import read
 from tradewind.model.decision import Certificate, Decision, Flow, Offer, Plan, Quote, Route, Step, Verdict
 from tradewind.model.errors import InputError, StoreError
 from tradewind.model.job import Rounds
@@ -50,20 +50,6 @@ def count_to(n: int) -> Scenario:
 def token(state: Path) -> str:
     with Store.open(state) as store:
         return str(store.read()[0]["token"])
-
-
-def in_a_process(asked: LiveRequest) -> int:
-    """A loop in a process of its own, running when this returns."""
-    pid = os.fork()
-    if not pid:
-        try:
-            live(asked)
-        finally:
-            os._exit(0)
-    until = time.monotonic() + 20
-    while not list(asked.state.glob("jobs/*/begun")) and time.monotonic() < until:
-        time.sleep(0.02)
-    return pid
 
 
 def test_an_interrupted_run_is_complete_and_auditable_and_can_be_continued(tmp_path: Path) -> None:
@@ -209,8 +195,8 @@ def test_decisions_and_quotes_are_read_back_from_the_store_unchanged(tmp_path: P
     with Store.open(tmp_path / "store.db", write=True) as store:
         store.append("both", {"decision": decision, "quote": quote})
         (record,) = store.read()
-    assert revive(Decision, record["decision"]) == decision
-    assert revive(Quote, record["quote"]) == quote
+    assert read(Decision, record["decision"], "") == decision
+    assert read(Quote, record["quote"], "") == quote
 
 
 def test_the_clock_never_skips_an_instant_and_leaves_every_slot_half_of_its_time() -> None:

@@ -78,7 +78,7 @@ def options_of(kind: type[Options]) -> Callable[[Callable[[Options], None]], Cal
             for field in fields(cast(Any, kind))
         ]
         command.__dict__.pop("__wrapped__", None)
-        command.__signature__ = Signature(parameters)  # type: ignore[attr-defined] # read by typer
+        command.__dict__["__signature__"] = Signature(parameters)  # read by typer
         command.__annotations__ = hints
         return command
 

@@ -17,7 +17,8 @@ from tradewind.engine.loop import Loop, Progress
 from tradewind.engine.quotes import QuoteTerms
 from tradewind.engine.session import TRIGGER_OF, Answer, Command, Session
 from tradewind.engine.state import RunState
-from tradewind.engine.stimuli import from_json, revive, to_json
+from tradewind.engine.stimuli import from_json, to_json
+from tradewind.model.codec import read
 from tradewind.model.decision import NOTHING, Decision, HeldQuote, Plan, Quote
 from tradewind.model.errors import Refused, RunFileError, TradewindError
 from tradewind.model.job import Job
@@ -243,7 +244,7 @@ class LiveSession(Session):
                     e.job for e in events if e.kind in ("arrived", "withdrawn") and self.spec.pricer
                 ]
             elif kind in ("quote", "answer"):
-                quote, taken = revive(Quote, what[0]), what[1]
+                quote, taken = read(Quote, what[0], "quote"), what[1]
                 if kind == "quote" or quote.refused:
                     self.violations += self.audit.check_quote(at, quote)
                 found, decision = self.state.answer(at, quote, taken)
@@ -251,13 +252,13 @@ class LiveSession(Session):
                 self.quotes.quoted(quote.job)
                 world.apply(self._command(decision).number, decision)
             elif kind == "hold":
-                held = revive(HeldQuote, what)
+                held = read(HeldQuote, what, "quote")
                 self.violations += self.audit.check_quote(at, held.quote)
                 self.state.hold(held.quote, at, held.expires_us)
                 self.quotes.quoted(held.quote.job)
                 self._command(NOTHING)
             elif kind == "decision":
-                decision = revive(Decision, what)
+                decision = read(Decision, what, "decision")
                 self.violations += self.state.decide(at, decision)
                 world.apply(self._command(decision).number, decision)
             else:

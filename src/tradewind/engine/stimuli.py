@@ -8,9 +8,7 @@ An event needs nothing beside it to be read back: a job that arrives carries its
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_args
 
 from tradewind.model.codec import plain, read
 from tradewind.model.errors import InputError
@@ -55,26 +53,3 @@ def from_json(data: Any) -> Event:
         raise InputError("is missing" if expected else f"{kind} has none", where="event.fact")
     fact = None if expected is None else read(expected, data["fact"], "event.fact")
     return Event(at_us, kind, job, value, fact)
-
-
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def revive(kind: Any, value: Any) -> Any:
-    """Rebuild decisions and quotes from JSON: named tuples and tuples from lists, recursively."""
-    origin = get_origin(kind)
-    if origin in (Union, UnionType):
-        if value is None:
-            return None
-        return revive(next(each for each in get_args(kind) if each is not NoneType), value)
-    if origin is tuple:
-        inner = get_args(kind)
-        if len(inner) == 2 and inner[1] is ...:
-            return tuple(revive(inner[0], each) for each in value)
-        return tuple(revive(each, item) for each, item in zip(inner, value, strict=True))
-    if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
-        hints = _hints(kind)
-        return kind(*(revive(hints[name], item) for name, item in zip(kind._fields, value, strict=False)))
-    return value

@@ -1,12 +1,14 @@
-"""Typed values as plain JSON data and back: dataclasses, named tuples, tuples, frozensets, dicts, unions, literals.
+"""Typed values as JSON and back: dataclasses, named tuples, tuples, frozensets, dicts, unions, literals.
 
-Whatever `plain` writes, `read` returns equal for the same type; it raises InputError that says where something is wrong.
+Whatever `plain` or `compact` writes, `read` returns equal for the same type; it raises InputError that says where something
+is wrong. No class is chosen by the data and no code is run, so that data of others can be read.
 """
 
 from __future__ import annotations
 
+import json
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from itertools import repeat
@@ -49,28 +51,43 @@ def plain(value: Any) -> Any:
     return found
 
 
+def compact(value: Any) -> str:
+    """A value as short JSON text: named tuples become lists, numpy's numbers and arrays plain ones."""
+    return json.dumps(value, separators=(",", ":"), default=_converted)
+
+
+def _converted(value: Any) -> Any:
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, frozenset | set):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
 def read(kind: Any, value: Any, where: str) -> Any:
     """A value of a type from JSON data; `where` begins the place that an error names."""
     try:
         return _reader(kind)(value)
     except _Mismatch as error:
-        raise InputError(str(error), where=where + error.path) from None
+        raise InputError(str(error), where=(where + error.path).lstrip(".")) from None
 
 
 @cache
-def _defaults(kind: type) -> tuple[tuple[str, Any], ...]:
+def _defaults(kind: Any) -> tuple[tuple[str, Any], ...]:
     """Fields of a dataclass or named tuple with their defaults."""
     if is_dataclass(kind):
         return tuple((field.name, field.default) for field in fields(kind) if field.init)
-    known: Mapping[str, Any] = kind._field_defaults  # type: ignore[attr-defined]
-    names: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
-    return tuple((name, known.get(name, MISSING)) for name in names)
+    return tuple((name, kind._field_defaults.get(name, MISSING)) for name in kind._fields)
 
 
 @cache
 def _reader(kind: Any) -> Reader:
     """The function that reads values of a type."""
     origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return lambda value: value
     if origin in (Union, types.UnionType):
         return _union(inner)
     if origin is Literal:
@@ -86,20 +103,26 @@ def _reader(kind: Any) -> Reader:
 
 def _scalar(kind: type) -> Reader:
     def read_scalar(value: Any) -> Any:
-        if type(value) is kind:
+        if type(value) is kind or (kind is float and type(value) is int):
             return value
-        if kind is float and type(value) is int:
-            return float(value)
-        raise _Mismatch(f"found {value!r}; it must be of type {kind.__name__}")
+        raise _Mismatch(f"found {value!r:.60}; it must be of type {kind.__name__}")
 
-    return read_scalar
+    return _text if kind is str else read_scalar
+
+
+def _text(value: Any) -> str:
+    if type(value) is not str:
+        raise _Mismatch(f"found {value!r:.60}; it must be of type str")
+    if not value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in value):
+        raise _Mismatch(f"found {value!r:.60}; it must be valid Unicode")
+    return value
 
 
 def _literal(allowed: tuple[Any, ...]) -> Reader:
     def read_literal(value: Any) -> Any:
         if value in allowed:
             return value
-        raise _Mismatch(f"found {value!r}; allowed are {', '.join(map(str, allowed))}")
+        raise _Mismatch(f"found {value!r:.60}; allowed are {', '.join(map(str, allowed))}")
 
     return read_literal
 
@@ -114,28 +137,47 @@ def _several(origin: type, inner: tuple[Any, ...]) -> Reader:
             raise _Mismatch(f"found {type(value).__name__}; it must be a list")
         if not alike and len(value) != len(readers):
             raise _Mismatch(f"found {len(value)} values; it must have {len(readers)}")
-        found: list[Any] = []
-        try:
-            for reader, item in zip(repeat(readers[0]) if alike else readers, value, strict=False):
-                found.append(reader(item))
-        except _Mismatch as error:
-            error.path = f"[{len(found)}]{error.path}"
-            raise
-        return origin(found)
+        return origin(_each(repeat(readers[0]) if alike else readers, value))
 
     return read_several
 
 
+def _each(readers: Iterable[Reader], value: list[Any]) -> list[Any]:
+    """The values of a list, each by its reader."""
+    found: list[Any] = []
+    try:
+        for reader, item in zip(readers, value, strict=False):
+            found.append(reader(item))
+    except _Mismatch as error:
+        error.path = f"[{len(found)}]{error.path}"
+        raise
+    return found
+
+
 def _pairs(inner: tuple[Any, ...]) -> Reader:
-    pairs = _several(tuple, (tuple[inner[0], inner[1]], ...))  # type: ignore[valid-type]
-    return lambda value: dict(pairs(value))
+    """A mapping: a list of pairs, or an object where its keys are text."""
+    key, item = map(_reader, inner)
+    pair = _several(tuple, inner)
+
+    def read_pairs(value: Any) -> Any:
+        if isinstance(value, dict):
+            return dict(
+                zip(_each(repeat(key), [*value]), _each(repeat(item), [*value.values()]), strict=True)
+            )
+        if not isinstance(value, list):
+            raise _Mismatch(f"found {value!r:.60}; it must be a list of pairs or an object")
+        return dict(_each(repeat(pair), value))
+
+    return read_pairs
 
 
 def _union(kinds: tuple[Any, ...]) -> Reader:
-    """One type or None, or several types that the data names."""
+    """One type or None, one of several types of plain values, or several types that the data names."""
     rest = [kind for kind in kinds if kind is not types.NoneType]
     optional = len(rest) < len(kinds)
-    named = {kind.__name__: _reader(kind) for kind in rest}
+    if len(rest) > 1 and _READY.issuperset(rest):
+        return _plain_value(frozenset(kinds))
+    named = {kind.__name__: _reader(kind) for kind in rest} if len(rest) > 1 else {}
     only = _reader(rest[0]) if len(rest) == 1 else None
 
     def read_union(value: Any) -> Any:
@@ -151,24 +193,44 @@ def _union(kinds: tuple[Any, ...]) -> Reader:
     return read_union
 
 
+def _plain_value(kinds: frozenset[type]) -> Reader:
+    def read_plain_value(value: Any) -> Any:
+        if type(value) not in kinds:
+            raise _Mismatch(
+                f"found {value!r:.60}; it must be of type {', '.join(sorted(k.__name__ for k in kinds))}"
+            )
+        return _text(value) if type(value) is str else value
+
+    return read_plain_value
+
+
 def _object(kind: type) -> Reader:
-    """A dataclass or named tuple."""
-    hints = get_type_hints(kind)
-    name_of, readers = kind.__name__, dict[str, Reader]()
+    """A dataclass or named tuple: an object with its fields; of a named tuple also a list of them in order."""
+    hints, names = get_type_hints(kind), [name for name, _ in _defaults(kind)]
+    listed = not is_dataclass(kind)
+    readers = dict[str, Reader]()
+
+    def reader_of(name: str) -> Reader:
+        if name not in readers:  # made when it is needed: types may contain themselves
+            if name not in names:
+                raise _Mismatch(f"unknown field {name!r}")
+            readers[name] = _reader(hints[name])
+        return readers[name]
 
     def read_object(value: Any) -> Any:
-        if not isinstance(value, Mapping) or value.get("type", name_of) != name_of:
-            raise _Mismatch(f"found {value!r:.60}; it must be a {name_of}")
+        if listed and type(value) is list:
+            if len(value) > len(names):
+                raise _Mismatch(f"found {len(value)} values; a {kind.__name__} has {len(names)}")
+            value = dict(zip(names, value, strict=False))
+        elif not isinstance(value, Mapping) or value.get("type", kind.__name__) != kind.__name__:
+            raise _Mismatch(f"found {value!r:.60}; it must be a {kind.__name__}")
         given = {}
         for name, item in value.items():
             if name == "type":
                 continue
-            if name not in readers:
-                if name not in hints:
-                    raise _Mismatch(f"unknown field {name!r}")
-                readers[name] = _reader(hints[name])
+            reader = reader_of(name)
             try:
-                given[name] = readers[name](item)
+                given[name] = reader(item)
             except _Mismatch as error:
                 error.path = f".{name}{error.path}"
                 raise

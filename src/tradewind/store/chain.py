@@ -6,7 +6,7 @@ A record that was deleted, edited, swapped, added or cut off therefore breaks th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -48,20 +48,6 @@ def chained(head: Head, kind: str, at_us: int, body: str) -> Record:
     """The record that follows `head`."""
     number = head.number + 1
     return Record(number, kind, at_us, body, checksum(head.hash, number, kind, at_us, body))
-
-
-def body_of(data: Mapping[str, Any]) -> str:
-    """Plain values as JSON text; the same values give the same text."""
-    return json.dumps(data, separators=(",", ":"), default=_plain)
-
-
-def _plain(value: Any) -> Any:
-    """Convert arrays, numpy numbers and mappings to JSON types."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} cannot be written to the store")
 
 
 def check(records: Iterable[Record], after: Head, head: Head, where: str) -> Iterator[Record]:

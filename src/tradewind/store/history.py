@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, cast
 
 from tradewind.engine.journal import Journal
-from tradewind.engine.stimuli import from_json, revive
+from tradewind.engine.stimuli import from_json
 from tradewind.model.codec import read
 from tradewind.model.decision import Charge, Decision, HeldQuote, Quote
 from tradewind.model.errors import StoreError
@@ -78,22 +78,22 @@ def _replay(data: dict[str, Any], script: _Script, journal: Journal) -> None:
         if kind == "events":
             journal.events([script.take(from_json(row)) for row in what])
         elif kind in ("quote", "answer"):
-            journal.quote(data["at_us"], revive(Quote, what[0]), what[1], held=kind == "answer")
+            journal.quote(data["at_us"], read(Quote, what[0], "quote"), what[1], held=kind == "answer")
         elif kind == "hold":
-            journal.hold(revive(HeldQuote, what))
+            journal.hold(read(HeldQuote, what, "quote"))
         elif kind == "decision":
-            journal.decision(data["at_us"], revive(Decision, what))
+            journal.decision(data["at_us"], read(Decision, what, "decision"))
 
 
 def _scenario(header: dict[str, Any], script: _Script) -> Scenario:
     private = {int(job): read(Customer, row, f"customers[{job}]") for job, row in header["customers"].items()}
-    columns = dict(zip(("job", "slot", "node", "bytes"), zip(*script.volumes, strict=True), strict=False))
+    columns: Any = zip(("job", "slot", "node", "bytes"), zip(*script.volumes, strict=True), strict=False)
     return Scenario(
         name=header["name"],
         setup=read(Setup, header["setup"], "setup"),
         jobs=tuple(script.jobs),
         customers=tuple(private.get(job.index, NO_PRIVATE_DATA) for job in script.jobs),
         changes=tuple(script.changes),
-        volumes=Volumes(**columns),  # type: ignore[arg-type] # tuples are made arrays
+        volumes=Volumes(**dict(columns)),  # tuples are made arrays
         origin={"store": header["scenario"]},
     )

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sql
 
+from tradewind.model.codec import compact
 from tradewind.model.errors import StoreError
 from tradewind.model.result import EndedJob
 from tradewind.store import chain, schema
@@ -146,7 +147,7 @@ class Store:
         for entry in entries:
             ended = [each for each in entry.ended if each.how != "ended" or self.job(each.job) is None]
             sums = {ENDED: {str(each.job): _sum_of_row(each) for each in ended}} if ended else {}
-            record = chain.chained(head, entry.kind, entry.at_us, chain.body_of({**entry.data, **sums}))
+            record = chain.chained(head, entry.kind, entry.at_us, compact({**entry.data, **sums}))
             rows.append(record._asdict())
             jobs += [{**each._asdict(), "record": record.number} for each in ended]
             head = Head(record.number, record.hash)

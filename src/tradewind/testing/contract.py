@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
@@ -98,11 +99,11 @@ def _on(spec: Spec, given: Scenario) -> list[CheckResult]:
     ]
     for share in SHARES:
         name = f"continues after save and restore at {share:.0%}"
-        calls.append((name, lambda share=share: continues_after_restore(spec, given, run, share)))  # type: ignore[misc]
+        calls.append((name, partial(continues_after_restore, spec, given, run, share)))
     if spec.online:
         for share in SHARES[1:]:
             name = f"decides the same when the future changes at {share:.0%}"
-            calls.append((name, lambda share=share: does_not_peek_ahead(spec, given, run, share)))  # type: ignore[misc]
+            calls.append((name, partial(does_not_peek_ahead, spec, given, run, share)))
         calls.append(("does not see budgets", lambda: does_not_see_budgets(spec, given, run)))
         calls.append(("handles cancellations and failures", lambda: handles_unscripted_events(spec, given)))
         calls.append(("plans in a rolling window", lambda: plans_in_a_window(spec, given)))

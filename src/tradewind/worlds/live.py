@@ -23,8 +23,7 @@ from tradewind.engine.fit import check_fit
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.live import DiskJournal, LiveLoop, LiveSession, Store
 from tradewind.engine.state import RunState
-from tradewind.engine.stimuli import revive
-from tradewind.model.codec import plain
+from tradewind.model.codec import plain, read
 from tradewind.model.decision import Step
 from tradewind.model.errors import InputError
 from tradewind.model.hash import scenario_hash
@@ -174,7 +173,7 @@ def _replay(session: LiveSession, world: FleetWorld, records: list[dict[str, Any
             case "instant":
                 session.replay(record, world)
             case "attempt":
-                world.replay_attempt(record, revive(Step, record["step"]))
+                world.replay_attempt(record, read(Step, record["step"], "attempt.step"))
             case "over":
                 world.replay_end(record)
             case "alarm":

@@ -15,16 +15,17 @@ import numpy as np
 from tradewind.engine.accounts import settle
 from tradewind.engine.intervals import effective
 from tradewind.engine.journal import Journal, read_charges, read_steps
+from tradewind.engine.live import OVER
 from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote, Step, Verdict
 from tradewind.model.errors import InputError
 from tradewind.model.hash import scenario_hash
-from tradewind.model.job import Customer, Dataset, Fixed, Job, Stream
+from tradewind.model.job import Customer, Dataset, Job, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.tenant import EVERY_TENANT
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
-from tradewind.worlds.period_work import OVER, Moment, WorkDone, completion_us, moments, work_left
+from tradewind.worlds.period_work import Moment, WorkDone, completion_us, moments, total_work, work_left
 
 BEFORE = (*OVER, "voided", "released", "changed")
 """Events of the first instant that belong to the time before it."""
@@ -350,12 +351,7 @@ class _Cut:
                 continue
             plan = self._plan(Plan(job, steps), index)
             own, customer = scenario.jobs[index[job]], scenario.customers[index[job]]
-            total = (
-                customer.runtime_us
-                if isinstance(own.work, Fixed) and own.work.total is None
-                else own.work.total
-            )
-            due = completion_us(scenario.setup, own, total, plan)
+            due = completion_us(scenario.setup, own, total_work(own, customer), plan)
             if state.paid is None or due is None:
                 plans[job] = plan
                 continue

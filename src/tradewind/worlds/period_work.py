@@ -7,18 +7,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tradewind.engine.journal import instants
+from tradewind.engine.live import OVER
 from tradewind.engine.quotes import sold
 from tradewind.model.decision import Decision, HeldQuote, Plan, Quote
-from tradewind.model.job import Dataset, Fixed, Job, Rounds
+from tradewind.model.job import Customer, Dataset, Fixed, Job, Rounds
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.units import MICRO, OPEN
 from tradewind.model.view import Event
 from tradewind.worlds.progress import Progress
-
-OVER = ("finished", "left", "refused", "declined", "cancelled", "ended")
-"""Events that end a job."""
 
 
 class Moment(NamedTuple):
@@ -64,6 +62,11 @@ def work_left(job: Job, done: int, chunks: Mapping[int, int], used: Mapping[int,
     return replace(job, work=work, caps=caps)
 
 
+def total_work(job: Job, customer: Customer) -> int | None:
+    """All work of a job, if its end depends on it; the runtime may be private."""
+    return customer.runtime_us if isinstance(job.work, Fixed) and job.work.total is None else job.work.total
+
+
 class WorkDone:
     """The work done by jobs, as the model computes it from the recorded plans; recorded events overrule it."""
 
@@ -85,14 +88,9 @@ class WorkDone:
         active, at = self._progress.active, instant.at_us
         for event in (*instant.events, *instant.after):
             if event.kind == "arrived":
-                job, private = self._scenario.jobs[event.job], self._scenario.customers[event.job]
-                total = (
-                    private.runtime_us
-                    if isinstance(job.work, Fixed) and job.work.total is None
-                    else job.work.total
-                )
+                job = self._scenario.jobs[event.job]
                 self._alive[event.job] = 0
-                self._progress.add(job, total)
+                self._progress.add(job, total_work(job, self._scenario.customers[event.job]))
             elif event.kind in OVER:
                 active.pop(event.job, None)
                 self._alive.pop(event.job, None)

@@ -130,7 +130,7 @@ ENDS = {
     "deep": "its answer cannot be read: it is not JSON",
     "executable": "its answer cannot be read: it is not JSON",
     "state_for_decision": "its answer cannot be read: found the kind b'S'",
-    "error_for_error": "its answer cannot be read: found",
+    "error_for_error": "its answer cannot be read: text: found 7",
 }
 
 
@@ -194,8 +194,8 @@ def test_the_code_of_a_file_is_not_run_by_the_parent(tmp_path: Path) -> None:
     "text",
     [
         "null",
-        "{}",
-        "[]",
+        '{"colour":1}',
+        "[7]",
         "[[],[],null,null,7]",
         '[[[0,[[0,1,["a"],[1],[],[],[],0]]]],[],null,null,""]',
         '[[[0,[[0,99999999999999999999,[0],[1],[],[],[],0]]]],[],null,null,""]',

@@ -15,7 +15,7 @@ import pytest
 import tradewind as tw
 from tests.engine.isolation import hostile
 from tradewind.engine.isolation import filters
-from tradewind.engine.isolation.policy import IsolatedPolicy, isolated
+from tradewind.engine.isolation.policy import IsolatedPolicy, Unreadable, decode, isolated
 from tradewind.engine.isolation.process import Limits, Process, import_path
 from tradewind.engine.ledger import Ledger
 from tradewind.model.errors import InputError, LookupFailed, PolicyError, Unsupported
@@ -128,6 +128,19 @@ def test_policies_are_found_by_name_file_and_object() -> None:
     assert isolated(policies.get(FILE)).name == "hostile"
     with pytest.raises(LookupFailed, match="Did you mean 'fifo'"):
         isolated("fifi")
+
+
+def test_an_isolated_policy_declares_what_the_policy_declares() -> None:
+    for spec in policies.all():
+        if spec.online:
+            assert replace(isolated(spec.name), factory=spec.factory) == spec
+
+
+def test_numbers_of_more_than_64_bits_are_refused() -> None:
+    assert decode(int, b"-9223372036854775808") == -(1 << 63)
+    for text in (b"9223372036854775808", b"-9223372036854775809", b"1" * 5000):
+        with pytest.raises(Unreadable, match="64 bits"):
+            decode(int, text)
 
 
 def test_an_object_that_nobody_can_find_is_refused() -> None:

@@ -89,6 +89,7 @@ class SpecData(NamedTuple):
     params: tuple[tuple[str, ParamData], ...]
     pricer: bool
     binding: bool
+    serial_quotes: bool
     charges: bool
     keeps_caps: bool
     hindsight: str

@@ -5,18 +5,20 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import NoneType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tradewind.engine.isolation.codec import Unreadable, decode
 from tradewind.engine.isolation.mirror import Recorder
 from tradewind.engine.isolation.origin import Origin, SpecData, declaration, load_origin, origin_of, spec_of
 from tradewind.engine.isolation.process import DEFAULT, FAILED, STATE, Limits, Process
 from tradewind.engine.ledger import Ledger
+from tradewind.model.codec import read
 from tradewind.model.decision import Charge, Decision, Quote
 from tradewind.model.errors import InputError, PolicyError, TradewindError, Unsupported
 from tradewind.model.job import Job
@@ -24,6 +26,7 @@ from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 from tradewind.model.view import Policy, View
 
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
 MEANT: dict[str, type[TradewindError]] = {"InputError": InputError, "Unsupported": Unsupported}
 """Errors by which a policy refuses a scenario or a parameter when it is made."""
 
@@ -35,6 +38,10 @@ class Failure(NamedTuple):
     text: str
     where: str
     meant: bool
+
+
+class Unreadable(Exception):
+    """An answer that is not what it must be; the text says where."""
 
 
 class Failed(Exception):
@@ -79,6 +86,22 @@ def _declared(origin: Origin, limits: Limits) -> SpecData:
         raise InputError(f"cannot be loaded: {error}", where=where) from None
     finally:
         process.end()
+
+
+def decode(kind: Any, text: bytes) -> Any:
+    """A value of the type `kind` from the JSON of a confined process, which nobody trusts."""
+    try:
+        return read(kind, json.loads(text, parse_int=_number), "")
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(f"it is not JSON ({error})") from None
+    except InputError as error:
+        raise Unreadable(str(error)) from None
+
+
+def _number(digits: str) -> int:
+    if len(digits) > 20 or not LEAST <= (number := int(digits)) <= MOST:
+        raise ValueError(f"found {digits:.60}; numbers have 64 bits")
+    return number
 
 
 def _ask(process: Process, what: str, args: tuple[Any, ...], kind: Any) -> Any:
@@ -131,7 +154,7 @@ class IsolatedPolicy:
         self._state = state
         if self._process.alive:
             with self._errors("failed to restore"):
-                _ask(self._process, "restore", (state,), None)
+                _ask(self._process, "restore", (state,), NoneType)
 
     def _call(self, view: View, what: str, kind: Any, *args: Any) -> Any:
         """Tell the process what has happened since the last call, and ask for an answer."""
@@ -163,9 +186,9 @@ class IsolatedPolicy:
         self._recorder.forget()
         process = Process(self._limits, self._made_of[0].package)
         try:
-            _ask(process, "make", self._made_of, None)
+            _ask(process, "make", self._made_of, NoneType)
             if self._state is not None:
-                _ask(process, "restore", (self._state,), None)
+                _ask(process, "restore", (self._state,), NoneType)
         except Failed as error:
             process.end()
             raise MEANT.get(error.kind, PolicyError)(str(error)) from None

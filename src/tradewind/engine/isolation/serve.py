@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tradewind.engine.isolation.codec import encode
 from tradewind.engine.isolation.mirror import Change, follow
 from tradewind.engine.isolation.origin import Origin, declaration, load_origin
 from tradewind.engine.isolation.process import ANSWER, FAILED, HEAD, STATE
 from tradewind.engine.ledger import Ledger
+from tradewind.model.codec import compact
 from tradewind.model.decision import Decision, Quote
 from tradewind.model.errors import PolicyError, TradewindError
 from tradewind.model.setup import Setup
@@ -94,12 +94,12 @@ def _answer(call: Callable[..., Any], args: tuple[Any, ...]) -> tuple[bytes, byt
     """The answer to a call, or what went wrong: class, message, place, and whether the policy refused on purpose."""
     try:
         found = call(*args)
-        return (STATE, found) if isinstance(found, bytes) else (ANSWER, encode(found))
+        return (STATE, found) if isinstance(found, bytes) else (ANSWER, compact(found).encode())
     except BaseException as error:  # a policy may fail in any way, also by sys.exit
         frame = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(frame.filename).name}, line {frame.lineno}"
         meant = isinstance(error, TradewindError)
-        return FAILED, encode([type(error).__name__, _text(error), where, meant])
+        return FAILED, compact([type(error).__name__, _text(error), where, meant]).encode()
 
 
 def _text(error: BaseException) -> str:
