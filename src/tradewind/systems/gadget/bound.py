@@ -3,14 +3,16 @@
 It is one LP over worker-slots. Slots between two arrivals are alike and merged. With X_i worker-slots of job i in all,
 w_iτ of them in interval τ of L_τ slots:
 
-    maximise   Σ_i envelope_i(X_i)
+    maximise   Σ_i majorant_i(X_i)
     subject to X_i = Σ_τ w_iτ,  X_i <= F_i,  w_iτ <= n_i L_τ,  Σ_i need_ir w_iτ <= C_r L_τ     ((2), (3), (4), (6), (11))
 
-n_i is the largest ring of job i that fits into the empty cluster with its links. Worth is taken on the concave envelope
-from 0 to what can be reached by the horizon, at whole worker-slots. Bandwidth enters through n_i only; migration is free.
+n_i is the largest ring of job i that fits into the empty cluster with its links. Worth is taken on a concave majorant
+from 0 to what can be reached by the horizon. Bandwidth enters through n_i only; migration is free.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from tradewind.model.job import Job, Rounds
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import MICRO
+from tradewind.model.utility import Utility
 from tradewind.solvers.highs import INFINITY, Entry, Program, quiet_solver
 from tradewind.systems.gadget.kernels.bound import possible
 from tradewind.systems.gadget.kernels.fabric import (
@@ -29,10 +32,16 @@ from tradewind.systems.gadget.kernels.fabric import (
     slot_of,
     whole_capacity,
 )
-from tradewind.systems.gadget.kernels.gains import envelope
+from tradewind.systems.gadget.kernels.gains import upper_hull
 
 SHRINKING = ("node_down", "node_up", "link_down", "link_up", "price", "egress")
 """Changes that never raise capacity above what the setup states."""
+GRID, FINEST, LINES = 4096, 64, 64
+"""Points of the grid on which a utility that is not concave is read: at most, per worker-slot; lines of its envelope."""
+Line = tuple[float, float]
+"""Slope and value at 0."""
+Piece = tuple[float, float]
+"""Length and slope."""
 
 
 def bound(scenario: Scenario) -> Bound | None:
@@ -67,20 +76,83 @@ def largest_rings(scenario: Scenario) -> Ints:
     return most
 
 
-def pieces(job: Job, reach: int) -> list[tuple[float, float]]:
-    """(length, slope) of the concave envelope of a job's worth from 0 to `reach` worker-slots."""
+def majorant(job: Job, reach: int) -> tuple[float, list[Piece]]:
+    """Value at 0 and pieces of a concave function on 0 … reach worker-slots that the utility nowhere exceeds.
+
+    Runs may share a slot between jobs, so progress is any number of millionths of a worker-slot, not only whole ones.
+    """
     assert isinstance(job.work, Rounds)
     assert job.utility is not None
-    worth = np.array([job.utility.value(job.work.rate * x) for x in range(reach + 1)])
-    line = envelope(np.maximum.accumulate(worth))
-    slopes = np.diff(line)
-    result: list[tuple[float, float]] = []
-    for slope in slopes[slopes > 0].tolist():
-        if result and slope >= result[-1][1] * (1 - 1e-12):
-            result[-1] = (result[-1][0] + 1.0, result[-1][1])
-        else:
-            result.append((1.0, slope))
-    return result
+    utility, rate = job.utility, job.work.rate
+    lines = _tangents(utility, rate, reach) if is_concave(utility) else _steps(utility, rate, reach)
+    return _lower(sorted(lines, reverse=True), float(reach))
+
+
+def is_concave(utility: Utility) -> bool:
+    """Whether the utility of progress is concave and smooth, so that its tangents lie above it."""
+    if utility.shape == "quadratic":
+        return utility.args[2] <= 0
+    return utility.shape in ("log1p", "sqrt") and utility.args[0] >= 0
+
+
+def _tangents(utility: Utility, rate: float, reach: int) -> list[Line]:
+    """Rising tangents at whole worker-slots and at fractions of the first, the line through the least progress, the peak."""
+    points = [4.0**-k for k in range(1, 10)] + [float(x) for x in range(1, reach + 1)]
+    lines = []
+    for x in points:
+        slope = rate * _derivative(utility, rate * x)
+        lines.append((slope, utility.value(rate * x) - slope * x))
+    first = utility.value(0.0)
+    lines.append(((utility.value(rate / MICRO) - first) * MICRO, first))
+    most = rate * reach
+    if utility.shape == "quadratic" and utility.args[2] < 0:
+        most = min(most, max(0.0, -utility.args[1] / (2.0 * utility.args[2])))
+    return [*(line for line in lines if line[0] > 0), (0.0, utility.value(most))]
+
+
+def _derivative(utility: Utility, x: float) -> float:
+    height, scale = utility.args[:2]
+    if utility.shape == "log1p":
+        return height / (scale + x)
+    if utility.shape == "sqrt":
+        return height / (2.0 * math.sqrt(x * scale))
+    return scale + 2.0 * utility.args[2] * x
+
+
+def _steps(utility: Utility, rate: float, reach: int) -> list[Line]:
+    """Lines of the concave envelope of the utility with progress rounded up to a grid of GRID points at most."""
+    count = min(GRID, FINEST * reach)
+    grid = np.linspace(0.0, reach, count + 1)
+    worth = np.maximum.accumulate(np.array([utility.value(rate * x) for x in grid.tolist()]))
+    x = np.concatenate(([0.0, 1.0 / MICRO], grid[1:]))
+    y = np.concatenate((worth[:1], worth[1:], worth[-1:]))
+    corners = upper_hull(x, y)
+    slopes = np.diff(y[corners]) / np.diff(x[corners])
+    kept = np.unique(np.linspace(0, len(slopes) - 1, min(len(slopes), LINES)).astype(np.int64))
+    at = corners[kept]
+    lines = list(zip(slopes[kept].tolist(), (y[at] - slopes[kept] * x[at]).tolist(), strict=True))
+    return [*lines, (0.0, float(worth[-1]))]
+
+
+def _lower(lines: list[Line], reach: float) -> tuple[float, list[Piece]]:
+    """The least of some lines on 0 … reach: its value at 0 and its rising pieces. Lines by falling slope, one flat."""
+    hull: list[Line] = []
+    starts: list[float] = []
+    for slope, base in lines:
+        while hull:
+            x = (base - hull[-1][1]) / (hull[-1][0] - slope) if hull[-1][0] > slope else starts[-1]
+            if x > starts[-1] or (hull[-1][0] == slope and base >= hull[-1][1]):
+                break
+            hull.pop()
+            starts.pop()
+        if hull and hull[-1][0] == slope:
+            continue
+        starts.append(0.0 if not hull else (base - hull[-1][1]) / (hull[-1][0] - slope))
+        hull.append((slope, base))
+    ends = [*starts[1:], reach]
+    rows = zip(hull, starts, ends, strict=True)
+    found = [(min(end, reach) - begin, line[0]) for line, begin, end in rows if begin < reach and line[0] > 0]
+    return hull[0][1], found
 
 
 def horizon(scenario: Scenario, most: Ints) -> float:
@@ -92,17 +164,21 @@ def horizon(scenario: Scenario, most: Ints) -> float:
     starts = np.unique(begin)
     lengths = np.diff(np.append(starts, setup.slots)).astype(np.float64)
     at = np.searchsorted(starts, begin)
-    idle = sum(job.utility.value(0.0) for job in jobs if job.utility is not None)
+    idle = 0.0
     resources = np.flatnonzero(whole < ENDLESS)
     program = Program()
     total: list[list[Entry]] = [[] for _ in jobs]
     used: list[list[Entry]] = [[] for _ in range(len(starts) * len(resources))]
     for i, job in enumerate(jobs):
-        if not most[i]:
-            continue
         assert isinstance(job.work, Rounds)
+        assert job.utility is not None
+        if not most[i]:
+            idle += job.utility.value(0.0)
+            continue
         reach = min(job.work.total // MICRO, int(most[i] * lengths[at[i] :].sum()))
-        for length, slope in pieces(job, reach):
+        start, pieces = majorant(job, reach)
+        idle += start
+        for length, slope in pieces:
             total[i].append((program.column(slope, length), 1.0))
         need = dict(job.worker)
         for t in range(int(at[i]), len(starts)):

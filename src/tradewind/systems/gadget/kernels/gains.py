@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tradewind.model.arrays import Floats
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 
 
@@ -38,6 +38,23 @@ def envelope(values: Floats) -> Floats:
             result[x] = values[a] + (values[b] - values[a]) * (x - a) / (b - a)
     result[n - 1] = values[n - 1]
     return result
+
+
+@kernel
+def upper_hull(x: Floats, y: Floats) -> Ints:
+    """Indices of the corners of the smallest concave majorant of points whose x rises."""
+    hull = np.empty(x.size, np.int64)
+    size = 0
+    for i in range(x.size):
+        while size > 1:
+            a, b = hull[size - 2], hull[size - 1]
+            if (y[b] - y[a]) * (x[i] - x[a]) <= (y[i] - y[a]) * (x[b] - x[a]):
+                size -= 1
+            else:
+                break
+        hull[size] = i
+        size += 1
+    return hull[:size]
 
 
 def gains(values: Floats, widest: int) -> Floats:
