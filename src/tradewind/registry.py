@@ -1,4 +1,4 @@
-"""The registry: systems, policies, workloads and studies, found through Python entry points.
+"""The registry: systems, policies, workloads, studies and fleets, found through Python entry points.
 
 Built-in systems and packages of other people use the same door. A package registers
 
@@ -6,6 +6,7 @@ Built-in systems and packages of other people use the same door. A package regis
     [project.entry-points."tradewind.policies"]     a single Spec (model.spec)
     [project.entry-points."tradewind.workloads"]    a single Workload (model.workload)
     [project.entry-points."tradewind.studies"]      a single Study (lab.study)
+    [project.entry-points."tradewind.fleets"]       a function from an address to an Engine (worlds.fleets.engine)
 
 Wherever a policy or workload is named, an object or a file works too: `./my_policy.py:LIFO`.
 """
@@ -257,3 +258,4 @@ workloads = _Workloads("workload", "tradewind.workloads", lambda system: system.
 studies: Catalogue[Any] = Catalogue(
     "study", "tradewind.studies", lambda system: {system.name: system.study} if system.study else {}
 )
+fleets: Catalogue[Callable[[str], Any]] = Catalogue("fleet", "tradewind.fleets", lambda system: {})

@@ -27,6 +27,7 @@ from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import UNLIMITED, parse_bytes
 from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.fleets import PROCESSES
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Limits, SiteNetwork
 from tradewind.worlds.gang import Gang
 from tradewind.worlds.live import LiveRequest, Observer, live
@@ -81,6 +82,20 @@ def read_networks(path: Path | None) -> dict[str, SiteNetwork]:
             )
         found[str(site)] = SiteNetwork(**{str(name): str(value) for name, value in network.items()})
     return found
+
+
+def read_sites(path: Path | None) -> dict[str, list[str]]:
+    """Read which machines of a cluster are which nodes of a scenario, from a JSON or YAML file (--sites)."""
+    if path is None:
+        return {}
+    raw = documents.read(path)
+    table = raw if isinstance(raw, dict) else {"": raw}
+    for node, machines in table.items():
+        if not isinstance(machines, list) or not all(isinstance(each, str) for each in machines):
+            raise InputError(
+                f"expected an object, node -> [machine, …]; found {node!r}: {machines!r}", where=str(path)
+            )
+    return {str(node): machines for node, machines in table.items()}
 
 
 def networks_of_testbed(name: str) -> dict[str, SiteNetwork]:
@@ -268,6 +283,8 @@ class LiveOptions:
     report: Path | None
     as_json: bool
     isolate: bool = False
+    fleet: str = PROCESSES
+    sites: Path | None = None
 
 
 def command(scenario: Scenario, options: LiveOptions, rank_options: RankOptions) -> int:
@@ -289,6 +306,7 @@ def command(scenario: Scenario, options: LiveOptions, rank_options: RankOptions)
             scenario=scenario, spec=spec, params=options.params, seed=options.seed,
             state=state.resolve(), store=options.store,
             slot_seconds=options.slot_seconds, speed=options.speed, options=rank_options.checked(),
+            fleet=options.fleet, sites=read_sites(options.sites),
         )
     )  # fmt: skip
     result = api.with_bills(scenario, result, spec)

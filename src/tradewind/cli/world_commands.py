@@ -83,6 +83,15 @@ class LiveArguments:
         ),
     ] = 300.0
     isolate: Isolate = False
+    fleet: Annotated[
+        str, typer.Option("--fleet", help="Where ranks run: processes (of this machine) or slurm.")
+    ] = "processes"
+    sites: Annotated[
+        Path | None,
+        typer.Option(
+            "--sites", help="File with the machines of each node, where names and labels do not say."
+        ),
+    ] = None
     as_json: Json = False
 
 
@@ -99,10 +108,25 @@ def live(given: LiveArguments) -> None:
     run_options = live_command.LiveOptions(
         policy=given.policy, params=pairs(given.settings), seed=given.seed, slot_seconds=given.slot_seconds,
         speed=given.speed, state=given.state, store=given.store, output=given.output, report=given.report,
-        as_json=given.as_json, isolate=given.isolate,
+        as_json=given.as_json, isolate=given.isolate, fleet=given.fleet, sites=given.sites,
     )  # fmt: skip
     if code := live_command.command(scenario_from(given.scenario, given.seed), run_options, rank_options):
         raise typer.Exit(code)
+
+
+@commands.command()
+def inventory(
+    fleet: Annotated[str, typer.Option("--fleet", help="The cluster: slurm.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Where to write a scenario with these nodes (.yaml)."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print the machines of a cluster as the nodes of a scenario."""
+    from tradewind.cli import inventory as inventory_command
+
+    inventory_command.command(fleet, output, as_json)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

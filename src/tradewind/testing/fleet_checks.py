@@ -299,8 +299,7 @@ def stops_what_the_next_loop_does_not_name(bed: Bed) -> None:
 def stops_stubborn_ranks(bed: Bed) -> None:
     """A rank that ignores SIGTERM is killed, and the operator is told"""
     launch = bed.launch(bed.job(0, "stubborn"), 0, 0)
-    for _ in range(5):
-        bed.round([Wanted(launch, True)])
+    bed.until(launch, run=True, holds=bed.counted(launch, 1), what="its report")
     (found,) = bed.end(launch, run=False)
     _require(found.code == -9 and found.asked, f"it was reported as {found}")
     _require(bool(found.notes), "no note says that it had to be killed")

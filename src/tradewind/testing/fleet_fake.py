@@ -212,8 +212,9 @@ class FakeCluster:
             if rank.number == 0:
                 self.done.setdefault(job, []).append(rank.done)
                 self.checkpoints[job] = rank.done
-        if rank.name == "liar" and not rank.reports:
-            rank.reports.append(IterationReport(10**17, 0.0, 0.0, 0.0, 0, 0.0))
+        if rank.name in ("liar", "stubborn") and not rank.reports:
+            iteration = 10**17 if rank.name == "liar" else 1
+            rank.reports.append(IterationReport(iteration, 0.0, 0.0, 0.0, 0, 0.0))
         if end_s <= now:
             rank.exit, rank.end_s = found, end_s
             if rank.name == "crash" and found.code == -9 and rank.done == rank.values[1]:

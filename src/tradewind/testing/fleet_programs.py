@@ -6,7 +6,7 @@
 | `crash N K` | as `count N 0.05`, but every rank kills itself after K iterations the first time |
 | `fail CODE` | exits with CODE |
 | `sleep` | sleeps until it is stopped; writes no checkpoint |
-| `stubborn` | ignores SIGTERM |
+| `stubborn` | ignores SIGTERM, and reports an iteration once it does |
 | `noisy BYTES` | writes BYTES bytes and exits with 0 |
 | `liar` | reports nonsense and an absurd number of iterations, then sleeps |
 
@@ -34,7 +34,10 @@ count) count "$1" "$2" 0 ;;
 crash) count "$1" 0.05 "$2" ;;
 fail) exit "$1" ;;
 sleep) exec sleep 1000 ;;
-stubborn) trap '' TERM; while :; do sleep 0.1; done ;;
+stubborn)
+  trap '' TERM
+  echo '{"iteration": 1}' >> "$TRADEWIND_REPORT"
+  while :; do sleep 0.1; done ;;
 noisy) yes | head -c "$1"; echo the end ;;
 liar)
   for line in nonsense '[1]' '{"iteration": -5}' '{"iteration": 1e400}' '{"iteration": "x"}' '{"iteration": 1e17}'; do

@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,7 +37,7 @@ from tradewind.version import __version__
 from tradewind.worlds.clock import Clock, SystemTime, TimeSource
 from tradewind.worlds.fleet import Fleet
 from tradewind.worlds.fleet_world import FleetWorld
-from tradewind.worlds.fleets.processes.fleet import ProcessFleet
+from tradewind.worlds.fleets import PROCESSES, open_fleet
 from tradewind.worlds.fleets.processes.launch import PROGRAMS, ExecutionOptions
 from tradewind.worlds.simulate import make_policy, timed, unsettled
 from tradewind.worlds.tables import live_tables
@@ -59,6 +59,8 @@ class LiveRequest:
     store         address of the store ("": store.db in the state directory); the run that it holds is continued
     slot_seconds  wall-clock seconds per slot (0: as in the scenario)
     speed         factor by which slots pass faster than that
+    fleet         where ranks run (worlds.fleets)
+    sites         node -> machines of the fleet's cluster; others are found by name or label
     time          where time comes from; tests inject their own
     """
 
@@ -71,6 +73,8 @@ class LiveRequest:
     slot_seconds: float = 0.0
     speed: float = 1.0
     options: ExecutionOptions = field(default_factory=ExecutionOptions)
+    fleet: str = PROCESSES
+    sites: Mapping[str, Sequence[str]] = field(default_factory=dict)
     time: TimeSource = field(default_factory=SystemTime)
 
     @property
@@ -81,7 +85,7 @@ class LiveRequest:
 
 
 def live(request: LiveRequest, observer: Observer | None = None) -> Run:
-    """Run a policy on this machine until the scenario ends or Ctrl-C; continue the run that the store holds, if any."""
+    """Run a policy on real machines until the scenario ends or Ctrl-C; continue the run that the store holds, if any."""
     if sys.platform != "linux":
         raise InputError(
             f"live runs need Linux (this is {sys.platform}): they use its process control, namespaces and limits"
@@ -92,7 +96,8 @@ def live(request: LiveRequest, observer: Observer | None = None) -> Run:
     _create(request.state, request.options.first_uid is not None)
 
     def make_fleet(token: str) -> Fleet:
-        return ProcessFleet(request.state, request.scenario.setup, request.options, token)
+        setup = request.scenario.setup
+        return open_fleet(request.fleet, request.state, setup, request.options, token, request.sites)
 
     address = request.store or request.state / FILE
     with _locked(request.state), database.Store.open(address, write=True) as store:

@@ -73,7 +73,7 @@ class ProcessFleet:
     def _take_over(self, launch: Launch, run: bool) -> Running:
         """Adopt running ranks, read how others ended, and start ranks that never started but should run."""
         launcher, grace_s = self.launcher, self._options.grace_s
-        settings, broken = self._prepare(launch)
+        settings, broken = prepare(launcher, launch)
         handles = []
         for number in range(len(launch.ranks)):
             tries = launcher.tries(launch, number)
@@ -91,15 +91,6 @@ class ProcessFleet:
         home, limit = launcher.job_folder(launch.job), self._options.limits.report_bytes
         readers = [ReportReader(home, rank, offset, limit) for rank, offset in enumerate(settings.offsets)]
         return Running(launch, handles, readers)
-
-    def _prepare(self, launch: Launch) -> tuple[LaunchSettings, str]:
-        """Settings of a launch, and what is broken if its directories cannot be made, which is the job's own failure."""
-        try:
-            return self.launcher.prepare(launch), ""
-        except OSError as error:
-            if error.errno in EXHAUSTED:
-                raise
-            return LaunchSettings(0, ()), f"could not be started: {error.filename}: {error.strerror}"
 
     def _stop_strangers(self, known: list[Launch]) -> None:
         """Stop ranks that an earlier loop started and this one does not name."""
@@ -138,22 +129,8 @@ class ProcessFleet:
             for report in (reader.drain() if is_over else reader.read())
         ]
         notes = [reader.note for reader in running.readers] or [""] * len(found)
-        exits = tuple(self._noted(each, note) for each, note in zip(found, notes, strict=True))
+        exits = tuple(noted(each, note, self._options) for each, note in zip(found, notes, strict=True))
         return LaunchStatus(exits, reports=tuple(reports))
-
-    def _noted(self, found: Exit | None, note: str) -> Exit | None:
-        """An exit with what the operator should know about it, and about the rank's reports."""
-        if found is None or not (found.notes or note):
-            return found
-        texts = {
-            "killed": f"ignored SIGTERM for {self._options.grace_s:g} s and was killed",
-            "rotated": f"wrote more than its log limit ({self._options.limits.log_bytes} bytes); the oldest output was "
-            "dropped",
-            "left": "left processes that could not be ended",
-        }
-        return found._replace(
-            notes=(*(texts.get(each, each) for each in found.notes), *([note] if note else ()))
-        )
 
     def _sweep(self, running: Running) -> None:
         """If a supervisor died, its rank's processes may still run: kill what is in their groups, what is of the job's own
@@ -174,9 +151,7 @@ class ProcessFleet:
 
     def logs(self, job: Job, rank: int) -> str:
         """What a rank of a job wrote: the log before the last rotation, then the log."""
-        path = self.launcher.log(job, rank)
-        found = [each for each in (path.with_name(path.name + ".1"), path) if each.exists()]
-        return "".join(each.read_text(errors="replace") for each in found)
+        return self.launcher.read_log(job, rank)
 
     def close(self) -> None:
         """Release file descriptors; running processes are not affected."""
@@ -184,6 +159,28 @@ class ProcessFleet:
             for handle in running.handles:
                 handle.release()
         self.running = {}
+
+
+def prepare(launcher: Launcher, launch: Launch) -> tuple[LaunchSettings, str]:
+    """Settings of a launch, and what is broken if its directories cannot be made, which is the job's own failure."""
+    try:
+        return launcher.prepare(launch), ""
+    except OSError as error:
+        if error.errno in EXHAUSTED:
+            raise
+        return LaunchSettings(0, ()), f"could not be started: {error.filename}: {error.strerror}"
+
+
+def noted(found: Exit | None, note: str, options: ExecutionOptions) -> Exit | None:
+    """An exit with what the operator should know about it, and about the rank's reports."""
+    if found is None or not (found.notes or note):
+        return found
+    texts = {
+        "killed": f"ignored SIGTERM for {options.grace_s:g} s and was killed",
+        "rotated": f"wrote more than its log limit ({options.limits.log_bytes} bytes); the oldest output was dropped",
+        "left": "left processes that could not be ended",
+    }
+    return found._replace(notes=(*(texts.get(each, each) for each in found.notes), *([note] if note else ())))
 
 
 def _left_some(found: Exit) -> bool:

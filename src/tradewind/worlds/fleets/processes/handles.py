@@ -17,6 +17,7 @@ from tradewind.worlds.fleet import Exit
 from tradewind.worlds.fleets.processes.supervisor import SWEEP_S, claim, kill_group, start_ticks
 
 CHECK_EVERY_S = 1.0
+LOST = "was lost with its supervisor"
 
 
 class RankHandle:
@@ -49,7 +50,7 @@ class RankHandle:
             if self._process is not None:
                 self._process.wait()
             self.release()
-            self.exit = read_exit(self.control) or Exit(None, how="was lost with its supervisor")
+            self.exit = read_exit(self.control) or Exit(None, how=LOST)
         elif self.exit is None and time.monotonic() - self._checked_s > CHECK_EVERY_S:
             self._checked_s = time.monotonic()
             self._continue()
@@ -102,7 +103,15 @@ def read_exit(control: Path) -> Exit | None:
     )
     if found["dropped"]:
         notes += (f"wrote output that could not be kept: {found['dropped']}",)
+    if found["code"] is None:
+        return Exit(None, bool(found["asked"]), LOST, notes)
     return Exit(int(found["code"]), bool(found["asked"]), notes=notes)
+
+
+def read_claim(control: Path) -> int | None:
+    """Process that claimed a rank; 0: it must never start; None: nobody has."""
+    owner = _read(control / "claim")
+    return None if owner is None else int(owner.get("pid", 0))
 
 
 def kill_groups(control: Path) -> None:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tradewind.model.errors import InputError
 from tradewind.model.job import Job, Rounds
@@ -129,6 +129,12 @@ class Launcher:
         """Output of a rank."""
         return self._state / "logs" / folder_name(job) / f"rank-{rank}.log"
 
+    def read_log(self, job: Job, rank: int) -> str:
+        """Output of a rank: the log before the last rotation, then the log."""
+        path = self.log(job, rank)
+        found = [each for each in (path.with_name(path.name + ".1"), path) if each.exists()]
+        return "".join(each.read_text(errors="replace") for each in found)
+
     def _folder(self, launch: Launch) -> Path:
         return self._state / "control" / f"{folder_name(launch.job)}-{launch.number}"
 
@@ -240,7 +246,8 @@ class Launcher:
         own = demand.get(self._resource, 0) if self._resource is not None else 0
         return own or self.options.limits.cpu_milli
 
-    def _spec(self, launch: Launch, number: int, control: Path, port: int) -> dict[str, object]:
+    def spec(self, launch: Launch, number: int, control: Path, port: int) -> dict[str, Any]:
+        """What the supervisor of a rank needs to know."""
         job, rank = launch.job, launch.ranks[number]
         limits = asdict(self.options.limits)
         limits["processes"] *= len(launch.ranks) if self.uid(job) is not None else 0
@@ -267,13 +274,13 @@ class Launcher:
             "grace_s": self.options.grace_s,
             "patience_s": self.options.patience_s,
             "lock": str(self._state / "lock"),
+            "beat": "",
         }
 
     # ------------------------------------------------------------------ starting
     def start(self, launch: Launch, number: int, control: Path, port: int) -> subprocess.Popen[bytes]:
         """Start the supervisor of a rank, which starts the command."""
-        control.mkdir(parents=True, exist_ok=True, mode=0o700)
-        (control / "spec.json").write_text(json.dumps(self._spec(launch, number, control, port)))
+        write_spec(control, self.spec(launch, number, control, port))
         with open(control / "complaint", "wb") as errors:
             return subprocess.Popen(
                 [sys.executable, "-I", "-S", supervisor.__file__, str(control)],
@@ -283,6 +290,12 @@ class Launcher:
                 start_new_session=True,
                 env={"TRADEWIND_TOKEN": self._token, "PATH": PROGRAMS},
             )
+
+
+def write_spec(control: Path, spec: Mapping[str, Any]) -> None:
+    """Write what a supervisor needs to know into its control directory."""
+    control.mkdir(parents=True, exist_ok=True, mode=0o700)
+    (control / "spec.json").write_text(json.dumps(spec))
 
 
 def _size(path: Path) -> int:

@@ -6,6 +6,9 @@ CONTROL/spec.json says what to run. The supervisor outlives the control loop tha
 what does not end in time, rotates the log, enforces the rank's CPU share, and records the exit code for the next loop.
 It is started by path and imports only the standard library, so that it starts in a few hundredths of a second.
 
+On another machine than its loop it is reached through a shared directory: `beat` in its specification names a file that the
+loop keeps changing, CONTROL/stop asks it to stop, and CONTROL/alive changes while it runs.
+
 Files in CONTROL: `claim` (process that runs this rank; created by a hard link, which can succeed only once), `child`
 (process id of the command), `exit` (how it ended; written last, by rename; its space is taken at the start, so that a
 full disk loses no exit code).
@@ -28,6 +31,7 @@ from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, CLONE_NEWNET = 1, 36, 0x40000000
 LEASE_EVERY_S = 1.0
+MAIL_EVERY_S = 0.2
 CPU_EVERY_S = 0.1
 SWEEP_S = 10.0
 """What cannot be killed in this time is left behind, and said."""
@@ -104,6 +108,13 @@ def write(path: str, text: str) -> None:
         os.write(handle, text.encode())
     finally:
         os.close(handle)
+
+
+def read_bytes(path: str) -> bytes:
+    """What is in a small file; empty if it cannot be read."""
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        return file.read()
+    return b""
 
 
 def claim(control: str, pid: int) -> bool:
@@ -210,7 +221,8 @@ class Supervisor:
         self.log = Log(spec["log"], spec["limits"]["log_bytes"])
         self.asked = self.killed = self.stopped = False
         self.deadline = self.orphaned_since = 0.0
-        self.tick_s = CPU_EVERY_S if spec["cpu_milli"] else LEASE_EVERY_S
+        self.tick_s = CPU_EVERY_S if spec["cpu_milli"] else MAIL_EVERY_S if spec["beat"] else LEASE_EVERY_S
+        self.beat, self.beats = b"", 0
         self.used_s, self.budget_s, self.then = 0.0, 0.0, time.monotonic()
         self.wake_reader, self._wake_writer = socket.socketpair()
         self.wake_reader.setblocking(False)
@@ -247,7 +259,10 @@ class Supervisor:
             self.stopped = False
 
     def is_orphaned(self) -> bool:
-        """Whether no control loop holds the lock of the state directory."""
+        """Whether no control loop holds the lock of the state directory, or keeps changing its file."""
+        if self.spec["beat"]:
+            before, self.beat = self.beat, read_bytes(self.spec["beat"])
+            return self.beat == before
         try:
             handle = os.open(self.spec["lock"], os.O_RDONLY)
         except OSError:
@@ -283,13 +298,23 @@ class Supervisor:
             if handle in ready:
                 self.group, self.child = self.child, 0
                 return os.waitpid(self.group, 0)[1]
+            if self.spec["beat"] and os.path.exists(os.path.join(self.control, "stop")):
+                self.terminate()
             if now - checked >= LEASE_EVERY_S:
                 checked = now
+                if self.spec["beat"]:
+                    self.show_life()
                 self.orphaned_since = (self.orphaned_since or now) if self.is_orphaned() else 0.0
                 if self.orphaned_since and now - self.orphaned_since >= self.spec["patience_s"]:
                     self.terminate()
             if self.spec["cpu_milli"] and not self.asked:
                 self.throttle(now)
+
+    def show_life(self) -> None:
+        """Change the file by which a loop on another machine sees that this supervisor runs."""
+        self.beats += 1
+        with contextlib.suppress(OSError), open(os.path.join(self.control, "alive"), "w") as file:
+            file.write(str(self.beats))
 
     def read(self) -> bool:
         """Copy the command's output to the log; return False when the pipe is closed."""

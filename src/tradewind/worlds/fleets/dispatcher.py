@@ -1,0 +1,89 @@
+"""Keeps an engine in line with what should run, in a thread of its own: an engine that does not answer delays nobody."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from tradewind.worlds.fleets.engine import Engine, EngineGang, EngineUnreachable, Machine
+
+POLL_S = 0.5
+MACHINES_EVERY_S = 2.0
+RETRY_S = 2.0
+
+
+class EngineState(NamedTuple):
+    """What an engine said last.
+
+    gangs     names of the gangs of this run that wait or run; None before its first answer
+    problem   why it does not answer now, or did not take a gang; empty: all is well
+    answered  how often it has answered in full
+    """
+
+    machines: tuple[Machine, ...] = ()
+    gangs: frozenset[str] | None = None
+    problem: str = ""
+    answered: int = 0
+
+
+class Dispatcher:
+    """Starts gangs that an engine does not have, and removes those that it should not have.
+
+    needs_start  whether a gang still has ranks that were never started; asked again before every start
+    """
+
+    def __init__(self, engine: Engine, prefix: str, needs_start: Callable[[EngineGang], bool]) -> None:
+        self._engine, self._prefix, self._needs_start = engine, prefix, needs_start
+        self._wanted: Mapping[str, EngineGang] | None = None
+        self._changed, self._closed = threading.Event(), False
+        self.state = EngineState()
+        self._thread = threading.Thread(target=self._run, name=f"tradewind-{engine.name}", daemon=True)
+        self._thread.start()
+
+    def want(self, gangs: Mapping[str, EngineGang]) -> None:
+        """Say which gangs the engine should have; all others of this run are removed."""
+        if gangs != self._wanted:
+            self._wanted = dict(gangs)
+            self._changed.set()
+
+    def close(self) -> None:
+        """Stop; what the engine runs goes on."""
+        self._closed = True
+        self._changed.set()
+        self._thread.join()
+        self._engine.close()
+
+    def _run(self) -> None:
+        seen_s = -MACHINES_EVERY_S
+        while not self._closed:
+            self._changed.clear()
+            try:
+                if time.monotonic() - seen_s >= MACHINES_EVERY_S:
+                    machines = tuple(self._engine.machines())
+                    seen_s = time.monotonic()
+                    self.state = self.state._replace(machines=machines)
+                self._reconcile()
+            except EngineUnreachable as error:
+                self.state = self.state._replace(problem=str(error))
+                self._changed.wait(RETRY_S)
+            else:
+                self._changed.wait(POLL_S)
+
+    def _reconcile(self) -> None:
+        """Compare what the engine has with what it should have, and act on the difference."""
+        wanted = self._wanted
+        present, problem = frozenset(self._engine.gangs(self._prefix)), ""
+        if wanted is not None and not self._closed:
+            for name in sorted(present - set(wanted)):
+                self._engine.cancel(name)
+            for name, gang in wanted.items():
+                if name not in present and not self._closed and self._needs_start(gang):
+                    try:
+                        self._engine.start(gang)
+                    except EngineUnreachable as error:  # the others may fit
+                        problem = str(error)
+                    else:
+                        present |= {name}
+        self.state = self.state._replace(gangs=present, problem=problem, answered=self.state.answered + 1)

@@ -1,0 +1,202 @@
+"""A real Slurm of this machine: munge, a controller and a few slurmd, in a directory of their own.
+
+`python -m tests.fleets.slurm_cluster DIR a1 b1` starts one and prints how to use it; Ctrl-C ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "srun")
+START_S = 60.0
+CONFIG = """\
+ClusterName=tradewind
+SlurmctldHost={host}(127.0.0.1)
+SlurmUser=root
+SlurmctldPort={port}
+AuthType=auth/munge
+CryptoType=crypto/munge
+AuthInfo=socket={state}/munge.socket
+StateSaveLocation={state}/controller
+SlurmdSpoolDir={state}/spool-%n
+SlurmctldPidFile={state}/slurmctld.pid
+SlurmdPidFile={state}/%n.pid
+SlurmctldLogFile={state}/slurmctld.log
+SlurmdLogFile={state}/%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+MpiDefault=none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+SlurmdParameters=config_overrides
+SchedulerParameters=sched_interval=1,bf_interval=1,sched_min_interval=10000
+SlurmctldTimeout=5
+SlurmdTimeout=5
+KillWait=3
+ReturnToService=2
+{nodes}
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:8
+"""
+
+
+def missing() -> str:
+    """What is missing for a cluster on this machine; empty: nothing."""
+    absent = [name for name in PROGRAMS if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None]
+    if absent:
+        return f"Slurm is not installed ({', '.join(absent)}): tools/system-packages"
+    return "" if os.geteuid() == 0 else "a Slurm of one's own needs root"
+
+
+class SlurmCluster:
+    """A controller and one slurmd per name; SLURM_CONF must be `conf` for Slurm's programs to find it."""
+
+    def __init__(self, state: Path, names: Sequence[str]) -> None:
+        self.state, self.names, self.conf = state, tuple(names), state / "slurm.conf"
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        for name in ("controller", *(f"spool-{each}" for each in names)):
+            (state / name).mkdir(parents=True)
+        ports = _free_ports(len(names) + 1)
+        nodes = "\n".join(
+            f"NodeName={name} NodeAddr=127.0.0.1 NodeHostname={socket.gethostname()} Port={port} CPUs=64 RealMemory=8000 "
+            f"Feature=site_{name[0]}"
+            for name, port in zip(names, ports[1:], strict=True)
+        )
+        self.conf.write_text(
+            CONFIG.format(host=socket.gethostname(), port=ports[0], state=state, nodes=nodes)
+        )
+
+    def start(self) -> None:
+        """Start everything and wait until all nodes are ready."""
+        state = self.state
+        key = state / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o400)
+        self._run(
+            "munged", "--foreground", "--force", f"--key-file={key}", f"--socket={state}/munge.socket",
+            f"--pid-file={state}/munged.pid", f"--log-file={state}/munged.log", f"--seed-file={state}/munged.seed",
+        )  # fmt: skip
+        self.wait(lambda: (state / "munge.socket").exists(), "munged")
+        self.start_controller()
+        for name in self.names:
+            self.start_node(name)
+        self.wait(lambda: self.states().count("IDLE") == len(self.names), "idle nodes")
+
+    def start_controller(self) -> None:
+        """Start the controller."""
+        self._run("slurmctld", "-D", "-f", str(self.conf))
+
+    def start_node(self, name: str) -> None:
+        """Start the slurmd of a node."""
+        self._run("slurmd", "-D", "-N", name, "-f", str(self.conf), key=name)
+
+    def states(self) -> list[str]:
+        """States of the nodes; empty while the controller is away."""
+        found = self.call("sinfo", "--noheader", "--Node", "--format=%T")
+        return [line.strip().upper() for line in found.splitlines()]
+
+    def call(self, *argv: str) -> str:
+        """Output of one of Slurm's programs; empty if it failed."""
+        env = {**os.environ, "SLURM_CONF": str(self.conf)}
+        done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=60, check=False)
+        return done.stdout
+
+    def signal(self, name: str, number: int) -> None:
+        """Signal the controller (slurmctld) or the slurmd of a node."""
+        process = self._processes[name]
+        process.send_signal(number)
+        if number == signal.SIGKILL:
+            process.wait()
+
+    def is_running(self, name: str) -> bool:
+        """Whether the controller or the slurmd of a node runs."""
+        return self._processes[name].poll() is None
+
+    def kill_node(self, name: str) -> None:
+        """Switch a node off: its slurmd and everything that it started."""
+        self.signal_node(name, signal.SIGKILL)
+        self._processes[name].wait()
+
+    def signal_node(self, name: str, number: int) -> None:
+        """Signal the slurmd of a node and everything that it started."""
+        self._processes[name].send_signal(number)
+        for pid in self._programs(name):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _programs(self, name: str) -> list[int]:
+        """Processes of the jobs of a node: they carry its name and that of the configuration."""
+        found, marks = [], {f"SLURMD_NODENAME={name}".encode(), f"SLURM_CONF={self.conf}".encode()}
+        for entry in os.listdir("/proc"):
+            if entry.isdecimal():
+                with suppress(OSError):
+                    if marks <= set(Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")):
+                        found += [int(entry), *_descendants(int(entry))]
+        return found
+
+    def stop(self) -> None:
+        """End everything."""
+        self.call("scancel", "--signal=KILL", "--me")
+        for process in reversed(self._processes.values()):
+            with suppress(ProcessLookupError):
+                for pid in _descendants(process.pid):
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                process.kill()
+            process.wait()
+
+    def wait(self, holds: object, what: str) -> None:
+        """Wait until something holds."""
+        assert callable(holds)
+        until = time.monotonic() + START_S
+        while not holds():
+            if time.monotonic() > until:
+                raise TimeoutError(
+                    f"{what} did not come up within {START_S:.0f} s; see the logs in {self.state}"
+                )
+            time.sleep(0.05)
+
+    def _run(self, *argv: str, key: str = "") -> None:
+        with (self.state / f"{key or argv[0]}.out").open("ab") as out:
+            env = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin", "SLURM_CONF": str(self.conf)}
+            self._processes[key or argv[0]] = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, start_new_session=True
+            )
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def _descendants(pid: int) -> list[int]:
+    found = []
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
+                found += [int(child), *_descendants(int(child))]
+    return found
+
+
+if __name__ == "__main__":
+    made = SlurmCluster(Path(sys.argv[1]).resolve(), sys.argv[2:] or ["a1", "b1"])
+    made.start()
+    print(f"export SLURM_CONF={made.conf}", flush=True)
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        made.stop()
