@@ -97,7 +97,8 @@ class Progress:
     def end(self, end_us: int, events: list[Event]) -> None:
         """End all remaining jobs."""
         for index, state in self.active.items():
-            events.append(Event(end_us, "ended", index, state.progress(end_us)))
+            left = 0 if state.releasing else state.progress(end_us)  # a finished job has said what it did
+            events.append(Event(end_us, "ended", index, left))
         self.active.clear()
 
     # ------------------------------------------------------------------ jobs
