@@ -16,7 +16,7 @@ A size is a set of defaults; every parameter can be overridden. Jobs of Table II
 | data              | each chunk is stored at a random site                                                      |
 | lambda            | the tensor size of Table II, per worker and slot                                           |
 | demands           | worker 1-3 CPU, 1 GPU, 2-6 GB; server the same without GPU                                 |
-| arrivals          | uniform over the slots                                                                     |
+| arrivals          | uniform over the slots; or recorded ones (`arrivals=google:FILE`, traces/arrivals.py)      |
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from tradewind.model.units import MILLI, US_PER_S
 from tradewind.model.utility import Utility
 from tradewind.model.workload import Workload
 from tradewind.systems.eris.kernels.pool import host_capacity, past_bid, reserve_prices, scarcity_prices
+from tradewind.traces.arrivals import ARRIVALS, DRAWN, in_force, recorded_slots, with_arrivals
 
 
 class Model(NamedTuple):
@@ -96,6 +97,7 @@ def settings(params: Mapping[str, Any]) -> dict[str, Any]:
     if params["last_arrival"] < 0 and params["slots"] >= 0:
         chosen["last_arrival"] = max(0, params["slots"] - (11 if size == "testbed" else 1))
     chosen |= {key: params[key] for key in ("uneven", "bandwidth_gb", "height_usd", "scale_slots")}
+    chosen["arrivals"] = in_force(params["arrivals"])
     for key, least in (("sites", 1), ("jobs", 0), ("slots", 1), ("cpu", 0), ("gpu", 0), ("ram_gb", 0)):
         if not least <= chosen[key] <= 10**7:
             raise InputError(f"found {chosen[key]}; allowed is {least} to 10000000", where=f"eris.{key}")
@@ -127,16 +129,15 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     setup = _setup(nodes, values)
     jobs = _jobs(rng, values)
     if params["forecast"]:
-        own = any(params[key] != -1 for key in DEFAULTS) or values != settings(
-            {**BARE, "size": params["size"]}
-        )
+        own = any(params[key] != -1 for key in DEFAULTS) or values["arrivals"] != DRAWN
+        own = own or values != settings({**BARE, "size": params["size"]})
         prices = past_prices(nodes, tuple(sorted(values.items()))) if own else RESERVE[params["size"]]
         setup = replace(setup, forecast=_named(prices))
     return Scenario(
         name=f"eris-{params['size']}-{sites}x{values['jobs']}",
         setup=setup,
         jobs=jobs,
-        origin={"workload": "eris", "seed": seed, **params},
+        origin={"workload": "eris", "seed": seed, **with_arrivals(params)},
     )
 
 
@@ -154,7 +155,10 @@ def _setup(nodes: tuple[Node, ...], values: Mapping[str, Any]) -> Setup:
 
 def _jobs(rng: np.random.Generator, values: Mapping[str, Any]) -> tuple[Job, ...]:
     """Bids in order of arrival."""
-    arrive = np.sort(rng.integers(0, values["last_arrival"] + 1, values["jobs"]))
+    slots = values["last_arrival"] + 1
+    arrive = np.sort(rng.integers(0, slots, values["jobs"]))
+    recorded = recorded_slots(values["arrivals"], values["jobs"], slots, SLOT_US, rng.spawn(1)[0])
+    arrive = arrive if recorded is None else recorded
     width = len(str(max(values["jobs"] - 1, 0)))
     return tuple(_job(rng, values, j, int(slot), f"job-{j:0{width}d}") for j, slot in enumerate(arrive))
 
@@ -248,6 +252,7 @@ ERIS = Workload(
             default=True, doc="forecast what resources were worth on other random days of the same kind"
         ),
         "scale_slots": Param(default=3.0, doc="delay scale of the utility, in slots", least=1e-6, most=1e6),
+        "arrivals": ARRIVALS,
     },
 )
 BARE = {key: param.default for key, param in ERIS.params.items()}

@@ -12,6 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tradewind.model.arrays import Bools, Floats, Ints
+from tradewind.traces.arrivals import DRAWN, recorded_slots
 
 SLOT_US = 300_000_000
 _US = 1_000_000
@@ -56,7 +57,7 @@ MODES = ((0.6, 0.6, 0.15), (0.4, 1.6, 0.15))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarketSize:
-    """Size of a market; the defaults are those of the paper's Section V."""
+    """Size of a market, and when jobs arrive; the numbers are those of the paper's Section V."""
 
     slots: int = 10_000
     jobs: int = 10_000
@@ -65,6 +66,7 @@ class MarketSize:
     server_types: int = 10
     workers_per_server: int = 30
     servers_per_server: int = 18
+    arrivals: str = DRAWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +171,10 @@ def _lognormal(rng: np.random.Generator, median: float, sigma: float, count: int
 
 
 def _arrivals(rng: np.random.Generator, size: MarketSize) -> Ints:
-    """Arrival slots (N,): day and night, quiet weekends, and bursts of 12 slots about every 120 slots."""
+    """Arrival slots (N,): recorded ones, or day and night, quiet weekends, and bursts of 12 slots about every 120 slots."""
+    recorded = recorded_slots(size.arrivals, size.jobs, size.slots, SLOT_US, rng)
+    if recorded is not None:
+        return recorded
     t = np.arange(size.slots)
     rate = 1.0 + 0.6 * np.sin(2 * np.pi * t / SLOTS_PER_DAY)
     rate = rate * np.where((t // SLOTS_PER_DAY) % 7 >= 5, 0.6, 1.0)

@@ -17,13 +17,14 @@ from tradewind.model.spec import Param
 from tradewind.model.units import MILLI
 from tradewind.model.workload import Workload
 from tradewind.systems.dps.workload.draw import KINDS, SLOT_US, MarketDraw, MarketSize, draw_market
+from tradewind.traces.arrivals import ARRIVALS, with_arrivals
 
 
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     """The scenario for these parameters and this seed."""
     size = MarketSize(**{name: value for name, value in params.items() if name != "market"})
     market = draw_market(KINDS[params["market"]], seed, size)
-    origin = {"workload": "dps", "seed": seed, **params}
+    origin = {"workload": "dps", "seed": seed, **with_arrivals(params)}
     return scenario_of(market, f"dps-{params['market']}-{seed}", origin)
 
 
@@ -101,5 +102,6 @@ DPS = Workload(
         "servers": Param(default=50, doc="physical servers", least=1, most=10_000),
         "worker_types": Param(default=15, doc="types of workers", least=1, most=500),
         "server_types": Param(default=10, doc="types of parameter servers", least=1, most=500),
+        "arrivals": ARRIVALS,
     },
 )

@@ -8,7 +8,8 @@
 | N, b           | workers by family; 100 Mbit/s to 5 Gbit/s                                                 |
 | F, zeta        | 1000 to 6000 iterations; 50 to 500 iterations per worker and slot                         |
 | lambda 1, 2, 3 | 1 to 100, between 0 and 1, 300 to 3000 iterations                                         |
-| arrivals       | two-state Markov-modulated: bursts bring 8 times as many, last 4 slots, come every 20      |
+| arrivals       | two-state Markov-modulated: bursts bring 8 times as many, last 4 slots, come every 20;     |
+|                | or recorded ones (`arrivals=google:FILE`, traces/arrivals.py); none in the last tenth      |
 
 | family | GPUs of a server | links of servers, racks | N   | beyond GPUs                             |
 |--------|------------------|-------------------------|-----|-----------------------------------------|
@@ -47,6 +48,7 @@ from tradewind.model.units import MILLI, UNLIMITED, US_PER_S
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change
 from tradewind.model.workload import Workload
+from tradewind.traces.arrivals import ARRIVALS, DRAWN, recorded_slots, with_arrivals
 
 SLOT_US = 300 * US_PER_S
 GBPS = 1_000_000_000
@@ -74,16 +76,19 @@ FAMILIES = {
 }
 
 
-def arrival_slots(jobs: int, slots: int, rng: np.random.Generator) -> Ints:
-    """(jobs,) slots of arrivals in order, drawn with the rates of a two-state Markov chain."""
+def arrival_slots(jobs: int, slots: int, rng: np.random.Generator, arrivals: str = DRAWN) -> Ints:
+    """(jobs,) slots of arrivals in order, drawn with the rates of a two-state Markov chain, or recorded ones instead."""
     rate, busy = np.ones(slots), False
     for t in range(slots):
         if rng.random() < (1 / IN_BURST if busy else 1 / BETWEEN):
             busy = not busy
         rate[t] = BURST if busy else 1.0
     # no job arrives in the last tenth: too little time is left to serve it
-    rate[max(1, slots - slots // 10) :] = 0.0
-    return np.sort(rng.choice(slots, size=jobs, p=rate / rate.sum())).astype(np.int64)
+    open_slots = max(1, slots - slots // 10)
+    rate[open_slots:] = 0.0
+    drawn = np.sort(rng.choice(slots, size=jobs, p=rate / rate.sum())).astype(np.int64)
+    recorded = recorded_slots(arrivals, jobs, open_slots, SLOT_US, rng.spawn(1)[0])
+    return drawn if recorded is None else recorded
 
 
 def network(
@@ -123,7 +128,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     rng = np.random.default_rng(seed)
     nodes, links = network(params["servers"], family, params["spines"], rng)
     nodes, links = scaled(nodes, links, params["node_scale"], params["link_scale"])
-    arrive = arrival_slots(params["jobs"], params["slots"], rng)
+    arrive = arrival_slots(params["jobs"], params["slots"], rng, params["arrivals"])
     jobs = tuple(_job(i, int(t), params, family, rng) for i, t in enumerate(arrive.tolist()))
     changes = failures(len(nodes) - params["servers"], params, np.random.default_rng([seed, 1]))
     return Scenario(
@@ -138,7 +143,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
         ),
         jobs=jobs,
         changes=changes,
-        origin={"workload": "gadget", "seed": seed, **params},
+        origin={"workload": "gadget", "seed": seed, **with_arrivals(params)},
     )
 
 
@@ -266,5 +271,6 @@ GADGET = Workload(
         "failing": Param(default=0.0, doc="share of the servers that is down on average", least=0, most=1),
         "node_scale": Param(default=1.0, doc="factor on the resources of the servers", least=0, most=1000),
         "link_scale": Param(default=1.0, doc="factor on the bandwidth of all links", least=0, most=1000),
+        "arrivals": ARRIVALS,
     },
 )

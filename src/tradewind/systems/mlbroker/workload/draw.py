@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
+from tradewind.model.units import US_PER_HOUR
+from tradewind.traces.arrivals import DRAWN, recorded_slots
 
 FAMILIES = ("paper", "cpu", "narrow", "trap", "deploy")
 RESOURCES = ("gpu", "vcpu", "mem", "disk")
@@ -20,6 +22,7 @@ DISCOUNT_RANGE = (0.7, 0.8)
 WORKER_LOW, WORKER_HIGH = (0, 1, 2, 5), (4, 10, 32, 10)
 SERVER_LOW, SERVER_HIGH = (0, 1, 2, 5), (0, 10, 32, 10)
 DAYS_PER_SLOT = 0.5
+SLOT_US = 12 * US_PER_HOUR
 EXCHANGES_PER_SLOT = 144
 """Exchanges of all parameters between a worker and the server: 30-575 MB become 4.32-82.8 GB of traffic."""
 DURATION_SLOTS = (3, 20)
@@ -41,6 +44,7 @@ class DrawSettings:
     tiers: int = 2
     chunk_gb: tuple[float, float] = (16.0, 66.0)
     rotating: bool = False
+    arrivals: str = DRAWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,25 +133,31 @@ def draw_prices(settings: DrawSettings, rng: np.random.Generator) -> tuple[Float
 
 
 def draw_presence(settings: DrawSettings, rng: np.random.Generator) -> tuple[Ints, Ints]:
-    """Slots of arrival and departure: two-state Markov-modulated Poisson arrivals, uniform durations.
+    """Slots of arrival and departure: two-state Markov-modulated Poisson arrivals or recorded ones, uniform durations.
 
     The process starts the longest duration before slot 0, so the first slot already has `active` jobs on average; a
-    job that began earlier arrives in slot 0 with its remaining duration.
+    job that began earlier arrives in slot 0 with its remaining duration. Recorded arrivals replace the instants of as
+    many jobs, which keep their durations.
     """
     shortest, longest = DURATION_SLOTS
     mean_rate = settings.active / ((shortest + longest) / 2.0)
     low_rate = mean_rate / (1.0 - HIGH_SHARE + HIGH_OVER_LOW * HIGH_SHARE)
     enter_high = LEAVE_HIGH * HIGH_SHARE / (1.0 - HIGH_SHARE)
     high = bool(rng.random() < HIGH_SHARE)
-    arrive: list[int] = []
-    depart: list[int] = []
+    begin: list[int] = []
+    stay: list[int] = []
     for slot in range(-longest, settings.slots):
         count = int(rng.poisson(low_rate * (HIGH_OVER_LOW if high else 1.0)))
-        ends = slot + rng.integers(shortest, longest + 1, count)
-        arrive += [max(slot, 0) for end in ends if end > 0]
-        depart += [min(int(end), settings.slots) for end in ends if end > 0]
+        begin += [slot] * count
+        stay += rng.integers(shortest, longest + 1, count).tolist()
         high = bool(rng.random() >= LEAVE_HIGH) if high else bool(rng.random() < enter_high)
-    return np.array(arrive, dtype=np.int64), np.array(depart, dtype=np.int64)
+    recorded = recorded_slots(
+        settings.arrivals, len(begin), longest + settings.slots, SLOT_US, rng.spawn(1)[0]
+    )
+    start = np.array(begin, dtype=np.int64) if recorded is None else recorded - longest
+    end = start + np.array(stay, dtype=np.int64)
+    here = end > 0
+    return np.maximum(start, 0)[here], np.minimum(end, settings.slots)[here]
 
 
 def draw_data(

@@ -29,10 +29,8 @@ from tradewind.model.tariff import Tariff
 from tradewind.model.tenant import EVERY_TENANT, SpendCap
 from tradewind.model.units import GB, MILLI, UNLIMITED, US_PER_HOUR
 from tradewind.model.workload import Workload
-from tradewind.systems.mlbroker.workload.draw import FAMILIES, RESOURCES, DrawSettings, MlbrokerDraw, draw
-
-SLOT_HOURS = 12
-SLOT_US = SLOT_HOURS * US_PER_HOUR
+from tradewind.systems.mlbroker.workload.draw import FAMILIES, RESOURCES, SLOT_US, DrawSettings, MlbrokerDraw, draw
+from tradewind.traces.arrivals import ARRIVALS, with_arrivals
 
 
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
@@ -47,6 +45,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
         deploy_scale=params["deploy_scale"],
         tiers=params["tiers"],
         rotating=params["rotating"],
+        arrivals=params["arrivals"],
     )
     drawn = draw(settings, seed)
     name = f"mlbroker-{params['family']}-{params['sites']}x{params['slots']}"
@@ -55,7 +54,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
         drawn,
         slots=params["slots"],
         tenants=params["tenants"],
-        origin={"workload": "mlbroker", "seed": seed, **params},
+        origin={"workload": "mlbroker", "seed": seed, **with_arrivals(params)},
     )
     cap = SpendCap(slot_usd=params["cap_slot_usd"] or None, total_usd=params["cap_total_usd"] or None)
     if cap == SpendCap():
@@ -182,5 +181,6 @@ MLBROKER = Workload(
             default=0.0, doc="most that each tenant may spend in total, USD; 0 means no cap", least=0
         ),
         "rotating": Param(default=False, doc="move the sources of a job by one site every slot"),
+        "arrivals": ARRIVALS,
     },
 )
