@@ -25,6 +25,13 @@ def reproduce(
         int,
         typer.Option("--seeds", min=0, max=1000, help="Number of seeds; default: 3 with --quick, else 10."),
     ] = 0,
+    arrivals: Annotated[
+        str,
+        typer.Option(
+            "--arrivals",
+            help="google:FILE takes the arrivals of mlBroker, DPS, GADGET and Eris from a trace.",
+        ),
+    ] = "drawn",
     jobs: Annotated[int, typer.Option("--jobs", min=1, max=64, help="Processes.")] = 1,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder of CSV, pictures and index.html.")
@@ -41,7 +48,7 @@ def reproduce(
     for name in systems:
         studies.find(name)
     name = f"fig-{figure}" if figure.isdecimal() else figure
-    effort = Effort(quick=quick, seeds=seeds or (3 if quick else 10))
+    effort = Effort(quick=quick, seeds=seeds or (3 if quick else 10), arrivals=arrivals)
     results = compute(systems, output, figure=name, effort=effort, jobs=jobs)
     show.reproduction(results, output, as_json=as_json)
     if any(r.failed for r in results):

@@ -28,6 +28,7 @@ from tradewind.lab.task_pool import PoolTask, run_tasks
 from tradewind.model.errors import LookupFailed, TradewindError
 from tradewind.registry import studies
 from tradewind.report.progress import bar
+from tradewind.traces.arrivals import DRAWN, instead_of_drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +90,15 @@ def _pieces(system: str, paper: PaperFigure, effort: Effort) -> list[Piece]:
             system=system,
             figure=paper.name,
             part=part.name,
-            key=code_key(part.rows, effort.quick, effort.seeds),
+            key=code_key(part.rows, *_settings(effort)),
         )
         for part in _parts(paper, effort)
     ]
+
+
+def _settings(effort: Effort) -> tuple[object, ...]:
+    """What results depend on besides the code; drawn arrivals are the rule and not named."""
+    return (effort.quick, effort.seeds, *(() if effort.arrivals == DRAWN else (effort.arrivals,)))
 
 
 def _compute(where: str, figure: str, part: str, effort: Effort) -> list[Row]:
@@ -100,7 +106,8 @@ def _compute(where: str, figure: str, part: str, effort: Effort) -> list[Row]:
     module, _, attribute = where.partition(":")
     study: Study = getattr(import_module(module), attribute)
     paper = next(f for f in study.figures if f.name == figure)
-    rows = next(p for p in _parts(paper, effort) if p.name == part).rows(effort)
+    with instead_of_drawn(effort.arrivals):
+        rows = next(p for p in _parts(paper, effort) if p.name == part).rows(effort)
     return [{k: v if isinstance(v, str) else float(v) for k, v in row.items()} for row in rows]
 
 
@@ -115,7 +122,8 @@ def _computed(
     tasks = [_task(p, pieces, effort) for p in todo.values()]
     _announce(tasks, len(pieces), jobs, effort)
     with bar("reproducing", len(pieces), unit="figures and parts") as update:
-        for done in run_tasks(tasks, jobs):
+        # caches of a study do not know the arrivals
+        for done in run_tasks(tasks, jobs, apart=effort.arrivals != DRAWN):
             piece = todo[done.task.name]
             if done.error:
                 failed[piece] = done.error
@@ -172,7 +180,7 @@ def _save(out: Path, piece: Piece, effort: Effort, rows: list[Row], cpu_s: float
     """Save the rows of a piece and delete those of earlier versions of the code."""
     text = {
         "key": piece.key, "system": piece.system, "figure": piece.figure, "part": piece.part,
-        "quick": effort.quick, "seeds": effort.seeds, "cpu_s": cpu_s, "rows": rows,
+        "quick": effort.quick, "seeds": effort.seeds, "arrivals": effort.arrivals, "cpu_s": cpu_s, "rows": rows,
     }  # fmt: skip
     atomic.write_text(out / SAVED / piece.file, json.dumps(text))
     stem = piece.file[: -len(".json") - 17]
@@ -184,7 +192,8 @@ def _save(out: Path, piece: Piece, effort: Effort, rows: list[Row], cpu_s: float
 def _same_effort(path: Path, effort: Effort) -> bool:
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))
-        return (saved["quick"], saved["seeds"]) == (effort.quick, effort.seeds)
+        arrivals = saved.get("arrivals", DRAWN)
+        return Effort(quick=saved["quick"], seeds=saved["seeds"], arrivals=arrivals) == effort
     except (OSError, ValueError, TypeError, KeyError):
         return True
 

@@ -14,6 +14,7 @@ from tradewind.lab.study import Effort, Judged, Outcome, PaperFigure, Row, Verdi
 from tradewind.registry import studies
 from tradewind.report.figures.theme import LIGHT, THEMED, Theme, save, style, svg, variables
 from tradewind.report.html import Cell, Chart, collapsible, full, section, stylesheet, table, template
+from tradewind.traces.arrivals import DRAWN, recorded_name
 from tradewind.version import __version__
 
 MOST_ROWS = 60
@@ -111,9 +112,11 @@ def _footer(systems: Sequence[str], effort: Effort) -> str:
         how = "measured" if known > 0.99 else f"{known:.0%} measured, the rest estimated"
         times.append(f"the {kind} version takes about {words(seconds)} of CPU time ({how})")
     name = "all" if len(systems) > 1 else " ".join(systems)
+    arrivals = recorded_name(effort.arrivals)
+    options = (" --quick" if effort.quick else "") + ("" if arrivals == DRAWN else f" --arrivals {arrivals}")
     return (
-        f"<code>tradewind reproduce {escape(name)}{' --quick' if effort.quick else ''}</code> with "
-        f"{effort.seeds} seeds; {escape(', '.join(times))}."
+        f"<code>tradewind reproduce {escape(name + options)}</code> with {effort.seeds} seeds, arrivals of mlBroker, DPS, "
+        f"GADGET and Eris {'drawn' if arrivals == DRAWN else 'recorded'}; {escape(', '.join(times))}."
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from tradewind.report.figures.theme import Theme
 from tradewind.report.summary import estimate
+from tradewind.traces.arrivals import DRAWN
 
 Row = Mapping[str, str | float]
 """One row of a figure's data; all rows of a figure have the same keys."""
@@ -20,10 +21,16 @@ OursWord = Literal["holds", "holds in part", "does not hold", "not tested"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much to compute: `quick` keeps a whole study within a minute or two; `seeds` is the number of evaluation seeds."""
+    """How much to compute, and with which arrivals.
+
+    quick     keeps a whole study within a minute or two
+    seeds     number of evaluation seeds
+    arrivals  arrivals of the workloads that draw them (`traces.arrivals`)
+    """
 
     quick: bool
     seeds: int
+    arrivals: str = DRAWN
 
     def pick(self, quick: Any, full: Any) -> Any:
         """One value for a quick study, another for a full one."""

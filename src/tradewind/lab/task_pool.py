@@ -41,14 +41,17 @@ class TaskResult:
     cpu_s: float = 0.0
 
 
-def run_tasks(tasks: Sequence[PoolTask], processes: int) -> Iterator[TaskResult]:
-    """Run all tasks in up to `processes` processes (1: in this one) and yield each result as it is ready."""
-    if processes <= 1 or len(tasks) <= 1:
+def run_tasks(tasks: Sequence[PoolTask], processes: int, *, apart: bool = False) -> Iterator[TaskResult]:
+    """Run all tasks in up to `processes` processes and yield each result as it is ready.
+
+    One process is this one, unless `apart` asks for new ones, which share no cache with it.
+    """
+    if not apart and (processes <= 1 or len(tasks) <= 1):
         for task in tasks:
             value, error, cpu_s = _attempt(task.call, task.args)
             yield TaskResult(task=task, value=value, error=error, cpu_s=cpu_s)
         return
-    workers = [_Worker() for _ in range(min(processes, len(tasks)))]
+    workers = [_Worker() for _ in range(min(max(processes, 1), len(tasks)))]
     waiting = list(tasks)
     try:
         while waiting or any(worker.task for worker in workers):

@@ -53,8 +53,13 @@ def in_force(spec: str) -> str:
 
 def with_arrivals(params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters for the origin of a scenario: the arrivals in force, with the name of the file without its folder."""
-    source, _, file = in_force(params["arrivals"]).partition(":")
-    return {**params, "arrivals": f"{source}:{Path(file).name}" if file else source}
+    return {**params, "arrivals": recorded_name(in_force(params["arrivals"]))}
+
+
+def recorded_name(spec: str) -> str:
+    """The arrivals with the name of the file without its folder."""
+    source, _, file = spec.partition(":")
+    return f"{source}:{Path(file).name}" if file else source
 
 
 def recorded_slots(spec: str, count: int, slots: int, slot_us: int, rng: np.random.Generator) -> Ints | None:

@@ -29,7 +29,14 @@ from tradewind.model.tariff import Tariff
 from tradewind.model.tenant import EVERY_TENANT, SpendCap
 from tradewind.model.units import GB, MILLI, UNLIMITED, US_PER_HOUR
 from tradewind.model.workload import Workload
-from tradewind.systems.mlbroker.workload.draw import FAMILIES, RESOURCES, SLOT_US, DrawSettings, MlbrokerDraw, draw
+from tradewind.systems.mlbroker.workload.draw import (
+    FAMILIES,
+    RESOURCES,
+    SLOT_US,
+    DrawSettings,
+    MlbrokerDraw,
+    draw,
+)
 from tradewind.traces.arrivals import ARRIVALS, with_arrivals
 
 
