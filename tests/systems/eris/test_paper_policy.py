@@ -12,13 +12,18 @@ from tradewind.model.arrays import Floats, Ints
 from tradewind.model.job import Dataset
 from tradewind.registry import policies, workloads
 from tradewind.systems.eris.kernels.oracle import menu
-from tradewind.systems.eris.kernels.paper import carried_out, printed, repair
+from tradewind.systems.eris.kernels.paper import PrintedSchedule
+from tradewind.systems.eris.kernels.paper import printed as search
+from tradewind.systems.eris.kernels.printed_slot import Deployment, Reading, deploy, slot_of, train
+from tradewind.systems.eris.kernels.repair import carried_out, repair
 from tradewind.systems.eris.kernels.task import Market, TrainingTask
-from tradewind.systems.eris.paper import DEARER, INFEASIBLE, MOST_CHUNKS, posted
-from tradewind.systems.eris.shared.market import CapacityLedger, PostedPrices
+from tradewind.systems.eris.paper import DEARER, INFEASIBLE, MOST_CHUNKS, Terms
+from tradewind.systems.eris.shared.market import CapacityLedger, plan_of, task_of, worth_of
 from tradewind.systems.eris.study.lies import payoffs, tiny
 from tradewind.worlds.simulate import simulate
 
+FORMULAS = Reading(remaining=False, reserved=False, both=False)
+TEXT = Reading(remaining=True, reserved=True, both=True)
 WORTH: Floats = 1000.0 * np.float64(0.5) ** np.arange(4)
 
 
@@ -41,6 +46,10 @@ def market(free: list[list[int]], room: int = 10**9, usd: Floats | None = None) 
     units = np.tile(np.array(free, dtype=np.int64) * 1000, (4, 1, 1))
     prices = np.full(units.shape, 1e-6) if usd is None else np.tile(usd / 1000.0, (4, 1, 1))
     return Market(usd=prices, byte_usd=np.full(4, 1e-15), free=units, room=np.full(4, room, dtype=np.int64))
+
+
+def printed(bid: TrainingTask, place: Market, worth: Floats, reading: Reading = FORMULAS) -> PrintedSchedule:
+    return search(bid, place, worth, reading)
 
 
 def trained(rows: list[list[tuple[int, int, int]]], sites: int) -> Ints:
@@ -171,14 +180,112 @@ def test_most_jobs_that_the_printed_algorithm_accepts_never_finish() -> None:
     assert finished < 0.5 * accepted
 
 
+def test_remaining_data_is_not_used_again() -> None:
+    bid, usd = task([2, 2]), np.array([[0.0, 1.0], [0.0, 3.0]])
+    place = market([[4, 2], [4, 2]], room=0, usd=usd)
+    found = printed(bid, place, WORTH, FORMULAS._replace(remaining=True))
+    assert found.workers.tolist() == [[2, 0], [0, 2]]
+    kept, left = carried_out(bid, place, found)
+    assert left == 0
+    assert trained(kept.flows, 2).tolist() == [2, 2]
+    assert found.usd == pytest.approx(8.0)  # the second site's price is counted, unlike in the other reading
+    assert printed(bid, place, WORTH).usd == pytest.approx(4.0)
+
+
+def test_room_that_is_kept_for_the_server_is_enough_where_it_goes() -> None:
+    bid, place = task([4, 0]), market([[4, 4], [4, 0]])
+    found = printed(bid, place, WORTH, FORMULAS._replace(reserved=True))
+    assert int(found.workers.sum(axis=1).max()) == 3
+    kept, _ = carried_out(bid, place, found)
+    assert len(kept.slots) == len(found.slots) == 2
+    none = market([[1, 4], [1, 4]])  # one CPU: a worker or the server
+    assert not printed(bid, none, WORTH, FORMULAS._replace(reserved=True)).possible
+
+
+def test_a_pair_of_sites_moves_data_in_the_direction_that_saves() -> None:
+    # all data is at the dear second site; the first is cheap
+    bid, usd = task([0, 2]), np.array([[0.0, 1.0], [0.0, 50.0]])
+    place = market([[8, 4], [8, 4]], usd=usd)
+    assert printed(bid, place, WORTH).workers.tolist() == [[0, 2]]
+    cheap = printed(bid, place, WORTH, FORMULAS._replace(both=True))
+    assert cheap.workers.tolist() == [[2, 0]]
+    assert cheap.moves[0].tolist() == [[0, 0], [2, 0]]
+
+
+def test_remaining_data_is_searched_as_the_recursion_says() -> None:
+    # Algorithm 2 by plain recursion over (slot, chunks), where a state keeps what its cheapest schedule leaves
+    rng = np.random.default_rng(18)
+    for _ in range(25):
+        sites = int(rng.integers(2, 4))
+        bid = task(rng.integers(0, 4, sites).tolist(), float(rng.choice([1.0, 2.0, 1.5])))
+        if not bid.data.any():
+            continue
+        usd = rng.uniform(0, 9, (sites, 2))
+        place = market(rng.integers(1, 5, (sites, 2)).tolist(), int(rng.integers(0, 60)) * 10**6, usd)
+        found = printed(bid, place, WORTH, TEXT)
+        states: list[tuple[float, Ints]] = [(0.0, bid.data)] + [(np.inf, bid.data)] * int(bid.data.sum())
+        payoff = 0.0
+        for t in range(4):
+            slot, after = slot_of(bid, place, t, TEXT), []
+            for n, best in enumerate(states):
+                for d in range(1, n + 1):
+                    usd_before, left = states[n - d]
+                    if usd_before == np.inf:
+                        continue
+                    plan = Deployment(
+                        *(np.zeros(shape, np.int64) for shape in (sites, (sites, sites), sites, sites))
+                    )
+                    cost, _ = deploy(slot, bid, left, d, plan)
+                    if usd_before + cost < best[0] * (1 - 1e-12):
+                        rest = left.copy()
+                        train(slot, bid, d, plan, rest)
+                        best = usd_before + cost, rest
+                after.append(best)
+            states = after
+            payoff = max(payoff, WORTH[t] - states[-1][0])
+        assert found.payoff == pytest.approx(payoff)
+
+
+def test_in_the_kindest_reading_every_schedule_for_single_chunks_is_carried_out() -> None:
+    params = {"data": "remaining", "server": "reserved", "pairs": "both"}
+    for seed in range(2):
+        scenario = workloads.generate(
+            "eris", {"size": "contended", "jobs": 40, "slots": 60, "forecast": False}, seed
+        )
+        run = simulate(scenario, policies.find("eris-printed"), params)
+        assert run.metrics["jobs_accepted"] > 30
+        assert run.metrics["jobs_completed"] == run.metrics["jobs_accepted"]
+
+
+def terms(**changes: Any) -> Terms:
+    return replace(Terms(gamma=1000.0, gamma_transfer=1000.0, unit="gb", reading=FORMULAS), **changes)
+
+
 def test_bandwidth_priced_per_mb_is_a_thousand_times_dearer() -> None:
     scenario = tiny(1)
-    ledger = CapacityLedger(scenario.setup)
-    prices = PostedPrices(gamma=1000.0, floor=np.zeros(4))
-    per_gb, per_mb = (posted(ledger, scenario.jobs[0], 0, prices, unit) for unit in ("gb", "mb"))
+    ledger, job = CapacityLedger(scenario.setup), scenario.jobs[0]
+    per_gb, per_mb = (terms(unit=unit).market(ledger, job, 0) for unit in ("gb", "mb"))
     assert per_mb.byte_usd == pytest.approx(1000 * per_gb.byte_usd)
     assert (per_mb.usd == per_gb.usd).all()
     run = simulate(scenario, policies.find("eris-paper"), {"transfer_unit": "mb"})
+    assert run.metrics["jobs_completed"] >= 1
+
+
+def test_bandwidth_has_a_base_of_its_own() -> None:
+    scenario = tiny(1)
+    ledger, job = CapacityLedger(scenario.setup), scenario.jobs[0]
+    same = terms().market(ledger, job, 0)
+    found = terms().search(task_of(ledger, job), same, worth_of(scenario.setup, job, 0, len(same.room)))
+    real = repair(task_of(ledger, job), same, found)
+    assert real is not None
+    ledger.reserve(job, plan_of(ledger, job, real, 0))
+    low, high = (terms(gamma_transfer=g).market(ledger, job, 0) for g in (10.0, 1000.0))
+    share = ledger.moved / ledger.band
+    assert share.max() > 0
+    assert low.byte_usd[share > 0] * 1e9 == pytest.approx(np.maximum(10 ** share[share > 0] - 1, 1e-3))
+    assert (low.usd == high.usd).all()
+    assert (terms().listed, terms(gamma_transfer=10.0).listed) == (True, False)
+    run = simulate(scenario, policies.find("eris-paper"), {"gamma_transfer": 5.0})
     assert run.metrics["jobs_completed"] >= 1
 
 

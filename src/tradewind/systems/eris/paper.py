@@ -4,25 +4,31 @@
 trained once, and the payment for that. If this is impossible or costs more than it is worth, the job is refused with that
 reason. `eris-printed` repairs nothing: it runs the feasible part of the printed schedule without payments, and a job
 whose data was counted twice never finishes (jobs_completed / jobs_accepted).
+
+The text can be read in several ways (kernels/paper.py); `data`, `server` and `pairs` choose. The defaults earn the most
+once schedules are made feasible; `eris-printed` finishes the most jobs with remaining, reserved and both.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.model.decision import NOTHING, Decision, Quote, Verdict
 from tradewind.model.errors import InputError
 from tradewind.model.job import Dataset, Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
 from tradewind.model.view import View
-from tradewind.systems.eris.kernels.paper import carried_out, printed, repair
-from tradewind.systems.eris.kernels.task import Market, Menu
+from tradewind.systems.eris.kernels.paper import PrintedSchedule, printed
+from tradewind.systems.eris.kernels.printed_slot import Reading
+from tradewind.systems.eris.kernels.repair import carried_out, repair
+from tradewind.systems.eris.kernels.task import Market, Menu, TrainingTask
 from tradewind.systems.eris.policy.posted import ERIS, Seller, floor_of, too_late, unsupported_reason
 from tradewind.systems.eris.shared.market import CapacityLedger, PostedPrices, plan_of, task_of, worth_of
 
@@ -41,34 +47,62 @@ def too_large(job: Job) -> str:
     return f"has {job.work.total} chunks; the printed program takes up to {MOST_CHUNKS}" if over else ""
 
 
-def posted(ledger: CapacityLedger, job: Job, first: int, prices: PostedPrices, unit: str) -> Market:
-    """Prices (6) from slot `first` on, bandwidth per GB (our convention) or per MB (as printed)."""
-    market = ledger.market(job, first, prices)
-    return market._replace(byte_usd=market.byte_usd * 1000) if unit == "mb" else market
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How the printed text is read.
+
+    gamma, gamma_transfer  bases of the prices (6) of resources and of bandwidth
+    unit                   bandwidth is priced per GB (our convention) or per MB (as printed)
+    reading                what M is, whether room for the server is kept, which pairs are listed
+    """
+
+    gamma: float
+    gamma_transfer: float
+    unit: str
+    reading: Reading
+
+    @property
+    def listed(self) -> bool:
+        """Whether a price list, which has one base and prices bandwidth per GB, can state the prices."""
+        return self.unit == "gb" and self.gamma == self.gamma_transfer
+
+    def market(self, ledger: CapacityLedger, job: Job, first: int) -> Market:
+        """Prices (6) and free capacity from slot `first` on."""
+        floor = np.zeros(len(ledger.setup.resources) + 1)
+        found = ledger.market(job, first, PostedPrices(gamma=self.gamma, floor=floor))
+        byte_usd = found.byte_usd
+        if self.gamma_transfer != self.gamma:
+            prices = PostedPrices(gamma=self.gamma_transfer, floor=floor)
+            byte_usd = ledger.market(job, first, prices).byte_usd
+        return found._replace(byte_usd=byte_usd * (1000 if self.unit == "mb" else 1))
+
+    def search(self, task: TrainingTask, market: Market, worth: Floats) -> PrintedSchedule:
+        """Algorithm 2."""
+        return printed(task, market, worth, self.reading)
 
 
 class PaperSeller(Seller):
     """Algorithm 1 with one offer: the repaired schedule of the printed search."""
 
-    def __init__(self, setup: Setup, gamma: float, unit: str) -> None:
-        super().__init__(setup, gamma, floor_of(setup, "none", 0.0), flat=False)
-        self._unit, self._why = unit, ""
+    def __init__(self, setup: Setup, terms: Terms) -> None:
+        super().__init__(setup, terms.gamma, floor_of(setup, "none", 0.0), flat=False)
+        self._terms, self._why = terms, ""
 
     def quote(self, view: View, job: Job) -> Quote:
         self._why = ""
         if why := too_large(job):
             return Quote(job.index, refused="unsupported", why=f"{job.id} {why}")
         answer = super().quote(view, job)
-        if self._unit == "mb":
-            answer = answer._replace(posted=None)  # a price list is per GB
+        if not self._terms.listed:
+            answer = answer._replace(posted=None)
         if answer.offers or not self._why:
             return answer
         return Quote(job.index, refused="capacity" if self._why == INFEASIBLE else "price", why=self._why)
 
     def _menu(self, view: View, job: Job, first: int, prices: PostedPrices) -> Menu:
-        market = posted(self.ledger, job, first, prices, self._unit)
+        market = self._terms.market(self.ledger, job, first)
         task, worth = task_of(self.ledger, job), worth_of(view.setup, job, first, len(market.room))
-        found = printed(task, market, worth)
+        found = self._terms.search(task, market, worth)
         real = repair(task, market, found)
         gain = float(worth[real.slots[-1]]) - real.usd if real is not None else 0.0
         if found.payoff > 0 and gain <= 0:
@@ -81,9 +115,8 @@ class PaperSeller(Seller):
 class PrintedPolicy:
     """Algorithm 1 without repair: on arrival reserves the feasible part of the printed schedule."""
 
-    def __init__(self, setup: Setup, gamma: float, unit: str) -> None:
-        self.ledger, self._unit = CapacityLedger(setup), unit
-        self.prices = PostedPrices(gamma=gamma, floor=np.zeros(len(setup.resources) + 1))
+    def __init__(self, setup: Setup, terms: Terms) -> None:
+        self.ledger, self._terms = CapacityLedger(setup), terms
         self._judged: set[int] = set()
 
     def decide(self, view: View) -> Decision:
@@ -100,9 +133,8 @@ class PrintedPolicy:
             if why := unsupported_reason(view.setup, job) or too_large(job) or late:
                 verdicts.append(Verdict(index, why))
                 continue
-            market = posted(self.ledger, job, first, self.prices, self._unit)
-            task = task_of(self.ledger, job)
-            found = printed(task, market, worth_of(view.setup, job, first, len(market.room)))
+            market, task = self._terms.market(self.ledger, job, first), task_of(self.ledger, job)
+            found = self._terms.search(task, market, worth_of(view.setup, job, first, len(market.room)))
             if found.payoff <= 0:
                 verdicts.append(Verdict(index, "no completion time is worth what it costs"))
                 continue
@@ -129,20 +161,47 @@ class PrintedPolicy:
         self._judged = set(data["judged"])
 
 
+def _terms(name: str, params: Mapping[str, Any]) -> Terms:
+    gamma, transfer = params["gamma"], params["gamma_transfer"] or params["gamma"]
+    for key, value in (("gamma", gamma), ("gamma_transfer", transfer)):
+        if not 1.0 <= value <= 1e12:
+            raise InputError(f"found {value}; allowed is 1 to 1e12", where=f"{name}.{key}")
+    reading = Reading(
+        remaining=params["data"] == "remaining",
+        reserved=params["server"] == "reserved",
+        both=params["pairs"] == "both",
+    )
+    return Terms(gamma=gamma, gamma_transfer=transfer, unit=params["transfer_unit"], reading=reading)
+
+
 def _paper(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> PaperSeller:
-    return PaperSeller(setup, params["gamma"], params["transfer_unit"])
+    return PaperSeller(setup, _terms("eris-paper", params))
 
 
 def _printed(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> PrintedPolicy:
-    if not 1.0 <= params["gamma"] <= 1e12:
-        raise InputError(f"found {params['gamma']}; allowed is 1 or more", where="eris-printed.gamma")
-    return PrintedPolicy(setup, params["gamma"], params["transfer_unit"])
+    return PrintedPolicy(setup, _terms("eris-printed", params))
 
 
 PARAMS = {
     "gamma": Param(default=1000.0, doc="base of the price functions (6)"),
+    "gamma_transfer": Param(default=0.0, doc="base of the price of bandwidth, if it is another; 0: gamma"),
     "transfer_unit": Param(
         default="gb", doc="unit of the price of bandwidth; the paper uses mb", choices=("gb", "mb")
+    ),
+    "data": Param(
+        default="all",
+        doc="M of (10) and line 14: remaining (what earlier slots leave, Table I) or all (in every slot, Theorem 6)",
+        choices=("remaining", "all"),
+    ),
+    "server": Param(
+        default="unchecked",
+        doc="room for the server: reserved (in each site, Sec. IV-D) or unchecked (as in (10) and line 14)",
+        choices=("reserved", "unchecked"),
+    ),
+    "pairs": Param(
+        default="numbered",
+        doc="line 2 lists a pair of sites: both (in the direction that saves) or numbered (from the smaller number)",
+        choices=("both", "numbered"),
     ),
 }
 PAPER = replace(

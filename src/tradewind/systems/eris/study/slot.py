@@ -8,7 +8,9 @@ import numpy as np
 
 from tradewind.lab.study import Effort, Finding, Row, spread
 from tradewind.systems.eris.kernels.milp import Bidder, solve
-from tradewind.systems.eris.kernels.paper import carried_out, printed
+from tradewind.systems.eris.kernels.paper import printed
+from tradewind.systems.eris.kernels.printed_slot import Reading
+from tradewind.systems.eris.kernels.repair import carried_out
 from tradewind.systems.eris.kernels.task import Market, TrainingTask
 from tradewind.systems.eris.study.runs import mean
 
@@ -49,7 +51,7 @@ def judged(task: TrainingTask, market: Market) -> tuple[str, float] | None:
     best = solve(market, [Bidder(task=task, start=0, worth=ENOUGH)])
     if not best.optimal or best.value <= 0:
         return None
-    found = printed(task, market, ENOUGH)
+    found = printed(task, market, ENOUGH, Reading(False, False, False))
     if found.payoff <= 0:
         return "finds nothing", float("nan")
     least = float(ENOUGH[0]) - best.value
