@@ -61,7 +61,8 @@ def speed(setup: Setup, job: Job, step: Step) -> Fraction | int:
             return Fraction(sum(step.workers) * 10**6, setup.slot_us)
         if not any(step.workers):
             return 0
-        return Fraction(10**6, max(1, work.compute_us + comm_time_us(setup, job, step)))
+        rounds = sum(step.workers) if work.unit == "worker-round" else 1
+        return Fraction(rounds * 10**6, max(1, work.compute_us + comm_time_us(setup, job, step)))
     return 0
 
 
@@ -111,7 +112,7 @@ class WorkLedger:
                 if ready < end:
                     done = record.done + floor((end - ready) * speed(self._setup, job, step))
                     record.done = done if record.total is None else min(done, record.total)
-            if isinstance(work, Rounds) and work.comm != "none" and work.unit == "round":
+            if isinstance(work, Rounds) and work.comm != "none" and work.unit != "worker-slot":
                 record.comm_us += (end - begin) * comm_time_us(self._setup, job, step)
                 record.comm_span_us += end - begin
             self._count(record, step, end - begin)

@@ -199,7 +199,8 @@ def epoch_s(scenario: Scenario, run: Run, intervals: Intervals) -> float:
 def comm_times(scenario: Scenario, run: Run, intervals: Intervals) -> dict[int, tuple[int, int]]:
     """Job with communication -> (communication time of a round times running time, running time), summed, in us."""
     wanted = [
-        isinstance(j.work, Rounds) and j.work.comm != "none" and j.work.unit == "round" for j in scenario.jobs
+        isinstance(j.work, Rounds) and j.work.comm != "none" and j.work.unit != "worker-slot"
+        for j in scenario.jobs
     ]
     found: dict[int, tuple[int, int]] = {}
     if not any(wanted):

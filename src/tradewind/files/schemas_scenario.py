@@ -173,7 +173,9 @@ class RoundsWork(Strict):
     kind: Literal["rounds"] = Field(description="rounds")
     count: Some = Field(description="total rounds or worker-slots (a number)")
     unit: RoundUnit = Field(
-        default="round", description="round, or worker-slot (n workers complete n per slot)"
+        default="round",
+        description="round, worker-slot (n workers complete n per slot) or worker-round (n workers complete n in the time "
+        "of a round, compute_us and communication)",
     )
     compute_us: TimeUs = Field(default=0, description="microseconds of computation per round")
     comm: Comm = Field(

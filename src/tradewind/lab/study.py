@@ -258,7 +258,8 @@ def region(rows: Sequence[Row], knobs: Sequence[str], *, largest: bool = True) -
         return value if isinstance(value, str) else f"{value:g}"
 
     def values(some: Sequence[Row], knob: str) -> list[str]:
-        return list(dict.fromkeys(text(row[knob]) for row in some))
+        there = {text(row[knob]) for row in some}
+        return [value for value in dict.fromkeys(text(row[knob]) for row in rows) if value in there]
 
     if not held:
         best = (max if largest else min)(rows, key=lambda row: float(row["measured"]))

@@ -15,7 +15,7 @@ Demand = tuple[tuple[int, int], ...]
 Architecture = Literal["ps", "ring"]
 Hold = Literal["until", "through"]
 Comm = Literal["none", "colocated", "flows", "ring"]
-RoundUnit = Literal["round", "worker-slot"]
+RoundUnit = Literal["round", "worker-slot", "worker-round"]
 RESERVED_ENV = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 """Environment variables that every rank gets, besides those that begin with TRADEWIND_."""
 
@@ -71,11 +71,12 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rounds:
-    """A number of rounds (DPS, APSP) or worker-slots (GADGET), each with compute and communication time.
+    """A number of rounds (DPS, APSP), worker-slots or rounds of workers (GADGET), each with compute and communication time.
 
     count        rounds or worker-slots to do; no more worker-slots than that may be planned
     unit         round: a round takes the same time whatever the number of workers;
-                 worker-slot: n workers do n per slot
+                 worker-slot: n workers do n per slot;
+                 worker-round: n workers do n in the time of a round (GADGET's zeta from equation (1))
     compute_us   computation time of a round
     comm         none       no communication
                  colocated  0 on one node, else 2 * model_bytes / min(worker_bps, server_bps / workers)

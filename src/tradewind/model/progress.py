@@ -60,6 +60,7 @@ def rate(setup: Setup, job: Job, step: Step) -> tuple[int, int]:
         case Rounds() if sum(step.workers) == 0:  # a parameter server alone trains nothing
             return 0, 1
         case Rounds():
-            return MICRO, max(1, work.compute_us + comm_us(setup, job, step))
+            each = sum(step.workers) if work.unit == "worker-round" else 1
+            return each * MICRO, max(1, work.compute_us + comm_us(setup, job, step))
         case Stream() | Dataset():
             return 0, 1

@@ -260,6 +260,8 @@ def _check_rounds(setup: Setup, job: Job, work: Rounds) -> None:
         raise ScenarioError(f"{where}.compute_us is {work.compute_us}; it must not be negative")
     if not 0 < work.rate < float("inf"):
         raise ScenarioError(f"{where}.rate is {work.rate}; it must be positive and finite")
+    if work.unit == "worker-round" and work.compute_us == 0:
+        raise ScenarioError(f"{where}.compute_us is 0; a round of one worker takes no time without it")
     if work.unit == "round" and work.compute_us == 0 and (work.comm == "none" or job.model_bytes == 0):
         raise ScenarioError(
             f"{where}: a round takes no time; give compute_us, or communication with model_bytes"

@@ -313,7 +313,9 @@ def test_in_a_last_slot_gains_are_what_the_slot_earns() -> None:
     climb = Utility(of="progress", shape="sigmoid", args=(80.0, 0.01, 450.0), from_zero=True)
     given = workloads.generate("gadget", {"servers": 3, "jobs": 4, "slots": 2}, 1)
     jobs = [replace(job, utility=climb, workers_min=1, workers_max=4) for job in given.jobs]
-    ahead, alone = (JobGains(sight, np.full(len(given.setup.resources), 1e6)) for sight in ("ahead", "slot"))
+    ahead, alone = (
+        JobGains(sight, given.setup, np.full(len(given.setup.resources), 1e6)) for sight in ("ahead", "slot")
+    )
     done = [0] * len(jobs)
     assert (ahead.gains(jobs, done, 1) == alone.gains(jobs, done, 1)).all()
     assert (ahead.gains(jobs, done, 2) > alone.gains(jobs, done, 2))[:, 1].any()

@@ -110,16 +110,6 @@ def test_a_trace_becomes_gangs_that_run_as_long_as_recorded(tmp_path: Path) -> N
 
 def test_the_quick_study_of_failures_stays_ahead_of_its_rivals() -> None:
     figures = {f.name: f for f in studies.find("gadget").figures}
-    assert set(figures) == {
-        "fig-4",
-        "fig-5",
-        "fig-6",
-        "fig-7",
-        "table-failures",
-        "table-churn",
-        "table-migration",
-        "table-trace",
-    }
     figure = figures["table-failures"]
     rows = figure.rows(Effort(quick=True, seeds=1))
     assert figure.judge(rows).ours == "holds"

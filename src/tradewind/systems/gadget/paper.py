@@ -35,8 +35,8 @@ class Rounding:
 
     sight: Sight = "slot"
 
-    def __init__(self, seed: int, tries: int) -> None:
-        self._seed, self._tries = seed, tries
+    def __init__(self, setup: Setup, seed: int, tries: int) -> None:
+        self._setup, self._seed, self._tries = setup, seed, tries
 
     def choose(
         self, slot: Slot, jobs: Sequence[Job], records: Sequence[RingRecord], number: int
@@ -45,7 +45,7 @@ class Rounding:
         slot = possible(slot)
         if not (slot.gain > 0).any():
             return RingChoice(rings=no_rings(slot))
-        most = most_workers(slot, fine_gains(slot, jobs, [record.done for record in records]))
+        most = most_workers(slot, fine_gains(self._setup, slot, jobs, [record.done for record in records]))
         found = paper(slot, np.random.default_rng([self._seed, number]), self._tries, most)
         data = {
             "value": found.value, "slot": number, "raw_value": found.raw_value, "raw_room": found.raw_room,
@@ -58,7 +58,7 @@ class Rounding:
 
 
 def _paper(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> RingScheduler:
-    return RingScheduler(setup, Rounding(int(rng.integers(1 << 30)), int(params["tries"])))
+    return RingScheduler(setup, Rounding(setup, int(rng.integers(1 << 30)), int(params["tries"])))
 
 
 PAPER = Spec(

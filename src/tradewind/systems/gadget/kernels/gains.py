@@ -60,11 +60,9 @@ def upper_hull(x: Floats, y: Floats) -> Ints:
 def gains(values: Floats, widest: int) -> Floats:
     """(widest + 1,) gain of 0 … widest more units on the envelope of values (reach + 1,); -inf beyond the reach.
 
-    values[x] is the utility after x more units. Where a utility falls, its envelope stays at the maximum, because no
-    job has to do more.
+    values[x] is the utility after x more units. Where a utility falls, so does its envelope: workers beyond the peak cost.
     """
-    best = np.maximum.accumulate(values)
-    line = envelope(best)
+    line = envelope(values)
     result = np.full(widest + 1, -np.inf)
     most = min(widest, len(line) - 1)
     result[: most + 1] = line[: most + 1] - line[0]

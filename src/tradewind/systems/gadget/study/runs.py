@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from tradewind.engine.intervals import effective, end_us, ints, texts
-from tradewind.lab.study import Chart, Effort, Part, Pieces, Row
+from tradewind.lab.study import Chart, Effort, Part, Pieces, Row, spread
+from tradewind.model.arrays import Ints
 from tradewind.model.job import Rounds
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -40,18 +41,32 @@ def played(scenario: Scenario, name: str, seed: int, params: Mapping[str, Any] |
     return simulate(scenario, policies.find(name), params, seed=seed)
 
 
-def seeds_of(effort: Effort, most: int = 3) -> range:
-    """Seeds from 1: two quick, three full (the paper's figures average three trials), at most `most`."""
-    return range(1, 1 + min(effort.seeds, effort.pick(2, 3), most))
+def seeds_of(effort: Effort, most: int = 3, quick: int = 2) -> range:
+    """Seeds from 1: at most `quick` or `most` of them (the paper's Figures 5 and 6 average three trials)."""
+    return range(1, 1 + min(effort.seeds, effort.pick(quick, most)))
+
+
+def spreads(rows: Sequence[Row], by: Sequence[str], *values: str) -> list[Row]:
+    """Mean and 95% interval of several columns: the first has the columns low and high, another one `V low` and `V high`."""
+    found = spread(rows, by, values[0])
+    for value in values[1:]:
+        more = spread(rows, by, value)
+        found = [
+            {**r, value: m[value], f"{value} low": m["low"], f"{value} high": m["high"]}
+            for r, m in zip(found, more, strict=True)
+        ]
+    return found
 
 
 def by_seed(
-    one: OneSeed, join: Callable[[Effort, Sequence[Sequence[Row]]], list[Row]], most: int = 3
+    one: OneSeed, join: Callable[[Effort, Sequence[Sequence[Row]]], list[Row]], most: int = 3, quick: int = 2
 ) -> Pieces:
     """A figure computed seed by seed, so that an interruption loses at most one."""
 
     def parts(effort: Effort) -> list[Part]:
-        return [Part(name=f"seed-{seed}", rows=partial(one, seed=seed)) for seed in seeds_of(effort, most)]
+        return [
+            Part(name=f"seed-{seed}", rows=partial(one, seed=seed)) for seed in seeds_of(effort, most, quick)
+        ]
 
     return Pieces(parts=parts, join=join)
 
@@ -68,10 +83,7 @@ def embedded_ratio(scenario: Scenario, run: Run) -> float:
     A refused job counts as active: it found no ring.
     """
     slot, end = scenario.setup.slot_us, end_us(run)
-    spans = effective(run, end)
-    gone = np.full(len(scenario.jobs), end)
-    over = np.isin(texts(run, "events", "kind"), ("finished", "ended"))
-    gone[ints(run, "events", "job")[over]] = ints(run, "events", "at_us")[over]
+    spans, gone = effective(run, end), _gone(scenario, run)
     arrive = np.array([job.arrive_us for job in scenario.jobs])
     ratios = []
     for t in range(0, end, slot):
@@ -79,6 +91,37 @@ def embedded_ratio(scenario: Scenario, run: Run) -> float:
         if active:
             ratios.append(len(set(spans.job[(spans.from_us <= t) & (spans.until_us > t)].tolist())) / active)
     return float(np.mean(ratios)) if ratios else 0.0
+
+
+def ring_shares(scenario: Scenario, run: Run) -> tuple[float, float]:
+    """(Share of rings on one server among the rings of several workers of jobs with a bandwidth above the median;
+    rings over several servers / active jobs), over all slots.
+    """
+    slot, end = scenario.setup.slot_us, end_us(run)
+    spans = effective(run, end)
+    steps = len(run.tables["steps"]["plan"])
+    servers = np.bincount(ints(run, "places", "step"), minlength=steps)
+    workers = np.bincount(ints(run, "places", "step"), ints(run, "places", "workers"), steps)
+    band = np.array([job.ring_bps for job in scenario.jobs])
+    arrive, gone = np.array([job.arrive_us for job in scenario.jobs]), _gone(scenario, run)
+    inside = wide = several = active = 0
+    for t in range(0, end, slot):
+        now = (spans.from_us <= t) & (spans.until_us > t)
+        step, mine = spans.step[now], band[spans.job[now]]
+        ring = workers[step] > 1
+        wide += int((ring & (mine > np.median(band))).sum())
+        inside += int((ring & (mine > np.median(band)) & (servers[step] == 1)).sum())
+        several += int((servers[step] > 1).sum())
+        active += int(((arrive <= t) & (gone > t)).sum())
+    return inside / max(1, wide), several / max(1, active)
+
+
+def _gone(scenario: Scenario, run: Run) -> Ints:
+    """(I,) when each job was over; the end of the run for jobs that were refused."""
+    gone = np.full(len(scenario.jobs), end_us(run))
+    over = np.isin(texts(run, "events", "kind"), ("finished", "ended"))
+    gone[ints(run, "events", "job")[over]] = ints(run, "events", "at_us")[over]
+    return gone
 
 
 def moved_share(scenario: Scenario, run: Run) -> float:

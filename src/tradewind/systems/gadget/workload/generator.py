@@ -22,17 +22,19 @@
 Utilities of x = zeta times worker-slots, 0 at 0: *sigmoid* (the paper's), *sqrt* lambda1 sqrt(x / lambda3),
 *log* lambda1 ln(1 + x / lambda3); *gang*: sqrt, and a job runs with all N workers or not at all. F counts iterations: a job
 ends after floor(F / zeta) worker-slots (at least one; a gang after whole slots). Counted in worker-slots, as in the
-paper's (3), F would never bind.
+paper's (3), F would never bind. With `ring_time`, zeta follows from equation (1): n workers do n iterations in 1 / zeta of a
+slot, as drawn, plus the time in which their ring reduces 100 to 1600 MB at b.
 
-Objectives of Sec. IV: *training* as above. *energy*: zeta is a worker's power, the cost quadratic; the paper's utility
--c(x) makes doing nothing optimal, so here the utility is the work's worth, linear in x, minus that cost. *fairness*:
-zeta = 1 and ln(1 + x), because ln 0 is undefined.
+Objectives of Sec. IV are utilities too. *training*: as above. *energy*: zeta is the energy of a worker in a slot, its power
+150 to 400 W, and the cost is quadratic, 100 per kWh squared. The paper's utility -c(x) makes doing nothing optimal, so here
+the utility is the work's worth, linear in x, minus that cost: it falls from some point on, for large jobs of low
+priority before their work is done. *fairness*: zeta = 1 and ln(1 + x), because ln 0 is undefined.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,6 +57,9 @@ GBPS = 1_000_000_000
 BURST, IN_BURST, BETWEEN = 8.0, 4.0, 20.0
 MODEL_MB = (100, 1600)
 REDUCE_BPS = 80 * GBPS
+POWER_W = (150, 400)
+ENERGY_PRICE = 100.0
+"""Cost of the energy of a job, per kWh squared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +134,8 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     nodes, links = network(params["servers"], family, params["spines"], rng)
     nodes, links = scaled(nodes, links, params["node_scale"], params["link_scale"])
     arrive = arrival_slots(params["jobs"], params["slots"], rng, params["arrivals"])
-    jobs = tuple(_job(i, int(t), params, family, rng) for i, t in enumerate(arrive.tolist()))
+    power = np.random.default_rng([seed, 2]).integers(POWER_W[0], POWER_W[1] + 1, params["jobs"]).tolist()
+    jobs = tuple(_job(i, int(t), params, family, rng, power[i]) for i, t in enumerate(arrive.tolist()))
     changes = failures(len(nodes) - params["servers"], params, np.random.default_rng([seed, 1]))
     return Scenario(
         name=f"gadget-{params['family']}-{params['utility']}-{params['servers']}x{params['slots']}",
@@ -167,7 +173,9 @@ def scaled(
     return nodes, links
 
 
-def _job(i: int, slot: int, params: Mapping[str, Any], family: Family, rng: np.random.Generator) -> Job:
+def _job(
+    i: int, slot: int, params: Mapping[str, Any], family: Family, rng: np.random.Generator, power_w: int
+) -> Job:
     """Draw one job; all families and utilities draw the same numbers in the same order."""
     workers = int(rng.integers(family.workers[0], family.workers[1] + 1))
     iterations, zeta = int(rng.integers(1000, 6001)), int(rng.integers(50, 501))
@@ -180,12 +188,20 @@ def _job(i: int, slot: int, params: Mapping[str, Any], family: Family, rng: np.r
     gang = params["utility"] == "gang"
     if gang:
         count = -(-count // workers) * workers
-    rate, utility = _utility(params, zeta, count, height, steep, middle)
+    work = Rounds(count=count, unit="worker-slot", compute_us=compute, comm="ring")
+    if params["objective"] == "energy":
+        rate, utility = _energy(power_w, count, height)
+    else:
+        rate, utility = _utility(params, zeta, height, steep, middle)
+    if params["ring_time"]:
+        # an iteration takes 1 / zeta of a slot to compute, and the ring time by (1)
+        work = replace(work, unit="worker-round", count=iterations, compute_us=SLOT_US // zeta)
+        rate = rate / zeta
     return Job(
         index=i,
         id=f"job-{i:05d}",
         arrive_us=slot * SLOT_US,
-        work=Rounds(count=count, unit="worker-slot", compute_us=compute, comm="ring", rate=rate),
+        work=replace(work, rate=rate),
         worker=tuple((r, n * MILLI) for r, n in enumerate(need)) if family.multi else ((0, MILLI),),
         workers_min=workers if gang else 1,
         workers_max=workers,
@@ -197,18 +213,18 @@ def _job(i: int, slot: int, params: Mapping[str, Any], family: Family, rng: np.r
     )
 
 
+def _energy(power_w: int, count: int, height: float) -> tuple[float, Utility]:
+    """(kWh of a worker in a slot, worth of the work less a quadratic cost of its energy)."""
+    kwh = power_w / 1000 * SLOT_US / (3600 * US_PER_S)
+    return kwh, Utility(of="progress", shape="quadratic", args=(0.0, height / (kwh * count), -ENERGY_PRICE))
+
+
 def _utility(
-    params: Mapping[str, Any], zeta: int, count: int, height: float, steep: float, middle: int
+    params: Mapping[str, Any], zeta: int, height: float, steep: float, middle: int
 ) -> tuple[float, Utility]:
-    """(zeta, utility of progress) by objective and shape."""
+    """(zeta, utility of progress) of training or fairness, by shape."""
     if params["objective"] == "fairness":
         return 1.0, Utility(of="progress", shape="log1p", args=(1.0, 1.0))
-    if params["objective"] == "energy":
-        # worth 2 h x / X minus power cost h (x / X)^2, where X is all work: rises until all of it is done
-        whole = float(zeta * count)
-        return float(zeta), Utility(
-            of="progress", shape="quadratic", args=(0.0, 2 * height / whole, -height / whole**2)
-        )
     match params["utility"]:
         case "sigmoid":
             return float(zeta), Utility(
@@ -265,6 +281,10 @@ GADGET = Workload(
         ),
         "jobs": Param(default=200, doc="number of jobs", least=1, most=1_000_000),
         "slots": Param(default=200, doc="number of slots, five minutes each", least=1, most=1_000_000),
+        "ring_time": Param(
+            default=False,
+            doc="zeta by equation (1): an iteration takes its computation (a slot / zeta) and the ring time of its model",
+        ),
         "restart_s": Param(
             default=0.0, doc="seconds without work after a job's workers move", least=0, most=1e6
         ),
