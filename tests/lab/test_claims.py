@@ -22,7 +22,6 @@ WHOLE = {
     "apsp",
     "dps",
     "eris",
-    "mlbroker",
 }
 """Systems whose figures are judged as a whole until they are split into claims."""
 

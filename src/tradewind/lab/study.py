@@ -266,9 +266,9 @@ def region(rows: Sequence[Row], knobs: Sequence[str], *, largest: bool = True) -
         where = ", ".join(f"{knob} {text(best[knob])}" for knob in knobs)
         return f"holds in none of {len(rows)} settings; the nearest is {float(best['measured']):.4g} with {where}"
     limits = [
-        f"{knob} {', '.join(values(held, knob))} (of {', '.join(values(rows, knob))})"
+        f"{knob} {', '.join(v for v in values(rows, knob) if v in values(held, knob))} (of {', '.join(values(rows, knob))})"
         for knob in knobs
-        if values(held, knob) != values(rows, knob)
+        if len(values(held, knob)) < len(values(rows, knob))
     ]
     return f"holds in {len(held)} of {len(rows)} settings" + (
         f", all with {'; '.join(limits)}" if limits else ""

@@ -58,8 +58,11 @@ def central(slot: Slot) -> tuple[Ints, Ints]:
     return workers, server
 
 
-def cheapest_rent(slot: Slot, price: Floats) -> tuple[Ints, Ints]:
-    """OASiS (Sec. 6.3): the lowest rent at current unit prices (R, K), ignoring data and traffic."""
+def cheapest_rent(slot: Slot, price: Floats, ties: np.random.Generator | None = None) -> tuple[Ints, Ints]:
+    """OASiS (Sec. 6.3): the lowest rent at current unit prices (R, K), ignoring data and traffic.
+
+    Of equally cheap sites the first, or one that `ties` draws for each job.
+    """
     data = terms(slot, 1.0)
     rent_only = data._replace(
         move_usd=np.zeros_like(data.move_usd),
@@ -68,7 +71,8 @@ def cheapest_rent(slot: Slot, price: Floats) -> tuple[Ints, Ints]:
     )
     workers, server = _blank(slot)
     for i in range(len(server)):
-        job = priced_job(rent_only, i, np.ascontiguousarray(price))
+        near = 1.0 if ties is None else 1.0 + 1e-9 * ties.random((len(price), 1))
+        job = priced_job(rent_only, i, np.ascontiguousarray(price * near))
         _, at, _ = best_at_one_site(job)
         if at < 0:  # no site holds all its workers
             workers[i] = _cheapest_first(job.worker_usd, job.most, int(job.need))

@@ -23,18 +23,23 @@ from tradewind.systems.mlbroker.shared.policy import SlotPolicy, mlbroker_spec
 
 
 class Oasis:
-    """State: the marginal prices (R, K) reached in the previous slot."""
+    """State: the marginal prices (R, K) reached in the previous slot; ties go to the first site.
 
-    def __init__(self) -> None:
+    With `ties`, the other reading of the paper: list prices in every slot, and a draw among equally cheap sites.
+    """
+
+    def __init__(self, ties: np.random.Generator | None = None) -> None:
+        self._ties = ties
         self._price: Floats | None = None
 
     def choose(self, slot: Slot, jobs: Sequence[Job]) -> tuple[Ints, Ints]:
         """The lowest rent for each job, repaired where that breaks a limit."""
         del jobs
         price = slot.tiers.usd[:, :, 0] if self._price is None else self._price
-        workers, server = within_limits(slot, *cheapest_rent(slot, price))
-        self._price = np.empty(price.shape)
-        marginal(usage_of(slot, workers, server), slot.tiers.usd, slot.tiers.intercept, self._price)
+        workers, server = within_limits(slot, *cheapest_rent(slot, price, self._ties))
+        if self._ties is None:
+            self._price = np.empty(price.shape)
+            marginal(usage_of(slot, workers, server), slot.tiers.usd, slot.tiers.intercept, self._price)
         return workers, server
 
     def state(self) -> Any:

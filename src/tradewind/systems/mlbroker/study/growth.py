@@ -7,7 +7,7 @@ from time import process_time
 
 import numpy as np
 
-from tradewind.lab.study import Effort, Finding, Row, spread
+from tradewind.lab.study import Effort, Judged, Row, spread
 from tradewind.systems.mlbroker.kernels.search import search
 from tradewind.systems.mlbroker.kernels.slot import Slot
 from tradewind.systems.mlbroker.workload.draw import DrawSettings
@@ -64,13 +64,13 @@ def growth_figure(effort: Effort) -> list[Row]:
     return rows
 
 
-def judge_growth(rows: Sequence[Row]) -> Finding:
+def linear(rows: Sequence[Row], _policy: str) -> Judged:
     """Linear or better, within the accuracy of a busy machine."""
     measured = [row for row in rows if row["line"] == "measured"]
     ratio, slope = exponents(measured)
     low, high = (f"{f(float(row['jobs']) for row in measured):g}" for f in (min, max))
-    return Finding(
-        word="reproduced" if ratio <= MOST_GROWTH else "not reproduced",
-        reason=f"time per job with {high} jobs is {ratio:.2f} times that with {low} (limit {MOST_GROWTH:g}); "
+    return Judged(
+        ratio <= MOST_GROWTH,
+        f"time per job with {high} jobs is {ratio:.2f} times that with {low} (limit {MOST_GROWTH:g}); "
         f"time grows as jobs^{slope:.2f}",
     )

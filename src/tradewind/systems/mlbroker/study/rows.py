@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,12 +11,10 @@ import numpy as np
 from tradewind.lab.study import Effort, Row, spread
 from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.model.params import resolve_params
-from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.systems.mlbroker.bound.certified import bound
 from tradewind.systems.mlbroker.bound.slots import slots_of
-from tradewind.systems.mlbroker.explain.slots import decided_slots
 from tradewind.systems.mlbroker.kernels.costs import cost_parts
 from tradewind.systems.mlbroker.kernels.fractional import FractionalDecision, fractional_step
 from tradewind.systems.mlbroker.kernels.milp import relaxed_horizon
@@ -29,7 +28,6 @@ from tradewind.systems.mlbroker.rivals.oasis import OASIS
 from tradewind.systems.mlbroker.workload.draw import DrawSettings, draw
 from tradewind.systems.mlbroker.workload.generator import MLBROKER as WORKLOAD
 from tradewind.systems.mlbroker.workload.generator import scenario_of
-from tradewind.systems.mlbroker.workload.real import real_experiment
 from tradewind.worlds.simulate import simulate
 
 POLICIES: tuple[Spec, ...] = (MLBROKER, MLBROKER_PAPER, OASIS, LOCAL, CENTRAL, SELFISH)
@@ -40,6 +38,8 @@ ROUNDINGS = {
     "greedy": greedy,
 }
 PARTS = ("transfer", "rent", "deploy", "traffic")
+OPT = "opt"
+"""The certified bound of the integer problem, in place of the paper's Opt, the optimum of its relaxation P_f."""
 
 
 def scenario(seed: int, **params: Any) -> Scenario:
@@ -48,8 +48,8 @@ def scenario(seed: int, **params: Any) -> Scenario:
 
 
 def size(effort: Effort) -> dict[str, Any]:
-    """Slots and jobs per slot: the paper's numbers, fewer when quick."""
-    return {"slots": effort.pick(8, 50), "jobs_per_slot": effort.pick(8.0, 20.0)}
+    """Slots and jobs per slot: the paper's numbers, fewer slots when quick."""
+    return {"slots": effort.pick(8, 50), "jobs_per_slot": 20.0}
 
 
 def fractional_run(made: Scenario, eps: float) -> tuple[float, float]:
@@ -93,7 +93,7 @@ def fig5(effort: Effort) -> list[Row]:
                 )
                 if made.jobs:
                     cost, best = fractional_run(made, eps)
-                    rows.append({"sites": sites, "eps": f"ε = {eps:g}", "ratio": cost / best})
+                    rows.append({"sites": sites, "eps": f"ε = {eps:g}", "seed": seed, "ratio": cost / best})
     return spread(rows, ("sites", "eps"), "ratio")
 
 
@@ -132,8 +132,10 @@ def fig6(effort: Effort) -> list[Row]:
             for seed in range(effort.seeds):
                 made = drawn(seed, data_gb=data, chunk_gb=(low, high), effort=effort)
                 ratio = rounding_ratios(made, ("A_round",), seed)["A_round"]
-                rows.append({"data_gb": data, "P": f"P {low:g}-{high:g} GB", "ratio": ratio})
-    return spread(rows, ("data_gb", "P"), "ratio")
+                rows.append({"data_gb": data, "P": f"P {low:g}-{high:g} GB", "seed": seed, "ratio": ratio})
+    found = with_change(spread(rows, ("data_gb", "P"), "ratio"), rows, "data_gb", "P", "ratio")
+    by_speed = changes(rows, "P", "data_gb", "ratio")
+    return [{**row, **_columns("over P", by_speed[row["data_gb"]])} for row in found]
 
 
 def drawn(seed: int, *, data_gb: float, chunk_gb: tuple[float, float], effort: Effort) -> Scenario:
@@ -154,13 +156,16 @@ def fig7(effort: Effort) -> list[Row]:
                 )
                 if made.jobs:
                     for name, ratio in rounding_ratios(made, tuple(ROUNDINGS), seed).items():
-                        rows.append({"sites": sites, "rounding": f"{name}, {family}", "ratio": ratio})
-    return spread(rows, ("sites", "rounding"), "ratio")
+                        rows.append(
+                            {"sites": sites, "family": family, "policy": name, "seed": seed, "ratio": ratio}
+                        )
+    found = compared(rows, ("sites", "family"), "ratio", ("A_round", "Round2 alone"))
+    return [{**row, "rounding": f"{row['policy']}, {row['family']}"} for row in found]
 
 
 @lru_cache(maxsize=2)
 def by_data_size(effort: Effort) -> tuple[Row, ...]:
-    """Figures 8 and 11-14: one row per data size, policy and seed with all costs."""
+    """Figures 8 and 11-14: one row per data size, policy and seed with all costs; `opt` is the certified bound."""
     rows: list[Row] = []
     for data in effort.pick((100.0, 700.0), (100.0, 300.0, 500.0, 700.0)):
         for seed in range(effort.seeds):
@@ -168,13 +173,20 @@ def by_data_size(effort: Effort) -> tuple[Row, ...]:
             for spec in POLICIES:
                 run = simulate(made, spec, seed=seed)
                 parts = {part: run.metrics[f"cost_{part}_usd"] for part in PARTS}
-                rows.append({"data_gb": data, "policy": spec.name, "cost": run.value, **parts})
+                rows.append({"data_gb": data, "seed": seed, "policy": spec.name, "cost": run.value, **parts})
+            certified = bound(made)
+            assert certified is not None
+            rows.append({"data_gb": data, "seed": seed, "policy": OPT, "cost": certified.value})
     return tuple(rows)
 
 
 def cost_by_data(effort: Effort, column: str) -> list[Row]:
-    """Figures 8 and 11-14: one cost over the data size."""
-    return spread(by_data_size(effort), ("data_gb", "policy"), column)
+    """Figures 8 and 11-14: one cost over the data size, and what each of the paper's policies saves."""
+    raw = [row for row in by_data_size(effort) if column in row]
+    names = (MLBROKER.name, MLBROKER_PAPER.name, LOCAL.name, CENTRAL.name, OASIS.name)
+    found = with_change(compared(raw, ("data_gb",), column, names), raw, "data_gb", "policy", column)
+    total = {(r["data_gb"], r["policy"]): r["cost"] for r in spread(raw, ("data_gb", "policy"), "cost")}
+    return [{**row, "total": total[row["data_gb"], row["policy"]]} for row in found]
 
 
 def ratios(effort: Effort, key: str, values: tuple[float, ...]) -> list[Row]:
@@ -189,59 +201,69 @@ def ratios(effort: Effort, key: str, values: tuple[float, ...]) -> list[Row]:
         for seed in range(min(effort.seeds, 5)):
             made = scenario(seed, data_gb=700.0, **params)
             certified = bound(made)
-            if certified is None:
-                continue
-            for spec in (MLBROKER, MLBROKER_PAPER):
+            assert certified is not None
+            for spec in (MLBROKER, MLBROKER_PAPER, OASIS, LOCAL, CENTRAL):
                 ratio = simulate(made, spec, seed=seed).value / certified.value
-                rows.append({key: value, "policy": spec.name, "ratio": ratio})
-    return spread(rows, (key, "policy"), "ratio")
+                rows.append({key: value, "seed": seed, "policy": spec.name, "ratio": ratio})
+    found = compared(rows, (key,), "ratio", (MLBROKER.name, MLBROKER_PAPER.name))
+    return with_change(found, rows, key, "policy", "ratio")
 
 
-@lru_cache(maxsize=2)
-def real_rows(effort: Effort) -> tuple[Row, ...]:
-    """The scaled real experiment: costs, instance hours and discount rate, one row per policy and seed."""
-    rows: list[Row] = []
-    for seed in range(effort.seeds):
-        made = real_experiment(seed)
-        for spec in (MLBROKER, MLBROKER_PAPER, LOCAL, CENTRAL, OASIS):
-            run = simulate(made, spec, seed=seed)
-            hours, listed = instance_hours(made, run)
-            parts = {part: run.metrics[f"cost_{part}_usd"] for part in PARTS}
-            rate = run.metrics["cost_rent_usd"] / listed
-            rows.append({"policy": spec.name, "cost": run.value, **parts, "hours": hours, "discount": rate})
-    return tuple(rows)
+def compared(raw: Sequence[Row], at: Sequence[str], value: str, names: Sequence[str]) -> list[Row]:
+    """Mean and interval of `value` by `at` and policy, and what the named policies save against each on the same seeds.
+
+    `saved by NAME` is 1 - value of NAME / value of the row's policy; against a policy that pays nothing it is 0 if NAME pays
+    nothing either, else -1.
+    """
+    keys = (*at, "policy")
+    value_of = {(*(row[k] for k in (*at, "seed")), row["policy"]): float(row[value]) for row in raw}
+    found = spread(raw, keys, value)
+    for name in names:
+        saved: list[Row] = [
+            {
+                **{k: row[k] for k in keys},
+                "saved": _saved(value_of[(*(row[k] for k in (*at, "seed")), name)], row, value),
+            }
+            for row in raw
+        ]
+        means = {tuple(r[k] for k in keys): r for r in spread(saved, keys, "saved")}
+        found = [
+            {**row, **_columns(f"saved by {name}", _interval(means[tuple(row[k] for k in keys)], "saved"))}
+            for row in found
+        ]
+    return found
 
 
-def instance_hours(made: Scenario, run: Run) -> tuple[float, float]:
-    """Instance hours of a run of the real experiment, and their cost at list price."""
-    hours = listed = 0.0
-    for decided in decided_slots(made, run):
-        amount = float(decided.workers.sum()) + float((decided.server >= 0).sum())
-        hours += amount
-        listed += amount * float(decided.slot.tiers.usd[0, 0, 0])
-    return hours, listed
+def _saved(mine: float, row: Row, value: str) -> float:
+    theirs = float(row[value])
+    return 1.0 - mine / theirs if theirs else -float(mine > 0)
 
 
-def real_column(effort: Effort, column: str) -> list[Row]:
-    """Figures 15-17: one column by policy."""
-    return spread(real_rows(effort), ("policy",), column)
-
-
-def table4(effort: Effort) -> list[Row]:
-    """Table 4: cost parts of the real experiment."""
+def changes(raw: Sequence[Row], x: str, by: str, value: str) -> dict[str | float, tuple[float, float, float]]:
+    """Relative change of `value` from the smallest to the largest x on the same seeds: by -> mean, low, high."""
+    ends = min(row[x] for row in raw), max(row[x] for row in raw)
+    at = {(row[by], row["seed"], row[x]): float(row[value]) for row in raw}
     rows: list[Row] = [
-        {"policy": row["policy"], "part": part, "usd": row[part]}
-        for row in real_rows(effort)
-        for part in (*PARTS, "cost")
+        {
+            by: key,
+            "change": at[key, seed, ends[1]] / at[key, seed, ends[0]] - 1.0
+            if at[key, seed, ends[0]]
+            else 0.0,
+        }
+        for key, seed in dict.fromkeys((row[by], row["seed"]) for row in raw)
     ]
-    return spread(rows, ("policy", "part"), "usd")
+    return {row[by]: _interval(row, "change") for row in spread(rows, (by,), "change")}
 
 
-def table5(effort: Effort) -> list[Row]:
-    """Table 5: instance hours, discount rate and rent."""
-    rows: list[Row] = [
-        {"policy": row["policy"], "what": what, "value": row[what]}
-        for row in real_rows(effort)
-        for what in ("hours", "discount", "rent")
-    ]
-    return spread(rows, ("policy", "what"), "value")
+def with_change(found: Sequence[Row], raw: Sequence[Row], x: str, by: str, value: str) -> list[Row]:
+    """The rows with columns `change`, `change low`, `change high` of :func:`changes`."""
+    by_key = changes(raw, x, by, value)
+    return [{**row, **_columns("change", by_key[row[by]])} for row in found]
+
+
+def _interval(row: Row, column: str) -> tuple[float, float, float]:
+    return float(row[column]), float(row["low"]), float(row["high"])
+
+
+def _columns(name: str, interval: tuple[float, float, float]) -> dict[str, float]:
+    return dict(zip((name, f"{name} low", f"{name} high"), interval, strict=True))

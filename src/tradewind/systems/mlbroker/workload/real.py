@@ -8,6 +8,8 @@ one instance each.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tradewind.model.scenario import Scenario
@@ -18,7 +20,6 @@ from tradewind.systems.mlbroker.workload.generator import scenario_of
 INSTANCE_USD_PER_HOUR = 3.06
 GB_USD = 0.02
 SLOTS, STAY_SLOTS, ARRIVALS_PER_SLOT = 10, (3, 8), 2.0
-THRESHOLD_INSTANCES, DISCOUNT = 15.0, 0.8
 DATASET_GB = 138.0
 # Millions of parameters (Table 3), and GB of images that one instance trains to convergence in a slot (assumed).
 MODELS = {
@@ -28,11 +29,21 @@ MODELS = {
     "Inception-V3": (27.0, 6.0),
     "ResNet-152": (60.2, 4.5),
 }
-EXCHANGES_PER_SLOT = 12
 
 
-def real_experiment(seed: int) -> Scenario:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealSettings:
+    """What the paper leaves open: instances from which a zone gives its discount, the part of the list price paid from
+    there on, and how often a worker and the server exchange all parameters in a slot."""
+
+    threshold_instances: float = 15.0
+    discount: float = 0.8
+    exchanges_per_slot: int = 12
+
+
+def real_experiment(seed: int, settings: RealSettings | None = None) -> Scenario:
     """One run of the experiment; the seed draws arrivals, models, stays and volumes."""
+    settings = settings or RealSettings()
     rng = np.random.default_rng(seed)
     arrive, depart, kind = [], [], []
     for slot in range(SLOTS):
@@ -46,15 +57,15 @@ def real_experiment(seed: int) -> Scenario:
     shares = rng.dirichlet(np.full(3, 2.0), len(rows)) * rng.uniform(0.05, 0.15, (len(rows), 1))
     jobs = len(arrive)
     drawn = MlbrokerDraw(
-        tier_start=np.tile(np.array([0.0, THRESHOLD_INSTANCES]), (3, 1, 1)),
-        tier_usd=np.tile(INSTANCE_USD_PER_HOUR * np.array([1.0, DISCOUNT]), (3, 1, 1)),
+        tier_start=np.tile(np.array([0.0, settings.threshold_instances]), (3, 1, 1)),
+        tier_usd=np.tile(INSTANCE_USD_PER_HOUR * np.array([1.0, settings.discount]), (3, 1, 1)),
         transfer_usd=GB_USD * (1.0 - np.eye(3)),
         arrive=np.array(arrive, dtype=np.int64),
         depart=np.array(depart, dtype=np.int64),
         worker=np.ones((jobs, 1)),
         server=np.ones((jobs, 1)),
         chunk_gb=table[:, 1].copy(),
-        traffic_gb=parameters * EXCHANGES_PER_SLOT,
+        traffic_gb=parameters * settings.exchanges_per_slot,
         parameters_gb=parameters,
         deploy_usd=rng.uniform(0.05, 0.1, jobs) * (rng.uniform(2.0, 10.0, jobs) + parameters),
         row_job=np.array([j for j, _ in rows], dtype=np.int64),
