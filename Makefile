@@ -26,10 +26,10 @@ $(STAMP): pyproject.toml constraints.txt | $(VENV)/made
 	$(BIN)/python -m tradewind.cli.warm
 	touch $@
 
-# Tests and checks need everything: real training, a driver for PostgreSQL, and the programs that Debian has and pip has not.
+# Tests and checks need everything: real training, a driver for PostgreSQL, Ray, and the programs that Debian has and pip has not.
 $(WHOLE): pyproject.toml constraints.txt tools/system-packages | $(VENV)/made
 	tools/system-packages
-	$(PIP) '.[dev,train,postgres]'
+	$(PIP) '.[dev,train,postgres,ray]'
 	$(BIN)/python -m tradewind.cli.warm
 	touch $@
 

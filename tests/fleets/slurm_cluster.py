@@ -12,9 +12,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from tests.fleets.processes import at_site, descendants, send
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "srun")
 START_S = 60.0
@@ -110,53 +111,34 @@ class SlurmCluster:
         done = subprocess.run(argv, capture_output=True, text=True, env=env, timeout=60, check=False)
         return done.stdout
 
-    def signal(self, name: str, number: int) -> None:
-        """Signal the controller (slurmctld) or the slurmd of a node."""
-        process = self._processes[name]
-        process.send_signal(number)
-        if number == signal.SIGKILL:
-            process.wait()
-
     def is_running(self, name: str) -> bool:
         """Whether the controller or the slurmd of a node runs."""
         return self._processes[name].poll() is None
 
-    def kill_node(self, name: str) -> None:
-        """Switch a node off: its slurmd and everything that it started."""
-        self.signal_node(name, signal.SIGKILL)
+    def kill_node(self, name: str, state: Path) -> None:
+        """Switch a node off: its slurmd, and all ranks of the runs in `state`."""
+        self.signal_node(name, state, signal.SIGKILL)
         self._processes[name].wait()
 
-    def signal_node(self, name: str, number: int) -> None:
-        """Signal the slurmd of a node and everything that it started."""
-        self._processes[name].send_signal(number)
-        for pid in self._programs(name):
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+    def signal_node(self, name: str, state: Path, number: int) -> None:
+        """Signal everything on a node."""
+        send([self._processes[name].pid, *at_site(state, name[0])], number)
 
-    def _programs(self, name: str) -> list[int]:
-        """Processes of the jobs of a node: they carry its name and that of the configuration."""
-        found, marks = [], {f"SLURMD_NODENAME={name}".encode(), f"SLURM_CONF={self.conf}".encode()}
-        for entry in os.listdir("/proc"):
-            if entry.isdecimal():
-                with suppress(OSError):
-                    if marks <= set(Path(f"/proc/{entry}/environ").read_bytes().split(b"\0")):
-                        found += [int(entry), *_descendants(int(entry))]
-        return found
+    def signal_agent(self, name: str, number: int) -> None:
+        """Signal the slurmd of a node, or slurmctld."""
+        self._processes[name].send_signal(number)
+        if number == signal.SIGKILL:
+            self._processes[name].wait()
 
     def stop(self) -> None:
         """End everything."""
         self.call("scancel", "--signal=KILL", "--me")
         for process in reversed(self._processes.values()):
-            with suppress(ProcessLookupError):
-                for pid in _descendants(process.pid):
-                    with suppress(ProcessLookupError):
-                        os.kill(pid, signal.SIGKILL)
-                process.kill()
+            send([*descendants(process.pid), process.pid], signal.SIGKILL)
             process.wait()
 
-    def wait(self, holds: object, what: str) -> None:
+    def wait(self, holds: Callable[[], bool], what: str) -> None:
         """Wait until something holds."""
-        assert callable(holds)
         until = time.monotonic() + START_S
         while not holds():
             if time.monotonic() > until:
@@ -181,15 +163,6 @@ def _free_ports(count: int) -> list[int]:
     for each in sockets:
         each.close()
     return ports
-
-
-def _descendants(pid: int) -> list[int]:
-    found = []
-    with suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            for child in Path(f"/proc/{pid}/task/{thread}/children").read_text().split():
-                found += [int(child), *_descendants(int(child))]
-    return found
 
 
 if __name__ == "__main__":

@@ -3,70 +3,104 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.fleets.slurm_cluster import SlurmCluster, missing
+from tests.fleets.storm import Storm
 from tradewind.model.setup import Setup
 from tradewind.testing import Faults, check_fleet
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Launcher
 from tradewind.worlds.fleets.shared import SharedFleet
-from tradewind.worlds.fleets.sites import Sites
 from tradewind.worlds.fleets.slurm import SlurmEngine
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 NAMES = ("a1", "b1")
-OPTIONS = ExecutionOptions(grace_s=0.5, patience_s=3.0)
+OPTIONS = ExecutionOptions(grace_s=0.5, patience_s=2.0)
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[SlurmCluster]:
-    with tempfile.TemporaryDirectory(prefix="slurm-") as folder:
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, pytest.MonkeyPatch.context() as patch:
         made = SlurmCluster(Path(folder) / "s", NAMES)
-        before = os.environ.get("SLURM_CONF")
-        os.environ["SLURM_CONF"] = str(made.conf)
+        patch.setenv("SLURM_CONF", str(made.conf))
         try:
             made.start()
             yield made
         finally:
             made.stop()
-            os.environ.pop("SLURM_CONF")
-            if before is not None:
-                os.environ["SLURM_CONF"] = before
 
 
 def make_fleet(state: Path, setup: Setup) -> SharedFleet:
-    engine = SlurmEngine()
     token = f"check{state.name}-{os.getpid()}"
-    return SharedFleet(state, setup, OPTIONS, token, engine, Sites(setup, {}, engine.machines()))
+    return SharedFleet(state, setup, OPTIONS, token, SlurmEngine(), {})
 
 
 def test_slurm_passes(cluster: SlurmCluster) -> None:
     def restore(state: Path, node: int) -> None:
-        with suppress(KeyError):
-            if not cluster.is_running(NAMES[node]):
-                cluster.start_node(NAMES[node])
+        if not cluster.is_running(NAMES[node]):
+            cluster.start_node(NAMES[node])
 
     faults = Faults(
         kill_points=((Launcher, "spec"), (Launcher, "prepare")),
-        lose=lambda state, node: cluster.kill_node(NAMES[node]),
+        lose=lambda state, node: cluster.kill_node(NAMES[node], state),
         restore=restore,
-        silence=lambda state, node: cluster.signal_node(NAMES[node], signal.SIGSTOP),
-        speak=lambda state, node: cluster.signal_node(NAMES[node], signal.SIGCONT),
+        silence=lambda state, node: cluster.signal_node(NAMES[node], state, signal.SIGSTOP),
+        speak=lambda state, node: cluster.signal_node(NAMES[node], state, signal.SIGCONT),
     )
     check_fleet(make_fleet, faults, seeds=4)
     assert cluster.call("squeue", "--noheader") == ""
 
 
+def test_a_hundred_faults_lose_nothing_and_do_nothing_twice(cluster: SlurmCluster, tmp_path: Path) -> None:
+    frozen: set[str] = set()
+
+    def kill(name: str) -> None:
+        if cluster.is_running(name):
+            cluster.signal_agent(name, signal.SIGKILL)
+            frozen.discard(name)
+
+    def freeze(draw: random.Random) -> None:
+        name = draw.choice(NAMES)
+        if cluster.is_running(name):
+            cluster.signal_agent(name, signal.SIGSTOP)
+            frozen.add(name)
+
+    def switch_off(draw: random.Random) -> None:
+        name = draw.choice(NAMES)
+        if cluster.is_running(name):
+            cluster.kill_node(name, tmp_path)
+            frozen.discard(name)
+
+    def recover() -> None:
+        for name in (*NAMES, "slurmctld"):
+            if not cluster.is_running(name):
+                cluster.start_controller() if name == "slurmctld" else cluster.start_node(name)
+            elif name in frozen:
+                cluster.signal_agent(name, signal.SIGCONT)
+        frozen.clear()
+
+    storm = Storm(
+        make_fleet, tmp_path, seed=1, recover=recover,
+        faults={
+            "slurmd killed": lambda draw: kill(draw.choice(NAMES)),
+            "slurmd frozen": freeze,
+            "slurmctld killed": lambda _: kill("slurmctld"),
+            "node switched off": switch_off,
+        },
+    )  # fmt: skip
+    storm.run(faults=100, jobs=5)
+    assert sum(storm.done.values()) == 100
+    assert len(storm.done) == 8
+    cluster.wait(lambda: cluster.call("squeue", "--noheader") == "", "an empty queue")
+
+
 def test_machines_are_read_from_the_controller(cluster: SlurmCluster) -> None:
     found = SlurmEngine().machines()
-    assert [(each.name, each.is_up, each.labels["site"]) for each in found] == [
-        ("a1", True, "a"),
-        ("b1", True, "b"),
-    ]
+    assert [(each.name, each.labels["site"]) for each in found] == [("a1", "a"), ("b1", "b")]
     assert found[0].capacity == {"cpu": 64_000, "memory_gb": 8_000}

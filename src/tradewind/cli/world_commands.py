@@ -84,7 +84,10 @@ class LiveArguments:
     ] = 300.0
     isolate: Isolate = False
     fleet: Annotated[
-        str, typer.Option("--fleet", help="Where ranks run: processes (of this machine) or slurm.")
+        str,
+        typer.Option(
+            "--fleet", help="Where ranks run: processes (of this machine), slurm or ray://HOST:PORT."
+        ),
     ] = "processes"
     sites: Annotated[
         Path | None,
@@ -116,7 +119,7 @@ def live(given: LiveArguments) -> None:
 
 @commands.command()
 def inventory(
-    fleet: Annotated[str, typer.Option("--fleet", help="The cluster: slurm.")],
+    fleet: Annotated[str, typer.Option("--fleet", help="The cluster: slurm or ray://HOST:PORT.")],
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Where to write a scenario with these nodes (.yaml)."),

@@ -17,7 +17,6 @@ from tradewind.worlds.fleets.engine import Engine
 from tradewind.worlds.fleets.processes.fleet import ProcessFleet
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.fleets.shared import SharedFleet
-from tradewind.worlds.fleets.sites import Sites
 
 PROCESSES = "processes"
 
@@ -36,5 +35,4 @@ def open_fleet(
     """The fleet of an address. token: marks everything of a run; table: node -> machines of a cluster."""
     if address == PROCESSES:
         return ProcessFleet(state, setup, options, token)
-    engine = open_engine(address)
-    return SharedFleet(state, setup, options, token, engine, Sites(setup, table, engine.machines()))
+    return SharedFleet(state, setup, options, token, open_engine(address), table)

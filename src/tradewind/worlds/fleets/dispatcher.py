@@ -11,7 +11,8 @@ from tradewind.worlds.fleets.engine import Engine, EngineGang, EngineUnreachable
 
 POLL_S = 0.5
 MACHINES_EVERY_S = 2.0
-RETRY_S = 2.0
+RETRY_S = 1.0
+CLOSE_S = 1.0
 
 
 class EngineState(NamedTuple):
@@ -49,10 +50,10 @@ class Dispatcher:
             self._changed.set()
 
     def close(self) -> None:
-        """Stop; what the engine runs goes on."""
+        """Stop; what the engine runs goes on. A call that hangs is left alone: nothing is started after it."""
         self._closed = True
         self._changed.set()
-        self._thread.join()
+        self._thread.join(CLOSE_S)
         self._engine.close()
 
     def _run(self) -> None:

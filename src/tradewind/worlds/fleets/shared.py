@@ -13,11 +13,12 @@ So neither a loop nor an engine that is away does any harm: ranks go on, and are
 from __future__ import annotations
 
 import contextlib
+import json
 import secrets
 import sys
 import time
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tradewind.model.job import Job
@@ -34,7 +35,7 @@ from tradewind.worlds.fleet import (
 )
 from tradewind.worlds.fleets import starter
 from tradewind.worlds.fleets.dispatcher import Dispatcher
-from tradewind.worlds.fleets.engine import Engine, EngineGang, EngineTask
+from tradewind.worlds.fleets.engine import Engine, EngineGang, EngineTask, Machine
 from tradewind.worlds.fleets.processes.fleet import noted, prepare
 from tradewind.worlds.fleets.processes.handles import read_claim, read_exit
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Launcher, write_spec
@@ -46,7 +47,7 @@ BEAT_EVERY_S = 0.3
 LOOK_EVERY_S = 0.05
 SILENT_S = 5.0
 """A rank of which nothing is heard for this time is unreachable."""
-MARGIN_S = 5.0
+MARGIN_S = 2.0
 """Time beyond patience and grace after which a rank without a loop is certain to have ended."""
 
 
@@ -77,15 +78,22 @@ class RemoteLaunch:
 
 
 class SharedFleet:
-    """Runs ranks on an engine. `token` marks the run: a new loop with the same token continues it."""
+    """Runs ranks on an engine. `token` marks the run: a new loop with the same token continues it.
+
+    table  node -> machines, where names and labels do not say
+    """
 
     capabilities: frozenset[Capability] = frozenset({"node_inventory"})
 
     def __init__(
-        self, state: Path, setup: Setup, options: ExecutionOptions, token: str, engine: Engine, sites: Sites
+        self, state: Path, setup: Setup, options: ExecutionOptions, token: str, engine: Engine,
+        table: Mapping[str, Sequence[str]],
     ) -> None:  # fmt: skip
-        self._options, self._setup, self._sites = options, setup, sites
+        self._options, self._setup = options, setup
         self.launcher = Launcher(state, setup, options, token)
+        self._kept = state / "machines"
+        self._sites = Sites(setup, table, self._known_machines(engine))
+        self._keep_machines()
         self._prefix, self._beat = f"tw-{token[:12]}-", state / "beat"
         self._me, self._beats, self._beat_s = secrets.token_hex(4), 0, -BEAT_EVERY_S
         self.running: dict[LaunchKey, RemoteLaunch] = {}
@@ -126,7 +134,7 @@ class SharedFleet:
         """Write what supervisors need, unless they run already; the dispatcher has them started."""
         launcher = self.launcher
         settings, broken = prepare(launcher, launch)
-        machines = self._sites.place(launch, self._dispatcher.state.machines)
+        machines = self._sites.place(launch)
         ranks, tasks = [], []
         for number, rank in enumerate(launch.ranks):
             control = launcher.control(launch, number, 0)
@@ -207,20 +215,30 @@ class SharedFleet:
         state, machine = self._dispatcher.state, running.gang.tasks[number].machine
         if state.gangs is None or state.problem:
             return False
-        return running.gang.name not in state.gangs or not any(
-            each.is_up for each in state.machines if each.name == machine
-        )
+        is_up = any(each.is_up for each in state.machines if each.name == machine)
+        return running.gang.name not in state.gangs or not is_up
 
     def _down(self) -> frozenset[int]:
         """Nodes all of whose machines are down, unless something of ours is heard there."""
-        state = self._dispatcher.state
+        if self._sites.update(self._dispatcher.state.machines):
+            self._keep_machines()
         heard = {
             each.launch.ranks[number].node
             for each in self.running.values()
             for number, rank in enumerate(each.ranks)
             if rank.exit is None and rank.beat and not rank.is_silent(SILENT_S)
         }
-        return self._sites.down(state.machines) - heard if state.machines else frozenset()
+        return self._sites.down() - heard
+
+    def _known_machines(self, engine: Engine) -> Sequence[Machine]:
+        """The machines that this run knew last, so that an engine that is away does not keep a loop from starting."""
+        if self._kept.exists():
+            return [Machine(**each) for each in json.loads(self._kept.read_text())]
+        return engine.machines()
+
+    def _keep_machines(self) -> None:
+        with contextlib.suppress(OSError):
+            put(str(self._kept.parent), self._kept.name, [asdict(each) for each in self._sites.machines])
 
     def _keep_alive(self) -> None:
         """Tell ranks that a loop is there."""

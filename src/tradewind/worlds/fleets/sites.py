@@ -17,13 +17,13 @@ class Sites:
     """Nodes of a setup and their machines: by a table (node -> machines), else by name, else by the machine's label."""
 
     def __init__(self, setup: Setup, table: Mapping[str, Sequence[str]], machines: Sequence[Machine]) -> None:
+        self._setup, self._table = setup, table
+        self.machines: tuple[Machine, ...] = ()
+        self.update(machines)
         known = {machine.name for machine in machines}
-        self._machines: dict[int, tuple[str, ...]] = {}
-        for index in setup.hosts:
-            name = setup.nodes[index].name
-            labelled = [machine.name for machine in machines if site_of(machine) == name]
-            found = tuple(table.get(name, [name] if name in known else labelled))
-            if missing := sorted(set(found) - known):
+        for node, found in self._of.items():
+            name = setup.nodes[node].name
+            if missing := sorted(set(table.get(name, ())) - known):
                 raise InputError(
                     f"node {name!r} is mapped to {', '.join(missing)}, which the cluster does not have; it has "
                     f"{_some(known)}"
@@ -33,23 +33,35 @@ class Sites:
                     f"no machine of the cluster is node {name!r}: none has this name or the label {SITE_LABELS[0]}={name}; "
                     f"the cluster has {_some(known)}. Name nodes after machines, or map them with --sites FILE"
                 )
-            self._machines[index] = found
-        self._last: dict[str, Machine] = {machine.name: machine for machine in machines}
 
-    def place(self, launch: Launch, machines: Sequence[Machine]) -> list[Machine]:
+    def update(self, machines: Sequence[Machine]) -> bool:
+        """Take over what the engine said last; return whether anything is new."""
+        if not machines or tuple(machines) == self.machines:
+            return False
+        self.machines = tuple(machines)
+        self._of = {node: self._found(self._setup.nodes[node].name) for node in self._setup.hosts}
+        return True
+
+    def _found(self, name: str) -> list[Machine]:
+        """The machines of a node."""
+        if name in self._table:
+            return [machine for machine in self.machines if machine.name in self._table[name]]
+        named = [machine for machine in self.machines if machine.name == name]
+        return named or [machine for machine in self.machines if site_of(machine) == name]
+
+    def place(self, launch: Launch) -> list[Machine]:
         """A machine for every rank: those of a node in turn, as long as they are up."""
-        self._last |= {machine.name: machine for machine in machines}
         found = []
         for rank in launch.ranks:
-            all_of_it = [self._last[name] for name in self._machines[rank.node]]
-            choice = [machine for machine in all_of_it if machine.is_up] or all_of_it
+            choice = [machine for machine in self._of[rank.node] if machine.is_up] or self._of[rank.node]
             found.append(choice[rank.local % len(choice)])
         return found
 
-    def down(self, machines: Sequence[Machine]) -> frozenset[int]:
+    def down(self) -> frozenset[int]:
         """Nodes that have no machine that is up."""
-        up = {machine.name for machine in machines if machine.is_up}
-        return frozenset(node for node, names in self._machines.items() if up.isdisjoint(names))
+        return frozenset(
+            node for node, machines in self._of.items() if not any(machine.is_up for machine in machines)
+        )
 
 
 def site_of(machine: Machine) -> str:

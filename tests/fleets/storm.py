@@ -1,0 +1,128 @@
+"""Many faults at random: jobs that count go on through all of them, and every number is counted once."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.fleets.processes import Program, programs
+from tradewind.model.job import Fixed, Job
+from tradewind.testing.fleet_checks import Bed, Faults, MakeFleet
+from tradewind.testing.fleet_programs import program
+from tradewind.worlds.fleet import Launch, LaunchStatus, Rank, Wanted
+
+LIMIT_S = 240.0
+Fault = Callable[[random.Random], None]
+
+
+@dataclass
+class StormJob:
+    """A job that counts; it is launched again, elsewhere and with another number of ranks, until it ends with 0."""
+
+    job: Job
+    launch: Launch
+    over: bool = False
+    stopping: bool = False
+
+
+@dataclass
+class Storm:
+    """Jobs on a fleet under faults.
+
+    faults   what can be done to its cluster
+    recover  brings everything back that faults have taken away
+    done     how often each kind of fault happened
+    """
+
+    make_fleet: MakeFleet
+    state: Path
+    faults: Mapping[str, Fault]
+    recover: Callable[[], None]
+    seed: int
+    count: int = 40
+    done: dict[str, int] = field(default_factory=dict)
+
+    def run(self, faults: int, jobs: int) -> None:
+        """Let so many faults happen to so many jobs, and wait until all have counted to the end."""
+        draw = random.Random(self.seed)
+        self.bed = Bed(self.make_fleet, Faults(), self.state)
+        mine = [self._job(index, draw) for index in range(jobs)]
+        until, next_s, left = time.monotonic() + LIMIT_S, time.monotonic() + 1.0, faults
+        kinds = {"loop": lambda _: self.bed.die(), **self._kills(), **self.faults}
+        while not all(each.over for each in mine) or left:
+            assert time.monotonic() < until, (
+                f"{[each for each in mine if not each.over]} did not end; {self.done}"
+            )
+            wanted = [Wanted(each.launch, not each.stopping) for each in mine if not each.over]
+            seen = self.bed.round(wanted)
+            for each in mine:
+                if not each.over:
+                    self._next(each, seen.launches[each.launch.key], draw)
+            if left and time.monotonic() >= next_s:
+                left -= 1
+                next_s = time.monotonic() + draw.uniform(0.1, 0.4)
+                name = draw.choice(sorted(kinds))
+                kinds[name](draw)
+                self.done[name] = self.done.get(name, 0) + 1
+                if draw.random() < 0.3 or not left:
+                    self.recover()
+            if left and all(each.over for each in mine):
+                mine = [self._job(each.job.index + jobs, draw) for each in mine]
+        self.bed.die()
+        for index in range(mine[-1].job.index + 1):
+            path = next(self.state.glob(f"jobs/{index:04d}-*")) / "checkpoint" / "done"
+            counted = path.read_text().split()
+            assert counted == [str(i) for i in range(1, self.count + 1)], f"job {index} counted {counted}"
+
+    def _job(self, index: int, draw: random.Random) -> StormJob:
+        job = Job(
+            index=index, id=f"j{index}", arrive_us=0, work=Fixed(runtime_us=1), worker=((0, 1000),),
+            command=program("count", self.count, 0.05),
+        )  # fmt: skip
+        return StormJob(job, self._launch(job, 0, draw))
+
+    def _launch(self, job: Job, number: int, draw: random.Random) -> Launch:
+        nodes = [draw.randrange(2) for _ in range(draw.randint(1, 3))]
+        ranks = tuple(Rank("worker", node, nodes[:i].count(node)) for i, node in enumerate(nodes))
+        return Launch(job, number, 0, ranks)
+
+    def _next(self, each: StormJob, status: LaunchStatus, draw: random.Random) -> None:
+        """As a loop does: if a rank is lost, stop the others; when all have ended, begin again or be done."""
+        ended = [found for found in status.exits if found is not None]
+        if status.is_over:
+            each.over = all(found.code == 0 for found in ended)
+            each.stopping = False
+            if not each.over:
+                each.launch = self._launch(each.job, each.launch.number + 1, draw)
+        elif any(found.code != 0 for found in ended) or draw.random() < 0.003:
+            each.stopping = True
+
+    def _kills(self) -> dict[str, Fault]:
+        def kill(what: str) -> Fault:
+            def fault(draw: random.Random) -> None:
+                found = sorted(programs(self.state))
+                chosen = [
+                    each for each in found if each.name == ("starter" if what == "starter" else "supervisor")
+                ]
+                if chosen:
+                    with suppress(ProcessLookupError):
+                        os.kill(self._pid(draw.choice(chosen), what), signal.SIGKILL)
+
+            return fault
+
+        return {what: kill(what) for what in ("rank", "supervisor", "starter")}
+
+    @staticmethod
+    def _pid(chosen: Program, what: str) -> int:
+        if what != "rank":
+            return chosen.pid
+        with suppress(OSError, ValueError):
+            return int(json.loads((chosen.control / "child").read_text())["pid"])
+        return chosen.pid
