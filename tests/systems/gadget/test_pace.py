@@ -56,6 +56,7 @@ def test_a_pace_counts_work_in_worker_slots_at_full_speed() -> None:
     assert pace.progress(2.0) == 10.0
     assert pace.progress(99.0) == 60.0
     assert pace.speed.tolist() == pytest.approx([0.0, 1.0, 2 * 20 / 30, 3 * 20 / 34, 4 * 20 / 35])
+    assert pace.inside.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert pace_of(WHERE, ring_job(0)).even
 
 

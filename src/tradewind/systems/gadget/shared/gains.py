@@ -41,8 +41,8 @@ class JobGains:
             self._paces[job.index] = pace_of(self._setup, job)
         return self._paces[job.index]
 
-    def gains(self, jobs: Sequence[Job], done: Sequence[int], left: int) -> Floats:
-        """(I, N + 1) worth of k workers in this slot.
+    def gains(self, jobs: Sequence[Job], done: Sequence[int], left: int, *, inside: bool = False) -> Floats:
+        """(I, N + 1) worth of k workers in this slot, between servers or inside one (where ring time makes a difference).
 
         done: work of each job, millionths of its unit; left: slots that may be planned, this one included.
         """
@@ -53,7 +53,7 @@ class JobGains:
         if self._sight == "ahead" and left > 1:
             self._wait(jobs, done, rows, left)
         for i, (job, row) in enumerate(zip(jobs, rows, strict=True)):
-            row = self.pace(job).slowed(row)
+            row = self.pace(job).slowed(row, inside=inside)
             row[1 : job.workers_min] = -np.inf
             result[i, : job.workers_max + 1] = row
             result[i, 0] = 0.0

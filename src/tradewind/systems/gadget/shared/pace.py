@@ -22,8 +22,9 @@ class Pace:
     rate    utility progress of one
     most    utility progress of all of its work
     unit    (numerator, denominator) of its own unit of work in worker-slots at full speed
-    speed   (N + 1,) what k workers do in a slot
-    even    whether k workers do k
+    speed   (N + 1,) what k workers do in a slot between servers
+    inside  (N + 1,) the same on one server, where the network does not matter
+    even    whether k workers do k, wherever they are
     """
 
     count: int
@@ -31,6 +32,7 @@ class Pace:
     most: float
     unit: tuple[int, int]
     speed: Floats
+    inside: Floats
     even: bool
 
     def at_full_speed(self, done: int) -> int:
@@ -41,32 +43,38 @@ class Pace:
         """Utility progress after so many worker-slots at full speed."""
         return min(self.rate * worker_slots, self.most)
 
-    def slowed(self, row: Floats) -> Floats:
+    def slowed(self, row: Floats, *, inside: bool) -> Floats:
         """Gains (N + 1,) of k worker-slots at full speed as gains of k workers."""
         if self.even:
             return row
         line = row[np.isfinite(row)]
-        return np.interp(self.speed, np.arange(len(line)), line)
+        return np.interp(self.inside if inside else self.speed, np.arange(len(line)), line)
 
 
 def pace_of(setup: Setup, job: Job) -> Pace:
-    """The pace of a ring job; rings of several workers are taken to span servers, and are faster on one."""
-    work, sizes = job.work, np.arange(job.workers_max + 1)
+    """The pace of a ring job."""
+    work, sizes = job.work, range(job.workers_max + 1)
     assert isinstance(work, Rounds)
     most = work.rate * work.count
     if work.unit != "worker-round":
+        same = np.array(sizes, np.float64)
         return Pace(
-            count=work.count, rate=work.rate, most=most, unit=(1, 1), speed=sizes.astype(np.float64), even=True
-        )  # fmt: skip
-    speed = np.zeros(len(sizes))
-    for k in sizes[1:].tolist():
-        step = Step(0, OPEN, (0, 1), (k - 1, 1)) if k > 1 else Step(0, OPEN, (0,), (1,))
-        speed[k] = k * work.compute_us / (work.compute_us + comm_us(setup, job, step))
+            count=work.count, rate=work.rate, most=most, unit=(1, 1), speed=same, inside=same, even=True
+        )
+    between = [Step(0, OPEN, (0, 1), (k - 1, 1)) if k > 1 else Step(0, OPEN, (0,), (k,)) for k in sizes]
+    inside = [Step(0, OPEN, (0,), (k,)) for k in sizes]
+    speed, alone = (
+        np.array(
+            [sum(s.workers) * work.compute_us / (work.compute_us + comm_us(setup, job, s)) for s in steps]
+        )
+        for steps in (between, inside)
+    )
     return Pace(
         count=-(-work.count * work.compute_us // setup.slot_us),
         rate=work.rate * setup.slot_us / work.compute_us,
         most=most,
         unit=(work.compute_us, setup.slot_us),
         speed=speed,
+        inside=alone,
         even=False,
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tradewind.model.arrays import Floats
 from tradewind.model.decision import NOTHING, Decision, Plan, Route, Step, Verdict
 from tradewind.model.job import Job
 from tradewind.model.progress import rate
@@ -28,8 +29,11 @@ from tradewind.systems.gadget.kernels.fabric import (
 )
 from tradewind.systems.gadget.kernels.pool import inside_racks
 from tradewind.systems.gadget.kernels.slot import Rings, Slot
-from tradewind.systems.gadget.shared.choice import Chooser, Ring, RingRecord
+from tradewind.systems.gadget.shared.choice import Chooser, Ring, RingChoice, RingRecord
 from tradewind.systems.gadget.shared.gains import JobGains
+
+AGAIN = 2
+"""Further choices of rings in a slot where ring time counts."""
 
 
 class RingScheduler:
@@ -58,14 +62,39 @@ class RingScheduler:
         if not jobs:
             return Decision(verdicts=tuple(verdicts)) if verdicts else NOTHING
         records = [self._records[job.index] for job in jobs]
-        gain = self._gains.gains(jobs, [r.done for r in records], view.setup.slots_ahead(view.slot))
+        left = view.setup.slots_ahead(view.slot)
+        gain = self._gains.gains(jobs, [r.done for r in records], left)
         capacity = capacities(view.setup, self._fabric, _room(view), view.link_capacity)
         slot = slot_of(self._fabric, capacity, jobs, gain)
         choice = self._chooser.choose(slot, jobs, records, view.slot)
+        if not all(self._gains.pace(job).even for job in jobs):
+            choice = self._with_ring_time(slot, jobs, left, view.slot, choice)
         plans = self._plans(view, jobs, slot, choice.rings)
-        # a ring of several workers on one server earns more than its gain where ring time counts: no bound holds then
-        certificate = choice.certificate if all(self._gains.pace(job).even for job in jobs) else None
-        return Decision(plans=tuple(plans), verdicts=tuple(verdicts), certificate=certificate)
+        return Decision(plans=tuple(plans), verdicts=tuple(verdicts), certificate=choice.certificate)
+
+    def _with_ring_time(
+        self, slot: Slot, jobs: Sequence[Job], left: int, number: int, choice: RingChoice
+    ) -> RingChoice:
+        """A choice of rings where gains depend on whether a ring lies on one server; its bound does not hold.
+
+        The first choice takes all rings as being between servers. Those that turn out to lie on one may earn more with other
+        sizes: they are chosen again with their gains there, and the best choice counts.
+        """
+        records = [self._records[job.index] for job in jobs]
+        if self._chooser.sight == "slot":  # as printed, and the rivals
+            return RingChoice(rings=choice.rings)
+        inside = self._gains.gains(jobs, [r.done for r in records], left, inside=True)
+
+        def actual(rings: Rings) -> Floats:
+            alone = (rings.server >= 0).sum(1) == 1
+            return np.where(alone[:, None], inside, slot.gain)
+
+        best = rings = choice.rings
+        for _ in range(AGAIN):
+            rings = self._chooser.choose(slot._replace(gain=actual(rings)), jobs, records, number).rings
+            if _earned(actual(rings), rings) > _earned(actual(best), best):
+                best = rings
+        return RingChoice(rings=best)
 
     def _observe(self, view: View) -> list[Verdict]:
         """Update the records from the events; returns verdicts on jobs that can never run."""
@@ -187,3 +216,8 @@ def _ring(rings: Rings, i: int) -> Ring:
     """The ring of job i."""
     here = rings.server[i] >= 0
     return tuple(rings.server[i][here].tolist()), tuple(rings.workers[i][here].tolist())
+
+
+def _earned(gain: Floats, rings: Rings) -> float:
+    """Gains (I, N + 1) of the rings' sizes."""
+    return float(gain[np.arange(len(gain)), rings.size].sum())

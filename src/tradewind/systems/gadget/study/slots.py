@@ -27,6 +27,8 @@ CERTIFIED = 0.999
 """Share of its bound from which on our answer counts as the optimum of a slot."""
 EXACT_SERVERS = 12
 """Servers up to which a slot that is not certified is solved exactly; larger ones are left out."""
+LEAST_WORTH = 1e-5
+"""Slots worth less are left out: an LP does not tell their gains, the foot of sigmoids of height 1 to 100, from 0."""
 TRIES = 10
 """u_b; the paper does not print it."""
 
@@ -91,7 +93,7 @@ def solved_slots(scenario: Scenario, seed: int, most: int) -> list[SlotFound]:
             if not exact.optimal:
                 continue
             optimum = max(value, exact.value)
-        if optimum <= 0:
+        if optimum < LEAST_WORTH:
             continue
         printed = paper(slot, np.random.default_rng([seed, n]), TRIES, workers)
         discarded = worth(slot, fitting(slot, printed.raw))
