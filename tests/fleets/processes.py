@@ -49,6 +49,18 @@ def at_site(state: Path, site: str) -> list[int]:
     return [*found, *(below for pid in found for below in descendants(pid))]
 
 
+def with_files_in(folder: Path) -> list[int]:
+    """Processes that have a file below a directory open."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal() and int(entry) != os.getpid():
+            with suppress(OSError):
+                links = [os.readlink(each) for each in Path(f"/proc/{entry}/fd").iterdir()]
+                if any(link.startswith(f"{folder}/") for link in links):
+                    found.append(int(entry))
+    return found
+
+
 def send(pids: list[int], number: int) -> None:
     """Signal processes that may have ended."""
     for pid in pids:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.fleets.processes import at_site, descendants, send
+from tests.fleets.processes import at_site, descendants, send, with_files_in
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "srun")
 START_S = 60.0
@@ -136,6 +136,7 @@ class SlurmCluster:
         for process in reversed(self._processes.values()):
             send([*descendants(process.pid), process.pid], signal.SIGKILL)
             process.wait()
+        send(with_files_in(self.state), signal.SIGKILL)  # slurmstepd outlives slurmd
 
     def wait(self, holds: Callable[[], bool], what: str) -> None:
         """Wait until something holds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import random
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fleets.live_on import books_are_those_of_processes, training_moves_and_grows
 from tests.fleets.ray_cluster import RayCluster, missing
 from tests.fleets.storm import Storm
 from tradewind.model.setup import Setup
@@ -101,3 +103,12 @@ def test_machines_are_read_from_the_cluster(cluster: RayCluster) -> None:
         engine.close()
     assert [found[name].labels["site"] for name in NAMES] == ["a", "b"]
     assert found["a1"].capacity["cpu"] == 64_000
+
+
+def test_books_are_those_of_processes(cluster: RayCluster, tmp_path: Path) -> None:
+    books_are_those_of_processes(lambda: RayEngine(cluster.address, cluster.command), tmp_path)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+def test_training_moves_and_grows(cluster: RayCluster, tmp_path: Path) -> None:
+    training_moves_and_grows(lambda: RayEngine(cluster.address, cluster.command), tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import random
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fleets.live_on import books_are_those_of_processes, training_moves_and_grows
 from tests.fleets.slurm_cluster import SlurmCluster, missing
 from tests.fleets.storm import Storm
 from tradewind.model.setup import Setup
@@ -104,3 +106,12 @@ def test_machines_are_read_from_the_controller(cluster: SlurmCluster) -> None:
     found = SlurmEngine().machines()
     assert [(each.name, each.labels["site"]) for each in found] == [("a1", "a"), ("b1", "b")]
     assert found[0].capacity == {"cpu": 64_000, "memory_gb": 8_000}
+
+
+def test_books_are_those_of_processes(cluster: SlurmCluster, tmp_path: Path) -> None:
+    books_are_those_of_processes(SlurmEngine, tmp_path)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+def test_training_moves_and_grows(cluster: SlurmCluster, tmp_path: Path) -> None:
+    training_moves_and_grows(SlurmEngine, tmp_path)

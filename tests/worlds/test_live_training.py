@@ -90,7 +90,8 @@ def logs(state: Path) -> str:
     return "\n".join(f"{file.name}:\n{file.read_text()}" for file in sorted(state.rglob("rank-*.log")))
 
 
-def test_a_server_job_moves_its_server_gets_another_worker_and_continues_training(tmp_path: Path) -> None:
+def moving_server() -> Scenario:
+    """A stream whose data moves from a to b and doubles: its server follows and it gets another worker."""
     where = setup(
         [node("a"), node("b")],
         slot_us=S,
@@ -103,12 +104,16 @@ def test_a_server_job_moves_its_server_gets_another_worker_and_continues_trainin
         traffic_bytes_per_worker_slot=1000, seed=3,
         command=(*TRAIN, "--size", "20KB", "--mode", "ps", "--iterations", "100000"),
     )  # fmt: skip
-    given = scenario(
+    return scenario(
         [stream],
         where=where,
         customers=[Customer(runtime_us=2 * S)],
         volumes=[(0, 0, 0, 100), (0, 1, 1, 200)],
     )
+
+
+def test_a_server_job_moves_its_server_gets_another_worker_and_continues_training(tmp_path: Path) -> None:
+    given = moving_server()
     run = trained(given, "mlbroker", tmp_path / "s", enough=3)
     found = rows(run, "attempts", "places", "why", "iterations", "loss")
     assert [row[0] for row in found] == ["ps@a 1@a", "ps@b 2@b"], logs(tmp_path)
