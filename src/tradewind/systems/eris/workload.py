@@ -38,6 +38,7 @@ from tradewind.model.units import MILLI, US_PER_S
 from tradewind.model.utility import Utility
 from tradewind.model.workload import Workload
 from tradewind.systems.eris.kernels.pool import host_capacity, past_bid, reserve_prices, scarcity_prices
+from tradewind.systems.eris.shared.replay import best_floor
 from tradewind.traces.arrivals import ARRIVALS, DRAWN, in_force, recorded_slots, with_arrivals
 
 
@@ -69,6 +70,8 @@ RESERVE: dict[str, tuple[float, float, float, float]] = {
 """USD per CPU, GPU, GB of memory and slot, and per GB moved: output of `tradewind.systems.eris.study.reserve`."""
 HISTORY_SEED, HISTORY_JOBS = 7_041_776, 300
 """Seed and jobs of the past days that the forecast is computed from: the same for every seed of a scenario."""
+PRICED_DAYS, REPLAYED_DAYS = 20, 60
+"""At most so many past days give scarcity prices, and are replayed with several floors."""
 SIZES: dict[str, dict[str, Any]] = {
     "testbed": {
         "sites": 9,
@@ -131,7 +134,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     if params["forecast"]:
         own = any(params[key] != -1 for key in DEFAULTS) or values["arrivals"] != DRAWN
         own = own or values != settings({**BARE, "size": params["size"]})
-        prices = past_prices(nodes, tuple(sorted(values.items()))) if own else RESERVE[params["size"]]
+        prices = past_floor(nodes, tuple(sorted(values.items()))) if own else RESERVE[params["size"]]
         setup = replace(setup, forecast=_named(prices))
     return Scenario(
         name=f"eris-{params['size']}-{sites}x{values['jobs']}",
@@ -164,24 +167,41 @@ def _jobs(rng: np.random.Generator, values: Mapping[str, Any]) -> tuple[Job, ...
 
 
 @lru_cache(maxsize=64)
-def past_prices(nodes: tuple[Node, ...], settled: tuple[tuple[str, Any], ...]) -> tuple[float, ...]:
-    """What an operator knows from past days: scarcity prices of other random days of the same kind, never of this one.
+def past_floor(nodes: tuple[Node, ...], settled: tuple[tuple[str, Any], ...]) -> tuple[float, ...]:
+    """What an operator knows from past days: the floor that earned most on other random days of the same kind.
 
-    USD per unit and slot of each resource, the last per GB moved. Long days are shortened at the same arrival rate.
+    USD per unit and slot of each resource, the last per GB moved: a multiple of `past_prices`, 0 where a floor did not help.
     """
+    past = _past_day(settled)
+    prices = np.array(past_prices(nodes, settled))
+    return tuple(best_floor(_setup(nodes, past), _past_jobs(past, REPLAYED_DAYS), prices).tolist())
+
+
+def past_prices(nodes: tuple[Node, ...], settled: tuple[tuple[str, Any], ...]) -> tuple[float, ...]:
+    """Scarcity prices of other random days of the same kind, never of this one; units as in `past_floor`."""
+    past = _past_day(settled)
+    setup, slots, busy = _setup(nodes, past), past["slots"], past["last_arrival"] + 1
+    hosts, prices = host_capacity(setup), []
+    for day in _past_jobs(past, PRICED_DAYS):
+        bids = [bid for job in day if (bid := past_bid(job, hosts, setup.slot_us)) is not None]
+        prices.append(scarcity_prices(setup, bids, 0, slots, busy))
+    return tuple(reserve_prices(np.concatenate(prices)).tolist())
+
+
+def _past_day(settled: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """Values of a past day; a long one is shortened at the same arrival rate."""
     values = dict(settled)
-    setup = _setup(nodes, values)
     share = min(1.0, HISTORY_JOBS / max(values["jobs"], 1))
-    slots = max(min(setup.slots, 10), round(setup.slots * share))
-    jobs = max(1, round(values["jobs"] * slots / setup.slots))
-    last = min(slots - 1, max(0, round(values["last_arrival"] * slots / setup.slots)))
-    past = {**values, "slots": slots, "jobs": jobs, "last_arrival": last}
-    days = max(2, min(20, HISTORY_JOBS // jobs))
-    drawn = [_jobs(np.random.default_rng((HISTORY_SEED, day)), past) for day in range(days)]
-    hosts = host_capacity(setup)
-    bids = [[b for job in day if (b := past_bid(job, hosts, setup.slot_us)) is not None] for day in drawn]
-    prices = reserve_prices(np.concatenate([scarcity_prices(setup, day, 0, slots, last + 1) for day in bids]))
-    return tuple(prices.tolist())
+    slots = max(min(values["slots"], 10), round(values["slots"] * share))
+    jobs = max(1, round(values["jobs"] * slots / values["slots"]))
+    last = min(slots - 1, max(0, round(values["last_arrival"] * slots / values["slots"])))
+    return {**values, "slots": slots, "jobs": jobs, "last_arrival": last}
+
+
+def _past_jobs(past: Mapping[str, Any], most: int) -> list[tuple[Job, ...]]:
+    """Bids of at most so many past days."""
+    days = max(2, min(most, HISTORY_JOBS // past["jobs"]))
+    return [_jobs(np.random.default_rng((HISTORY_SEED, day)), past) for day in range(days)]
 
 
 def _named(prices: Sequence[float]) -> dict[str, float]:

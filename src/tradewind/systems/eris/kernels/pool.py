@@ -59,12 +59,14 @@ def pool(job: Job, hosts: Floats, worth: Floats, start: int, transfer: int | Non
     """
     kinds = hosts.shape[1]
     worker, server = demand_vector(job.worker, kinds), demand_vector(job.server, kinds)
-    fit, near = _most(hosts, worker), _most(hosts - server, worker)[(hosts >= server).all(axis=1)]
+    fit, serves = _most(hosts, worker), (hosts >= server).all(axis=1)
+    near = _most(hosts - server, worker)[serves]
     if not len(near) or fit.sum() < 1 or job.unservable_reason:
         return None
     work, traffic = job.work, job.traffic_bytes_per_worker_slot
     assert isinstance(work, Dataset)
-    beside, widest = int(min(near.max(), 1e9)), int(min(fit.sum(), job.workers_max))
+    together = fit.sum() + (near - fit[serves]).max()  # a server takes its part of a site
+    beside, widest = int(min(near.max(), 1e9)), int(min(together, job.workers_max))
     if transfer is not None and traffic > 0:
         widest = min(widest, beside + transfer // traffic)
     if widest < 1:
@@ -101,9 +103,11 @@ class PastBid(NamedTuple):
         job = self.job._replace(start=start, worth=worth_by_slot(self.utility, start, slots))
         return self._replace(job=job)
 
-    def by_delay(self, slots: int) -> PastBid:
-        """The bid with its worth by slots of delay."""
-        return self._replace(job=self.job._replace(worth=worth_by_slot(self.utility, 0, slots)))
+    def by_delay(self, setup: Setup) -> PastBid:
+        """The bid with its worth by slots of delay; what the horizon cuts off is worth nothing."""
+        worth = worth_by_slot(self.utility, 0, setup.slots_ahead(0))
+        worth[max(0, setup.horizon_us // setup.slot_us - self.job.start) :] = 0.0
+        return self._replace(job=self.job._replace(worth=worth))
 
     def save(self) -> list[Any]:
         """Plain data."""

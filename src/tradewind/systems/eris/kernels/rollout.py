@@ -22,7 +22,10 @@ LEADERS, ROUNDS = 8, 3
 
 
 class Bids(NamedTuple):
-    """Bids seen, pooled: use (N, K + 1), server (N, K + 1), beside, widest, units (N,); worth (N, T) by delay."""
+    """Bids seen, pooled: use (N, K + 1), server (N, K + 1), beside, widest, units (N,); worth (N, T) by delay.
+
+    What the horizon cuts off is worth 0.
+    """
 
     use: Floats
     server: Floats
@@ -70,15 +73,24 @@ def futures(rng: np.random.Generator, samples: int, slots: int, per_slot: float,
 
 
 @kernel
+def _share(bids: Bids, bid: int, left: int, whole: Floats, k: int) -> float:
+    """Share of a slot's capacity of k that the rest of a job uses; workers beside the server need no bandwidth."""
+    use, beside = bids.use[bid, k], bids.beside[bid] if k == len(whole) - 1 else 0
+    return float(left * use / (whole[k] + beside * use))
+
+
+@kernel
 def _rank(bids: Bids, bid: int, left: int, age: int, whole: Floats, kind: int) -> float:
     """Worth per share of capacity: of the dominant resource (kind -1), of one, or of all together (-2)."""
     share, dominant, total = 0.0, 1e-9, 1e-9
     for k in range(len(whole)):
-        each = left * bids.use[bid, k] / whole[k]
+        each = _share(bids, bid, left, whole, k)
         dominant, total = max(dominant, each), total + each
         if k == kind:
             share = each
-    done = min(age + max(0, int(np.ceil(dominant)) - 1), bids.worth.shape[1] - 1)
+    done = age + max(int(np.ceil(dominant)), -(-left // bids.widest[bid])) - 1
+    if done >= bids.worth.shape[1]:
+        return 0.0
     if kind == -1:
         share = dominant
     elif kind == -2:

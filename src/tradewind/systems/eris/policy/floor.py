@@ -1,8 +1,9 @@
 """A floor under posted prices: what scarce resources were worth on other days, or to earlier bidders.
 
 An idle resource should not be free when better bids are likely to come. The floor is a multiple of the mean dual prices
-of the pooled LP: of the setup's forecast if there is one, else of the bids so far (with a window: of the last window). It
-does not depend on a bidder's own bid and never falls, so neither a lie nor waiting lowers a payment.
+of the pooled LP: of the setup's forecast if there is one, else of the bids so far (with a window: of the last window), and
+less where these were few. It does not depend on a bidder's own bid and never falls, so neither a lie nor waiting lowers a
+payment.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tradewind.systems.eris.kernels.pool import (
 )
 
 FIRST = 8
-"""Bids before the floor is first learned; afterwards at every doubling."""
+"""Bids before the floor is first learned, at half of what they show; afterwards at every doubling, with more of it."""
 
 
 class Floor:
@@ -51,7 +52,8 @@ class Floor:
         if self._count >= FIRST and self._count & (self._count - 1) == 0:
             slots = slot + 1 - first
             prices = scarcity_prices(self._setup, self._bids, first, slots, slots)
-            self.usd = np.maximum(self.usd, self._scale * reserve_prices(prices))
+            trust = self._scale * self._count / (self._count + FIRST)
+            self.usd = np.maximum(self.usd, trust * reserve_prices(prices))
 
     def save(self) -> dict[str, Any]:
         return {"usd": self.usd.tolist(), "count": self._count, "bids": [bid.save() for bid in self._bids]}

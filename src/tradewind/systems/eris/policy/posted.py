@@ -20,7 +20,6 @@ from tradewind.model.errors import InputError
 from tradewind.model.job import Dataset, Job
 from tradewind.model.setup import Objective, Setup
 from tradewind.model.spec import Param, Spec, Trigger
-from tradewind.model.units import GB
 from tradewind.model.view import Event, View
 from tradewind.systems.eris.kernels.oracle import flat_menu, menu
 from tradewind.systems.eris.kernels.task import Menu
@@ -33,8 +32,8 @@ from tradewind.systems.eris.shared.market import (
     plan_of,
     read_plan,
     task_of,
-    worth_of,
 )
+from tradewind.systems.eris.shared.replay import posted_menu
 
 OBJECTIVES: frozenset[Objective] = frozenset({"welfare_usd", "profit_usd"})
 WORTHLESS = "no completion time is worth what it costs"
@@ -118,18 +117,8 @@ class Seller:
         return Quote(job.index, offers, posted=prices.posted(flat=self.flat))
 
     def _menu(self, view: View, job: Job, first: int, prices: PostedPrices) -> Menu:
-        """Offers at posted prices.
-
-        Unlike the paper, data pays a flat charge for its bytes instead of a price for every move. Moves can only be
-        chosen near-optimally, so a later bidder might find a cheaper way; with the flat charge every price is an exact
-        minimum.
-        """
-        market = self.ledger.market(job, first, prices)
-        task, worth = task_of(self.ledger, job), worth_of(view.setup, job, first, len(market.room))
-        if not self.flat:
-            return menu(task, market, worth)
-        data = int(task.data.sum()) * task.chunk_bytes / GB
-        return flat_menu(task, market, worth, prices.posted(flat=True).data_usd * data)
+        """Offers at posted prices."""
+        return posted_menu(self.ledger, job, first, prices, flat=self.flat)
 
     def _reason(self, job: Job, first: int) -> tuple[str, str]:
         """Why there is no offer: too expensive, or impossible at any price."""

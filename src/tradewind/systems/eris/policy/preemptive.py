@@ -32,7 +32,7 @@ from tradewind.systems.eris.shared.edge import EdgeRules, EdgeScheduler, Turn
 from tradewind.systems.eris.shared.market import task_of
 
 WORTHLESS = 0.01
-"""Share of its initial worth below which a job is given up."""
+"""Share of its worth if it were alone below which a job is given up."""
 AHEAD, AFTER = 5, 10
 """Slots of a future with arrivals, and slots simulated after them."""
 FIRST, RECENT = 4, 1000
@@ -73,8 +73,8 @@ class Preemptive(EdgeScheduler):
         bid = self._bid(job)
         if bid is None or self._is_expired(view, job):
             return False
-        worth = bid.job.worth
-        return bool(worth[self._age(view, job)] > WORTHLESS * worth[0])
+        worth, alone = bid.job.worth, -(-bid.job.units // bid.job.widest) - 1
+        return bool(worth[self._age(view, job)] > WORTHLESS * (worth[alone] if alone < len(worth) else 0.0))
 
     def _is_recent(self, view: View, index: int) -> bool:
         """Whether futures may be drawn from a bid: with a window, it came within the last one."""
@@ -127,7 +127,7 @@ class Preemptive(EdgeScheduler):
             setup = self.ledger.setup
             found = past_bid(job, self._hosts, setup.slot_us, setup.transfer_bytes_per_slot)
             if found is not None:
-                found = found.by_delay(setup.slots_ahead(0))
+                found = found.by_delay(setup)
                 units = _worker_slots(task_of(self.ledger, job), found.job.beside)
                 found = found._replace(job=found.job._replace(units=units))
             self._bids[job.index] = found
@@ -159,8 +159,8 @@ class Preemptive(EdgeScheduler):
         data = json.loads(state)
         super().restore(data["edge"].encode())
         self._seen, (self._came, self._last) = data["seen"], data["came"]
-        slots = self.ledger.setup.slots_ahead(0)
-        self._bids = {i: PastBid.read(row).by_delay(slots) if row else None for i, row in data["bids"]}
+        setup = self.ledger.setup
+        self._bids = {i: PastBid.read(row).by_delay(setup) if row else None for i, row in data["bids"]}
 
 
 def _worker_slots(task: TrainingTask, beside: int) -> int:

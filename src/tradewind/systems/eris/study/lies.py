@@ -32,6 +32,8 @@ NARROW = {"bandwidth_gb": 0.2}
 """A network that cannot carry all data of most jobs in a slot."""
 SCARCE = {"chunks_per_worker": 1.9, "gpu": 1.0}
 """Half the GPUs, and workers that train a fraction of a chunk."""
+MANY = {"jobs": 20, "last_arrival": 9}
+"""Enough bids to learn a floor from."""
 
 
 class Mechanism(NamedTuple):
@@ -45,12 +47,14 @@ class Mechanism(NamedTuple):
 
 
 SOLD = Mechanism("eris", FLOOR)
+LEARNED = Mechanism("eris", {"floor": "learned"})
 CHARGED = Mechanism("eris-preemptive", {"payments": "critical"})
 MARKETS = (Mechanism("eris", {}), Mechanism("fcfs", {}), Mechanism("eris-preemptive", {}), CHARGED)
 WINDOW = {"window_slots": 8}
 """Plans reach eight slots ahead, in which a bid loses its worth. Where a window is shorter than that, waiting can pay."""
 CASES = (
     *product((SOLD,), KINDS, (("", {}), (", narrow network", NARROW), (", rolling window", WINDOW))),
+    *product((LEARNED,), KINDS, ((", floor learned", MANY),)),
     *product((CHARGED,), ("scale",), (("", {}), (", narrow network", NARROW), (", scarce", SCARCE))),
 )
 """Mechanism, kind of lie, network."""
