@@ -7,19 +7,46 @@ import os
 import random
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from tests.fleets.processes import Program, programs
 from tradewind.model.job import Fixed, Job
 from tradewind.testing.fleet_checks import Bed, Faults, MakeFleet
 from tradewind.testing.fleet_programs import program
 from tradewind.worlds.fleet import Launch, LaunchStatus, Rank, Wanted
+from tradewind.worlds.fleets.processes.launch import Launcher
 
 LIMIT_S = 240.0
 Fault = Callable[[random.Random], None]
+
+
+class Cluster(Protocol):
+    """A cluster of this machine whose nodes can be switched off, frozen and started again."""
+
+    def is_running(self, name: str) -> bool: ...
+    def start_node(self, name: str) -> None: ...
+    def kill_node(self, name: str, state: Path) -> None: ...
+    def signal_node(self, name: str, state: Path, number: int) -> None: ...
+
+
+def faults_of(cluster: Cluster, names: Sequence[str]) -> Faults:
+    """What check_fleet can do to a cluster, and the points at which its loops die."""
+
+    def restore(state: Path, node: int) -> None:
+        if not cluster.is_running(names[node]):
+            cluster.start_node(names[node])
+
+    return Faults(
+        kill_points=((Launcher, "spec"), (Launcher, "prepare")),
+        lose=lambda state, node: cluster.kill_node(names[node], state),
+        restore=restore,
+        silence=lambda state, node: cluster.signal_node(names[node], state, signal.SIGSTOP),
+        speak=lambda state, node: cluster.signal_node(names[node], state, signal.SIGCONT),
+    )
 
 
 @dataclass

@@ -13,11 +13,11 @@ import pytest
 
 from tests.fleets.live_on import books_are_those_of_processes, training_moves_and_grows
 from tests.fleets.ray_cluster import RayCluster, missing
-from tests.fleets.storm import Storm
+from tests.fleets.storm import Storm, faults_of
 from tradewind.model.setup import Setup
-from tradewind.testing import Faults, check_fleet
+from tradewind.testing import check_fleet
 from tradewind.testing.fleet_checks import MakeFleet
-from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Launcher
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.fleets.ray import RayEngine
 from tradewind.worlds.fleets.shared import SharedFleet
 
@@ -45,18 +45,7 @@ def fleet_of(cluster: RayCluster) -> MakeFleet:
 
 
 def test_ray_passes(cluster: RayCluster) -> None:
-    def restore(state: Path, node: int) -> None:
-        if not cluster.is_running(NAMES[node]):
-            cluster.start_node(NAMES[node])
-
-    faults = Faults(
-        kill_points=((Launcher, "spec"), (Launcher, "prepare")),
-        lose=lambda state, node: cluster.kill_node(NAMES[node], state),
-        restore=restore,
-        silence=lambda state, node: cluster.signal_node(NAMES[node], state, signal.SIGSTOP),
-        speak=lambda state, node: cluster.signal_node(NAMES[node], state, signal.SIGCONT),
-    )
-    check_fleet(fleet_of(cluster), faults, seeds=2)
+    check_fleet(fleet_of(cluster), faults_of(cluster, NAMES), seeds=2)
 
 
 def test_a_hundred_faults_lose_nothing_and_do_nothing_twice(cluster: RayCluster, tmp_path: Path) -> None:

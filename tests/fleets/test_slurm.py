@@ -14,10 +14,10 @@ import pytest
 
 from tests.fleets.live_on import books_are_those_of_processes, training_moves_and_grows
 from tests.fleets.slurm_cluster import SlurmCluster, missing
-from tests.fleets.storm import Storm
+from tests.fleets.storm import Storm, faults_of
 from tradewind.model.setup import Setup
-from tradewind.testing import Faults, check_fleet
-from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Launcher
+from tradewind.testing import check_fleet
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.fleets.shared import SharedFleet
 from tradewind.worlds.fleets.slurm import SlurmEngine
 
@@ -44,18 +44,7 @@ def make_fleet(state: Path, setup: Setup) -> SharedFleet:
 
 
 def test_slurm_passes(cluster: SlurmCluster) -> None:
-    def restore(state: Path, node: int) -> None:
-        if not cluster.is_running(NAMES[node]):
-            cluster.start_node(NAMES[node])
-
-    faults = Faults(
-        kill_points=((Launcher, "spec"), (Launcher, "prepare")),
-        lose=lambda state, node: cluster.kill_node(NAMES[node], state),
-        restore=restore,
-        silence=lambda state, node: cluster.signal_node(NAMES[node], state, signal.SIGSTOP),
-        speak=lambda state, node: cluster.signal_node(NAMES[node], state, signal.SIGCONT),
-    )
-    check_fleet(make_fleet, faults, seeds=4)
+    check_fleet(make_fleet, faults_of(cluster, NAMES), seeds=4)
     assert cluster.call("squeue", "--noheader") == ""
 
 
