@@ -19,7 +19,6 @@ from tradewind.registry import studies
 
 WHERE = {"cross": "tests.lab.claim_rows_cross", "live": "tests.lab.claim_rows_live"}
 WHOLE = {
-    "apsp",
     "dps",
     "eris",
 }

@@ -26,9 +26,10 @@ RULES = ("power", "linear", "inverse")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """One draw: seconds per byte of every site's routing, and of apsp's site with other routings.
+    """One draw: seconds per byte of every site's routing, and of the chosen site with other routings.
 
-    site: every site's least time; proven: all of them are certified optima. tied: sites with most links.
+    site: every site's time by one algorithm, the least or that of Algorithm 2; proven: all of them are certified optima.
+    tied: sites with most links.
     """
 
     site: tuple[float, ...]
@@ -59,15 +60,15 @@ def topology(name: str) -> Topology:
     return read_topology(name)
 
 
-def net_of(name: str, rule: str, min_mbps: int, seed: int) -> Net:
-    """The drawn network, all sites sending, store and forward."""
+def net_of(name: str, rule: str, min_mbps: int, seed: int, transport: str = "store-and-forward") -> Net:
+    """The drawn network, all sites sending."""
     found = topology(name)
     there, back = drawn_mbps(found, rule, min_mbps, seed)
     wires = [
         Wire(link.a, link.b, int(ab) * MBPS, int(ba) * MBPS, False)
         for link, ab, ba in zip(found.links, there, back, strict=True)
     ]
-    return make_net(len(found.nodes), wires, range(len(found.nodes)), "store-and-forward")
+    return make_net(len(found.nodes), wires, range(len(found.nodes)), transport)
 
 
 @cache
@@ -84,23 +85,31 @@ def solved(name: str, rule: str, min_mbps: int, seed: int) -> Draw:
     whole = place(net, settings)
     best = whole.sink
     answers = [whole if v == best else place(net, settings, [v]) for v in range(problem.graph.nodes)]
+    times = tuple(net.seconds(a.time, 1) for a in answers)
+    return _draw(net, times, best, proven=all(a.time == a.bound for a in answers))
+
+
+def _draw(net: Net, times: tuple[float, ...], best: int, *, proven: bool) -> Draw:
+    """The draw with shortest paths and load balancing at the chosen site."""
+    problem = net.problem
     degree = np.bincount(problem.graph.head, minlength=problem.graph.nodes)
     return Draw(
-        site=tuple(net.seconds(a.time, 1) for a in answers),
+        site=times,
         best=best,
         shortest_path=net.seconds(time_of(problem, fewest_hops(problem, best)), 1),
         load_balancing=net.seconds(time_of(problem, even_use(problem, best)), 1),
         tied=tuple(np.flatnonzero(degree == degree.max()).tolist()),
-        proven=all(a.time == a.bound for a in answers),
+        proven=proven,
     )
 
 
 @cache
-def paper_run(name: str, rule: str, min_mbps: int, seed: int) -> float:
-    """Seconds per byte of one run of the paper's algorithm on the draw."""
-    net = net_of(name, rule, min_mbps, seed)
+def printed(name: str, rule: str, min_mbps: int, seed: int, transport: str = "store-and-forward") -> Draw:
+    """One run of Algorithm 2 on the draw: the time that it finds for every site, and the site that it takes."""
+    net = net_of(name, rule, min_mbps, seed, transport)
     found = algorithm_2(net.problem, np.random.default_rng((seed, 77)), limit=None)
-    return net.seconds(found.time, 1)
+    times = tuple(net.seconds(found.times[v], 1) for v in range(net.problem.graph.nodes))
+    return _draw(net, times, found.sink, proven=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

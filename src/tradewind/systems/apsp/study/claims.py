@@ -1,0 +1,100 @@
+"""Predicates over the rows of the APSP figures: (rows, policy) -> whether the claim holds, and our numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from tradewind.lab.study import Judged, Row
+
+Holds = Callable[[Sequence[Row], str], Judged]
+EQUAL = 0.01
+"""Times within 1% count as the same."""
+
+
+def _mine(rows: Sequence[Row], policy: str, method: str) -> list[Row]:
+    return [r for r in rows if r["policy"] == policy and r["method"] == method]
+
+
+def faster(*methods: str) -> Holds:
+    """The policy takes less time than each method in every row, beyond chance over the draws."""
+
+    def judge(rows: Sequence[Row], policy: str) -> Judged:
+        parts, held = [], True
+        for method in methods:
+            mine = _mine(rows, policy, method)
+            clear = sum(float(r["saved low"]) > 0 for r in mine)
+            held = held and clear == len(mine)
+            saved = [float(r["saved_percent"]) for r in mine]
+            lost = max(float(r["lost"]) / float(r["draws"]) for r in mine)
+            parts.append(
+                f"{method}: saves {min(saved):.1f} to {max(saved):.1f}%, clear in {clear} of {len(mine)} rows, slower in up "
+                f"to {lost:.0%} of the draws"
+            )
+        return Judged(held, "; ".join(parts))
+
+    return judge
+
+
+def numbers(rows: Sequence[Row], policy: str) -> Judged:
+    """Every number of Table III lies between the 5% and 95% of the draws."""
+    mine = [r for r in rows if r["policy"] == policy]
+    inside = sum(float(r["p5"]) <= float(r["paper_s"]) <= float(r["p95"]) for r in mine)
+    return Judged(
+        inside == len(mine), f"{inside} of {len(mine)} numbers lie between the 5% and 95% of our draws"
+    )
+
+
+def grows(rows: Sequence[Row], policy: str) -> Judged:
+    """Mean times rise in the order of the models' printed times."""
+    held, parts = True, []
+    for network in dict.fromkeys(str(r["network"]) for r in rows):
+        mine = sorted(
+            (r for r in _mine(rows, policy, "chosen") if r["network"] == network),
+            key=lambda r: float(r["paper_s"]),
+        )
+        seconds = [float(r["seconds"]) for r in mine]
+        held = held and all(a < b for a, b in pairwise(seconds))
+        parts.append(f"{network} {', '.join(f'{s:.1f}' for s in seconds)} s")
+    return Judged(held, "; ".join(parts))
+
+
+def saves(network: str, rival: str, claimed: tuple[float, float]) -> Holds:
+    """The 95% interval of what is saved meets the printed range under every rule of drawing bandwidths."""
+
+    def judge(rows: Sequence[Row], policy: str) -> Judged:
+        mine = [r for r in rows if (r["policy"], r["network"], r["rival"]) == (policy, network, rival)]
+        held = all(float(r["low"]) <= claimed[1] and float(r["high"]) >= claimed[0] for r in mine)
+        text = ", ".join(
+            f"{r['rule']} {float(r['saved_percent']):.1f}% ({float(r['low']):.1f} to {float(r['high']):.1f})"
+            for r in mine
+        )
+        return Judged(held, text)
+
+    return judge
+
+
+def _lead(rows: Sequence[Row], policy: str, method: str) -> list[float]:
+    """Time of the method over that of the policy, by rising bandwidth."""
+
+    def course(name: str) -> list[float]:
+        return [
+            float(r["seconds"]) for r in sorted(_mine(rows, policy, name), key=lambda r: float(r["min_mbps"]))
+        ]
+
+    return [a / b for a, b in zip(course(method), course("chosen"), strict=True)]
+
+
+def shrinks(rows: Sequence[Row], policy: str) -> Judged:
+    """The lead over both other selections is smaller with the largest least bandwidth than with the smallest."""
+    leads = {method: _lead(rows, policy, method) for method in ("random-ps", "most-connected")}
+    text = ", ".join(f"{method} {lead[0]:.2f} to {lead[-1]:.2f} times" for method, lead in leads.items())
+    return Judged(all(lead[-1] < lead[0] for lead in leads.values()), text)
+
+
+def equal_at_the_end(rows: Sequence[Row], policy: str) -> Judged:
+    """With the largest least bandwidth the most connected site takes the same time, within 1%."""
+    last = _lead(rows, policy, "most-connected")[-1]
+    return Judged(
+        abs(last - 1) <= EQUAL, f"the most connected site (mean of ties) takes {last:.3f} of its time"
+    )

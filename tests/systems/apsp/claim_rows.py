@@ -1,0 +1,89 @@
+"""Made-up rows that satisfy and that violate each claim of the APSP study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.lab.claims import Made, Table
+from tradewind.lab.study import Row
+from tradewind.systems.apsp.study.figures import ANSWERS
+from tradewind.systems.apsp.study.region import PRINTED
+
+
+def saved(*percent: float, half: float = 1.0) -> Table:
+    """What is saved over each method of Figures 4 to 6, in that order."""
+    methods = ("random-ps", "most-connected", "shortest-path", "load-balancing")
+    return lambda who: [
+        {
+            "policy": who,
+            "method": method,
+            "saved_percent": p,
+            "saved low": p - half,
+            "lost": 0.0,
+            "draws": 3.0,
+        }
+        for method, p in zip(methods, percent, strict=True)
+    ]
+
+
+def seconds(*values: float, inside: bool = True) -> Table:
+    """Times of models whose printed times rise; the printed time within the draws or not."""
+    return lambda who: [
+        {
+            "policy": who, "method": "chosen", "network": "b4", "seconds": v, "paper_s": float(k),
+            "p5": k - 0.5, "p95": k + (0.5 if inside else -0.2),
+        }
+        for k, v in enumerate(values)
+    ]  # fmt: skip
+
+
+def sweep(random: Sequence[float], most: Sequence[float]) -> Table:
+    """Times over the least bandwidth, with 1 s for the chosen site."""
+
+    def rows(who: str) -> list[Row]:
+        course = {"random-ps": random, "most-connected": most, "chosen": [1.0] * len(random)}
+        return [
+            {"policy": who, "method": method, "min_mbps": float(k), "seconds": v}
+            for method, values in course.items()
+            for k, v in enumerate(values)
+        ]
+
+    return rows
+
+
+def rule(network: str, rival: str, value: float) -> Table:
+    """The same saving under two rules."""
+    return lambda who: [
+        {
+            "policy": who,
+            "network": network,
+            "rival": rival,
+            "rule": r,
+            "saved_percent": value,
+            "low": value,
+            "high": value,
+        }
+        for r in ("power", "linear")
+    ]
+
+
+def day(low: float) -> Table:
+    return lambda _: [{"server": ANSWERS[1][0], "rounds_percent": 103.0, "low": low, "high": 105.0}]
+
+
+FIGURES = ("b4", "internet2")
+MADE: Made = {
+    "table-3/fastest": (saved(50, 10, 0, 0), saved(50, 0.5, 0, 0)),
+    "table-3/numbers": (seconds(1, 2, 3), seconds(1, 2, 3, inside=False)),
+    "table-3/grows": (seconds(1, 2, 3), seconds(1, 3, 2)),
+    **{
+        f"reductions/{network}, {rival}": (rule(network, rival, low + 0.05), rule(network, rival, high + 1))
+        for (network, rival), (low, high) in PRINTED.items()
+    },
+    **{f"fig-5-{n}/faster": (saved(50, 10, 0, 0), saved(0.5, 10, 0, 0)) for n in FIGURES},
+    **{f"fig-5-{n}/shrinks": (sweep((3, 2), (2, 1)), sweep((3, 2), (2, 2.1))) for n in FIGURES},
+    **{f"fig-5-{n}/equal at the end": (sweep((3, 2), (2, 1.005)), sweep((3, 2), (2, 1.2))) for n in FIGURES},
+    **{f"fig-6-{n}/shortest paths": (saved(0, 0, 5, 0), saved(0, 0, 0.5, 5)) for n in FIGURES},
+    **{f"fig-6-{n}/load balancing": (saved(0, 0, 0, 5), saved(0, 0, 5, -1)) for n in FIGURES},
+    "day/moving pays": (day(100.5), day(99.5)),
+}
