@@ -37,6 +37,35 @@ def test_the_proof_finds_what_highs_finds(family: str, seed: int) -> None:
         assert solve(job, 3)[0] >= lower * (1 - 1e-12)
 
 
+@pytest.mark.parametrize(
+    ("family", "seed", "i", "sites", "above"),
+    [("cpu", 166, 2, 5, 0.00294), ("narrow", 279, 2, 4, 0.00025), ("narrow", 375, 2, 3, 0.00697)],
+)
+def test_the_proof_finds_the_optimum_that_the_search_is_known_to_miss(
+    family: str, seed: int, i: int, sites: int, above: float
+) -> None:
+    one = alone(tiny(family, seed, sites=sites), i)
+    job = priced_job(terms(one, 1.0), 0, np.ascontiguousarray(one.tiers.usd[:, :, 0]))
+    best = solve_exactly([one], gap=1e-9).cost
+    lower, cost, _, _ = prove(job, 3, 20_000)
+    assert lower == pytest.approx(best, rel=1e-8)
+    assert cost == pytest.approx(best, rel=1e-8)
+    assert solve(job, 3)[0] / best - 1 <= above + 1e-5
+
+
+@pytest.mark.parametrize("sites", [2, 3, 5])
+@pytest.mark.parametrize("family", ["cpu", "narrow"])
+def test_the_search_is_within_one_percent_of_the_proof_on_random_jobs(family: str, sites: int) -> None:
+    for seed in (0, 1, 2, 3, 4, 5, 6, 8, 9, 11, 12, 13):  # draw four jobs in both families
+        case = tiny(family, seed, sites=sites)
+        for i in range(case.shape[0]):
+            one = alone(case, i)
+            job = priced_job(terms(one, 1.0), 0, np.ascontiguousarray(one.tiers.usd[:, :, 0]))
+            lower, cost, _, _ = prove(job, 3, 20_000)
+            assert lower == pytest.approx(cost, rel=1e-8)
+            assert cost * (1 - 1e-9) <= solve(job, 3)[0] <= 1.01 * cost
+
+
 def crafted(worker_usd: tuple[float, ...], traffic: float, data: tuple[float, ...]) -> Slot:
     """One job, two sites, one resource; a GB costs 1 USD to move, a worker takes 10 GB."""
     job = JobArrays(

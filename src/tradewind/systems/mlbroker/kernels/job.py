@@ -314,7 +314,8 @@ def solve(job: PricedJob, servers: int) -> tuple[float, int, Ints]:
     """A cheap plan (cost, server site, workers per site): best single site, then local search per server site.
 
     `servers`: number of server sites to search, most promising first. A site whose lower bound is not below the best
-    cost is skipped, so where the bound meets the single-site plan the result is exact.
+    cost is skipped, so where the bound meets the single-site plan the result is exact. Elsewhere it may be a local optimum;
+    `kernels.tree.prove` finds the optimum.
     """
     sites = len(job.worker_usd)
     y = np.zeros(sites, dtype=np.int64)
