@@ -13,6 +13,7 @@ import numpy as np
 
 from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.traces.arrivals import DRAWN, recorded_slots
+from tradewind.traces.prices import EC2, normalised
 
 SLOT_US = 300_000_000
 _US = 1_000_000
@@ -67,6 +68,7 @@ class MarketSize:
     workers_per_server: int = 30
     servers_per_server: int = 18
     arrivals: str = DRAWN
+    prices: str = DRAWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +237,8 @@ def _log_value(
     k, m, d_k, d_m, spread = asks
     w_k = rng.uniform(0.15, 0.7, size.worker_types)
     w_m = rng.uniform(0.15, 0.7, size.server_types)
+    if size.prices == EC2:
+        w_k, w_m = normalised("worker", size.worker_types), normalised("server", size.server_types)
     xi = np.exp(kind.pair_spread * rng.standard_normal((size.worker_types, size.server_types)))
     drift = 1.0 + kind.drift * np.sin(2 * np.pi * arrive / size.slots)
     runtime = (spread / np.median(spread)) ** kind.runtime_power if len(spread) else np.ones(0)

@@ -18,6 +18,7 @@ from tradewind.model.units import MILLI
 from tradewind.model.workload import Workload
 from tradewind.systems.dps.workload.draw import KINDS, SLOT_US, MarketDraw, MarketSize, draw_market
 from tradewind.traces.arrivals import ARRIVALS, with_arrivals
+from tradewind.traces.prices import price_param
 
 
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
@@ -103,5 +104,6 @@ DPS = Workload(
         "worker_types": Param(default=15, doc="types of workers", least=1, most=500),
         "server_types": Param(default=10, doc="types of parameter servers", least=1, most=500),
         "arrivals": ARRIVALS,
+        "prices": price_param("what a unit of each type is worth, from 0.15 to 0.7"),
     },
 )

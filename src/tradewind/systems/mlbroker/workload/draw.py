@@ -11,6 +11,7 @@ import numpy as np
 from tradewind.model.arrays import Floats, Ints
 from tradewind.model.units import US_PER_HOUR
 from tradewind.traces.arrivals import DRAWN, recorded_slots
+from tradewind.traces.prices import EC2, site_prices
 
 FAMILIES = ("paper", "cpu", "narrow", "trap", "deploy")
 RESOURCES = ("gpu", "vcpu", "mem", "disk")
@@ -45,6 +46,7 @@ class DrawSettings:
     chunk_gb: tuple[float, float] = (16.0, 66.0)
     rotating: bool = False
     arrivals: str = DRAWN
+    prices: str = DRAWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +124,8 @@ def draw_prices(settings: DrawSettings, rng: np.random.Generator) -> tuple[Float
     spread = {"narrow": 0.10, "trap": rng.uniform(0.02, 0.03)}.get(settings.family)
     if spread is not None:
         first = rng.uniform(low, high, shape[1:]) * rng.uniform(1.0, 1.0 + spread, shape)
+    if settings.prices == EC2:  # all but disk
+        first[:, :3] = 24.0 * site_prices(settings.sites)
     usd = np.empty((*shape, settings.tiers))
     start = np.zeros((*shape, settings.tiers))
     usd[..., 0] = first * DAYS_PER_SLOT

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tradewind.model.arrays import Floats
+from tradewind.model.errors import InputError
 from tradewind.model.job import Customer, Demand, Job, Stream
 from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario, Volumes
@@ -38,10 +39,17 @@ from tradewind.systems.mlbroker.workload.draw import (
     draw,
 )
 from tradewind.traces.arrivals import ARRIVALS, with_arrivals
+from tradewind.traces.prices import EC2, price_param
 
 
 def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     """The scenario of these parameters and this seed."""
+    if params["prices"] == EC2 and params["family"] in ("narrow", "trap"):
+        raise InputError(
+            f"found ec2 with family {params['family']}, which draws prices close to each other; allowed are "
+            "the families paper, cpu and deploy",
+            where="mlbroker.prices",
+        )
     settings = DrawSettings(
         family=params["family"],
         sites=params["sites"],
@@ -53,6 +61,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
         tiers=params["tiers"],
         rotating=params["rotating"],
         arrivals=params["arrivals"],
+        prices=params["prices"],
     )
     drawn = draw(settings, seed)
     name = f"mlbroker-{params['family']}-{params['sites']}x{params['slots']}"
@@ -189,5 +198,6 @@ MLBROKER = Workload(
         ),
         "rotating": Param(default=False, doc="move the sources of a job by one site every slot"),
         "arrivals": ARRIVALS,
+        "prices": price_param("from the paper's ranges"),
     },
 )
