@@ -38,7 +38,7 @@ def test_the_page_shows_both_verdicts_and_says_which_claims_depend_on_the_arriva
     assert "drawn: holds; dps-paper 1" in text
     assert "recorded: does not hold; dps-paper 3" in text
     assert "(ours)" not in text
-    assert "google:jobs.csv.gz`" in text
+    assert "google:jobs.csv.gz dps`" in text
 
 
 def test_figures_that_do_not_depend_on_arrivals_are_counted_and_left_out() -> None:
@@ -54,7 +54,7 @@ def test_both_reproductions_are_computed_and_kept(tmp_path: Path) -> None:
     effort = Effort(quick=True, seeds=1, arrivals=f"google:{trace}")
     work = tmp_path / "work"
     text = compare(["mlbroker"], work, effort, figure="fig-5")
-    assert "google:jobs.csv`" in text
+    assert "google:jobs.csv mlbroker`" in text
     kept = [sorted(p.name for p in (work / name / "kept").iterdir()) for name in ("drawn", "recorded")]
     assert kept[0]
     assert not set(kept[0]) & set(kept[1])

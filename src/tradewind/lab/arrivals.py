@@ -42,7 +42,9 @@ def page(drawn: Sequence[Result], recorded: Sequence[Result], effort: Effort) ->
     """The page as Markdown: the verdicts of every figure, and the claims whose verdict depends on the arrivals."""
     pairs = [(d, r) for d, r in zip(drawn, recorded, strict=True) if d.figure.claims]
     same = sum(_same(d, r) for d, r in pairs)
-    command = f"python -m tradewind.lab.arrivals {recorded_name(effort.arrivals)}{'' if effort.quick else ' --full'}"
+    systems = tuple(dict.fromkeys(d.system for d in drawn))
+    options = (*(() if systems == SYSTEMS else systems), *(() if effort.quick else ("--full",)))
+    command = " ".join(("python -m tradewind.lab.arrivals", recorded_name(effort.arrivals), *options))
     lines = [
         "# Drawn and recorded arrivals",
         "",
