@@ -12,7 +12,7 @@ import pytest
 
 from tests.builders import Scripted, decision, job, node, plan, rows, run_at, scenario, setup, spec_of
 from tests.worlds.live_runs import LONG, Observer, alarms, handles, log, one, run_live, states, two_sites
-from tests.worlds.live_scenarios import COUNT, S, broker, counting, market, rings
+from tests.worlds.live_scenarios import COUNT, S, broker, market, rings
 from tradewind import api
 from tradewind.engine.live import LiveSession
 from tradewind.model.job import Rounds
@@ -45,14 +45,19 @@ def commands(world: FleetWorld, at: int, ranks: Callable[[int, int], bool]) -> l
 
 @pytest.mark.parametrize("which", ["a rank", "a site", "a supervisor"])
 def test_after_ranks_were_killed_the_job_continues_from_its_checkpoint(which: str, tmp_path: Path) -> None:
-    given = one(counting(14), work=Rounds(count=14, compute_us=10), workers_min=4, workers_max=4)
+    wait = "  while [ $i -ge 8 ] && [ ! -e ../killed ]; do sleep 0.05; done\n  sleep 0.05\n"
+    command = ("sh", "-c", COUNT.format(n=14).replace("  sleep 0.05\n", wait))  # never done before the kill
+    given = one(command, work=Rounds(count=14, compute_us=10), workers_min=4, workers_max=4, horizon=1000)
     step = run_at(0, (0, 1), (2, 2))
 
     def victims(world: FleetWorld) -> list[int]:
-        if which == "a supervisor":
-            ready = commands(world, 5, lambda rank, _: rank == 3)
-            return [handles(world, 0)[3].pid] if ready else []
-        return commands(world, 5, lambda rank, at: rank == 3 if which == "a rank" else at == 1)
+        saved = [int(path.read_text() or 0) for path in (tmp_path / "state/jobs").rglob("i")]
+        if max(saved, default=0) < 5:
+            return []
+        chosen = commands(world, 5, lambda rank, at: at == 1 if which == "a site" else rank == 3)
+        if chosen:
+            (tmp_path / "state/jobs/0000-j0/killed").touch()
+        return [handles(world, 0)[3].pid] if chosen and which == "a supervisor" else chosen
 
     run = run_live(
         given,
