@@ -230,6 +230,13 @@ def whatif(
         notes.append(
             f"{cancelled} jobs were cancelled by their owners; under {spec.name} nobody cancels them"
         )
+    events = recorded.tables["events"]
+    thought = {job for kind, job in zip(events["kind"], events["job"], strict=True) if kind == "quoted"}
+    if thought:
+        notes.append(
+            f"{len(thought)} customers took their time to answer, and were free to; under {spec.name} they answer at once, "
+            "by their limits, and take the cheapest offer where they have none"
+        )
     found = difference(scenario, recorded, other, most)
     return WhatIf(
         scenario=scenario, recorded=recorded, again=again, other=other, difference=found, notes=tuple(notes)

@@ -174,12 +174,12 @@ class Audit(EventAudit):
         if not 0 <= taken < len(quote.offers):
             detail = f"took offer {taken}; {len(quote.offers)} were made"
             return (Violation("market.choice", record.job.id, detail=detail),)
-        if self._script is not None:
+        held = self._held.of_job.get(quote.job)
+        if self._script is not None and held is None:  # who thinks about a quote is bound by no script
             broken = rules_market.choice(self._setup, record, quote, taken)
             if broken is not None:
                 return (broken,)
         offer = quote.offers[taken]
-        held = self._held.of_job.get(quote.job)
         if held is not None:
             if found := self._check_sale(record, held, quote, taken, now_us):
                 return found

@@ -205,7 +205,9 @@ class EventAudit(AuditClock):
         held = self._held.of_job.get(event.job)
         if held is None or held.id != (event.fact if event.kind == "answered" else event.value):
             return
-        if self._awaited.get(event.job) == ("withdrawn", held.id):  # limits changed at this instant
+        if (
+            event.job in self._awaited
+        ):  # limits changed at this instant, or it is answered twice: the first counts
             return
         if event.kind == "expired":
             if event.at_us != held.expires_us:

@@ -197,12 +197,50 @@ def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instan
         event = facts.restore(Event(at_us, kind, job, value))
         before, after = groups.setdefault(at_us, ([], []))
         (after if kind in _ANSWERS else before).append(event)
-    by_time = dict(decisions.values())
+    by_time, held = dict(decisions.values()), _OpenQuotes()
     for at_us in sorted(set(groups) | set(by_time) | trades.times):
         before, after = groups.get(at_us, ([], []))
+        if held.concerns(before, after):
+            before = held.name(before, after)
         made = trades.at(at_us, after)
         rest = [event for event in after if not any(trade.event is event for trade in made)]
         yield Instant(at_us, tuple(before), made, by_time.get(at_us), tuple(rest))
+
+
+class _OpenQuotes:
+    """Ids of open quotes, which are numbered in order: tables do not say which quote an answer names."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, int] = {}
+        self._count = 0
+
+    def concerns(self, before: Sequence[Event], after: Sequence[Event]) -> bool:
+        """Whether quotes are opened, open or answered at an instant."""
+        return (
+            bool(self._open)
+            or any(e.kind == "quoted" for e in after)
+            or any(e.kind == "answered" for e in before)
+        )
+
+    def name(self, before: Sequence[Event], after: Sequence[Event]) -> list[Event]:
+        """The events with the quotes that answers name; an answer that changed nothing names none."""
+        closed = {event.job for event in after if event.kind in ("accepted", "declined", "refused")}
+        found = [
+            event._replace(fact=self._open.get(event.job, -1) if event.job in closed else -1)
+            if event.kind == "answered"
+            else event
+            for event in before
+        ]
+        for event in after:
+            if event.kind == "quoted":
+                self._open[event.job] = self._count
+                self._count += 1
+            else:
+                self._open.pop(event.job, None)
+        for event in before:
+            if event.kind in ("cancelled", "ended"):
+                self._open.pop(event.job, None)
+        return found
 
 
 def answered_quotes(found: Iterable[Instant]) -> list[tuple[int, Quote, int]]:

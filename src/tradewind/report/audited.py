@@ -126,8 +126,8 @@ def _journal(scenario: Scenario, result: Run, spec: Spec | None) -> tuple[Violat
 
 
 def _instants_of_decisions(result: Run) -> Iterator[Violation]:
-    """Decisions are made when something happened, certificates come with decisions."""
-    happened = set(result.tables["events"]["at_us"])
+    """Decisions are made at the start or when something happened, certificates come with decisions."""
+    happened = {0, *result.tables["events"]["at_us"]}
     decided = cast(list[int], result.tables["decisions"]["at_us"])
     for at_us in decided:
         if at_us not in happened:

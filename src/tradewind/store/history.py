@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from tradewind.engine.journal import Journal
@@ -27,7 +28,7 @@ class History(NamedTuple):
     end_us: int
 
 
-class _Script:
+class ScriptReader:
     """Collects what becomes known with events: jobs, changes, volumes."""
 
     def __init__(self) -> None:
@@ -47,10 +48,25 @@ class _Script:
             self.volumes += [(event.job, event.value, node, size) for node, size in sizes]
         return event
 
+    def scenario(
+        self, name: str, setup: Setup, private: Mapping[int, Customer], origin: Mapping[str, Any]
+    ) -> Scenario:
+        """The scenario of what happened; private: customers of which more is known than their jobs."""
+        columns: Any = zip(("job", "slot", "node", "bytes"), zip(*self.volumes, strict=True), strict=False)
+        return Scenario(
+            name=name,
+            setup=setup,
+            jobs=tuple(self.jobs),
+            customers=tuple(private.get(job.index, NO_PRIVATE_DATA) for job in self.jobs),
+            changes=tuple(self.changes),
+            volumes=Volumes(**dict(columns)),  # tuples are made arrays
+            origin=origin,
+        )
+
 
 def history(store: Store) -> History:
     """Read a whole store, which is checked on the way."""
-    script, journal, header = _Script(), Journal(), dict[str, Any]()
+    script, journal, header = ScriptReader(), Journal(), dict[str, Any]()
     closed, end_us = False, 0
     for record in store.records():
         data = record.data
@@ -73,7 +89,7 @@ def history(store: Store) -> History:
     return History(scenario, run, closed, end_us)
 
 
-def _replay(data: dict[str, Any], script: _Script, journal: Journal) -> None:
+def _replay(data: dict[str, Any], script: ScriptReader, journal: Journal) -> None:
     for kind, what in data["ops"]:
         if kind == "events":
             journal.events([script.take(from_json(row)) for row in what])
@@ -85,15 +101,7 @@ def _replay(data: dict[str, Any], script: _Script, journal: Journal) -> None:
             journal.decision(data["at_us"], read(Decision, what, "decision"))
 
 
-def _scenario(header: dict[str, Any], script: _Script) -> Scenario:
+def _scenario(header: dict[str, Any], script: ScriptReader) -> Scenario:
     private = {int(job): read(Customer, row, f"customers[{job}]") for job, row in header["customers"].items()}
-    columns: Any = zip(("job", "slot", "node", "bytes"), zip(*script.volumes, strict=True), strict=False)
-    return Scenario(
-        name=header["name"],
-        setup=read(Setup, header["setup"], "setup"),
-        jobs=tuple(script.jobs),
-        customers=tuple(private.get(job.index, NO_PRIVATE_DATA) for job in script.jobs),
-        changes=tuple(script.changes),
-        volumes=Volumes(**dict(columns)),  # tuples are made arrays
-        origin={"store": header["scenario"]},
-    )
+    setup = read(Setup, header["setup"], "setup")
+    return script.scenario(header["name"], setup, private, {"store": header["scenario"]})

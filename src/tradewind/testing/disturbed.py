@@ -28,16 +28,23 @@ Tables = dict[str, dict[str, list[Any]]]
 
 
 def disturbed_run(
-    spec: Spec, given: Scenario, policy: Callable[[], Any], seed: int, restore_after: int = -1
+    spec: Spec,
+    given: Scenario,
+    policy: Callable[[], Any],
+    seed: int,
+    *,
+    restore_after: int = -1,
+    journal: Journal | None = None,
 ) -> Tables:
     """The journal of a run under random cancellations, failures and late answers; raises where the audit finds a violation.
 
     The audit has no script: it checks every rule that holds for a run whose events nobody knows beforehand.
     restore_after: number of the instant after which a new session with a new policy continues from a snapshot; -1: never.
+    journal: where the run is written down.
     """
     world = _SlowCustomers(given, slots="slot" in spec.triggers, draw=random.Random(seed))
     _disturb(world, given, random.Random(seed))
-    journal, number = Journal(), 0
+    journal, number = journal or Journal(), 0
 
     def fresh() -> Session:
         state = RunState(Ledger(given.setup), Audit(given.setup, binding=spec.binding), journal)

@@ -13,22 +13,32 @@ from typing import NamedTuple
 import numpy as np
 
 from tradewind.engine.accounts import settle
-from tradewind.engine.intervals import effective
-from tradewind.engine.journal import Journal, read_charges, read_steps
+from tradewind.engine.journal import Instant, Journal, Trade, read_charges
 from tradewind.engine.live import OVER
-from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote, Step, Verdict
+from tradewind.model.decision import NOTHING, Decision, HeldQuote, Offer, Plan, Quote, Step, Verdict
 from tradewind.model.errors import InputError
 from tradewind.model.hash import scenario_hash
-from tradewind.model.job import Customer, Dataset, Job, Stream
+from tradewind.model.job import Customer, Job, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.tenant import EVERY_TENANT
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
-from tradewind.worlds.period_work import Moment, WorkDone, completion_us, moments, total_work, work_left
+from tradewind.worlds.period_quotes import PeriodQuotes
+from tradewind.worlds.period_work import (
+    WorkDone,
+    all_events,
+    completion_us,
+    read_instants,
+    spent,
+    total_work,
+    work_left,
+)
 
-BEFORE = (*OVER, "voided", "released", "changed")
+BEFORE = (*OVER, "voided", "released", "changed", "answered", "expired")
 """Events of the first instant that belong to the time before it."""
+NOT_AT_END = ("arrived", "slot", "data", "timer", "answered", "expired")
+"""Events of the last instant that belong to the time after it."""
 
 
 class Period(NamedTuple):
@@ -41,17 +51,19 @@ class Period(NamedTuple):
 
 @dataclass(slots=True)
 class _Active:
-    """A job at the start of the period: work done, plan in force, payment and promise of the offer that it took.
+    """A job at the start of the period: work done, plan in force, payment for the offer that it took.
 
-    age  number of the decision that made the plan; higher is newer
+    age      number of the decision that made the plan; higher is newer
+    thought  whether the customer took its time to answer
     """
 
     job: Job
     steps: tuple[Step, ...] = ()
     age: int = 0
-    paid: tuple[float, int] | None = None
+    paid: float | None = None
     unit_usd: tuple[tuple[int, float], ...] = ()
     done: int = 0
+    thought: bool = False
 
 
 def cut(scenario: Scenario, run: Run, from_us: int, to_us: int) -> Period:
@@ -70,9 +82,11 @@ class _Cut:
         self.old, self.run, self.from_us, self.to_us = scenario, run, from_us, to_us
         self.slot = from_us // scenario.setup.slot_us
         self.exact = run.world == "simulated"
-        self.instants = list(moments(scenario, run))
+        self.instants = list(read_instants(scenario, run))
         self.work = WorkDone(scenario)
         self.active: dict[int, _Active] = {}
+        self.held: dict[int, HeldQuote] = {}  # job -> its open quote, numbered as in the whole run
+        self.quotes = 0  # held so far
         self.timer = OPEN
         self.decisions = 0
         self.changes: dict[tuple[str, int, int], Change] = {}
@@ -101,7 +115,7 @@ class _Cut:
         return Period(scenario, settle(scenario, cut_run), tuple(self.notes))
 
     # ------------------------------------------------------------------ before the period
-    def _read_before(self) -> list[Moment]:
+    def _read_before(self) -> list[Instant]:
         """Follow the run up to the start; return the instants of the period, without what ends at its very start."""
         for number, instant in enumerate(self.instants):
             if instant.at_us >= self.from_us:
@@ -116,10 +130,12 @@ class _Cut:
                 event for event in first.events if event.kind not in BEFORE and event.kind != "timer"
             )
             gone = tuple(event for event in first.events if event.kind in BEFORE)
-            self._follow(Moment(first.at_us, gone, (), None, ()))
-            rest[0] = first._replace(events=kept)
+            closed = tuple(trade for trade in first.trades if self._closes(trade))
+            fresh = tuple(trade for trade in first.trades if not self._closes(trade))
+            self._follow(Instant(first.at_us, gone, closed, None, ()))
+            rest[0] = first._replace(events=kept, trades=fresh)
         self.work.to(self.from_us)
-        chunks, used = self._spent()
+        chunks, used = spent(self.old, self.run, self.active, self.from_us)
         for index, state in self.active.items():
             state.done = self.work.done(index, self.from_us)
             self.exact = self.exact and self.work.is_whole(index, self.from_us)
@@ -128,7 +144,11 @@ class _Cut:
             )
         return rest
 
-    def _order(self, rest: Sequence[Moment]) -> None:
+    def _closes(self, trade: Trade) -> bool:
+        """Whether a trade of the first instant closes a quote that was made before."""
+        return trade.event is not None and trade.event.kind != "quoted" and trade.event.job in self.held
+
+    def _order(self, rest: Sequence[Instant]) -> None:
         """Jobs stay in order of arrival, unless a limit changes: then the newest plans go first, so by age of the plan."""
         facts = [event.fact for instant in rest for event in instant.events if event.kind == "changed"]
         if not any(isinstance(fact, Change) and fact.kind in ("capacity", "bandwidth") for fact in facts):
@@ -142,9 +162,9 @@ class _Cut:
 
         self.active = {job: self.active[job] for job in sorted(self.active, key=age)}
 
-    def _follow(self, instant: Moment) -> None:
+    def _follow(self, instant: Instant) -> None:
         self.work.take(instant)
-        for event in (*instant.events, *instant.after):
+        for event in all_events(instant):
             if event.kind == "arrived":
                 self.active[event.job] = _Active(self.old.jobs[event.job])
             elif event.kind in OVER:
@@ -158,14 +178,20 @@ class _Cut:
                 kind = change.kind.removesuffix("_down").removesuffix("_up")
                 self.changes.pop((kind, change.a, change.b), None)
                 self.changes[kind, change.a, change.b] = change
-        for quote, taken in instant.quotes:
-            if taken >= 0 and quote.job in self.active:
+        for told, quote, taken in instant.trades:
+            if told is not None and quote is not None and told.kind == "quoted":
+                self.held[quote.job] = HeldQuote(self.quotes, quote, instant.at_us, told.value)
+                self.quotes += 1
+                continue
+            thought = told is not None and self.held.pop(told.job, None) is not None
+            if quote is not None and taken >= 0 and quote.job in self.active:
                 offer = quote.offers[taken]
                 state = self.active[quote.job]
                 self.decisions += 1
-                state.age = self.decisions
+                state.age, state.thought = self.decisions, thought
                 state.steps, state.unit_usd = offer.plan.steps, offer.unit_usd
-                state.paid = (offer.payment_usd, offer.finish_us)
+                state.paid = offer.payment_usd
+        self.held = {job: held for job, held in self.held.items() if job in self.active}
         self.decisions += 1
         for plan in instant.decision.plans if instant.decision else ():
             if plan.job in self.active:
@@ -173,39 +199,15 @@ class _Cut:
         if instant.decision and instant.decision.wake_us is not None:
             self.timer = instant.decision.wake_us
 
-    def _spent(self) -> tuple[dict[int, dict[int, int]], dict[int, dict[int, int]]]:
-        """Job -> site -> chunks processed, and job -> resource -> milli-unit-microseconds used, before the period."""
-        chunks: dict[int, dict[int, int]] = {}
-        used: dict[int, dict[int, int]] = {}
-        kinds = {
-            i for i, state in self.active.items() if isinstance(state.job.work, Dataset) or state.job.caps
-        }
-        if not kinds:
-            return chunks, used
-        steps, found = read_steps(self.run.tables), effective(self.run, max(1, self.from_us))
-        rows = zip(*(c.tolist() for c in (found.job, found.step, found.from_us, found.until_us)), strict=True)
-        for job, row, begin, until in rows:
-            if job not in kinds:
-                continue
-            step, work = steps[row], self.old.jobs[job].work
-            if isinstance(work, Dataset) and until == step.until_us:
-                own = chunks.setdefault(job, {})
-                for flow in step.flows:
-                    own[flow.src] = own.get(flow.src, 0) + flow.bytes // work.chunk_bytes
-            amounts = used.setdefault(job, {})
-            for resource, milli in self.old.jobs[job].worker:
-                amounts[resource] = amounts.get(resource, 0) + milli * sum(step.workers) * (until - begin)
-        return chunks, used
-
-    def _end(self, rest: Sequence[Moment], index: Mapping[int, int]) -> int:
+    def _end(self, rest: Sequence[Instant], index: Mapping[int, int]) -> int:
         """The end of the period, or of the last slot that is booked in it for one of its jobs."""
         end = self.to_us
         plans = [Plan(job, state.steps) for job, state in self.active.items()]
+        plans += [offer.plan for held in self.held.values() for offer in held.quote.offers]
         for instant in rest:
             if instant.at_us >= end:
                 break
-            plans += [quote.offers[taken].plan for quote, taken in instant.quotes if taken >= 0]
-            plans += [offer.plan for quote, _ in instant.quotes for offer in quote.offers]
+            plans += [offer.plan for _, quote, _ in instant.trades if quote for offer in quote.offers]
             plans += instant.decision.plans if instant.decision else ()
             last = [s.until_us for p in plans if p.job in index for s in p.steps if s.until_us != OPEN]
             end, plans = max([end, *last]), []
@@ -217,7 +219,7 @@ class _Cut:
         return end
 
     # ------------------------------------------------------------------ the scenario
-    def _scenario(self, index: Mapping[int, int], rest: Sequence[Moment], end_us: int) -> Scenario:
+    def _scenario(self, index: Mapping[int, int], rest: Sequence[Instant], end_us: int) -> Scenario:
         old, shift = self.old, self.from_us
         jobs, customers = [], []
         for before, after in index.items():
@@ -241,7 +243,7 @@ class _Cut:
             volumes=self._volumes(index, setup.slots), origin={"period_of": old.name, "from_us": shift, "to_us": self.to_us},
         )  # fmt: skip
 
-    def _customer(self, job: int, state: _Active | None, rest: Sequence[Moment]) -> Customer:
+    def _customer(self, job: int, state: _Active | None, rest: Sequence[Instant]) -> Customer:
         """The private part; a stream that was cancelled left then."""
         customer, own = self.old.customers[job], self.old.jobs[job]
         stays = customer.runtime_us
@@ -264,21 +266,23 @@ class _Cut:
 
     # ------------------------------------------------------------------ the run
     def _journal(
-        self, scenario: Scenario, index: Mapping[int, int], rest: Sequence[Moment], end_us: int
+        self, scenario: Scenario, index: Mapping[int, int], rest: Sequence[Instant], end_us: int
     ) -> Journal:
         journal, changes = Journal(), 0
-        first = rest[0] if rest and rest[0].at_us == self.from_us else Moment(self.from_us, (), (), None, ())
+        quotes = PeriodQuotes(journal, lambda quote: self._quote(quote, index), self.from_us, self.quotes)
+        first = rest[0] if rest and rest[0].at_us == self.from_us else Instant(self.from_us, (), (), None, ())
         old = [c for c in scenario.changes if c.at_us == 0]
         before = [Event(0, "changed", -1, row, change) for row, change in enumerate(old)]
         changes = len(before)
         before += [Event(0, "arrived", index[job], 0, scenario.jobs[index[job]]) for job in self.active]
         alive = dict.fromkeys(self.active, False)  # job -> whether it is over and only holds resources
-        plans, sold = self._carried(scenario, index)
+        plans, again = self._carried(scenario, index)
         named = {plan.job for plan in first.decision.plans} if first.decision else set()
         decision = first.decision or NOTHING
         kept = tuple(plan for job, plan in plans.items() if job not in named)
         wake = decision.wake_us if decision.wake_us is not None else self.timer
         wake_us = wake - self.from_us if self.from_us < wake < OPEN else None
+        early = self._is_called_early(rest, index)
         for instant in [first, *(i for i in rest if i.at_us > self.from_us)]:
             at = instant.at_us - self.from_us
             events = []
@@ -286,32 +290,37 @@ class _Cut:
                 if event.kind == "changed":
                     events.append(Event(at, "changed", -1, changes, scenario.changes[changes]))
                     changes += 1
-                elif (moved := self._event(event, index)) is not None:
+                elif (moved := self._event(event, index, quotes)) is not None:
                     events.append(moved)
                     if event.kind == "arrived":
                         alive[event.job] = False
-            over = {e.job for e in (*instant.events, *instant.after) if e.kind in OVER}
-            if instant.at_us == end_us:
-                events = [e for e in events if e.kind not in ("arrived", "slot", "data", "timer")]
+            at_end = instant.at_us == end_us
+            over = {e.job for e in (instant.events if at_end else all_events(instant)) if e.kind in OVER}
+            if at_end:
+                events = [e for e in events if e.kind not in NOT_AT_END]
             self.work.take(instant)
             if at == 0:
                 events = before + events
-                for quote, taken in sold:
-                    journal.quote(0, quote, taken)
+            elif at == 1 and early:
+                events = [Event(1, "timer")]
             if events:
                 journal.events(events)
-            for quote, taken in instant.quotes if instant.at_us < end_us else ():
-                if quote.job in index:
-                    journal.quote(at, self._quote(quote, index), taken)
-            made = self._decision(instant.decision or NOTHING, index) if instant.at_us < end_us else NOTHING
+            answers = self._start(again, quotes) if at == 0 else []
+            for trade in instant.trades:
+                told = self._event(trade.event, index, quotes) if trade.event else None
+                inside = told is not None and (not at_end or trade.quote is None)
+                quotes.take(at, trade, inside=inside)
+                answers += [told] if told is not None and inside else []
+            made = NOTHING if at_end else self._decision(instant.decision or NOTHING, index)
             if at == 0:
-                made = made._replace(plans=(*kept, *made.plans), wake_us=wake_us)
+                made = made._replace(plans=(*kept, *made.plans), wake_us=1 if early else wake_us)
+            elif at == 1 and early and made.wake_us is None:
+                made = made._replace(wake_us=wake_us)
             if made != NOTHING:
                 journal.decision(at, made)
-            answers = [moved for event in instant.after if (moved := self._event(event, index)) is not None]
-            if at == 0:
-                answers = [Event(0, "accepted", quote.job, taken) for quote, taken in sold] + answers
-            if answers and (instant.at_us < end_us or at == 0):
+            for event in () if at_end else instant.after:
+                answers += [moved] if (moved := self._event(event, index, quotes)) is not None else []
+            if answers:
                 journal.events(answers)
             for job in over:
                 alive.pop(job, None)
@@ -330,6 +339,21 @@ class _Cut:
             journal.events([Event(at, "ended", index[job], done[job]) for job in alive])
         return journal
 
+    def _is_called_early(self, rest: Sequence[Instant], index: Mapping[int, int]) -> bool:
+        """Whether all that happened a microsecond after the start is that a job of before released its resources.
+
+        A timer then takes the place of that event.
+        """
+        second = next((instant for instant in rest if instant.at_us == self.from_us + 1), None)
+        if second is None or self._decision(second.decision or NOTHING, index) == NOTHING:
+            return False
+        return all(event.kind == "released" and event.job not in index for event in second.events)
+
+    def _start(self, again: Sequence[tuple[Quote, bool]], quotes: PeriodQuotes) -> list[Event]:
+        """Sales and open quotes from before the period, made again at its start."""
+        found = [event for quote, thought in again for event in quotes.sell_again(quote, thought=thought)]
+        return found + quotes.open_again(self.held.values())
+
     def _done(self, job: int, at_us: int) -> int:
         """Work done in the period."""
         self.work.to(at_us)
@@ -338,9 +362,9 @@ class _Cut:
 
     def _carried(
         self, scenario: Scenario, index: Mapping[int, int]
-    ) -> tuple[dict[int, Plan], list[tuple[Quote, int]]]:
-        """Plans of jobs that were active, and the offers by which those were sold."""
-        plans, sold = {}, []
+    ) -> tuple[dict[int, Plan], list[tuple[Quote, bool]]]:
+        """Plans of jobs that were active, and quotes that sold them; True: to a person who thought."""
+        plans, again = {}, []
         for job, state in self.active.items():
             steps = tuple(
                 s._replace(from_us=max(s.from_us, self.from_us))
@@ -355,13 +379,11 @@ class _Cut:
             if state.paid is None or due is None:
                 plans[job] = plan
                 continue
-            usd, promise = state.paid
-            finish = due if isinstance(own.work, Dataset) else max(due, promise - self.from_us)
-            offer = Offer(usd, finish, plan, state.unit_usd)
-            sold.append((Quote(index[job], (offer,), why="sold before the period"), 0))
-        return plans, sold
+            offer = Offer(state.paid, due, plan, state.unit_usd)
+            again.append((Quote(index[job], (offer,), why="sold before the period"), state.thought))
+        return plans, again
 
-    def _event(self, event: Event, index: Mapping[int, int]) -> Event | None:
+    def _event(self, event: Event, index: Mapping[int, int], quotes: PeriodQuotes) -> Event | None:
         """An event in the period's time and numbers; None if it belongs to a job outside it."""
         at = event.at_us - self.from_us
         if event.job < 0:
@@ -373,6 +395,10 @@ class _Cut:
         value, state = event.value, self.active.get(event.job)
         if event.kind == "data":
             value -= self.slot
+        elif event.kind == "quoted":
+            value -= self.from_us
+        elif event.kind in ("expired", "withdrawn"):
+            value = quotes.number(value)
         elif event.kind in ("voided", "refused", "cancelled", "ended") and state is not None:
             value = max(0, value - state.done)
         return event._replace(at_us=at, job=index[event.job], value=value)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import NamedTuple
 
-from tradewind.engine.journal import instants
+from tradewind.engine.intervals import effective
+from tradewind.engine.journal import Instant, instants, read_steps
 from tradewind.engine.live import OVER
 from tradewind.engine.quotes import sold
-from tradewind.model.decision import Decision, HeldQuote, Plan, Quote
+from tradewind.model.decision import HeldQuote, Plan
 from tradewind.model.job import Customer, Dataset, Fixed, Job, Rounds
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -19,33 +19,27 @@ from tradewind.model.view import Event
 from tradewind.worlds.progress import Progress
 
 
-class Moment(NamedTuple):
-    """An instant in which quotes are answered at once; `after` has the answers."""
-
-    at_us: int
-    events: tuple[Event, ...]
-    quotes: tuple[tuple[Quote, int], ...]
-    decision: Decision | None
-    after: tuple[Event, ...]
-
-
-def moments(scenario: Scenario, run: Run) -> Iterator[Moment]:
-    """The instants of a run; a quote that was held counts as made, without price list, when it was answered."""
+def read_instants(scenario: Scenario, run: Run) -> Iterator[Instant]:
+    """The instants of a run; a held quote that is closed has its offers as an answer at that time buys them."""
     held: dict[int, HeldQuote] = {}
-    for at_us, events, trades, decision, rest in instants(scenario, run.tables):
-        quotes, after = [], []
-        for event, quote, taken in trades:
-            if quote is not None and event is not None and event.kind == "quoted":
-                held[event.job] = HeldQuote(0, quote, at_us, event.value)
-                continue
-            if quote is None:
-                continue
-            if (before := held.pop(quote.job, None)) is not None and not quote.offers:
-                quote = sold(before, at_us)._replace(refused=quote.refused, why=quote.why, posted=None)
-            quotes.append((quote, taken))
-            after += [] if event is None else [event]
-        kept = tuple(event for event in events if event.kind not in ("answered", "expired"))
-        yield Moment(at_us, kept, tuple(quotes), decision, (*after, *rest))
+    for instant in instants(scenario, run.tables):
+        trades = []
+        for trade in instant.trades:
+            event, quote, _ = trade
+            if event is not None and quote is not None and event.kind == "quoted":
+                held[event.job] = HeldQuote(0, quote, instant.at_us, event.value)
+            elif event is not None and quote is None:
+                held.pop(event.job, None)  # withdrawn
+            elif quote is not None and (before := held.pop(quote.job, None)) is not None:
+                bought = sold(before, instant.at_us)._replace(refused=quote.refused, why=quote.why)
+                trade = trade._replace(quote=bought)
+            trades.append(trade)
+        yield instant._replace(trades=tuple(trades))
+
+
+def all_events(instant: Instant) -> tuple[Event, ...]:
+    """The events of an instant, with those that say what became of quotes."""
+    return (*instant.events, *(trade.event for trade in instant.trades if trade.event), *instant.after)
 
 
 def work_left(job: Job, done: int, chunks: Mapping[int, int], used: Mapping[int, int], slot_us: int) -> Job:
@@ -67,6 +61,32 @@ def total_work(job: Job, customer: Customer) -> int | None:
     return customer.runtime_us if isinstance(job.work, Fixed) and job.work.total is None else job.work.total
 
 
+Amounts = dict[int, dict[int, int]]
+
+
+def spent(scenario: Scenario, run: Run, jobs: Iterable[int], until_us: int) -> tuple[Amounts, Amounts]:
+    """Job -> site -> chunks processed, and job -> resource -> milli-unit-microseconds used, before an instant."""
+    chunks: Amounts = {}
+    used: Amounts = {}
+    kinds = {i for i in jobs if isinstance(scenario.jobs[i].work, Dataset) or scenario.jobs[i].caps}
+    if not kinds:
+        return chunks, used
+    steps, found = read_steps(run.tables), effective(run, max(1, until_us))
+    rows = zip(*(c.tolist() for c in (found.job, found.step, found.from_us, found.until_us)), strict=True)
+    for job, row, begin, until in rows:
+        if job not in kinds:
+            continue
+        step, work = steps[row], scenario.jobs[job].work
+        if isinstance(work, Dataset) and until == step.until_us:
+            own = chunks.setdefault(job, {})
+            for flow in step.flows:
+                own[flow.src] = own.get(flow.src, 0) + flow.bytes // work.chunk_bytes
+        amounts = used.setdefault(job, {})
+        for resource, milli in scenario.jobs[job].worker:
+            amounts[resource] = amounts.get(resource, 0) + milli * sum(step.workers) * (until - begin)
+    return chunks, used
+
+
 class WorkDone:
     """The work done by jobs, as the model computes it from the recorded plans; recorded events overrule it."""
 
@@ -82,11 +102,11 @@ class WorkDone:
             self._progress.advance(due, [])
         self._now = max(self._now, at_us)
 
-    def take(self, instant: Moment) -> None:
+    def take(self, instant: Instant) -> None:
         """Follow an instant."""
         self.to(instant.at_us)
         active, at = self._progress.active, instant.at_us
-        for event in (*instant.events, *instant.after):
+        for event in all_events(instant):
             if event.kind == "arrived":
                 job = self._scenario.jobs[event.job]
                 self._alive[event.job] = 0
@@ -97,8 +117,8 @@ class WorkDone:
             elif event.kind == "voided" and event.job in active:
                 self._progress.void(event.job, False, at)
                 self._progress.report(event.job, event.value)
-        for quote, taken in instant.quotes:
-            if taken >= 0 and quote.job in active:
+        for _, quote, taken in instant.trades:
+            if quote is not None and taken >= 0 and quote.job in active:
                 self._progress.replace(quote.offers[taken].plan, 0, at)
         for plan in instant.decision.plans if instant.decision else ():
             if plan.job in active:
