@@ -58,5 +58,11 @@ docs-pictures: $(STAMP)
 theory: $(STAMP)
 	$(BIN)/python -m tradewind.lab.theory $(if $(FULL),--full)
 
+# Longer searches for better values: LEVEL=1, 2 or 3, ONLY=part of a name. It can be stopped and goes on later.
+LEVEL ?= 2
+library: $(STAMP)
+	$(BIN)/tradewind library improve --level $(LEVEL) --only "$(ONLY)" --jobs $(JOBS)
+	$(BIN)/tradewind library page -o docs
+
 clean:
 	rm -rf $(VENV) out build src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

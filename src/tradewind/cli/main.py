@@ -9,6 +9,7 @@ import typer
 
 from tradewind.cli import author, catalogue, file_commands, lab_commands, run_commands, whatif, world_commands
 from tradewind.cli.guard import guarded
+from tradewind.cli.library import commands as library_commands
 from tradewind.cli.store_commands import commands as store_commands
 from tradewind.cli.testbed import commands as testbed_commands
 from tradewind.version import __version__
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 for group in (run_commands, file_commands, whatif, catalogue, author, world_commands, lab_commands):
     app.add_typer(group.commands)
+app.add_typer(library_commands, name="library")
 app.add_typer(testbed_commands, name="testbed")
 app.add_typer(store_commands, name="store")
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from tradewind.model.decision import Offer, Plan
 from tradewind.model.setup import Objective
 
 
@@ -83,6 +84,19 @@ class Bound:
     sense: Literal["min", "max"]
     kind: Literal["certified", "in-expectation"]
     ratio: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offline:
+    """What an offline solver found for a whole scenario; it knows the future and all private data.
+
+    plans   instant -> the plans that are made then; offers: job -> the offer on its arrival, in a market
+    bound   certified bound of the objective, None where it proves none
+    """
+
+    plans: Mapping[int, Sequence[Plan]] = field(default_factory=dict)
+    offers: Mapping[int, Offer] = field(default_factory=dict)
+    bound: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ class System:
     bound            offline bound: (scenario) -> Bound, or None where it does not hold for the scenario's data
     bound_for        objectives that it bounds
     bound_of_served  the bound takes a second argument, job -> microsecond until which it is served, and then covers the rest
+    offline          offline solver: (scenario, effort 1, 2, …) -> Offline, or None where it does not apply; no time limits
     beside           rivals that every comparison of the system's policies includes, with the bound
     study            the paper's figures (lab.study.Study)
     explain          why a job is where it is: (scenario, run, job id, slot) -> object with `lines` and `as_json()`
@@ -38,6 +39,7 @@ class System:
     bound: Ref = ""
     bound_for: frozenset[Objective] = frozenset()
     bound_of_served: bool = False
+    offline: Ref = ""
     beside: tuple[str, ...] = ()
     study: Ref = ""
     explain: Ref = ""

@@ -69,14 +69,16 @@ class Audited:
 class Depth:
     """What an audit computes again beside the journal.
 
-    rerun  the policy is run again and everything compared
-    bound  the offline bound
-    bills  the tenants' bills
+    rerun    the policy is run again and everything compared
+    bound    the offline bound
+    bills    the tenants' bills
+    binding  accepted plans bind, whatever the policy declares
     """
 
     rerun: bool = False
     bound: bool = False
     bills: bool = False
+    binding: bool = False
 
 
 def with_bills(scenario: Scenario, result: Run, spec: Spec) -> Run:
@@ -93,7 +95,7 @@ def audit_run(scenario: Scenario, result: Run, spec: Spec | None, depth: Depth) 
             f"this run belongs to the scenario with hash {result.scenario_hash[:12]}…, "
             f"the scenario given has {scenario_hash(scenario)[:12]}…; give the scenario that was run"
         )
-    found = _journal(scenario, result, spec) or (
+    found = _journal(scenario, result, depth.binding or (spec is not None and spec.binding)) or (
         *_header(scenario, result, spec),
         *_compare_tables(settle(scenario, result), result, DERIVED),
         *(_bound(scenario, result) if depth.bound else ()),
@@ -106,10 +108,9 @@ def audit_run(scenario: Scenario, result: Run, spec: Spec | None, depth: Depth) 
 
 
 # ---------------------------------------------------------------------- the journal
-def _journal(scenario: Scenario, result: Run, spec: Spec | None) -> tuple[Violation, ...]:
+def _journal(scenario: Scenario, result: Run, binding: bool) -> tuple[Violation, ...]:
     """Events, offers, answers, decisions, charges, certificates and metrics."""
-    measured, binding = result.world == "processes", spec is not None and spec.binding
-    audit = Audit(scenario.setup, scenario, measured=measured, binding=binding)
+    audit = Audit(scenario.setup, scenario, measured=result.world == "processes", binding=binding)
     state = RunState(Ledger(scenario.setup), audit, Journal())
     doubts = [*_instants_of_decisions(result), *_reasons_of_refusals(result)]
     for instant in instants(scenario, result.tables):

@@ -19,4 +19,5 @@ SYSTEM = System(
     },
     bound="tradewind.systems.cluster.bound:bound",
     bound_for=frozenset(("jct_mean_s", "makespan_s")),
+    offline="tradewind.systems.cluster.offline:offline",
 )

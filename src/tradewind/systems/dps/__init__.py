@@ -22,6 +22,7 @@ SYSTEM = System(
     },
     bound="tradewind.systems.dps.bound:bound",
     bound_for=frozenset(("profit_usd",)),
+    offline="tradewind.systems.dps.offline:offline",
     study="tradewind.systems.dps.study.figures:STUDY",
     reference_policy="bfp",
     reference_sales="tradewind.systems.dps.bound:fixed_price_sales",

@@ -24,6 +24,7 @@ SYSTEM = System(
     },
     bound="tradewind.systems.eris.bound:bound",
     bound_for=frozenset(("welfare_usd",)),
+    offline="tradewind.systems.eris.offline:offline",
     beside=("tiresias-elastic", "antman-elastic", "liquid-elastic"),
     study="tradewind.systems.eris.study.figures:STUDY",
 )

@@ -20,6 +20,7 @@ SYSTEM = System(
     bound="tradewind.systems.mlbroker.bound.certified:bound",
     bound_for=frozenset(("cost_usd",)),
     bound_of_served=True,
+    offline="tradewind.systems.mlbroker.offline:offline",
     study="tradewind.systems.mlbroker.study.figures:STUDY",
     explain="tradewind.systems.mlbroker.explain.placement:explain",
     bills="tradewind.systems.mlbroker.explain.bills:bills",

@@ -11,9 +11,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tradewind.model.arrays import Floats
+import numpy as np
+
+from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.highs import INFINITY, Entry, Program, quiet_solver
-from tradewind.systems.eris.kernels.task import Market, TrainingTask
+from tradewind.systems.eris.kernels.task import Market, Schedule, TrainingTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +29,53 @@ class Bidder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """Whether the program was solved to optimality, the best value found and its upper bound, in USD."""
+    """Whether the program was solved to optimality, the best value found and its upper bound, in USD.
+
+    schedules  of the best solution, by bidder; None: not served
+    """
 
     optimal: bool
     value: float
     bound: float
+    schedules: tuple[Schedule | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Columns of a bidder: completion by slot, and by slot and site workers, server, chunks that stay, enter and leave."""
+
+    done: dict[int, int]
+    sites: dict[int, list[tuple[int, int, int, int, int]]]
+
+    def schedule(self, x: Floats) -> Schedule | None:
+        """What a solution does for the bidder."""
+        last = next((t for t, c in self.done.items() if x[c] > 0.5), None)
+        if last is None:
+            return None
+        slots, servers, workers, flows = [], [], [], []
+        for t, columns in self.sites.items():
+            g, z, stay, into, out = np.rint(x[np.array(columns)]).astype(np.int64).T
+            if t <= last and g.any():
+                slots.append(t)
+                servers.append(int(np.argmax(z)))
+                workers.append(g)
+                flows.append([(r, r, int(n)) for r, n in enumerate(stay) if n] + _moves(out, into))
+        return Schedule(
+            slots=tuple(slots), servers=tuple(servers), workers=np.array(workers), flows=flows, usd=0.0
+        )
+
+
+def _moves(out: Ints, into: Ints) -> list[tuple[int, int, int]]:
+    """Chunks that leave and enter sites as (source, destination, chunks)."""
+    found = []
+    left, wanted = out.tolist(), into.tolist()
+    for a in range(len(left)):
+        for b in range(len(wanted)):
+            if n := min(left[a], wanted[b]):
+                found.append((a, b, n))
+                left[a] -= n
+                wanted[b] -= n
+    return found
 
 
 def solve(market: Market, bidders: Sequence[Bidder], nodes: int = 200_000) -> Proof:
@@ -40,8 +84,7 @@ def solve(market: Market, bidders: Sequence[Bidder], nodes: int = 200_000) -> Pr
     slots, sites, kinds = market.usd.shape
     use: list[list[Entry]] = [[] for _ in range(slots * sites * kinds)]
     band: list[list[Entry]] = [[] for _ in range(slots)]
-    for bidder in bidders:
-        _write(rows, market, bidder, use, band)
+    columns = [_write(rows, market, bidder, use, band) for bidder in bidders]
     for at, entries in enumerate(use):
         if entries:
             rows.row(-INFINITY, float(market.free.reshape(-1)[at]) / 1e3, entries)
@@ -51,7 +94,8 @@ def solve(market: Market, bidders: Sequence[Bidder], nodes: int = 200_000) -> Pr
     # Presolve of HiGHS 1.14 returns 0 for some of these programs whose optimum is positive.
     model = quiet_solver(mip_rel_gap=1e-9, mip_max_nodes=nodes, presolve="off")
     answer = rows.solve(model, maximise=True)
-    return Proof(optimal=answer.optimal, value=answer.value, bound=answer.bound)
+    schedules = tuple(each.schedule(answer.columns) for each in columns) if answer.columns.size else ()
+    return Proof(optimal=answer.optimal, value=answer.value, bound=answer.bound, schedules=schedules)
 
 
 def _write(
@@ -60,7 +104,7 @@ def _write(
     bidder: Bidder,
     use: list[list[Entry]],
     band: list[list[Entry]],
-) -> None:
+) -> _Columns:
     """Writes one bidder's columns and rows; appends its use of sites (units) and bandwidth (MB)."""
     task, (slots, sites, kinds) = bidder.task, market.usd.shape
     total = int(task.data.sum())
@@ -70,6 +114,7 @@ def _write(
     done = {t: rows.column(float(bidder.worth[t]), 1.0, whole=True) for t in range(bidder.start, slots)}
     rows.row(0.0, 1.0, [(c, 1.0) for c in done.values()])
     leaves: list[list[Entry]] = [[] for _ in range(sites)]
+    columns: dict[int, list[tuple[int, int, int, int, int]]] = {}
     for t in range(bidder.start, slots):
         servers, moves_in, moves_out, all_workers = [], [], [], []
         for r in range(sites):
@@ -88,6 +133,7 @@ def _write(
                     at = (t * sites + r) * kinds + k
                     use[at] += [(g, task.worker[k] / 1e3), (z, task.server[k] / 1e3)]
             leaves[r] += [(stay, 1.0), (out, 1.0)]
+            columns.setdefault(t, []).append((g, z, stay, into, out))
             servers.append(z)
             moves_in.append(into)
             moves_out.append(out)
@@ -98,3 +144,4 @@ def _write(
         rows.row(-INFINITY, 0.0, [(g, 1.0) for g in all_workers] + [(z, -float(most)) for z in servers])
     for r in range(sites):
         rows.row(0.0, 0.0, leaves[r] + [(c, -float(task.data[r])) for c in done.values()])
+    return _Columns(done, columns)

@@ -73,10 +73,11 @@ def _room(view: View, sites: Sites) -> Floats:
     return room
 
 
-def plan_of(view: View, sites: Sites, slot: Slot, i: int, job: Job, chosen: tuple[Ints, int]) -> Plan:
-    """Job i's workers (R,) and server site as a plan over this slot, its data moved at least cost in whole bytes."""
+def plan_of(
+    span_us: tuple[int, int], sites: Sites, slot: Slot, i: int, job: Job, chosen: tuple[Ints, int]
+) -> Plan:
+    """Job i's workers (R,) and server site as a plan over a slot, its data moved at least cost in whole bytes."""
     workers, server = chosen
-    start = view.slot * view.setup.slot_us
     here = workers > 0
     here[server] = True
     used = np.flatnonzero(here)
@@ -85,8 +86,8 @@ def plan_of(view: View, sites: Sites, slot: Slot, i: int, job: Job, chosen: tupl
         slot.move_usd[np.ix_(sources, used)], slot.data[i, sources], workers[used] * slot.chunk[i]
     )
     step = Step(
-        from_us=start,
-        until_us=start + view.setup.slot_us,
+        from_us=span_us[0],
+        until_us=span_us[1],
         nodes=tuple(sites.hosts[r] for r in used.tolist()),
         workers=tuple(workers[used].tolist()),
         servers=tuple(job.servers if r == server else 0 for r in used.tolist()),

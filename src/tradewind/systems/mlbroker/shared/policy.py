@@ -165,11 +165,12 @@ class SlotPolicy:
         """Plans for the jobs with a site, verdicts for the refused ones."""
         workers, server = chosen
         plans, verdicts = [], pending.verdicts
+        span_us = (view.slot * view.setup.slot_us, (view.slot + 1) * view.setup.slot_us)
         for i, job in enumerate(pending.jobs):
             if server[i] < 0:
                 verdicts.append(Verdict(job.index, "the capacity of the sites allowed for it is used up"))
                 continue
-            plans.append(plan_of(view, self._sites, pending.true, i, job, (workers[i], int(server[i]))))
+            plans.append(plan_of(span_us, self._sites, pending.true, i, job, (workers[i], int(server[i]))))
             here = {int(server[i]), *np.flatnonzero(workers[i] > 0).tolist()}
             self._previous.places[job.index] = (view.slot, tuple(sorted(here)))
         return Decision(plans=tuple(plans), verdicts=tuple(verdicts))
