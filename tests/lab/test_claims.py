@@ -20,7 +20,6 @@ from tradewind.registry import studies
 WHERE = {"cross": "tests.lab.claim_rows_cross", "live": "tests.lab.claim_rows_live"}
 WHOLE = {
     "dps",
-    "eris",
 }
 """Systems whose figures are judged as a whole until they are split into claims."""
 

@@ -15,7 +15,8 @@ A size is a set of defaults; every parameter can be overridden. Jobs of Table II
 | P                 | E * c with c = max(1, round(D / W)), W in U[24, 48] worker-slots; or `chunks_per_worker`   |
 | data              | each chunk is stored at a random site                                                      |
 | lambda            | the tensor size of Table II, per worker and slot                                           |
-| demands           | worker 1-3 CPU, 1 GPU, 2-6 GB; server the same without GPU                                 |
+| demands           | worker 1-3 CPU, 1 GPU, 2-6 GB; server the same without GPU. The paper also says 0 or 1 GPU for |
+|                   | both (`demands=printed`)                                                                   |
 | arrivals          | uniform over the slots; or recorded ones (`arrivals=google:FILE`, traces/arrivals.py)      |
 """
 
@@ -29,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tradewind.model.errors import InputError
-from tradewind.model.job import Dataset, Job
+from tradewind.model.job import Dataset, Demand, Job
 from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
@@ -68,6 +69,8 @@ RESERVE: dict[str, tuple[float, float, float, float]] = {
     "crowded": (0.0, 3.9, 0.0, 45.0),
 }
 """USD per CPU, GPU, GB of memory and slot, and per GB moved: output of `tradewind.systems.eris.study.reserve`."""
+USUAL = "usual"
+"""Demands of the text: workers train on GPUs, servers use CPUs."""
 HISTORY_SEED, HISTORY_JOBS = 7_041_776, 300
 """Seed and jobs of the past days that the forecast is computed from: the same for every seed of a scenario."""
 PRICED_DAYS, REPLAYED_DAYS = 20, 60
@@ -99,7 +102,7 @@ def settings(params: Mapping[str, Any]) -> dict[str, Any]:
     chosen |= {key: params[key] for key in DEFAULTS if params[key] >= 0}
     if params["last_arrival"] < 0 and params["slots"] >= 0:
         chosen["last_arrival"] = max(0, params["slots"] - (11 if size == "testbed" else 1))
-    chosen |= {key: params[key] for key in ("uneven", "bandwidth_gb", "height_usd", "scale_slots")}
+    chosen |= {key: params[key] for key in ("uneven", "bandwidth_gb", "height_usd", "scale_slots", "demands")}
     chosen["arrivals"] = in_force(params["arrivals"])
     for key, least in (("sites", 1), ("jobs", 0), ("slots", 1), ("cpu", 0), ("gpu", 0), ("ram_gb", 0)):
         if not least <= chosen[key] <= 10**7:
@@ -140,7 +143,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
         name=f"eris-{params['size']}-{sites}x{values['jobs']}",
         setup=setup,
         jobs=jobs,
-        origin={"workload": "eris", "seed": seed, **with_arrivals(params)},
+        origin={"workload": "eris", "seed": seed, **_named_demands(with_arrivals(params))},
     )
 
 
@@ -209,12 +212,23 @@ def _named(prices: Sequence[float]) -> dict[str, float]:
     return {f"price_{name}": float(p) for name, p in zip((*RESOURCES, "transfer"), prices, strict=True)}
 
 
+def _named_demands(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters; `demands` only if they are not the usual ones."""
+    return {key: value for key, value in params.items() if key != "demands" or value != USUAL}
+
+
+def _demand(cpu: int, gpu: int, ram_gb: int) -> Demand:
+    amounts = ((0, cpu), (1, gpu), (2, ram_gb))
+    return tuple((k, amount * MILLI) for k, amount in amounts if amount)
+
+
 def _job(rng: np.random.Generator, values: Mapping[str, Any], index: int, slot: int, name: str) -> Job:
     """One bid."""
     model = TABLE[int(rng.integers(len(TABLE)))]
     epochs, tau, width = int(rng.choice([20, 30])), float(rng.uniform(1, 2)), float(rng.uniform(24, 48))
     per_worker = values["chunks_per_worker"] or max(1.0, float(round(model.chunks / width)))
     cpu, ram = rng.integers(1, 4, 2).tolist(), rng.integers(2, 7, 2).tolist()
+    gpu = [1, 0] if values["demands"] == USUAL else rng.integers(0, 2, 2).tolist()
     stored = np.bincount(rng.integers(0, values["sites"], model.chunks), minlength=values["sites"])
     return Job(
         index=index,
@@ -226,8 +240,8 @@ def _job(rng: np.random.Generator, values: Mapping[str, Any], index: int, slot: 
             epochs=epochs,
             chunk_epochs_per_worker_slot_milli=round(1000 * epochs * per_worker),
         ),
-        worker=((0, cpu[0] * MILLI), (1, MILLI), (2, ram[0] * MILLI)),
-        server=((0, cpu[1] * MILLI), (2, ram[1] * MILLI)),
+        worker=_demand(cpu[0], gpu[0], ram[0]),
+        server=_demand(cpu[1], gpu[1], ram[1]),
         servers=1,
         architecture="ps",
         tenant=model.name,
@@ -272,6 +286,11 @@ ERIS = Workload(
             default=True, doc="forecast what resources were worth on other random days of the same kind"
         ),
         "scale_slots": Param(default=3.0, doc="delay scale of the utility, in slots", least=1e-6, most=1e6),
+        "demands": Param(
+            default=USUAL,
+            doc="GPUs: usual (1 per worker, none per server) or printed (0 or 1 for both, as the paper's set says)",
+            choices=(USUAL, "printed"),
+        ),
         "arrivals": ARRIVALS,
     },
 )

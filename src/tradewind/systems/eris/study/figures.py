@@ -1,4 +1,4 @@
-"""Figures 3-5 and 7-11 of Eris (Pang et al., Section VI), with the certified bound and elastic rivals beside each claim.
+"""Figures 3-5 and 7-11 of Eris (Pang et al., Section VI) and its theorems, with the certified bound and elastic rivals.
 
 "Eris" in the claims is `eris-paper`: the printed algorithm with its schedules made feasible. Figure 6 (accuracy while the
 number of workers changes) needs real training and is not part of this study.
@@ -9,9 +9,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tradewind.lab.study import Chart, PaperFigure, Study, whole
+from tradewind.lab.study import Chart, PaperFigure, Study
+from tradewind.systems.eris.study import claims as judge
 from tradewind.systems.eris.study import scale, slot, tables, testbed, truth
+from tradewind.systems.eris.study.claims import claim
 from tradewind.systems.eris.study.runs import LEADS
+from tradewind.systems.eris.study.theory import THEOREM_5
 
 
 def _chart(x: str, y: str, series: str = "policy", **more: Any) -> Chart:
@@ -19,6 +22,22 @@ def _chart(x: str, y: str, series: str = "policy", **more: Any) -> Chart:
 
 
 WELFARE = "social welfare, thousand USD"
+HEADLINES = tuple(
+    claim(rival, f"{share:.0%} more social welfare than {rival} (Sec. I, Fig. 3)", judge.lead(rival, share))
+    for rival, share in testbed.CLAIMED.items()
+)
+NEAR = claim("near-optimal", "nearly optimal (Fig. 3); read as within 10% of the bound", judge.near_optimal)
+BELOW = claim("below-1.5", "optimum / welfare is below 1.5 (Fig. 5)", judge.below(1.5))
+LEAST = claim("least", "the smallest ratio of the four schedulers (Figs 3 and 5)", judge.least_ratio)
+BEST = "outperforms the three schedulers regardless of the input scale (Figs 8 and 9)"
+JOBS = (
+    claim("best", BEST, judge.best_everywhere),
+    claim(
+        "falls",
+        "the welfare of all algorithms falls with the number of jobs (Fig. 9)",
+        judge.courses("jobs", "welfare", rises=False),
+    ),
+)
 STUDY = Study(
     system="eris",
     title="Eris: an auction for training over edge sites",
@@ -26,41 +45,71 @@ STUDY = Study(
         PaperFigure(
             name="fig-3",
             title="Figure 3: social welfare on the testbed",
-            claims=whole(
-                "Eris earns 44% more welfare than Tiresias, 50% more than AntMan, 20% more than Liquid, nearly the best.",
-                testbed.judge_welfare,
-                paper="eris-paper",
-            ),
+            claims=(*HEADLINES, NEAR),
             rows=testbed.welfare_rows,
             chart=_chart("policy", "welfare", "", kind="bar", y_label=WELFARE),
         ),
         PaperFigure(
+            name="fig-3-demands",
+            title="Figure 3 with the printed demands: 0 or 1 GPU for workers and servers alike",
+            claims=(*HEADLINES, NEAR),
+            rows=testbed.demand_rows,
+            chart=_chart("policy", "welfare", "", kind="bar", y_label=WELFARE),
+        ),
+        PaperFigure(
+            name="region-lead",
+            title="Where the headline leads hold on the testbed",
+            claims=(
+                claim(
+                    "together",
+                    "44, 50 and 20% more than Tiresias, AntMan and Liquid, in one setting of what the paper leaves open",
+                    judge.somewhere(tables.KNOBS, testbed.CLAIMED),
+                ),
+            ),
+            rows=tables.region_rows,
+            chart=Chart(x="workers", y=LEADS[0], series="rival", kind="bar", y_label="lead of eris-paper"),
+        ),
+        PaperFigure(
             name="fig-4",
             title="Figure 4: jobs not served on the testbed",
-            claims=whole(
-                "Eris accepts more of the jobs than the rivals.", testbed.judge_rejected, paper="eris-paper"
+            claims=(
+                claim("fewer", "Eris accepts more and refuses fewer jobs (Fig. 4)", judge.fewer_unserved),
             ),
             rows=testbed.rejected_rows,
             chart=_chart("policy", "unserved", "", kind="bar", y_label="jobs of ten not completed"),
         ),
         PaperFigure(
             name="fig-5",
-            title="Figure 5: performance ratio on the testbed",
-            claims=whole(
-                "Optimum / welfare of Eris is below 1.5, and smaller than that of the rivals.",
-                testbed.judge_loss,
-                paper="eris-paper",
-            ),
+            title="Figure 5: bound / welfare on the testbed",
+            claims=(BELOW, LEAST),
             rows=testbed.loss_rows,
             chart=_chart("policy", "loss", "", kind="bar", y_label="upper bound / welfare"),
         ),
         PaperFigure(
+            name="fig-5-exact",
+            title="Figure 5 against the proven optimum, on a third of the testbed",
+            claims=(BELOW, LEAST),
+            rows=testbed.exact_rows,
+            chart=_chart("policy", "loss", "", kind="bar", y_label="optimum / welfare"),
+        ),
+        PaperFigure(
             name="fig-7",
             title="Figure 7: resources in use on the testbed",
-            claims=whole(
-                "CPU and memory use is steady; GPUs reach 100% at times.",
-                testbed.judge_use,
-                paper="eris-paper",
+            claims=(
+                claim(
+                    "accuracy", "changing worker counts do not hurt accuracy (Fig. 6); needs training", None
+                ),
+                claim("gpu", "GPUs reach 100% at times (Fig. 7)", judge.gpus_full),
+                claim(
+                    "cpu",
+                    "CPU use is relatively stable (Fig. 7); read as steadier than GPUs",
+                    judge.steady("cpu"),
+                ),
+                claim(
+                    "memory",
+                    "memory use is relatively stable (Fig. 7); read as steadier than GPUs",
+                    judge.steady("gb"),
+                ),
             ),
             rows=testbed.use_rows,
             chart=_chart("slot", "share", "use", x_label="slot", y_label="share of all sites' capacity"),
@@ -68,10 +117,13 @@ STUDY = Study(
         PaperFigure(
             name="fig-8",
             title="Figure 8: welfare and the number of sites",
-            claims=whole(
-                "Welfare rises with the number of sites, and Eris earns most at every size.",
-                scale.judge_sites,
-                paper="eris-paper",
+            claims=(
+                claim("best", BEST, judge.best_everywhere),
+                claim(
+                    "rises",
+                    "the welfare of all algorithms rises with the number of sites (Fig. 8)",
+                    judge.courses("sites", "welfare", rises=True),
+                ),
             ),
             rows=scale.site_rows,
             chart=_chart("sites", "welfare", x_label="sites", y_label=WELFARE),
@@ -79,21 +131,21 @@ STUDY = Study(
         PaperFigure(
             name="fig-9",
             title="Figure 9: welfare and the number of jobs",
-            claims=whole(
-                "Welfare falls as jobs are added, and Eris earns most at every size.",
-                scale.judge_jobs,
-                paper="eris-paper",
-            ),
+            claims=JOBS,
             rows=partial(scale.job_rows, "simulator", 6),
             chart=_chart("jobs", "welfare", x_label="jobs", y_label=WELFARE),
         ),
         PaperFigure(
             name="fig-9-crowded",
             title="Figure 9 where GPUs and bandwidth are scarce (one chunk per worker and slot)",
-            claims=whole(
-                "As Figure 9. Our policies must not lose welfare as jobs are added.",
-                scale.judge_jobs,
-                paper="eris-paper",
+            claims=(
+                *JOBS,
+                claim(
+                    "never-falls",
+                    "our aim: welfare does not fall as jobs are added",
+                    judge.never_falls,
+                    paper="",
+                ),
             ),
             rows=partial(scale.job_rows, "crowded", 4),
             chart=_chart("jobs", "welfare", x_label="jobs", y_label=WELFARE),
@@ -101,10 +153,15 @@ STUDY = Study(
         PaperFigure(
             name="fig-10",
             title="Figure 10: the provider's profit",
-            claims=whole(
-                "The provider's profit falls with the number of sites and rises with the number of jobs.",
-                scale.judge_profit,
-                paper="eris-paper",
+            claims=(
+                claim(
+                    "sites",
+                    "profit falls with the number of sites (Fig. 10)",
+                    judge.profit("sites", rises=False),
+                ),
+                claim(
+                    "jobs", "profit rises with the number of jobs (Fig. 10)", judge.profit("jobs", rises=True)
+                ),
             ),
             rows=scale.profit_rows,
             chart=_chart("case", "profit", kind="bar", log_y=True, y_label="payments, thousand USD"),
@@ -112,8 +169,8 @@ STUDY = Study(
         PaperFigure(
             name="fig-11",
             title="Figure 11: welfare and the base of the prices",
-            claims=whole(
-                "The larger gamma is, the smaller is the welfare.", scale.judge_gamma, paper="eris-paper"
+            claims=(
+                claim("falls", "a higher gamma leads to lower welfare (Fig. 11)", judge.falls_with_gamma),
             ),
             rows=scale.gamma_rows,
             chart=_chart("gamma", "welfare", log_x=True, x_label="gamma", y_label=WELFARE),
@@ -121,32 +178,48 @@ STUDY = Study(
         PaperFigure(
             name="table-workers",
             title="Effect of the rivals' worker counts",
-            claims=whole(
-                "(The paper fixes the rivals' workers and does not say how many.) Eris leads for any number.",
-                tables.judge_counts,
-                paper="eris-paper",
+            claims=(
+                claim(
+                    "any-count",
+                    "Eris leads for any number of workers of its rivals, which the paper does not print",
+                    judge.any_count,
+                ),
             ),
             rows=tables.count_rows,
             chart=_chart("case", LEADS[0], "rival", kind="bar", y_label="lead of eris-paper in welfare"),
         ),
         PaperFigure(
-            name="table-printed",
-            title="Accepted jobs that finish",
-            claims=whole(
-                "Theorem 1: what Algorithms 1 to 3 accept is a feasible schedule.",
-                tables.judge_printed,
-                paper="eris-paper",
+            name="table-readings",
+            title="Accepted jobs that finish, in every reading of the text",
+            claims=(
+                claim(
+                    "formulas",
+                    "Theorem 1: what is accepted is feasible; M is all data, the server is not checked",
+                    judge.finishes("formulas"),
+                    paper="eris-printed",
+                ),
+                claim(
+                    "text",
+                    "Theorem 1; M is the remaining data (Table I), the server is reserved (Sec. IV-D), pairs save",
+                    judge.finishes(tables.TEXT),
+                    paper="eris-printed",
+                    ours="",
+                ),
             ),
-            rows=tables.printed_rows,
-            chart=_chart("size", "finish", kind="bar", y_label="share of accepted jobs that finish"),
+            rows=tables.reading_rows,
+            summary=tables.readings_summary,
+            chart=_chart("size", "finish", "bar", kind="bar", y_label="share of accepted jobs that finish"),
         ),
         PaperFigure(
             name="table-slot",
             title="Algorithm 3 against the exact optimum of a slot",
-            claims=whole(
-                "Theorem 4: Algorithm 3 returns an optimal solution of problem (8).",
-                slot.judge_slot,
-                paper="eris-paper",
+            claims=(
+                claim(
+                    "optimal",
+                    "Theorem 4: Algorithm 3 returns an optimal solution of problem (8)",
+                    judge.optimal_slots,
+                    ours="",
+                ),
             ),
             rows=slot.slot_rows,
             chart=_chart("outcome", "share", "", kind="bar", y_label="share of random states"),
@@ -154,10 +227,21 @@ STUDY = Study(
         PaperFigure(
             name="table-lies",
             title="Lies that pay",
-            claims=whole(
-                "Theorem 3: no bidder gains by a lie about worth, arrival, data or epochs.",
-                truth.judge_lies,
-                paper="eris-paper",
+            claims=(
+                claim("worth", "Theorem 3: a lie about the utility does not pay", judge.useless("worth")),
+                claim("arrival", "Theorem 3: a later arrival does not pay", judge.useless("arrival")),
+                claim("work", "Theorem 3: more data or epochs do not pay", judge.useless("data", "epochs")),
+                claim(
+                    "proportional",
+                    "Theorem 3: other workers or servers do not pay, where the speed follows their size",
+                    judge.useless("smaller", "larger"),
+                ),
+                claim(
+                    "slim",
+                    "Theorem 3 where the speed does not depend on the demands, as in (2b)",
+                    judge.useless("slim"),
+                ),
+                claim("rational", "Theorem 2: no honest buyer loses", judge.rational),
             ),
             rows=truth.lie_rows,
             chart=Chart(x="lie", y="share", series="mechanism", kind="bar", y_label="share of lies that pay"),
@@ -171,4 +255,5 @@ STUDY = Study(
         "Not in the paper and chosen here: P, lambda per slot, data locations, arrivals (see `tradewind generate eris`).",
         "Figure 6, accuracy while the number of workers changes, needs real training and is not part of this study.",
     ),
+    theorems=(THEOREM_5,),
 )

@@ -23,6 +23,12 @@ from tradewind.registry import policies, workloads
 from tradewind.worlds.simulate import simulate
 
 KINDS = ("utility", "late", "data", "epochs")
+CONFIGURATIONS = ("smaller worker", "larger worker", "slim worker", "smaller server", "slim server")
+"""Lies about what a worker or server takes: smaller and larger ones train in proportion, slim ones as fast as before.
+
+The paper argues that less computes more slowly and that more must be paid for; in its model (2b) the speed does not depend
+on the demands.
+"""
 TINY = {
     "sites": 4, "jobs": 7, "slots": 14, "last_arrival": 5, "chunks_per_worker": 12.0, "gpu": 2.0, "forecast": False,
     "bandwidth_gb": 1.5,
@@ -113,6 +119,8 @@ def _lie(rng: np.random.Generator, job: Job, kind: str, slot_us: int) -> tuple[J
     assert truth is not None
     assert isinstance(work, Dataset)
     height, steep, middle = truth.args
+    if kind in CONFIGURATIONS:
+        return _configured(rng, job, work, kind), truth
     if kind == "scale":
         reported = (height * float(np.exp(rng.uniform(-4, 3))), steep, middle)
         return replace(job, utility=replace(truth, args=reported)), truth
@@ -131,6 +139,17 @@ def _lie(rng: np.random.Generator, job: Job, kind: str, slot_us: int) -> tuple[J
         chunks = tuple((node, n + int(rng.integers(0, 5))) for node, n in work.chunks)
         return replace(job, work=replace(work, chunks=chunks)), truth
     return replace(job, work=replace(work, epochs=work.epochs * int(rng.integers(2, 4)))), truth
+
+
+def _configured(rng: np.random.Generator, job: Job, work: Dataset, kind: str) -> Job:
+    """The job with other workers, or another server, and the speed that the kind of lie goes with."""
+    size, role = kind.split()
+    factor = float(rng.uniform(1.1, 2.5) if size == "larger" else rng.uniform(0.4, 0.95))
+    demand = tuple((k, -int(-milli * factor // 1)) for k, milli in getattr(job, role))
+    speed = 1.0 if size == "slim" else factor
+    rate = max(1, int(work.chunk_epochs_per_worker_slot_milli * speed))
+    slower = replace(job, work=replace(work, chunk_epochs_per_worker_slot_milli=rate))
+    return replace(slower, worker=demand) if role == "worker" else replace(slower, server=demand)
 
 
 def _swap(scenario: Scenario, lie: Job, truth: Utility) -> Scenario:

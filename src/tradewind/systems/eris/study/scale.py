@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-
-from tradewind.lab.study import Effort, Finding, Row
+from tradewind.lab.study import Effort, Row
 from tradewind.systems.eris.study.runs import (
     BOUND,
     ELASTIC,
@@ -18,14 +15,12 @@ from tradewind.systems.eris.study.runs import (
     joined,
     limit,
     made,
-    mean,
     outcome,
     seeds,
-    word,
 )
 
 GAMMAS = (1.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0)
-FEW = (PAPER, *OURS, "tiresias", *ELASTIC)
+FEW = (PAPER, *OURS, *FIXED, *ELASTIC)
 """Policies that a quick study compares."""
 
 
@@ -49,53 +44,6 @@ def job_rows(size: str, most: int, effort: Effort) -> list[Row]:
             found = compared(scenario, effort.pick(FEW, NAMES))
             rows += [{"jobs": float(len(scenario.jobs)), **row} for row in found]
     return joined(rows, ("jobs", "policy"), "welfare", "of bound", *LEADS)
-
-
-def _over(rows: Sequence[Row], x: str, policy: str, value: str = "welfare") -> list[float]:
-    return [mean(rows, value, policy=policy, **{x: at}) for at in sorted({float(r[x]) for r in rows})]
-
-
-def _beaten(rows: Sequence[Row], x: str, lead: str) -> dict[str, int]:
-    """Number of x at which each rival is beaten beyond chance."""
-    names = [n for n in (*FIXED, *ELASTIC) if any(r["policy"] == n for r in rows)]
-    return {n: sum(float(r[f"{lead} low"]) > 0 for r in rows if r["policy"] == n) for n in names}
-
-
-def _course(values: Sequence[float]) -> str:
-    return ", ".join(f"{v:.0f}" for v in values)
-
-
-def judge_sites(rows: Sequence[Row]) -> Finding:
-    """Welfare rises with sites, and Eris is best at each?"""
-    count = len({r["sites"] for r in rows})
-    rise = all(b > a for a, b in pairwise(_over(rows, "sites", PAPER)))
-    paper, ours = _beaten(rows, "sites", LEADS[0]), _beaten(rows, "sites", LEADS[1])
-    parts = [rise, *(n == count for n in paper.values())]
-    text = ", ".join(f"{n} {paper[n]} ({ours[n]})" for n in paper)
-    return Finding(
-        word=word(sum(parts), len(parts)),
-        reason=f"eris-paper's welfare in thousand USD by sites: {_course(_over(rows, 'sites', PAPER))}; bound "
-        f"{_course(_over(rows, 'sites', BOUND))}; eris {_course(_over(rows, 'sites', 'eris'))}. Of {count} sizes, "
-        f"eris-paper (eris) beats beyond chance: {text}",
-    )
-
-
-def judge_jobs(rows: Sequence[Row]) -> Finding:
-    """Does welfare fall with jobs with Eris best at each, as claimed? Ours should not fall."""
-    count = len({r["jobs"] for r in rows})
-    course = {n: _over(rows, "jobs", n) for n in (PAPER, *OURS, "tiresias", *ELASTIC, BOUND)}
-    paper = _beaten(rows, "jobs", LEADS[0])
-    ours = _beaten(rows, "jobs", LEADS[1])
-    parts = [all(b < a for a, b in pairwise(course[PAPER])), *(n == count for n in paper.values())]
-    text = "; ".join(f"{n} {_course(v)}" for n, v in course.items())
-    falls = [n for n in OURS if any(b < a for a, b in pairwise(course[n]))]
-    wins = ", ".join(f"{n} {paper[n]} ({ours[n]})" for n in paper)
-    return Finding(
-        word=word(sum(parts), len(parts)),
-        reason=f"welfare in thousand USD as jobs are added: {text}. Ours "
-        + (f"falls for {', '.join(falls)}" if falls else "never falls")
-        + f". Of {count} sizes, eris-paper (eris) beats beyond chance: {wins}",
-    )
 
 
 # ------------------------------------------------------------------ figure 10
@@ -125,29 +73,6 @@ def profit_rows(effort: Effort) -> list[Row]:
     return joined(rows, ("case", "policy"), "profit", "of welfare")
 
 
-def judge_profit(rows: Sequence[Row]) -> Finding:
-    """Falls with sites, rises with jobs?"""
-
-    def course(policy: str, what: str) -> list[float]:
-        cases = sorted(
-            {str(r["case"]) for r in rows if str(r["case"]).endswith(what)}, key=lambda c: int(c.split()[0])
-        )
-        return [mean(rows, "profit", case=c, policy=policy) for c in cases]
-
-    sites, jobs = course(PAPER, "sites"), course(PAPER, "jobs")
-    parts = [all(b < a for a, b in pairwise(sites)), all(b > a for a, b in pairwise(jobs))]
-    shares = [float(r["of welfare"]) for r in rows if r["policy"] == PAPER]
-    text = "; ".join(
-        f"{n} {', '.join(f'{v:.1f}' for v in course(n, 'sites'))} and {', '.join(f'{v:.1f}' for v in course(n, 'jobs'))}"
-        for n in (PAPER, "eris", "tiresias", "tiresias-elastic")
-    )
-    return Finding(
-        word=word(sum(parts), 2),
-        reason=f"payments in thousand USD over sites and over jobs: {text}. eris-paper collects {min(shares):.1%} to "
-        f"{max(shares):.1%} of the welfare: prices of base 1000 start at zero, so an idle network sells for nothing.",
-    )
-
-
 # ------------------------------------------------------------------ figure 11
 def gamma_rows(effort: Effort) -> list[Row]:
     """Welfare over gamma on two sizes: printed, ours without and with a floor, elastic rivals and the bound."""
@@ -165,16 +90,3 @@ def gamma_rows(effort: Effort) -> list[Row]:
                 found = {n: o.welfare for n, o in base.items()} | flat
                 rows += [{"gamma": gamma, "policy": f"{n}, {size}", "welfare": w} for n, w in found.items()]
     return joined(rows, ("gamma", "policy"), "welfare")
-
-
-def judge_gamma(rows: Sequence[Row]) -> Finding:
-    """Does a larger gamma reduce welfare?"""
-    course = {n: _over(rows, "gamma", n) for n in dict.fromkeys(str(r["policy"]) for r in rows)}
-    paper = course[f"{PAPER}, simulator"]
-    gammas = sorted({float(r["gamma"]) for r in rows})
-    held = [paper[-1] < paper[0], all(b <= a for a, b in pairwise(paper))]
-    text = "; ".join(f"{n} {_course(v)}" for n, v in course.items() if n.startswith("eris"))
-    return Finding(
-        word=word(sum(held), 2),
-        reason=f"welfare in thousand USD at gamma {', '.join(f'{g:g}' for g in gammas)}: {text}",
-    )

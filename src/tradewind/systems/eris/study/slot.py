@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from tradewind.lab.study import Effort, Finding, Row, spread
+from tradewind.lab.study import Effort, Row, spread
 from tradewind.systems.eris.kernels.milp import Bidder, solve
 from tradewind.systems.eris.kernels.paper import printed
 from tradewind.systems.eris.kernels.printed_slot import Reading
 from tradewind.systems.eris.kernels.repair import carried_out
 from tradewind.systems.eris.kernels.task import Market, TrainingTask
-from tradewind.systems.eris.study.runs import mean
 
 KINDS = ("equal", "dearer", "breaks a rule", "finds nothing")
 ENOUGH = np.array([1e5])
@@ -80,15 +77,3 @@ def slot_rows(effort: Effort) -> list[Row]:
         }
         for r in spread(rows, ("outcome",), "share")
     ]
-
-
-def judge_slot(rows: Sequence[Row]) -> Finding:
-    """Always the optimum?"""
-    share = {k: mean(rows, "share", outcome=k) for k in KINDS}
-    good = share["equal"]
-    shares = ", ".join(f"{k} {v:.0%}" for k, v in share.items())
-    return Finding(
-        word="reproduced" if good > 0.999 else "partly reproduced" if good > 0.5 else "not reproduced",
-        reason=f"of {int(mean(rows, 'n', outcome='equal'))} random states: {shares}. Where it costs more, the "
-        f"median excess is {mean(rows, 'excess', outcome='dearer'):.0%}",
-    )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 
-from tradewind.lab.study import Effort, Finding, Row
-from tradewind.systems.eris.study.lies import CHARGED, KINDS, NARROW, SOLD, Mechanism, try_lie
-from tradewind.systems.eris.study.runs import PAPER, word
+from tradewind.lab.study import Effort, Row
+from tradewind.systems.eris.study.lies import CHARGED, CONFIGURATIONS, KINDS, NARROW, SOLD, Mechanism, try_lie
+from tradewind.systems.eris.study.runs import PAPER
 
 GAIN = 1e-6
 """Gain in USD above which a lie pays."""
 TRUTHFUL = f"{CHARGED.name}, payments={CHARGED.params['payments']}"
 CASES = (
-    *product((Mechanism(PAPER, {}), SOLD), KINDS),
+    *product((Mechanism(PAPER, {}), SOLD), (*KINDS, *CONFIGURATIONS)),
     (CHARGED, "scale"),
 )
 """Mechanism and kind of lie; the payments of `eris-preemptive` only claim truthfulness about the scale."""
@@ -23,7 +22,7 @@ WORDS = {
     "late": "arrival, later",
     "data": "data, more",
     "epochs": "epochs, more",
-}
+} | {kind: kind for kind in CONFIGURATIONS}
 
 
 def lie_rows(effort: Effort) -> list[Row]:
@@ -38,23 +37,3 @@ def lie_rows(effort: Effort) -> list[Row]:
             "least payoff": min(t.least_payoff for t in tried),
         })  # fmt: skip
     return rows
-
-
-def judge_lies(rows: Sequence[Row]) -> Finding:
-    """Is every kind of lie useless, as Theorem 3 says?"""
-    paper = [r for r in rows if r["mechanism"] == PAPER]
-    held = [r for r in paper if not r["paid"]]
-    paying = [
-        f"{r['lie']} {int(r['paid'])} of {int(r['lies'])}, up to {float(r['largest gain']):.4g} USD"
-        for r in paper
-        if r["paid"]
-    ]
-    ours = [r for r in rows if r["mechanism"] != PAPER]
-    count, paid = (sum(int(r[key]) for r in ours) for key in ("lies", "paid"))
-    least = min(float(r["least payoff"]) for r in rows)
-    return Finding(
-        word=word(len(held), len(paper)),
-        reason=f"lies to eris-paper that paid: {'; '.join(paying) or 'none'}. Prices do not depend on a bid, but the "
-        "schedule that is found does: it is not the cheapest, and if it is infeasible the job is refused. Of "
-        f"{count} lies to eris and to {TRUTHFUL}, {paid} paid. Least payoff of an honest buyer: {least:.2f} USD",
-    )

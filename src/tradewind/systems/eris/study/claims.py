@@ -1,0 +1,213 @@
+"""Predicates that judge the claims of the Eris paper on the rows of its figures, for the printed algorithm and for ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from tradewind.lab.study import Claim, Judged, Row, region
+from tradewind.systems.eris.study.runs import FIXED, PAPER, mean, one, ranged
+
+OURS = "eris"
+Predicate = Callable[[Sequence[Row], str], Judged]
+
+
+def claim(name: str, words: str, holds: Predicate | None, paper: str = PAPER, ours: str = OURS) -> Claim:
+    """A claim about the printed algorithm, with ours beside it."""
+    return Claim(name=name, words=words, holds=holds, paper=paper, ours=ours)
+
+
+def lead(rival: str, claimed: float) -> Predicate:
+    """The interval of the lead in welfare lies above 0 and reaches what is claimed."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        row, column = one(rows, policy=rival), f"lead of {policy}"
+        low, high = float(row[f"{column} low"]), float(row[f"{column} high"])
+        return Judged(low > 0 and high >= claimed, f"{ranged(row, column)} over {rival}")
+
+    return holds
+
+
+def near_optimal(rows: Sequence[Row], policy: str) -> Judged:
+    """Within a tenth of the bound, at the upper end of the interval."""
+    row = one(rows, policy=policy)
+    return Judged(float(row["of bound high"]) >= 0.9, f"{float(row['of bound']):.2f} of the bound")
+
+
+def fewer_unserved(rows: Sequence[Row], policy: str) -> Judged:
+    """Fewer jobs are left unserved than by each stated rival, beyond chance."""
+    mine = one(rows, policy=policy)
+    held = all(float(mine["high"]) < float(one(rows, policy=n)["low"]) for n in FIXED)
+    text = ", ".join(f"{n} {mean(rows, 'unserved', policy=n):.2f}" for n in (policy, *FIXED))
+    return Judged(held, f"jobs of ten that are not completed: {text}")
+
+
+def below(limit: float) -> Predicate:
+    """The interval of the performance ratio ends below a limit."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        row = one(rows, policy=policy)
+        found = f"{float(row['loss']):.2f} ({float(row['low']):.2f} to {float(row['high']):.2f})"
+        return Judged(float(row["high"]) < limit, found)
+
+    return holds
+
+
+def least_ratio(rows: Sequence[Row], policy: str) -> Judged:
+    """A smaller performance ratio than every stated rival."""
+    found = {n: mean(rows, "loss", policy=n) for n in (policy, *FIXED)}
+    held = all(found[policy] < found[n] for n in FIXED)
+    return Judged(held, ", ".join(f"{n} {v:.2f}" for n, v in found.items()))
+
+
+def gpus_full(rows: Sequence[Row], policy: str) -> Judged:
+    """All GPUs are in use in some slot of some seed."""
+    peak = max(float(r["most"]) for r in rows if r["use"] == f"{policy} gpu")
+    return Judged(peak > 0.999, f"GPUs {peak:.0%} at most")
+
+
+def steady(resource: str) -> Predicate:
+    """Use of a resource varies less over slots than that of GPUs."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        found = {k: mean(rows, "steady", use=f"{policy} {k}") for k in (resource, "gpu")}
+        text = ", ".join(f"{k} {v:.2f}" for k, v in found.items())
+        return Judged(found[resource] < found["gpu"], f"standard deviation over slots: {text}")
+
+    return holds
+
+
+def _over(rows: Sequence[Row], x: str, policy: str, value: str = "welfare") -> list[float]:
+    return [mean(rows, value, policy=policy, **{x: at}) for at in sorted({float(r[x]) for r in rows})]
+
+
+def _present(rows: Sequence[Row]) -> list[str]:
+    return [n for n in FIXED if any(r["policy"] == n for r in rows)]
+
+
+def _text(values: Sequence[float]) -> str:
+    return ", ".join(f"{v:.4g}" for v in values)
+
+
+def best_everywhere(rows: Sequence[Row], policy: str) -> Judged:
+    """The lead over every stated rival is above 0 beyond chance at every size."""
+    found = [r for r in rows if r["policy"] in FIXED]
+    beaten = sum(float(r[f"lead of {policy} low"]) > 0 for r in found)
+    least = min(float(r[f"lead of {policy}"]) for r in found)
+    return Judged(
+        beaten == len(found), f"ahead in {beaten} of {len(found)} comparisons, least lead {least:+.0%}"
+    )
+
+
+def courses(x: str, value: str, *, rises: bool) -> Predicate:
+    """The policy and the stated rivals all rise, or all fall, with every step of x."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        some = [r for r in rows if r.get(x, "") != ""]
+        found = {n: _over(some, x, n, value) for n in (policy, *_present(some))}
+        held = all((b > a) is rises and a != b for v in found.values() for a, b in pairwise(v))
+        return Judged(held, "; ".join(f"{n} {_text(v)}" for n, v in found.items()))
+
+    return holds
+
+
+def never_falls(rows: Sequence[Row], policy: str) -> Judged:
+    """Welfare does not fall as jobs are added."""
+    found = _over(rows, "jobs", policy)
+    return Judged(all(b >= a for a, b in pairwise(found)), _text(found))
+
+
+def profit(what: str, *, rises: bool) -> Predicate:
+    """Payments rise, or fall, over the cases of sites or of jobs."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        cases = {str(r["case"]) for r in rows if str(r["case"]).endswith(what)}
+        ordered = sorted(cases, key=lambda c: int(c.split()[0]))
+        found = [mean(rows, "profit", case=c, policy=policy) for c in ordered]
+        held = all((b > a) is rises and a != b for a, b in pairwise(found))
+        return Judged(held, f"{_text(found)} thousand USD over {', '.join(ordered)}")
+
+    return holds
+
+
+def falls_with_gamma(rows: Sequence[Row], policy: str) -> Judged:
+    """Every larger base earns less in the simulator."""
+    found = _over(rows, "gamma", f"{policy}, simulator")
+    return Judged(all(b < a for a, b in pairwise(found)), f"{_text(found)} thousand USD")
+
+
+def any_count(rows: Sequence[Row], policy: str) -> Judged:
+    """Ahead of every rival with every number of workers, beyond chance for the printed algorithm."""
+    column = f"lead of {policy}"
+    low = "low" if column == "lead of eris-paper" else f"{column} low"
+    ahead = sum(float(r[low]) > 0 for r in rows)
+    values = [float(r[column]) for r in rows]
+    return Judged(
+        ahead == len(rows), f"ahead in {ahead} of {len(rows)} cases, {min(values):+.0%} to {max(values):+.0%}"
+    )
+
+
+def finishes(reading: str) -> Predicate:
+    """Every accepted job finishes, at every size; ours has no readings."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        mine = [
+            r for r in rows if r["policy"] == policy and r["reading"] == (reading if policy != OURS else "")
+        ]
+        text = ", ".join(f"{r['size']} {float(r['finish']):.0%}" for r in mine)
+        return Judged(all(float(r["finish"]) > 0.999 for r in mine), f"finish of what was accepted: {text}")
+
+    return holds
+
+
+def optimal_slots(rows: Sequence[Row], policy: str) -> Judged:
+    """Every state is solved at the least cost."""
+    del policy
+    text = ", ".join(f"{r['outcome']} {float(r['share']):.0%}" for r in rows)
+    excess = mean(rows, "excess", outcome="dearer")
+    return Judged(
+        mean(rows, "share", outcome="equal") > 0.999, f"{text}; median excess where dearer {excess:.0%}"
+    )
+
+
+def useless(*lies: str) -> Predicate:
+    """No lie of these kinds pays."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        mine = [
+            r for r in rows if r["mechanism"] == policy and any(str(r["lie"]).startswith(x) for x in lies)
+        ]
+        parts = [
+            f"{r['lie']} {int(r['paid'])} of {int(r['lies'])}, up to {float(r['largest gain']):.4g} USD"
+            for r in mine
+        ]
+        return Judged(not any(r["paid"] for r in mine), f"lies that pay: {'; '.join(parts)}")
+
+    return holds
+
+
+def rational(rows: Sequence[Row], policy: str) -> Judged:
+    """No honest buyer has a negative payoff."""
+    least = min(float(r["least payoff"]) for r in rows if r["mechanism"] == policy)
+    return Judged(least >= 0, f"least payoff of an honest buyer {least:.4g} USD")
+
+
+def somewhere(knobs: Sequence[str], claimed: dict[str, float]) -> Predicate:
+    """Among the settings, one in which the lead over every rival reaches what is claimed."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        column, settings = f"lead of {policy}", dict.fromkeys(tuple(r[k] for k in knobs) for r in rows)
+        found: list[Row] = []
+        for setting in settings:
+            where = dict(zip(knobs, setting, strict=True))
+            leads = {n: one(rows, rival=n, **where) for n in claimed}
+            margin = min(float(leads[n][column]) - claimed[n] for n in claimed)
+            good = all(float(leads[n][f"{column} high"]) >= claimed[n] for n in claimed)
+            good = good and all(float(leads[n][f"{column} low"]) > 0 for n in claimed)
+            found.append({**where, "measured": margin, "holds": "yes" if good else "no"})
+        return Judged(
+            any(r["holds"] == "yes" for r in found),
+            f"{region(found, knobs)} (measured: least lead minus what is claimed)",
+        )
+
+    return holds
