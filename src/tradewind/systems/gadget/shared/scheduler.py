@@ -190,19 +190,22 @@ class RingScheduler:
 
     # ------------------------------------------------------------------ saving
     def save(self) -> bytes:
-        """The whole state as JSON."""
+        """The whole state as JSON; jobs and times count from the first, so that it does not grow with their numbers."""
+        records = self._records
+        first, begin = min(records, default=0), min((r.since_us for r in records.values()), default=0)
         rows = [
-            [job, r.done, r.since_us, r.servers, r.workers, r.last, r.attained]
-            for job, r in self._records.items()
+            [job - first, r.done, r.since_us - begin, r.servers, r.workers, r.last, r.attained]
+            for job, r in records.items()
         ]
-        return json.dumps(rows).encode()
+        return json.dumps([first, begin, rows]).encode()
 
     def restore(self, state: bytes) -> None:
         """Continue from a state that `save` returned."""
         self._gains = self._new_gains()
+        first, begin, rows = json.loads(state)
         self._records = {
-            job: RingRecord(done, since, tuple(servers), tuple(workers), tuple(last), attained)
-            for job, done, since, servers, workers, last, attained in json.loads(state)
+            first + job: RingRecord(done, begin + since, tuple(servers), tuple(workers), tuple(last), attained)
+            for job, done, since, servers, workers, last, attained in rows
         }
 
 
