@@ -12,10 +12,11 @@ from tradewind.audit import Audit
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.live import DiskJournal, LiveSession
 from tradewind.engine.state import RunState
-from tradewind.model.decision import NOTHING, Decision, Offer, Quote
+from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote, Step
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.job import Job
 from tradewind.model.spec import Spec
+from tradewind.model.units import OPEN
 from tradewind.model.view import Event, View
 from tradewind.store.store import Store
 
@@ -67,6 +68,46 @@ def test_no_error_of_a_policy_ends_a_live_session(tmp_path: Path, pricer: bool) 
     live.handle(100, (Event(100, "slot", -1, 1),))
     assert any("nonsense" in alarm["text"] for alarm in live.alarms) or pricer
     assert len(live.alarms) >= 1
+
+
+HUGE = 10**400
+UNLAWFUL = {
+    "a node that does not exist": Decision((Plan(0, (Step(0, OPEN, (999,), (1,)),)),)),
+    "more than there is": Decision((Plan(0, (Step(0, OPEN, (0,), (50,)),)),)),
+    "numbers without end": Decision((Plan(0, (Step(0, HUGE, (0,), (HUGE,), (), (), (), float("inf")),)),)),
+    "a cost that no float holds": Decision((Plan(0, (Step(0, OPEN, (0,), (1,), (), (), (), HUGE),)),)),
+    "steps that are none": Decision((Plan(0, (("x",),)),)),  # type: ignore[arg-type]
+    "plans that are none": Decision((7,)),  # type: ignore[arg-type]
+    "a timer in the past": Decision(wake_us=-HUGE),
+}
+
+
+@pytest.mark.parametrize("name", UNLAWFUL)
+def test_no_decision_ends_a_live_session(tmp_path: Path, name: str) -> None:
+    class Wrong(Shop):
+        def decide(self, view: View) -> Any:
+            return UNLAWFUL[name]
+
+    live = session(tmp_path, Wrong(), pricer=False)
+    assert live.handle(0, (arrived(0, 0), Event(0, "slot", -1, 0))) == []
+    live.handle(100, (Event(100, "slot", -1, 1),))
+    assert sum("rejected a decision" in alarm["text"] for alarm in live.alarms) == 2
+    assert live.violations == []
+
+
+def test_a_policy_that_cannot_save_its_state_ends_nothing(tmp_path: Path) -> None:
+    class Wrong(Shop):
+        def save(self) -> bytes:
+            if self.seen:
+                raise OSError("no")
+            return b""
+
+    policy = Wrong()
+    policy.fails = False
+    live = session(tmp_path, policy, pricer=False)
+    live.handle(0, (arrived(0, 0),))
+    assert live.changed_state() is None
+    assert [alarm["text"] for alarm in live.alarms] == ["the policy's state was not saved: no"]
 
 
 def arrived(index: int, at_us: int) -> Event:

@@ -18,7 +18,7 @@ from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.view import Change
 from tradewind.registry import policies
-from tradewind.testing.fleet_fake import FakeCluster, FakeTime, MemoryStore
+from tradewind.testing.fleet_fake import FakeCluster, FakeFleet, FakeTime, MemoryStore
 from tradewind.testing.fleet_kills import KillSwitch, LoopKilled
 from tradewind.testing.fleet_programs import program
 from tradewind.worlds.fleet_world import FleetWorld
@@ -138,6 +138,26 @@ def test_after_a_restart_the_clock_continues_from_the_last_recorded_instant() ->
 
 
 # ---------------------------------------------------------------------- faults
+def test_a_fleet_that_cannot_start_ranks_for_a_while_is_tried_again_with_one_alarm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, calls = LiveCase(here(counting(0, 5))), iter(range(100))
+    reconcile = FakeFleet.reconcile
+
+    def full(self: Any, wanted: Any) -> None:
+        if 2 <= next(calls, 100) < 8:
+            raise OSError(28, "No space left on device")
+        reconcile(self, wanted)
+
+    monkeypatch.setattr(FakeFleet, "reconcile", full)
+    run = made.run()
+    assert states(run) == ["finished"]
+    assert made.cluster.done[0] == list(range(1, 6))
+    found = [text for (text,) in rows(run, "alarms", "text")]
+    assert [text for text in found if "No space left" in text] == found
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_rank_that_crashes_is_started_again_with_its_gang_from_the_checkpoint(rank: int) -> None:
     made = LiveCase(here(counting(0, 12, workers_min=2, workers_max=2)))

@@ -36,6 +36,8 @@ TRIGGER_OF = {
     "timer": "timer",
 }
 """Event kind -> trigger that calls a policy."""
+UNREADABLE = (TypeError, AttributeError, ValueError, ArithmeticError, LookupError)
+"""What reading a decision that is none may raise."""
 RECENT = 1_000
 """Number of decision times that a session keeps that drops what is over."""
 Answer = Callable[[Quote], int]
@@ -125,7 +127,7 @@ class Session:
             raise self._failure(error) from error
         try:
             found = self.state.charge(charges)
-        except (TypeError, AttributeError, ValueError) as error:
+        except UNREADABLE as error:
             raise PolicyError(f"{self.spec.name} returned charges that cannot be read: {error}") from error
         _require(found)
 
@@ -267,7 +269,7 @@ class Session:
                 return None
         try:
             found = self.audit.check_quote(at_us, quote)
-        except (TypeError, AttributeError, ValueError) as error:
+        except UNREADABLE as error:
             raise self._unreadable(error) from error
         _require(found)
         return quote
@@ -318,7 +320,7 @@ class Session:
         """Audit and record a decision, and hand it to the driver."""
         try:
             found = self.state.decide(at_us, decision)
-        except (TypeError, AttributeError, ValueError) as error:
+        except UNREADABLE as error:
             raise self._unreadable(error) from error
         _require(found)
         commands.append(self._command(decision))

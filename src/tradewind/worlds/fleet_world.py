@@ -62,6 +62,7 @@ class FleetWorld:
         self._seen = Observations({})
         self._lost: set[tuple[str, int]] = set()  # nodes and links that the fleet lost, as events have told
         self._ending_us: int | None = None
+        self._is_stuck = False  # the fleet could not be told what should run
 
     # ------------------------------------------------------------------ time
     def wait(self) -> Sequence[Event]:
@@ -139,8 +140,16 @@ class FleetWorld:
 
     # ------------------------------------------------------------------ the fleet
     def _reconcile(self) -> None:
+        """Tell the fleet what should run; where this machine cannot, such as with a full disk, it is tried again."""
         named = (gang.wanted() for gang in self.gangs.values())
-        self.fleet.reconcile([each for each in named if each is not None])
+        try:
+            self.fleet.reconcile([each for each in named if each is not None])
+        except OSError as error:
+            if not self._is_stuck:
+                self._alarm(None, f"the fleet cannot start or stop ranks: {error}; it is tried again")
+            self._is_stuck = True
+        else:
+            self._is_stuck = False
 
     def _take(self, seen: Observations) -> None:
         """Take in what the fleet knows."""
@@ -245,9 +254,9 @@ class FleetWorld:
             for note in found.notes if found is not None else ():
                 self._alarm(gang, f"{who} {note}")
 
-    def _alarm(self, gang: Gang, text: str) -> None:
+    def _alarm(self, gang: Gang | None, text: str) -> None:
         at = max(0, min(max(self.clock.now_us(), self._timeline.now_us), self._setup.horizon_us))
-        self._record("alarm", {"at_us": at, "job": gang.job.index, "text": text})
+        self._record("alarm", {"at_us": at, "job": -1 if gang is None else gang.job.index, "text": text})
 
     def _close(self, gang: Gang, exits: list[Exit]) -> None:
         """Record the end of an attempt; schedule a retry or give up if it failed."""

@@ -204,7 +204,9 @@ class RingScheduler:
         self._gains = self._new_gains()
         first, begin, rows = json.loads(state)
         self._records = {
-            first + job: RingRecord(done, begin + since, tuple(servers), tuple(workers), tuple(last), attained)
+            first + job: RingRecord(
+                done, begin + since, tuple(servers), tuple(workers), tuple(last), attained
+            )
             for job, done, since, servers, workers, last, attained in rows
         }
 
