@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from tests.report.sample_runs import market as made_market
+from tests.systems.eris.test_promises import OUTAGE, PRICED, failing
+from tests.systems.eris.test_rivals import bid
+from tests.systems.eris.test_rivals import market as sites
 from tradewind import api
 from tradewind.cli.guard import guarded
 from tradewind.cli.main import app
@@ -15,6 +18,7 @@ from tradewind.files.scenario_file import dump
 from tradewind.model.params import resolve_params
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
+from tradewind.registry import policies
 from tradewind.report import page as report
 from tradewind.report.figures import comparison
 from tradewind.report.figures import market as market_charts
@@ -51,6 +55,17 @@ def test_profit_over_time_ends_at_the_profit_of_the_run(market: Scenario, ours: 
     assert curve[0] == 0.0
     assert 0.0 < curve[1] < curve[2]
     assert curve[2] == pytest.approx(ours.metrics["profit_usd"], rel=1e-12)
+
+
+def test_what_is_paid_back_after_a_failure_leaves_the_curve_when_the_job_is_over() -> None:
+    given = failing(sites([bid(0, {0: 12})], gpus=(2,), slots=30), *OUTAGE)
+    run = simulate(given, policies.find("eris"), PRICED)
+    assert run.metrics["profit_usd"] == 0
+    data = comparison.series_of(given, [run])[0].data
+    over_us = int(run.tables["outcomes"]["finish_us"][0])
+    before, after = market_charts.profit_until(data, np.array([over_us - 1.0, float(over_us)]))
+    assert before > 0
+    assert after == 0
 
 
 def test_the_reference_is_the_run_of_bfp_if_there_is_one(market: Scenario, ours: Run) -> None:

@@ -53,11 +53,24 @@ class Offers:
 
 
 def profit_until(data: RunData, at_us: Floats) -> Floats:
-    """Payments of offers taken up to each instant, minus the costs of the slots that had ended."""
+    """Payments of offers taken up to each instant less what was paid back, minus the costs of the slots that had ended."""
     run, slot_us = data.run, data.base.setup.slot_us
     taken = taken_offers(run)
-    sold = _cumulated(ints(run, "offers", "at_us")[taken], floats(run, "offers", "payment_usd")[taken], at_us)
+    jobs, usd = ints(run, "offers", "job")[taken], floats(run, "offers", "payment_usd")[taken]
+    sold = _cumulated(ints(run, "offers", "at_us")[taken], usd, at_us)
+    sold -= _cumulated(*_refunds(data, jobs, usd), at_us)
     return sold - _cumulated((ints(run, "costs", "slot") + 1) * slot_us, floats(run, "costs", "usd"), at_us)
+
+
+def _refunds(data: RunData, jobs: NDArray[np.int64], usd: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """When each buyer's job was over, and what it then got back."""
+    run = data.run
+    kept = dict(
+        zip(ints(run, "payments", "job").tolist(), floats(run, "payments", "usd").tolist(), strict=True)
+    )
+    last = dict(zip(ints(run, "events", "job").tolist(), ints(run, "events", "at_us").tolist(), strict=True))
+    back = usd - np.array([kept.get(job, 0.0) for job in jobs.tolist()], dtype=np.float64)
+    return np.array([last[job] for job in jobs.tolist()], dtype=np.int64), back
 
 
 def _cumulated(when: NDArray[np.int64], usd: Floats, at_us: Floats) -> Floats:
