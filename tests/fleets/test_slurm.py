@@ -45,7 +45,7 @@ def make_fleet(state: Path, setup: Setup) -> SharedFleet:
 
 def test_slurm_passes(cluster: SlurmCluster) -> None:
     check_fleet(make_fleet, faults_of(cluster, NAMES), seeds=4)
-    assert cluster.call("squeue", "--noheader") == ""
+    cluster.wait(lambda: cluster.call("squeue", "--noheader") == "", "an empty queue")
 
 
 def test_a_hundred_faults_lose_nothing_and_do_nothing_twice(cluster: SlurmCluster, tmp_path: Path) -> None:

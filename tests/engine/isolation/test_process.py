@@ -26,8 +26,9 @@ from tradewind.worlds.simulate import make_policy, simulate
 
 FILE = str(Path(hostile.__file__))
 PARENT = """
-import sys, threading, time
+import signal, sys, threading, time
 from tradewind.engine.isolation.process import Process
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell takes away from what it runs in the background
 process = Process()
 print(process._guard.pid, flush=True)
 {then}
