@@ -124,27 +124,40 @@ class Totals(NamedTuple):
 
     def plus(self, rows: Sequence[Outcome]) -> Totals:
         """The sums with these jobs added."""
-        states = dict(self.states)
+        states, jct_us, waits, ran = dict(self.states), self.jct_us, list[int](), list[int]()
+        paid, values, utility = list(self.paid_usd), list(self.value_usd), list(self.utility)
+        comm_us, comm_span_us = self.comm_us, self.comm_span_us
         for row in rows:
             states[row.state] = states.get(row.state, 0) + 1
-        waits = [row.start_us - row.arrive_us for row in rows if row.start_us >= 0]
-        ran = [row.steps_run for row in rows if row.steps_run]
-        paid = [row.paid_usd for row in rows if row.paid_usd is not None]
+            if row.state == "finished":
+                jct_us += row.finish_us - row.arrive_us
+            if row.start_us >= 0:
+                waits.append(row.start_us - row.arrive_us)
+            if row.steps_run:
+                ran.append(row.steps_run)
+            if row.paid_usd is not None:
+                paid.append(row.paid_usd)
+            if row.value_usd:
+                values.append(row.value_usd)
+            if row.of_progress:
+                utility.append(row.value_usd)
+            if row.comm_span_us:
+                comm_us += row.comm_us
+                comm_span_us += row.comm_span_us
         return Totals(
             states=tuple(states.items()),
             first_us=min(self.first_us, min((row.arrive_us for row in rows), default=OPEN)),
             last_us=max(self.last_us, max((row.finish_us for row in rows), default=-1)),
-            jct_us=self.jct_us
-            + sum(row.finish_us - row.arrive_us for row in rows if row.state == "finished"),
+            jct_us=jct_us,
             waited=self.waited + len(waits),
             wait_us=self.wait_us + sum(waits),
             ran=self.ran + len(ran),
             steps=self.steps + sum(ran),
-            comm_us=self.comm_us + sum(row.comm_us for row in rows),
-            comm_span_us=self.comm_span_us + sum(row.comm_span_us for row in rows),
-            paid_usd=exact([*self.paid_usd, *paid]),
-            value_usd=exact([*self.value_usd, *(row.value_usd for row in rows if row.value_usd)]),
-            utility=exact([*self.utility, *(row.value_usd for row in rows if row.of_progress)]),
+            comm_us=comm_us,
+            comm_span_us=comm_span_us,
+            paid_usd=exact(paid),
+            value_usd=exact(values),
+            utility=exact(utility),
         )
 
     def metrics(self, costs: dict[str, float]) -> dict[str, float]:

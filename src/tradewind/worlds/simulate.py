@@ -60,8 +60,8 @@ def simulate(
     session = Session(state, policy, spec, world.ask)
     with _rare_collections():
         Loop(world, session).run(progress)
-    run = settle(scenario, unsettled(scenario, spec, values, seed, state.journal))
-    report = audit.close()
+        run = settle(scenario, unsettled(scenario, spec, values, seed, state.journal))
+        report = audit.close()
     if found := report.violations + compare(report.metrics, run.metrics):
         raise Refused(found)
     return timed(run, perf_counter() - begin, session.decide_s)
