@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tradewind.worlds.fleets.engine import Engine, EngineGang, EngineUnreachable, Machine
@@ -19,13 +20,15 @@ class EngineState(NamedTuple):
     """What an engine said last.
 
     gangs     names of the gangs of this run that wait or run; None before its first answer
-    problem   why it does not answer now, or did not take a gang; empty: all is well
+    problem   why it does not answer now; empty: it does
+    refused   gang -> why the engine did not take it; it is tried again
     answered  how often it has answered in full
     """
 
     machines: tuple[Machine, ...] = ()
     gangs: frozenset[str] | None = None
     problem: str = ""
+    refused: Mapping[str, str] = MappingProxyType({})
     answered: int = 0
 
 
@@ -66,8 +69,8 @@ class Dispatcher:
                     seen_s = time.monotonic()
                     self.state = self.state._replace(machines=machines)
                 self._reconcile()
-            except EngineUnreachable as error:
-                self.state = self.state._replace(problem=str(error))
+            except Exception as error:  # a full disk, an answer that cannot be read: the thread has to go on
+                self.state = self.state._replace(problem=str(error) or type(error).__name__)
                 self._changed.wait(RETRY_S)
             else:
                 self._changed.wait(POLL_S)
@@ -75,7 +78,7 @@ class Dispatcher:
     def _reconcile(self) -> None:
         """Compare what the engine has with what it should have, and act on the difference."""
         wanted = self._wanted
-        present, problem = frozenset(self._engine.gangs(self._prefix)), ""
+        present, refused = frozenset(self._engine.gangs(self._prefix)), dict[str, str]()
         if wanted is not None and not self._closed:
             for name in sorted(present - set(wanted)):
                 self._engine.cancel(name)
@@ -83,8 +86,10 @@ class Dispatcher:
                 if name not in present and not self._closed and self._needs_start(gang):
                     try:
                         self._engine.start(gang)
-                    except EngineUnreachable as error:  # the others may fit
-                        problem = str(error)
+                    except (EngineUnreachable, OSError) as error:  # the others may fit
+                        refused[name] = str(error)
                     else:
                         present |= {name}
-        self.state = self.state._replace(gangs=present, problem=problem, answered=self.state.answered + 1)
+        self.state = self.state._replace(
+            gangs=present, problem="", refused=refused, answered=self.state.answered + 1
+        )
