@@ -12,8 +12,9 @@ from tradewind.audit import Audit
 from tradewind.engine import bounds
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import check_fit
+from tradewind.engine.instants import answered_quotes, instants, read_charges
 from tradewind.engine.isolation.policy import isolated
-from tradewind.engine.journal import Journal, answered_quotes, instants, read_charges
+from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Progress
 from tradewind.engine.state import RunState

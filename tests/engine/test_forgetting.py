@@ -12,7 +12,8 @@ import pytest
 from tests.builders import decision, job, plan, run_at, scenario
 from tradewind.audit import Audit
 from tradewind.audit.results import Totals, exact, quantiles
-from tradewind.engine.journal import Instant, Journal, instants
+from tradewind.engine.instants import Instant, instants
+from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.session import Command, Session
 from tradewind.engine.state import RunState

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders import job
-from tradewind.engine.journal import Facts
+from tradewind.engine.instants import Facts
 from tradewind.engine.stimuli import from_json, to_json
 from tradewind.model.errors import InputError
 from tradewind.model.view import Change, Event

@@ -10,6 +10,7 @@ from typing import cast
 import numpy as np
 
 from tradewind.engine.costs import cost_table, epoch_s
+from tradewind.engine.instants import read_charges
 from tradewind.engine.intervals import (
     GONE,
     EventKinds,
@@ -22,7 +23,6 @@ from tradewind.engine.intervals import (
     taken_offers,
     usage,
 )
-from tradewind.engine.journal import read_charges
 from tradewind.model.arrays import Floats, Ints
 from tradewind.model.job import Demand, Rounds
 from tradewind.model.result import Column, Run, Table

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from math import fsum
 
+from tradewind.engine.instants import read_steps
 from tradewind.engine.intervals import Intervals
-from tradewind.engine.journal import read_steps
 from tradewind.model.decision import Step
 from tradewind.model.job import Job, Rounds
 from tradewind.model.progress import comm_us

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tradewind.audit import Audit
-from tradewind.engine.journal import Instant, Journal, Trade
+from tradewind.engine.instants import Instant, Trade
+from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.quotes import Quotes, sold
 from tradewind.model.decision import NOTHING, Charge, Decision, HeldQuote, Quote, Verdict

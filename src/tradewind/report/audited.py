@@ -13,7 +13,8 @@ from tradewind.audit import compare as compare_metrics
 from tradewind.audit.placement import check_certificate, is_placement
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import mismatch
-from tradewind.engine.journal import Journal, instants, read_charges
+from tradewind.engine.instants import instants, read_charges
+from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.state import RunState
 from tradewind.files.run_file import header_of

@@ -15,7 +15,8 @@ import numpy as np
 
 from tradewind.api import check
 from tradewind.audit import Audit
-from tradewind.engine.journal import Instant, Journal, instants
+from tradewind.engine.instants import Instant, instants
+from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Loop
 from tradewind.engine.session import Session

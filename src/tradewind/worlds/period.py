@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tradewind.engine.accounts import settle
-from tradewind.engine.journal import Instant, Journal, Trade, read_charges
+from tradewind.engine.instants import Instant, Trade, read_charges
+from tradewind.engine.journal import Journal
 from tradewind.engine.live import OVER
 from tradewind.model.decision import NOTHING, Decision, HeldQuote, Offer, Plan, Quote, Step, Verdict
 from tradewind.model.errors import InputError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tradewind.engine.journal import Journal, Trade
+from tradewind.engine.instants import Trade
+from tradewind.engine.journal import Journal
 from tradewind.engine.quotes import sold
 from tradewind.model.decision import HeldQuote, Quote
 from tradewind.model.view import Event

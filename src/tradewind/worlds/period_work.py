@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from tradewind.engine.instants import Instant, instants, read_steps
 from tradewind.engine.intervals import effective
-from tradewind.engine.journal import Instant, instants, read_steps
 from tradewind.engine.live import OVER
 from tradewind.engine.quotes import sold
 from tradewind.model.decision import HeldQuote, Plan

@@ -14,7 +14,7 @@ import pytest
 from tests.builders import job, link, node, scenario, setup
 from tradewind.api import check
 from tradewind.audit.capacity import CapacityLedger
-from tradewind.engine.journal import instants
+from tradewind.engine.instants import instants
 from tradewind.engine.ledger import Ledger
 from tradewind.model.decision import Decision, Plan, Route, Step
 from tradewind.model.job import Job, Rounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tradewind.engine.journal import instants
+from tradewind.engine.instants import instants
 from tradewind.model.decision import Step
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.job import Job, Rounds
