@@ -1,0 +1,122 @@
+"""Comparing several settings of policies: from the command line, from Python, and as files."""
+
+from __future__ import annotations
+
+import csv
+import json
+import runpy
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import tradewind as tw
+from tests.cli.test_cli import tradewind
+from tradewind.model.errors import InputError, LookupFailed
+from tradewind.registry import policies
+
+ROOT = Path(__file__).parents[2]
+
+
+def small() -> tw.Scenario:
+    return tw.generate("cluster", jobs=30, servers=2, load=1.5, seed=1)
+
+
+def test_one_policy_with_several_settings_gives_what_separate_runs_give() -> None:
+    scenario = small()
+    found = tw.compare(scenario, ["las", "las:limits=60,600", "las:limits=60,600:tick_s=5"])
+    alone = [
+        tw.run(scenario, policy="las", params=params)
+        for params in ({}, {"limits": "60,600"}, {"limits": "60,600", "tick_s": 5.0})
+    ]
+    assert [run.tables for run in found.runs] == [run.tables for run in alone]
+    assert [dict(run.params) for run in found.runs] == [dict(run.params) for run in alone]
+
+
+def test_a_comma_within_a_value_ends_no_policy() -> None:
+    assert policies.split("fifo, las:limits=60,600,7200:tick_s=2,srtf") == [
+        "fifo",
+        "las:limits=60,600,7200:tick_s=2",
+        "srtf",
+    ]
+    assert policies.split("./a.py:MINE:depth=3,las") == ["./a.py:MINE:depth=3", "las"]
+    assert policies.split("las,nonsense") == ["las", "nonsense"]
+    with pytest.raises(LookupFailed, match="nonsense"):
+        tw.compare(small(), policies.split("las,nonsense"))
+
+
+def test_a_wrong_parameter_is_said_before_the_first_run() -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("a run was made")
+
+    with pytest.raises(LookupFailed, match="Did you mean 'limits'"):
+        tw.compare(small(), ["fifo", "las:limit=3"], progress=never)
+
+
+def test_scenarios_may_be_paths_and_seeds_must_not_be_negative(tmp_path: Path) -> None:
+    tw.dump(small(), tmp_path / "s.json")
+    by_path = tw.compare(tmp_path / "s.json", ["fifo"])
+    assert by_path.runs[0].metrics == tw.run(str(tmp_path / "s.json"), policy="fifo").metrics
+    for call in (lambda: tw.generate("cluster", seed=-1), lambda: tw.run(small(), policy="fifo", seed=-1)):
+        with pytest.raises(InputError, match="whole number from 0"):
+            call()
+
+
+def test_tables_are_frames() -> None:
+    run = tw.run(small(), policy="las")
+    frame = run.frame("steps")
+    assert list(frame.columns) == list(run.tables["steps"])
+    assert frame["from_us"].tolist() == run.tables["steps"]["from_us"]
+    with pytest.raises(LookupFailed, match="table of this run"):
+        run.frame("stepz")
+
+
+def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "sweep.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "las    600,3600   seed 2" in said
+    assert "jobs were interrupted" in said
+
+
+def test_the_command_sets_parameters_of_policies_and_of_the_workload_apart(tmp_path: Path) -> None:
+    def said(*words: str) -> str:
+        done = tradewind("compare", "cluster", *words, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    found = json.loads(
+        said("--policies", "fifo,las,las:limits=60,600", "--given", "jobs=20", "--set", "tick_s=2", "--json")
+    )
+    assert [run["params"].get("tick_s") for run in found["runs"]] == [None, 2.0, 2.0]
+    assert [run["params"].get("limits") for run in found["runs"]] == [None, "3250,7200", "60,600"]
+    for ending in ("csv", "json", "parquet", "html"):
+        said("--policies", "fifo,las", "--given", "jobs=20", "--seeds", "2", "-o", f"x.{ending}")
+    rows = list(csv.DictReader((tmp_path / "x.csv").open()))
+    assert [(row["policy"], row["seed"]) for row in rows] == [
+        ("fifo", "0"),
+        ("fifo", "1"),
+        ("las", "0"),
+        ("las", "1"),
+    ]
+    assert [row["value"] for row in json.loads((tmp_path / "x.json").read_text())] == [
+        float(row["value"]) for row in rows
+    ]
+    assert pq.read_table(tmp_path / "x.parquet").column("value").to_pylist() == [
+        float(row["value"]) for row in rows
+    ]
+    assert "seeds 0, 1" in (tmp_path / "x.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("cluster", "--policies", "las", "--set", "jobs=20"), "--given"),
+        (("cluster", "--policies", "las", "--given", "job=20"), "Did you mean 'jobs'"),
+        (("cluster", "--policies", "las", "-o", "x.pdf"), ".parquet"),
+    ],
+)
+def test_a_parameter_in_the_wrong_place_is_explained(
+    words: tuple[str, ...], part: str, tmp_path: Path
+) -> None:
+    done = tradewind("compare", *words, cwd=tmp_path)
+    assert (done.returncode, part in done.stderr) == (2, True), done.stderr
