@@ -1,0 +1,1 @@
+"""Price lists, contracts, importers, bandwidth."""
