@@ -3,8 +3,9 @@
     python -m tests.audit.edits 10000 [--seed N] [--only SYSTEM]
 
 prints, for every column and header field, how many edits were noticed, how many only when everything is computed again
-(`tradewind audit --rerun --bound --bills`), and which are free, with the reason that the audit itself gives for not checking
-them. An edit that passes without the audit naming its field is a gap, and the exit code is 1.
+(`tradewind audit --rerun --bound --bills`), which pass in runs that cannot be repeated (`once`: live ones, held quotes), and
+which are free, with the reason that the audit itself gives for not checking them. An edit that passes without the audit
+naming its field is a gap, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -15,51 +16,22 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import tradewind as tw
+from tests.audit.edit_cases import Case, cases
 from tradewind import api
 from tradewind.files.run_tables import checksum, normal
 from tradewind.model.errors import InputError
-from tradewind.model.result import Run
-from tradewind.model.scenario import Scenario
-from tradewind.registry import workloads
 from tradewind.report.audited import same
-from tradewind.testing.scenarios import contended_cluster
 
-SMALL = {"jobs": 10, "slots": 6, "servers": 5, "sites": 4, "jobs_per_slot": 3.0, "epochs": 2000}
-"""Parameters that keep a scenario small; each workload takes those that it has."""
-RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "apsp": ("apsp", "apsp", {}),
-    "apsp-changing": ("apsp", "shortest-path", {"transport": "cut-through", "hours": 3.0, "vary": 0.5}),
-    "cluster": ("cluster", "fifo", {}),
-    "dps": ("dps", "dps", {}),
-    "dps-top": ("dps", "top", {}),
-    "eris": ("eris", "eris", {}),
-    "eris-paper": ("eris", "eris-paper", {}),
-    "eris-preemptive": ("eris", "eris-preemptive", {}),
-    "gadget": ("gadget", "gadget", {}),
-    "gadget-failing": ("gadget", "ring-las", {"failing": 0.1}),
-    "mlbroker": ("mlbroker", "mlbroker", {}),
-    "mlbroker-tenants": ("mlbroker", "mlbroker", {"tenants": 2, "family": "deploy"}),
-}
-"""Name -> workload, policy and parameters of a small run."""
 WORDS = {
     "world": ("simulated", "processes"),
     "sense": ("min", "max"),
     "kind": ("certified", "in-expectation"),
 }
-
-
-class Case(NamedTuple):
-    """A run, its scenario, and its file as plain data."""
-
-    name: str
-    scenario: Scenario
-    document: dict[str, Any]
 
 
 class Edit(NamedTuple):
@@ -69,26 +41,6 @@ class Edit(NamedTuple):
     row: int
     before: Any
     after: Any
-
-
-def cases(only: str = "") -> Iterator[Case]:
-    """The runs that are edited."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "run.json"
-        for name, (workload, policy, params) in RUNS.items():
-            if name.startswith(only):
-                known = workloads.find(workload).params
-                small = {key: value for key, value in SMALL.items() if key in known}
-                scenario = tw.generate(workload, seed=3, **(small | params))
-                yield _case(name, scenario, tw.run(scenario, policy, seed=3, bound=True), path)
-        if "failures".startswith(only):
-            scenario = contended_cluster(4)
-            yield _case("failures", scenario, tw.run(scenario, "las", seed=3, bound=True), path)
-
-
-def _case(name: str, scenario: Scenario, run: Run, path: Path) -> Case:
-    tw.save(run, path)
-    return Case(name, scenario, json.loads(path.read_text()))
 
 
 def draw(case: Case, random_: random.Random) -> tuple[Edit, dict[str, Any]]:
@@ -193,7 +145,8 @@ def _another_certificate(certificates: list[Any], random_: random.Random) -> lis
 
 
 def outcome(case: Case, edit: Edit, document: dict[str, Any], path: Path) -> str:
-    """`noticed`; `rerun: WHY` if only a second run notices it; `free: WHY` if nothing does; else `GAP`.
+    """`noticed`; `rerun: WHY` if only a second run notices it; `free: WHY` if nothing does; `once: WHY` if nothing does and
+    the run cannot be repeated; else `GAP`.
 
     WHY is what the audit says of the field that it did not check. Without that, an edit that passes is a gap.
     """
@@ -211,7 +164,7 @@ def outcome(case: Case, edit: Edit, document: dict[str, Any], path: Path) -> str
     try:
         again = api.audit(case.scenario, run, rerun=True, bound=True, bills=True)
     except InputError:  # it cannot be repeated, and the error says so
-        return f"rerun: {found.unchecked[where]}"
+        return f"once: {found.unchecked[where]}"
     if again.violations:
         return f"rerun: {found.unchecked[where]}"
     return f"free: {again.unchecked[where]}" if where in again.unchecked else "GAP"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tests import offers
 from tests.builders import SLOT, decision, job, link, node, plan, run_at, scenario, setup
 from tradewind.model.decision import Decision, Flow, Plan, Route, Step, Verdict
 from tradewind.model.job import Customer, Dataset, Fixed, Rounds, Stream
@@ -377,4 +378,43 @@ def work() -> list[Planted]:
     ]  # fmt: skip
 
 
-PLANTED = [*form(), *places(), *data(), *spend(), *network(), *work()]
+def machines() -> list[Planted]:
+    """Jobs that rent machines: GPU types, numbers of machines, data that must be there, starts."""
+    split = offers.market([offers.training(parts=((offers.EAST, 50), (offers.WEST, 120)), restarts=1)])
+    here = offers.market([offers.training(restarts=1, workers_max=8)])
+    only_a = offers.market([offers.training(gpu_speeds=(("A", 1000),), parts=())])
+    east, west = offers.EAST_8A, offers.WEST_1B
+    good = decision(plan(0, offers.on(east, 0, 300)))
+    moved = decision(plan(0, offers.on(east, 200, 400, moved=[(offers.WEST, 120)])))
+
+    def case(rule: str, *steps: Step, **more: Any) -> Planted:
+        facts: dict[str, Any] = {"given": here, "good": good}
+        return Planted(rule=rule, bad=decision(plan(0, *steps)), **(facts | more))
+
+    return [
+        case("workers.machine", Step(0, 300, (east, offers.EAST_SPOT), (1, 1))),
+        case("workers.machines", offers.on(west, 0, 300), given=only_a, node="west/1B", note="type"),
+        case("workers.machines", offers.on(east, 0, 300, machines=3), node="east/8A", note="3 machines"),
+        case("data.missing", offers.on(east, 200, 400), given=split, good=moved, node="west", slot=2, amount=120),
+        case("data.lead", offers.on(east, 100, 400, moved=[(offers.WEST, 120)]), given=split, good=moved, node="west",
+             slot=1, amount=20e-6),
+        case("data.parts", offers.on(east, 200, 400, moved=[(offers.WEST, 60)]), given=split, good=moved, node="west",
+             slot=2),
+        case("data.parts", Step(200, 400, (east,), (1,), flows=(Flow(offers.WEST, offers.WEST, 120),)), given=split,
+             good=moved, slot=2, note="elsewhere"),
+        case("data.parts", offers.on(east, 200, 400, moved=[(offers.WEST, 120)]),
+             offers.on(east, 500, 700, moved=[(offers.WEST, 120)]), given=split, good=moved, node="west", slot=5,
+             note="twice"),
+        case("plan.restarts", offers.on(east, 0, 100), offers.on(east, 200, 300), offers.on(east, 400, 500), slot=4,
+             amount=1),
+        case("plan.restarts", offers.on(east, 200, 300), offers.on(east, 400, 500), at=200, slot=4, amount=1,
+             before={0: decision(plan(0, offers.on(east, 0, 100)))}, note="ran before",
+             good=decision(plan(0, offers.on(east, 200, 400)))),
+        case("plan.moves", offers.on(east, 0, 100), offers.on(east, 100, 300, machines=2), slot=1),
+        case("plan.moves", offers.on(offers.EAST_SPOT, 100, 300), at=100, slot=1,
+             before={0: decision(plan(0, offers.on(east, 0, 100)))}, note="ran before",
+             good=decision(plan(0, offers.on(east, 100, 300)))),
+    ]  # fmt: skip
+
+
+PLANTED = [*form(), *places(), *data(), *spend(), *network(), *work(), *machines()]

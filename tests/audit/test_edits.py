@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 
 import tradewind as tw
+from tests import builders
+from tests.audit.edit_cases import held_quotes, live_batch
 from tests.audit.edits import tally
+from tests.builders import job, node, setup
+from tests.worlds.live_scenarios import S
 from tradewind import api
+from tradewind.engine.accounts import settle
 from tradewind.model.errors import InputError
+from tradewind.model.job import Fixed
 from tradewind.model.result import Bound, Run, Violation
 from tradewind.model.scenario import Scenario
 from tradewind.testing.scenarios import contended_cluster
@@ -20,8 +26,8 @@ NEVER = {"header.version", "header.policy", "header.params", "header.seed"}
 
 
 def test_of_random_edits_none_passes_in_silence() -> None:
-    found = tally(260, seed=5)
-    assert sum(outcomes["noticed"] for outcomes in found.values()) > 150
+    found = tally(320, seed=5)
+    assert sum(outcomes["noticed"] for outcomes in found.values()) > 200
     gaps = {where: dict(outcomes) for where, outcomes in found.items() if "GAP" in outcomes}
     assert not gaps
     free = {where for where, outcomes in found.items() if any(what.startswith("free") for what in outcomes)}
@@ -44,7 +50,7 @@ def rules(given: Scenario, run: Run, **depth: Any) -> set[str]:
         ({"scenario_name": "another"}, "header.scenario_name"),
         ({"policy": "eris"}, "header.policy"),
         ({"params": {"unheard_of": 1}}, "header.params"),
-        ({"world": "processes"}, "header.world"),
+        ({"world": "processes"}, "attempts.missing"),
         ({"bound": Bound(value=1.0, sense="max", kind="certified", ratio=1.5)}, "header.bound"),
         ({"certificates": ({"name": "invented", "value": 1.0, "at_us": -5, "data": {}},)}, "certificate.placement"),
     ],
@@ -53,6 +59,85 @@ def test_a_false_header_is_a_violation(known: tuple[Scenario, Run], change: Any,
     given, run = known
     assert rules(given, run) == set()
     assert rule in rules(given, replace(run, **change))
+
+
+@pytest.mark.parametrize(
+    ("workload", "policy", "kind"),
+    [("apsp", "shortest-path", "ended"), ("mlbroker", "mlbroker", "left"), ("cluster", "fifo", "finished")],
+)
+def test_a_run_that_is_called_measured_does_not_pass_with_a_completion_moved(
+    workload: str, policy: str, kind: str
+) -> None:
+    small: dict[str, Any] = {"apsp": {"transport": "cut-through", "hours": 3.0, "vary": 0.5, "epochs": 10**9}}
+    given = tw.generate(
+        workload, seed=3, **small.get(workload, {"slots": 6} if kind == "left" else {"jobs": 5})
+    )
+    run = tw.run(given, policy)
+    events: Any = {name: list(column) for name, column in run.tables["events"].items()}
+    row = max(i for i, each in enumerate(events["kind"]) if each == kind)
+    events["at_us"][row] -= 1
+    order = sorted(range(len(events["kind"])), key=lambda i: events["at_us"][i])
+    moved: Any = {name: [column[i] for i in order] for name, column in events.items()}
+    false = settle(given, replace(run, world="processes", tables={**run.tables, "events": moved}))
+    assert "attempts.missing" in rules(given, false)
+
+
+@pytest.fixture(scope="module")
+def measured() -> tuple[Scenario, Run]:
+    return live_batch()
+
+
+def edited(run: Run, table: str, column: str, row: int, value: Any) -> Run:
+    """A run with one other cell, and everything that follows from it computed again."""
+    values: list[Any] = list(run.tables[table][column])
+    values[row] = value
+    return replace(run, tables={**run.tables, table: {**run.tables[table], column: values}})
+
+
+def test_what_a_live_run_measured_agrees_with_its_plans(measured: tuple[Scenario, Run]) -> None:
+    given, run = measured
+    assert rules(given, run) == set()
+    attempts: Any = run.tables["attempts"]
+    assert {why.split(":")[0] for why in attempts["why"]} >= {"complete", "failed"}
+    last = len(attempts["job"]) - 1
+    assert attempts["why"][0] == "complete"
+    for column, row, value, rule in (
+        ("number", last, 7, "attempts.order"),
+        ("workers", 0, 2, "attempts.plan"),
+        ("places", 0, "1@a 1@b", "attempts.plan"),
+        ("at_us", 0, attempts["at_us"][0] + 30_000_000, "attempts.order"),
+        ("slot", 0, 3, "attempts.plan"),
+        ("why", 0, "paused", "work.finish"),
+        ("ended_us", 0, attempts["ended_us"][0] + 200_000, "work.finish"),
+    ):
+        assert rule in rules(given, edited(run, "attempts", column, row, value)), column
+
+
+def test_a_job_that_was_given_up_or_finished_cannot_be_said_to_have_ended_otherwise(
+    measured: tuple[Scenario, Run],
+) -> None:
+    given, run = measured
+    kinds: Any = run.tables["events"]["kind"]
+    ended = next(i for i, kind in enumerate(kinds) if kind == "ended")
+    false = edited(edited(run, "events", "kind", ended, "finished"), "events", "value", ended, 0)
+    assert "work.finish" in rules(given, settle(given, false))
+    done = next(i for i, kind in enumerate(kinds) if kind == "finished")
+    assert {"work.finish", "time.end"} & rules(
+        given, settle(given, edited(run, "events", "kind", done, "ended"))
+    )
+
+
+def test_a_sale_of_a_held_quote_needs_its_answer_and_expiries_are_those_of_quotes() -> None:
+    given, run = held_quotes()
+    assert rules(given, run) == set()
+    events: Any = run.tables["events"]
+    answered = events["kind"].index("answered")
+    assert "market.sale" in rules(given, edited(run, "events", "value", answered, 7))
+    assert "market.sale" in rules(given, edited(run, "events", "job", answered, 2))
+    expired = max(i for i, kind in enumerate(events["kind"]) if kind == "expired")
+    assert "time.quote" in rules(given, edited(run, "events", "value", expired, 0))
+    with pytest.raises(InputError, match="thought about their quotes"):
+        api.audit(given, run, rerun=True)
 
 
 def test_an_invented_metric_and_a_false_list_of_violations_are_noticed(known: tuple[Scenario, Run]) -> None:
@@ -109,3 +194,29 @@ def test_a_comparison_has_the_bills_that_a_run_has() -> None:
     beside = next(run for run in tw.compare(given, ["mlbroker"]).runs if run.policy == "mlbroker")
     assert alone.tables["bills"]["usd"]
     assert beside.tables["bills"] == alone.tables["bills"]
+
+
+def test_a_decision_at_the_end_of_a_run_is_read_before_the_end() -> None:
+    where = setup([node("a", 1)], slot_us=S, horizon_us=4 * S, objective="jct_mean_s")
+    jobs = [job(0, work=Fixed(runtime_us=4 * S)), job(1, work=Fixed(runtime_us=S))]
+    given = builders.scenario(jobs, where=where)
+    run = tw.run(given, "fifo")
+    assert run.tables["plans"]["at_us"] == [0, 4 * S]
+    assert rules(given, run) == set()
+
+
+def test_event_rows_that_are_swapped_and_timers_that_are_removed_are_noticed() -> None:
+    given = tw.generate("cluster", seed=3, jobs=10)
+    run = tw.run(given, "las")
+    events: Any = {name: list(column) for name, column in run.tables["events"].items()}
+    times, kinds = events["at_us"], events["kind"]
+    for row in (i for i in range(len(times) - 1) if times[i] != times[i + 1]):
+        order = [*range(row), row + 1, row, *range(row + 2, len(times))]
+        swapped: Any = {name: [column[i] for i in order] for name, column in events.items()}
+        with pytest.raises(InputError, match="events must be in order"):
+            api.check(given, replace(run, tables={**run.tables, "events": swapped}))
+    assert "timer" in kinds
+    for row in (i for i, kind in enumerate(kinds) if kind == "timer"):
+        fewer: Any = {name: column[:row] + column[row + 1 :] for name, column in events.items()}
+        found = rules(given, replace(run, tables={**run.tables, "events": fewer}))
+        assert found & {"time.timer", "time.decision"}

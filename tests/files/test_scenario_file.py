@@ -19,7 +19,7 @@ from tests.files.generated import scenarios
 from tradewind.files import row_tables
 from tradewind.files.scenario_file import dump, load, parse, scenario_hash
 from tradewind.files.schemas import schema
-from tradewind.files.schemas_scenario import Strict
+from tradewind.files.schemas_prices import Strict
 from tradewind.model.errors import InputError, LookupFailed, ScenarioError
 from tradewind.model.job import Fixed, Rounds
 from tradewind.model.scenario import Scenario
@@ -182,7 +182,7 @@ def _with(path: str, value: Any) -> dict[str, Any]:
         ("jobs.0.workers", 400_000_000, ("jobs[job-7].workers is 400000000", "1 to 1000000")),
         ("jobs.0.servers", 400_000_000, ("jobs[job-7].servers is 400000000", "0 to 1000000")),
         ("jobs.0.utility", {"of": "progress", "shape": "log1p", "args": [1]}, ("jobs[job-7].utility", "needs 2")),
-        ("jobs.0.private", {"budget_usd": float("nan")}, ("jobs[job-7].private.budget_usd is nan", "finite")),
+        ("jobs.0.private", {"budget_usd": float("nan")}, ("jobs[job-7].private.budget_usd is nan", "from 0 to")),
         ("jobs.0", [], ("jobs[0] is a list of 0", "object")),
         ("nodes.0.capacity.gpu", -1, ("nodes[eu-west].capacity.gpu is -1", "from 0")),
         ("nodes.0.capacity.gpu", float("inf"), ("nodes[eu-west].capacity.gpu is inf",)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isclose, isfinite
+from math import fsum, isclose, isfinite
 
 from tradewind.audit import rules_form, rules_market, rules_posted
 from tradewind.audit.capacity import CapacityLedger, Claim
@@ -211,6 +211,10 @@ class Audit(EventAudit):
         )
         if now_us > held.expires_us:
             wrong = f"quote {held.id} expired at {held.expires_us} us"
+        elif late and self._awaited.get(quote.job) != ("acceptance", taken):
+            wrong = (
+                f"offer {taken} of quote {held.id} is sold, but no `answered` event of its customer says so"
+            )
         if wrong:
             return (Violation("market.sale", record.job.id, detail=wrong),)
         found: list[Violation] = []
@@ -263,6 +267,7 @@ class Audit(EventAudit):
             totals=self._totals,
             records=tuple(save_record(record) for record in self._records.values()),
             held=tuple(self._held.of_job.values()),
+            quotes=tuple((id_, *row) for id_, row in self._held.made.items()),
         )
 
     def restore(self, state: AuditState, jobs: Mapping[int, Job]) -> None:
@@ -284,6 +289,7 @@ class Audit(EventAudit):
         self._records = restore_records(state.records, jobs, capacity, self._fresh)
         for held in state.held:
             self._held.open(held, jobs[held.quote.job])
+        self._held.made = {id_: (job, expires_us) for id_, job, expires_us in state.quotes}
         self._streams = {
             index
             for index, record in self._records.items()
@@ -335,13 +341,17 @@ class Audit(EventAudit):
                 detail = "its resources were never released"
                 found.append(Violation("time.release", record.job.id, detail=detail))
         self._unanswered(found)
+        found += [] if self.attempts is None else self.attempts.close()
         missing = 0 if self._script is None else self._script.missing(self._next_arrival)
         if missing and not self._measured:
             found.append(
                 Violation("time.arrival", amount=missing, detail="jobs that should have arrived did not")
             )
         rows = [outcome(self._setup, record) for record in self._records.values()]
-        metrics = self._totals.plus(rows).metrics(self._costs.totals())
+        totals = self._totals.plus(rows)
+        metrics = totals.metrics(self._costs.totals())
+        if self._setup.objective == "total_usd":
+            metrics["total_usd"] = metrics["cost_usd"] + fsum(totals.lost_usd)
         if self.forget is None:
             metrics |= quantiles(rows)
         metrics |= utilisation(self._setup, self._work.used, end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tradewind.audit.attempts import AttemptLedger
 from tradewind.audit.capacity import CapacityLedger
 from tradewind.audit.costs import CostLedger
 from tradewind.audit.fidelity import Fidelity
@@ -26,6 +27,7 @@ class AuditClock:
     forget    gets what came of each job that is over, whose record is then dropped; None: every record is kept
     measured  the world runs real programs. Completion and progress of fixed jobs and rounds come from measurements, and
               any job may finish or be given up early; nodes and links may fail without a script. All else is the same.
+    attempts  what a measured run recorded of its ranks, where it is over: what ended early must follow from it
     """
 
     def __init__(self, setup: Setup, script: Script | None = None, *, measured: bool = False) -> None:
@@ -37,6 +39,7 @@ class AuditClock:
         self._has_costs = not self._costs.is_idle
         self._records: dict[int, Record] = {}
         self.forget: Callable[[Outcome], None] | None = None
+        self.attempts: AttemptLedger | None = None
         self._totals = Totals()  # of the jobs whose records were dropped
         self._failures = self._script is None or measured or self._script.has_failures
         self._now = 0
@@ -61,6 +64,8 @@ class AuditClock:
             found.append(Violation("time.forward", detail=f"{event.kind} at {at} us, after {self._now}"))
         if at > self._deadline:
             self._missed(at, found)
+        if self.attempts is not None:
+            found += self.attempts.before(self._now, at, self._records)
         self._unanswered(found)
 
     def _set_deadline(self) -> None:

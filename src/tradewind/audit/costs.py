@@ -29,6 +29,7 @@ class CostState(NamedTuple):
     transfer_usd: tuple[float, ...]
     traffic_usd: tuple[float, ...]
     deploy_usd: tuple[float, ...]
+    spent: dict[tuple[int, int], tuple[float, ...]]
     factors: dict[tuple[str, int, int], tuple[tuple[int, int], ...]]
 
 
@@ -39,6 +40,7 @@ class CostLedger:
     C2 rent        F_kr(mean units in the slot) * hours  mlBroker (2)
     C3 deployment  c_i where the job was absent before   mlBroker (6)
     C4 traffic     F_rr'(GB of parameters), in one tariff with transfer   mlBroker (7)
+    C5 discount    F_q(spend of a pool in a period) - spend
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -53,6 +55,13 @@ class CostLedger:
         self._traffic_usd: list[float] = []
         self._deploy_usd: list[float] = []
         self._factors: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+        self._spent: dict[tuple[int, int], tuple[float, ...]] = {}  # (pool, period) -> USD of closed slots
+        self._pool_of = {
+            (kind, *key): number
+            for number, pool in enumerate(setup.pools)
+            for kind, keys in (("rent", pool.rent), ("egress", pool.egress))
+            for key in keys
+        }
 
     def save(self) -> CostState:
         """The state; sums are kept exactly."""
@@ -64,6 +73,7 @@ class CostLedger:
             exact(self._transfer_usd),
             exact(self._traffic_usd),
             exact(self._deploy_usd),
+            dict(self._spent),
             {key: tuple(steps) for key, steps in self._factors.items()},
         )
 
@@ -72,6 +82,7 @@ class CostLedger:
         self._rent, self._data, self._traffic = state.rent, state.data, state.traffic
         self._rent_usd, self._transfer_usd = list(state.rent_usd), list(state.transfer_usd)
         self._traffic_usd, self._deploy_usd = list(state.traffic_usd), list(state.deploy_usd)
+        self._spent = dict(state.spent)
         self._factors = {key: list(steps) for key, steps in state.factors.items()}
 
     def change(self, change: Change) -> None:
@@ -169,6 +180,7 @@ class CostLedger:
             if record.steps:
                 self.post(record, before * self._setup.slot_us)
         rent, transfer, traffic = self._priced(before)
+        self._spent = self._spending(before)
         self._rent_usd = list(exact([*self._rent_usd, *rent]))
         self._transfer_usd = list(exact([*self._transfer_usd, *transfer]))
         self._traffic_usd = list(exact([*self._traffic_usd, *traffic]))
@@ -201,6 +213,35 @@ class CostLedger:
                 traffic.append(usd * (1 - share))
         return rent, transfer, traffic
 
+    def _spending(self, before: int) -> dict[tuple[int, int], tuple[float, ...]]:
+        """(pool, period) -> USD at the members' own tariffs, closed slots and those before this one."""
+        setup, found = self._setup, {key: list(parts) for key, parts in self._spent.items()}
+        for (slot, node, resource), amount in self._rent.items() if setup.pools else ():
+            if slot < before and (pool := self._pool_of.get(("rent", node, resource))) is not None:
+                usd = setup.rent[node, resource].cost(amount / setup.slot_us / 1000) * setup.slot_us / 3.6e9
+                usd *= self.factor("price", node, resource, slot)
+                found.setdefault((pool, self._period(pool, slot)), []).append(usd)
+        for slot, a, b in self._data.keys() | self._traffic.keys() if setup.pools else ():
+            if slot < before and (pool := self._pool_of.get(("egress", a, b))) is not None:
+                gb = self._data.get((slot, a, b), 0) / 1e9
+                gb += self._traffic.get((slot, a, b), 0) / setup.slot_us / 1e9
+                usd = setup.egress[a, b].cost(gb) * self.factor("egress", a, b, slot)
+                found.setdefault((pool, self._period(pool, slot)), []).append(usd)
+        return {key: exact(parts) for key, parts in found.items()}
+
+    def _period(self, pool: int, slot: int) -> int:
+        return slot * self._setup.slot_us // self._setup.pools[pool].period_us
+
+    def _discounts(self) -> list[float]:
+        """USD that pools add to the bill of their members (negative: discounts), by pool and period."""
+        found = []
+        for (number, period), parts in sorted(self._spending(OPEN).items()):
+            pool, spent = self._setup.pools[number], fsum(parts)
+            before = pool.carried_usd if period == 0 else 0.0
+            whole, was = max(0.0, before + spent - pool.free_usd), max(0.0, before - pool.free_usd)
+            found.append(pool.tariff.cost(whole) - pool.tariff.cost(was) - spent)
+        return found
+
     def totals(self) -> dict[str, float]:
         """USD by kind of cost."""
         rent, transfer, traffic = self._priced(OPEN)
@@ -210,4 +251,6 @@ class CostLedger:
             "cost_deploy_usd": fsum(self._deploy_usd),
             "cost_traffic_usd": fsum([*self._traffic_usd, *traffic]),
         }
+        if self._setup.pools:
+            parts["cost_discount_usd"] = fsum(self._discounts())
         return {"cost_usd": fsum(parts.values()), **parts}

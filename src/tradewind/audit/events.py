@@ -10,7 +10,7 @@ from tradewind.audit.cancelled import cancelled_plans
 from tradewind.audit.clock import AuditClock
 from tradewind.audit.dropped import is_served, note_idle
 from tradewind.audit.fidelity import Volumes
-from tradewind.audit.record import OVER, Record
+from tradewind.audit.record import NOT_RUN, OVER, Record
 from tradewind.audit.results import drop_over
 from tradewind.audit.rules import rules_for
 from tradewind.model.decision import Plan, Quote
@@ -34,7 +34,7 @@ class EventAudit(AuditClock):
             kind = event.kind
             at = event.at_us
             if at != self._now:
-                if at < self._now or at > self._deadline or self._awaited:
+                if at < self._now or at > self._deadline or self._awaited or self.attempts is not None:
                     self._check_clock(event, found)
                 if at > self._setup.horizon_us:  # stop here: every slot on the way would have to be billed
                     detail = f"{kind} at {at} us; the run ends at {self._setup.horizon_us}"
@@ -105,8 +105,10 @@ class EventAudit(AuditClock):
             found.append(Violation("time.finish", detail=f"job {event.job} finished, but is not active"))
             return
         due = self._work.finish_us(record)
-        if due != event.at_us and not self._may_finish(record, event.at_us, due):
+        if due != event.at_us and not self._may_finish(record, event, due):
             detail = f"finished at {event.at_us} us; by its plan the work is done at {due}"
+            if self._measured:
+                detail += ", and its ranks had not all ended with 0"
             amount = 0 if due is None else (event.at_us - due) / 1e6
             found.append(Violation("work.finish", record.job.id, "", self._capacity.now_slot, amount, detail))
         self._settle(record, event.at_us)
@@ -120,10 +122,10 @@ class EventAudit(AuditClock):
             detail = f"finished at {event.at_us} us; the offer promised {record.promise_us}"
             found.append(Violation("market.promise", record.job.id, detail=detail))
 
-    def _may_finish(self, record: Record, at_us: int, due_us: int | None) -> bool:
+    def _may_finish(self, record: Record, event: Event, due_us: int | None) -> bool:
         """Whether a job may finish at another time than its plan says: measured, early in a measured world, or unknown."""
-        if self._is_measured(record) or (self._measured and (due_us is None or at_us < due_us)):
-            return True
+        if self._is_measured(record) or (self._measured and (due_us is None or event.at_us < due_us)):
+            return self._is_complete(event)
         return self._script is None and record.total is None  # a private runtime, which no script tells
 
     def _other(self, event: Event, found: list[Violation]) -> None:
@@ -164,7 +166,7 @@ class EventAudit(AuditClock):
 
     def _leave(self, record: Record, event: Event, found: list[Violation]) -> None:
         due = self._leaves_us(record)
-        early = self._measured and (due is None or event.at_us < due)
+        early = self._measured and (due is None or event.at_us < due) and self._is_complete(event)
         if self._script is not None and event.at_us != due and not early:
             detail = f"left at {event.at_us} us; it is due to leave at {due}"
             found.append(Violation("time.left", record.job.id, detail=detail))
@@ -203,6 +205,9 @@ class EventAudit(AuditClock):
     def _quote_ends(self, record: Record, event: Event, found: list[Violation]) -> None:
         """A held quote is answered in time, or expires when it is due; other answers change nothing."""
         held = self._held.of_job.get(event.job)
+        if event.kind == "expired" and self._held.made.get(event.value) != (event.job, event.at_us):
+            detail = f"quote {event.value} expired at {event.at_us} us; no quote to this job is due then"
+            found.append(Violation("time.quote", record.job.id, detail=detail))
         if held is None or held.id != (event.fact if event.kind == "answered" else event.value):
             return
         if (
@@ -210,9 +215,6 @@ class EventAudit(AuditClock):
         ):  # limits changed at this instant, or it is answered twice: the first counts
             return
         if event.kind == "expired":
-            if event.at_us != held.expires_us:
-                detail = f"quote {held.id} expired at {event.at_us} us; it is due at {held.expires_us}"
-                found.append(Violation("time.quote", record.job.id, detail=detail))
             self._awaited[event.job] = ("declined", 0)
         elif event.at_us <= held.expires_us and -1 <= event.value < len(held.quote.offers):
             self._awaited[event.job] = ("declined", 0) if event.value < 0 else ("acceptance", event.value)
@@ -234,7 +236,8 @@ class EventAudit(AuditClock):
 
     def _end(self, record: Record, event: Event, found: list[Violation]) -> None:
         """Check an unfinished job at the end of the run: its work is what its steps did, and less than all of it."""
-        if event.at_us != self._setup.horizon_us and not self._measured:
+        early = self._measured and (self.attempts is None or self.attempts.may_end(event.job, event.at_us))
+        if event.at_us != self._setup.horizon_us and not early:
             detail = f"ended at {event.at_us} us; the horizon is {self._setup.horizon_us}"
             found.append(Violation("time.end", record.job.id, detail=detail))
         if record.is_over:  # finished, but its resources are still held
@@ -256,6 +259,9 @@ class EventAudit(AuditClock):
             found.append(Violation("market.promise", record.job.id, detail=detail))
         if (dropped := is_served(record)) is not None:
             found.append(dropped)
+        if self.attempts is not None and self.attempts.is_complete(event.job, event.at_us):
+            detail = "its ranks had all ended with 0, but `finished` was not reported"
+            found.append(Violation("work.finish", record.job.id, detail=detail))
         self._close_quote(event.job)
         last = event.at_us // self._setup.slot_us - 1  # earlier slots were closed in time
         self._served(record, last, found)
@@ -264,6 +270,10 @@ class EventAudit(AuditClock):
         self._release_claims(record)
         record.state = "unfinished"
         self._streams.discard(event.job)
+
+    def _is_complete(self, event: Event) -> bool:
+        """Whether a job may end early now; while its run goes on, the loop is believed."""
+        return self.attempts is None or self.attempts.is_complete(event.job, event.at_us)
 
     def _is_measured(self, record: Record) -> bool:
         """Whether progress is measured; worker-slots and chunks are always counted by the plan."""
@@ -382,6 +392,7 @@ class EventAudit(AuditClock):
                 )
             )
         record.done, record.state, record.cancelled_slot = kept, "voided", self._capacity.now_slot
+        record.ran, record.starts = NOT_RUN, 0
         self._release_claims(record)
         if record.paid is not None:
             self._interrupted.add(event.job)

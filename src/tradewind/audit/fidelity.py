@@ -36,11 +36,13 @@ class Fidelity:
         return turn < len(self._script.changes) and change == self._script.changes[turn]
 
     def is_next_failure(self, number: int, change: Change, found: int) -> bool:
-        """Whether it is what a measured world may report without a script: a node or link that fails or comes back.
+        """Whether it is what a measured world may report without a script: a node or link that fails, shrinks or comes back.
 
         found: number of such changes so far; they are numbered after those of the script.
         """
         setup = self._setup
+        if change.kind == "capacity":
+            return number == len(self._script.changes) + found and 0 <= change.value <= self._most(change)
         what, _, how = change.kind.partition("_")
         count = {"node": len(setup.nodes), "link": len(setup.links)}.get(what, 0)
         return (
@@ -49,6 +51,14 @@ class Fidelity:
             and 0 <= change.a < count
             and change.b == change.value == 0
         )
+
+    def _most(self, change: Change) -> int:
+        """The largest capacity that setup or script give a node; -1 if there is no such node or resource."""
+        setup, a, b = self._setup, change.a, change.b
+        if not (0 <= a < len(setup.nodes) and 0 <= b < len(setup.resources)):
+            return -1
+        same = (each for each in self._script.changes if (each.kind, each.a, each.b) == ("capacity", a, b))
+        return max([setup.nodes[a].capacity_milli[b], *(each.value for each in same)])
 
     def change_due_us(self, turn: int) -> int:
         """When change number `turn` is due; OPEN if there is none."""

@@ -15,6 +15,8 @@ class HeldQuotes:
         self._capacity = capacity
         self.of_job: dict[int, HeldQuote] = {}
         self._claims: dict[int, list[Claim]] = {}
+        self.made: dict[int, tuple[int, int]] = {}
+        """Id -> job and expiry of every quote whose expiry has not passed, open or not."""
         self.due_us = OPEN
         """When the next quote expires."""
 
@@ -29,6 +31,8 @@ class HeldQuotes:
             for key, amount in total.items():
                 most[key] = max(most.get(key, 0), amount)
         self.of_job[job.index] = held
+        self.made = {id_: row for id_, row in self.made.items() if row[1] >= held.at_us}
+        self.made[held.id] = (job.index, held.expires_us)
         self._claims[job.index] = [(row, slot, amount) for (row, slot), amount in most.items()]
         self._capacity.add(self._claims[job.index])
         self.due_us = min(self.due_us, held.expires_us)

@@ -11,6 +11,9 @@ from tradewind.model.setup import Setup
 
 OVER = frozenset(("finished", "left", "refused", "declined", "cancelled", "unfinished"))
 """States of a job that is over."""
+Ran = tuple[int, tuple[tuple[int, int], ...], int]
+"""Of the last run: its end, its (node, workers) pairs, and when its warm-up was over."""
+NOT_RUN: Ran = (-1, (), 0)
 Rule = Callable[["Case"], Violation | None]
 
 
@@ -21,8 +24,8 @@ class Record:
         "cancelled_slot", "cap_used", "chunks_done", "claims", "comm_span_us", "comm_us",
         "customer", "data_slot", "done", "finish_us", "idle_slots", "job",
         "last_end_us", "last_nodes", "last_places",
-        "mark_done", "mark_us", "number", "paid", "promise_us", "rules", "since_us", "start_us", "state",
-        "steps", "steps_run", "total", "unbilled_us", "volumes",
+        "mark_done", "mark_us", "number", "paid", "promise_us", "ran", "rules", "since_us", "staged", "start_us",
+        "starts", "state", "steps", "steps_run", "total", "unbilled_us", "volumes",
     )  # fmt: skip
 
     def __init__(self, job: Job, customer: Customer, total: int | None, rules: tuple[Rule, ...]) -> None:
@@ -47,6 +50,9 @@ class Record:
         self.cap_used: dict[int, int] = {}
         self.volumes: tuple[tuple[int, int], ...] = ()
         self.data_slot = -1
+        self.ran: Ran = NOT_RUN
+        self.starts = 0  # how often it began to run since it arrived or a failure stopped it
+        self.staged: frozenset[tuple[int, int]] = frozenset()  # (source, destination) of data that was moved
         self.comm_us = self.comm_span_us = 0  # time-weighted communication time of a round, and the weight
         self.last_end_us = -1
         self.last_nodes: frozenset[int] = frozenset()

@@ -49,7 +49,14 @@ def outcome(setup: Setup, record: Record) -> Outcome:
         of_progress,
         record.comm_us,
         record.comm_span_us,
+        _lost_usd(record, value) if setup.objective == "total_usd" else 0.0,
     )
+
+
+def _lost_usd(record: Record, value: float) -> float:
+    """What the job would be worth without delay, if its worth depends on it, less its value."""
+    worth = record.customer.valuation if record.customer.valuation is not None else record.job.utility
+    return worth.value(0.0) - value if worth is not None and worth.of == "delay_slots" else 0.0
 
 
 def drop_over(setup: Setup, records: dict[int, Record], events: Iterable[Event]) -> list[Outcome]:
@@ -121,11 +128,13 @@ class Totals(NamedTuple):
     paid_usd: tuple[float, ...] = ()
     value_usd: tuple[float, ...] = ()
     utility: tuple[float, ...] = ()
+    lost_usd: tuple[float, ...] = ()
 
     def plus(self, rows: Sequence[Outcome]) -> Totals:
         """The sums with these jobs added."""
         states, jct_us, waits, ran = dict(self.states), self.jct_us, list[int](), list[int]()
         paid, values, utility = list(self.paid_usd), list(self.value_usd), list(self.utility)
+        lost = list(self.lost_usd)
         comm_us, comm_span_us = self.comm_us, self.comm_span_us
         for row in rows:
             states[row.state] = states.get(row.state, 0) + 1
@@ -139,6 +148,8 @@ class Totals(NamedTuple):
                 paid.append(row.paid_usd)
             if row.value_usd:
                 values.append(row.value_usd)
+            if row.lost_usd:
+                lost.append(row.lost_usd)
             if row.of_progress:
                 utility.append(row.value_usd)
             if row.comm_span_us:
@@ -158,6 +169,7 @@ class Totals(NamedTuple):
             paid_usd=exact(paid),
             value_usd=exact(values),
             utility=exact(utility),
+            lost_usd=exact(lost),
         )
 
     def metrics(self, costs: dict[str, float]) -> dict[str, float]:

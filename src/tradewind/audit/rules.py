@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tradewind.audit import rules_data, rules_form, rules_network, rules_work
+from tradewind.audit import rules_data, rules_form, rules_machines, rules_network, rules_work
 from tradewind.audit.record import Rule
 from tradewind.model.job import Dataset, Fixed, Job, Rounds, Stream
 
@@ -43,6 +43,10 @@ def rules_for(job: Job) -> tuple[Rule, ...]:
                 rules.append(rules_network.every_site_reaches_the_server)
             if job.work.comm == "ring":
                 rules.append(rules_network.ring_is_closed)
+            if job.work.comm == "machines":
+                rules += [rules_machines.machines_fit, rules_machines.data_is_there]
+                if job.restarts is not None:
+                    rules.append(rules_machines.restarts_are_few)
             if job.work.unit == "worker-slot":
                 rules.append(rules_work.worker_slots_are_left)
     if job.caps:

@@ -71,7 +71,7 @@ def _extras_are_sound(case: Case, step: Step) -> Violation | None:
     """Flows belong to jobs with data, routes are paths, the cost is a number."""
     nodes_total = len(case.setup.nodes)
     for flow in step.flows:
-        if not isinstance(case.record.job.work, Stream | Dataset):
+        if not case.record.job.parts and not isinstance(case.record.job.work, Stream | Dataset):
             return case.broken("form.flow", "the step has flows, but the job has no data", at_us=step.from_us)
         fine = len(flow) == 3 and all(_is_int(v) and v >= 0 for v in flow)
         if not fine or flow.src >= nodes_total or flow.dst >= nodes_total:

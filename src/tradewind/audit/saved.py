@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tradewind.audit.capacity import CapacityLedger, Claim
 from tradewind.audit.costs import CostState
-from tradewind.audit.record import Record
+from tradewind.audit.record import NOT_RUN, Ran, Record
 from tradewind.audit.results import Totals
 from tradewind.audit.spend import Spent
 from tradewind.model.decision import HeldQuote, Step
@@ -50,6 +50,9 @@ class SavedRecord(NamedTuple):
     last_end_us: int = -1
     last_nodes: frozenset[int] = frozenset()
     last_places: frozenset[tuple[int, int]] = frozenset()
+    ran: Ran = NOT_RUN
+    starts: int = 0
+    staged: frozenset[tuple[int, int]] = frozenset()
 
 
 class AuditState(NamedTuple):
@@ -75,6 +78,7 @@ class AuditState(NamedTuple):
     totals: Totals
     records: tuple[SavedRecord, ...]
     held: tuple[HeldQuote, ...]
+    quotes: tuple[tuple[int, int, int], ...] = ()
 
 
 COPIED = tuple(

@@ -8,6 +8,7 @@ from math import ceil, floor
 from tradewind.audit.record import Record
 from tradewind.model.decision import Step
 from tradewind.model.job import Dataset, Fixed, Job, Rounds
+from tradewind.model.machine import Machine
 from tradewind.model.setup import Setup
 
 
@@ -26,7 +27,7 @@ def exchanged(job: Job, site: int) -> int:
 def comm_time_us(setup: Setup, job: Job, step: Step) -> int:
     """Communication of one round in microseconds (docs/formats.md, "Work")."""
     work = job.work
-    if not isinstance(work, Rounds) or work.comm == "none":
+    if not isinstance(work, Rounds) or work.comm in ("none", "machines"):
         return 0
     bits, n = Fraction(8 * job.model_bytes), sum(step.workers)
     if work.comm == "flows":
@@ -61,9 +62,40 @@ def speed(setup: Setup, job: Job, step: Step) -> Fraction | int:
             return Fraction(sum(step.workers) * 10**6, setup.slot_us)
         if not any(step.workers):
             return 0
+        if work.comm == "machines":
+            return _machine_speed(setup, job, step)
         rounds = sum(step.workers) if work.unit == "worker-round" else 1
         return Fraction(rounds * 10**6, max(1, work.compute_us + comm_time_us(setup, job, step)))
     return 0
+
+
+def _machine_speed(setup: Setup, job: Job, step: Step) -> Fraction | int:
+    """Millionths of a round per microsecond on the machines of one node, less a checkpoint per slot on spot."""
+    if len(step.nodes) != 1 or (machine := setup.nodes[step.nodes[0]].machine) is None:
+        return 0
+    times = machine_times_us(job, machine, step.workers[0])
+    if not times:
+        return 0
+    spot = setup.nodes[step.nodes[0]].interruptions_per_hour > 0
+    return Fraction(10**6 * setup.slot_us, min(times) * (setup.slot_us + (job.checkpoint_us if spot else 0)))
+
+
+def machine_times_us(job: Job, machine: Machine, machines: int) -> list[int]:
+    """Microseconds of a round for every number of GPUs that fills so many machines; empty: the job cannot run on them."""
+    work, speeds, bits = job.work, dict(job.gpu_speeds), Fraction(8 * job.model_bytes * 10**6)
+    assert isinstance(work, Rounds)
+    if machine.gpu not in speeds:
+        return []
+    found = []
+    for n in job.gpus:
+        if (machines - 1) * machine.gpus < n <= machines * machine.gpus:
+            compute = ceil(Fraction(work.compute_us * 1000, n * speeds[machine.gpu]))
+            if machines == 1:
+                found.append(compute + ceil(2 * bits * (n - 1) / n / machine.bus_bps))
+            else:
+                across = ceil(2 * bits * (machines - 1) / machines / machine.network_bps)
+                found.append(compute + across + ceil(2 * bits / machine.bus_bps))
+    return found
 
 
 class WorkLedger:
@@ -81,6 +113,7 @@ class WorkLedger:
         record.mark_us = boundary
         kept = (record.done, record.since_us, record.start_us, record.last_places)
         sums = (record.comm_us, record.comm_span_us, record.steps_run, dict(record.chunks_done))
+        ran = (record.ran, record.starts, record.staged)
         used, caps = self.used[:], dict(record.cap_used)
         if boundary > record.since_us:
             self.accrue(record, boundary)
@@ -88,6 +121,7 @@ class WorkLedger:
         record.done, record.since_us, record.start_us, record.last_places = kept
         record.comm_us, record.comm_span_us, record.steps_run, record.chunks_done = sums
         self.used, record.cap_used = used, caps
+        record.ran, record.starts, record.staged = ran
 
     def accrue(self, record: Record, until_us: int) -> None:
         """Add the work of the committed steps from record.since_us to until_us."""
@@ -109,6 +143,9 @@ class WorkLedger:
                         record.done += n
             else:
                 ready = begin + self._restart_us(record, step)
+                if job.gpus:
+                    record.staged |= {(flow.src, flow.dst) for flow in step.flows}
+                    ready = self._run(record, step, begin, end)
                 if ready < end:
                     done = record.done + floor((end - ready) * speed(self._setup, job, step))
                     record.done = done if record.total is None else min(done, record.total)
@@ -161,26 +198,45 @@ class WorkLedger:
                     if done >= record.total:
                         return step.until_us
             return None
-        places, start_us = record.last_places, record.start_us
+        places, start_us, ran = record.last_places, record.start_us, (record.ran, record.starts)
+        found = self._first_finish(record, done, start_us)
+        record.last_places, (record.ran, record.starts) = places, ran
+        return found
+
+    def _first_finish(self, record: Record, done: int, start_us: int) -> int | None:
+        """When the steps do the work that is left; changes what the record says of the last run."""
+        job, total = record.job, record.total
+        assert total is not None
         for step in record.steps:
             if step.until_us <= record.since_us:
                 continue
             begin = max(step.from_us, record.since_us)
             start_us = begin if start_us < 0 else start_us
+            if job.gpus:
+                begin = self._run(record, step, begin, step.until_us)
             begin += self._restart_us(record, step)
             pace = speed(self._setup, job, step)
             if pace:
-                ready = begin + max(1, ceil((record.total - done) / pace))
+                ready = begin + max(1, ceil((total - done) / pace))
                 if isinstance(job.work, Rounds) and job.work.whole_slots:
                     ready = (
                         start_us + ceil(Fraction(ready - start_us, self._setup.slot_us)) * self._setup.slot_us
                     )
                 if ready <= step.until_us:
-                    record.last_places = places
                     return ready
-                done = min(record.total, done + floor(max(0, step.until_us - begin) * pace))
-        record.last_places = places
+                done = min(total, done + floor(max(0, step.until_us - begin) * pace))
         return None
+
+    @staticmethod
+    def _run(record: Record, step: Step, begin: int, end: int) -> int:
+        """Enter a run from begin to end; return when it does work: after the warm-up, unless it continues the last one."""
+        until, places, warm_us = record.ran
+        here = tuple(zip(step.nodes, step.workers, strict=True))
+        if until != begin or places != here:
+            warm_us = begin + record.job.warmup_us
+            record.starts += 1
+        record.ran = (end, here, warm_us)
+        return max(begin, warm_us)
 
     @staticmethod
     def _restart_us(record: Record, step: Step) -> int:

@@ -31,6 +31,8 @@ from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN, UNLIMITED, US_PER_S
 
 COST_KINDS = ("transfer", "rent", "deploy", "traffic")
+POOLED_KINDS = (*COST_KINDS, "discount")
+"""Kinds of cost where the setup has pools."""
 
 
 def settle(scenario: Scenario, run: Run) -> Run:
@@ -49,7 +51,9 @@ def settle(scenario: Scenario, run: Run) -> Run:
         "payments": {"job": list(paid), "usd": list(paid.values())},
         "costs": costs,
     }
-    metrics = _money(costs, paid, values, progress)
+    metrics = _money(scenario.setup, costs, paid, values, progress)
+    if scenario.setup.objective == "total_usd":
+        metrics["total_usd"] = metrics["cost_usd"] + _lost(scenario, outcomes)
     metrics["epoch_s"] = epoch_s(scenario, run, intervals)
     metrics |= _times(scenario, outcomes)
     metrics |= _activity(scenario.setup, scenario, used, intervals.job, end)
@@ -141,10 +145,27 @@ def _values(
     return values, fsum(progress)
 
 
-def _money(costs: Table, paid: dict[int, float], values: list[float], progress: float) -> dict[str, float]:
+def _lost(scenario: Scenario, outcomes: dict[str, Column]) -> float:
+    """Value that jobs lost by delay: their worth at delay 0 less their value, all of it where they did not finish."""
+    lost = []
+    for index, value in zip(
+        cast(list[int], outcomes["job"]), cast(list[float], outcomes["value_usd"]), strict=True
+    ):
+        worth = scenario.customers[index].valuation or scenario.jobs[index].utility
+        if worth is not None and worth.of == "delay_slots":
+            lost.append(worth.value(0.0) - value)
+    return fsum(lost)
+
+
+def _money(
+    setup: Setup, costs: Table, paid: dict[int, float], values: list[float], progress: float
+) -> dict[str, float]:
     """Cost by kind, payments, profit, value and welfare, all in USD."""
     usd, kinds = np.asarray(costs["usd"], dtype=np.float64), np.asarray(costs["kind"], dtype=np.str_)
-    parts = {f"cost_{kind}_usd": fsum(usd[kinds == kind].tolist()) for kind in COST_KINDS}
+    parts = {
+        f"cost_{kind}_usd": fsum(usd[kinds == kind].tolist())
+        for kind in (POOLED_KINDS if setup.pools else COST_KINDS)
+    }
     cost, payments, value = fsum(parts.values()), fsum(paid.values()), fsum(values)
     return {
         "cost_usd": cost,

@@ -7,13 +7,17 @@ from collections import defaultdict
 from collections.abc import Iterator
 from math import fsum
 
+import numpy as np
+
 from tradewind.engine.instants import read_steps
 from tradewind.engine.intervals import Intervals
+from tradewind.model.arrays import Ints
 from tradewind.model.decision import Step
 from tradewind.model.job import Job, Rounds
 from tradewind.model.progress import comm_us
 from tradewind.model.result import Column, Run, Table
 from tradewind.model.scenario import Scenario
+from tradewind.model.setup import Setup
 from tradewind.model.units import GB, MILLI, OPEN, US_PER_HOUR, US_PER_S
 
 Key = tuple[int, int, int]
@@ -24,7 +28,9 @@ Row = tuple[int, str, int, int, float, float]
 class _Meter:
     """Resources used and bytes moved, by slot."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(
+        self, scenario: Scenario, present: dict[int, tuple[int, frozenset[int]]] | None = None
+    ) -> None:
         self.setup = scenario.setup
         self.rent: dict[Key, int] = defaultdict(int)  # (slot, node, resource) -> milli-unit-microseconds
         self.transfer: dict[Key, int] = defaultdict(int)  # (slot, source, destination) -> bytes
@@ -33,7 +39,9 @@ class _Meter:
         self.routed_gb: dict[Key, float] = defaultdict(float)
         self.deployed: dict[Key, int] = defaultdict(int)  # (slot, node, job) -> times
         self._links = any(link.usd_per_gb for link in self.setup.links)
-        self._present: dict[int, tuple[int, frozenset[int]]] = {}
+        self._present = (
+            {} if present is None else present
+        )  # job -> (until when, at which nodes) it was last seen
 
     def add(self, job: Job, step: Step, begin: int, end: int) -> None:
         """Add one interval of one job."""
@@ -121,7 +129,7 @@ def cost_table(scenario: Scenario, run: Run, intervals: Intervals) -> Table:
     if not priced and not any(job.deploy_usd for job in scenario.jobs):
         return columns
     meter = _Meter(scenario)
-    for job, begin, end, step in _carried_out(run, intervals):
+    for _, job, begin, end, step in _carried_out(run, intervals):
         meter.add(scenario.jobs[job], step, begin, end)
     found = sorted(_rows(scenario, meter))
     for name, values in zip(columns, zip(*found, strict=True), strict=False):
@@ -129,38 +137,88 @@ def cost_table(scenario: Scenario, run: Run, intervals: Intervals) -> Table:
     return columns
 
 
-def _carried_out(run: Run, intervals: Intervals) -> Iterator[tuple[int, int, int, Step]]:
-    """(job, begin, end, step) by job and time."""
+def _carried_out(run: Run, intervals: Intervals) -> Iterator[tuple[int, int, int, int, Step]]:
+    """(number of the interval, job, begin, end, step) by job and time."""
     steps = read_steps(run.tables)
     columns = (intervals.job, intervals.from_us, intervals.until_us, intervals.step)
-    for job, begin, end, step in sorted(zip(*(column.tolist() for column in columns), strict=True)):
-        yield job, begin, end, steps[step]
+    rows = zip(*(column.tolist() for column in columns), range(len(intervals.job)), strict=True)
+    for job, begin, end, step, number in sorted(rows):
+        yield number, job, begin, end, steps[step]
 
 
 def job_costs(scenario: Scenario, run: Run, intervals: Intervals) -> dict[int, float]:
     """Job -> its part of the cost in USD: of every line of the bill in proportion to what the job used of it."""
-    whole, own = _Meter(scenario), {job: _Meter(scenario) for job in set(intervals.job.tolist())}
-    for job, begin, end, step in _carried_out(run, intervals):
+    return _shares(scenario, run, intervals, intervals.job)
+
+
+def interval_costs(scenario: Scenario, run: Run, intervals: Intervals) -> dict[int, float]:
+    """Number of an interval -> its part of the cost in USD, as in `job_costs`."""
+    return _shares(scenario, run, intervals, np.arange(len(intervals.job)))
+
+
+def _shares(scenario: Scenario, run: Run, intervals: Intervals, owners: Ints) -> dict[int, float]:
+    """Owner -> its part of the cost in USD; owners: whose each interval is, shape (intervals,)."""
+    whole, present = _Meter(scenario), dict[int, tuple[int, frozenset[int]]]()
+    own = {owner: _Meter(scenario, present) for owner in dict.fromkeys(owners.tolist())}
+    for number, job, begin, end, step in _carried_out(run, intervals):
         whole.add(scenario.jobs[job], step, begin, end)
-        own[job].add(scenario.jobs[job], step, begin, end)
-    usd = {row[:4]: row[5] / row[4] for row in _tariff_rows(scenario, whole) if row[4]}
+        own[int(owners[number])].add(scenario.jobs[job], step, begin, end)
+    lines = _tariff_rows(scenario, whole)
+    shares = _Pools(scenario.setup, lines).shares()
+    usd = {row[:4]: row[5] / row[4] * shares.get(row[:4], 1.0) for row in lines if row[4]}
     found = {}
-    for job, meter in own.items():
+    for owner, meter in own.items():
         parts = [row[4] * usd.get(row[:4], 0.0) for row in _tariff_rows(scenario, meter)]
         parts += meter.routed.values()
-        parts += [times * scenario.jobs[job].deploy_usd for times in meter.deployed.values()]
-        found[job] = fsum(parts)
+        parts += [times * scenario.jobs[job].deploy_usd for (_, _, job), times in meter.deployed.items()]
+        found[owner] = fsum(parts)
     return found
 
 
 def _rows(scenario: Scenario, meter: _Meter) -> list[Row]:
     rows = _tariff_rows(scenario, meter)
+    rows += _Pools(scenario.setup, rows).rows()
     rows += [
         (s, "traffic", a, b, meter.routed_gb[s, a, b], usd) for (s, a, b), usd in meter.routed.items() if usd
     ]
     for (slot, node, job), times in meter.deployed.items():
         rows.append((slot, "deploy", node, job, float(times), times * scenario.jobs[job].deploy_usd))
     return rows
+
+
+class _Pools:
+    """Lines of the bill by pool and period."""
+
+    def __init__(self, setup: Setup, lines: list[Row]) -> None:
+        self._setup = setup
+        pool_of = {("rent", *key): number for number, pool in enumerate(setup.pools) for key in pool.rent}
+        pool_of |= {
+            ("egress", *key): number for number, pool in enumerate(setup.pools) for key in pool.egress
+        }
+        self._lines: dict[tuple[int, int], list[Row]] = defaultdict(list)
+        for line in lines if pool_of else ():
+            number = pool_of.get(("rent" if line[1] == "rent" else "egress", line[2], line[3]))
+            if number is not None:
+                period = line[0] * setup.slot_us // setup.pools[number].period_us
+                self._lines[number, period].append(line)
+
+    def rows(self) -> list[Row]:
+        """One line per pool and period, in the slot where the period begins: what the tariff changes."""
+        found: list[Row] = []
+        for (number, period), lines in self._lines.items():
+            pool, spent = self._setup.pools[number], fsum(line[5] for line in lines)
+            slot = period * pool.period_us // self._setup.slot_us
+            found.append((slot, "discount", number, period, spent, pool.bill(spent, period) - spent))
+        return found
+
+    def shares(self) -> dict[tuple[int, str, int, int], float]:
+        """Line -> the part of its USD that is paid."""
+        found: dict[tuple[int, str, int, int], float] = {}
+        for (number, period), lines in self._lines.items():
+            spent = fsum(line[5] for line in lines)
+            share = self._setup.pools[number].bill(spent, period) / spent if spent else 1.0
+            found |= {line[:4]: share for line in lines}
+        return found
 
 
 def _tariff_rows(scenario: Scenario, meter: _Meter) -> list[Row]:
@@ -205,7 +263,7 @@ def comm_times(scenario: Scenario, run: Run, intervals: Intervals) -> dict[int, 
     found: dict[int, tuple[int, int]] = {}
     if not any(wanted):
         return found
-    for job, begin, end, step in _carried_out(run, intervals):
+    for _, job, begin, end, step in _carried_out(run, intervals):
         if wanted[job]:
             total, span = found.get(job, (0, 0))
             comm = comm_us(scenario.setup, scenario.jobs[job], step)

@@ -16,7 +16,7 @@ def mismatch(spec: Spec, scenario: Scenario) -> str:
     if setup.objective not in spec.objectives:
         known = ", ".join(sorted(spec.objectives))
         return f"the scenario's objective is {setup.objective}; {spec.name} works on {known}"
-    if why := next(filter(None, (_job_mismatch(spec, job) for job in scenario.jobs)), ""):
+    if why := next(filter(None, (job_mismatch(spec, job) for job in scenario.jobs)), ""):
         return why
     if setup.objective == "profit_usd" and not spec.pricer:
         return (
@@ -33,9 +33,13 @@ def mismatch(spec: Spec, scenario: Scenario) -> str:
             "Leave out window_slots"
         )
     if "concave tariff" in spec.needs:
-        for tariff in (*setup.rent.values(), *setup.egress.values()):
-            if not tariff.is_concave:
-                return f"{spec.name} needs concave tariffs; a retroactive tariff with several tiers is not concave"
+        tariffs = [*setup.rent.values(), *setup.egress.values()]
+        if not all(tariff.is_concave for tariff in tariffs) or not all(
+            pool.is_concave for pool in setup.pools
+        ):
+            return (
+                f"{spec.name} needs concave tariffs; a retroactive tariff with several tiers is not concave"
+            )
     if "links" in spec.needs and not setup.links:
         return f"{spec.name} routes traffic; the scenario has no links"
     if "tree" in spec.needs and len(setup.links) != len(setup.nodes) - 1:
@@ -48,7 +52,7 @@ def mismatch(spec: Spec, scenario: Scenario) -> str:
     return ""
 
 
-def _job_mismatch(spec: Spec, job: Job) -> str:
+def job_mismatch(spec: Spec, job: Job) -> str:
     """Reason why the policy cannot run a job, or ""."""
     kinds = _kinds(job)
     if not kinds & spec.works:
@@ -79,7 +83,9 @@ def _is_connected(setup: Setup) -> bool:
 
 
 def _kinds(job: Job) -> set[str]:
-    """Names under which a policy may support a job: rounds, rounds/ring, …"""
+    """Names under which a policy may support a job: rounds, rounds/ring, …; machines are a kind of their own."""
+    if isinstance(job.work, Rounds) and job.work.comm == "machines":
+        return {"rounds/machines"}
     return {job.kind, f"{job.kind}/{job.work.comm}"} if isinstance(job.work, Rounds) else {job.kind}
 
 

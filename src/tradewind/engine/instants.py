@@ -81,7 +81,13 @@ def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instan
             before = held.name(before, after)
         made = trades.at(at_us, after)
         rest = [event for event in after if not any(trade.event is event for trade in made)]
+        ends: list[Event] = []
+        if at_us >= scenario.setup.horizon_us and (made or at_us in by_time):  # the run ends after that
+            ends = [event for event in before if event.kind == "ended"]
+            before = [event for event in before if event.kind != "ended"]
         yield Instant(at_us, tuple(before), made, by_time.get(at_us), tuple(rest))
+        if ends:
+            yield Instant(at_us, tuple(ends), (), None, ())
 
 
 class _OpenQuotes:
@@ -150,9 +156,8 @@ class Facts:
 
     def restore(self, event: Event) -> Event:
         """The event with its fact."""
-        if (event.kind in _WITHOUT_JOB) != (event.job == -1) or (
-            event.kind in _WITHOUT_VALUE and event.value
-        ):
+        misplaced = (event.kind in _WITHOUT_JOB) != (event.job == -1) or event.job < -1
+        if misplaced or (event.kind in _WITHOUT_VALUE and event.value):
             raise RunFileError(
                 f"tables.events has {event.kind} at {event.at_us} with job {event.job} and value {event.value}; "
                 f"job must be -1 for {', '.join(_WITHOUT_JOB)} only, and value must be 0 for {', '.join(_WITHOUT_VALUE)}"
@@ -174,7 +179,10 @@ def _row(rows: Sequence[_Fact], number: int, what: str) -> _Fact:
 
 
 def _check_times(tables: Mapping[str, Table]) -> None:
-    """Check that times agree: of a plan and its decision or offer, of an offer and its answer."""
+    """Check that times agree: of events in order, of a plan and its decision or offer, of an offer and its answer."""
+    for (a,), (b,) in pairwise(_column(tables, "events", "at_us")):
+        if b < a:
+            raise RunFileError(f"tables.events.at_us has {b} after {a}; events must be in order")
     when = [at for (at,) in _column(tables, "decisions", "at_us")]
     for a, b in pairwise(when):
         if b <= a:

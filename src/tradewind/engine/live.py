@@ -148,7 +148,9 @@ class LiveSession(Session):
 
     def _decide(self) -> Decision:
         """Keep the plans in force if the policy fails; commands of this instant, such as sales, stand."""
-        if not self.ledger.active:
+        if (
+            not self.ledger.active and not self.ledger.forgets
+        ):  # without an end, what is over is dropped when it is seen
             return NOTHING
         self._window = tuple(self.ledger.events)
         try:
@@ -296,7 +298,7 @@ class LiveLoop(Loop):
         while events := self.world.wait():
             self.cycle(events)
             if not self.world.stopped:
-                self._write(events[0].at_us)
+                self.write(events[0].at_us)
             if progress is not None:
                 over += sum(1 for e in events if e.kind in ("finished", "left"))
                 progress(events[-1].at_us, over)
@@ -307,7 +309,8 @@ class LiveLoop(Loop):
                 "closed", {"at_us": at_us, "charges": self.session.journal.tables["charges"]}
             )
 
-    def _write(self, at_us: int) -> None:
+    def write(self, at_us: int) -> None:
+        """Write what was done at an instant."""
         session = self.session
         record = {"at_us": at_us, "wall": self._wall(), "ops": session.journal.ops}
         record["policy"] = session.changed_state()

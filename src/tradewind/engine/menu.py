@@ -94,7 +94,7 @@ class Invoice(NamedTuple):
 
 def invoice_of(scenario: Scenario, run: Run, job_id: str, charges: Sequence[Charge]) -> Invoice:
     """Invoice of a job; charges: all charges of the run."""
-    index = _index(scenario, job_id)
+    index = job_index(scenario, job_id)
     for charge in charges:
         job = scenario.jobs[index]
         if charge.job == index and job.utility is not None:
@@ -106,7 +106,8 @@ def invoice_of(scenario: Scenario, run: Run, job_id: str, charges: Sequence[Char
     )
 
 
-def _index(scenario: Scenario, job_id: str) -> int:
+def job_index(scenario: Scenario, job_id: str) -> int:
+    """Index of the job of that id, or an error that suggests the nearest one."""
     index = next((job.index for job in scenario.jobs if job.id == job_id), None)
     if index is None:
         raise LookupFailed("job", job_id, [job.id for job in scenario.jobs])
@@ -115,7 +116,7 @@ def _index(scenario: Scenario, job_id: str) -> int:
 
 def menu_of(scenario: Scenario, run: Run, job_id: str, quotes: list[tuple[int, Quote, int]]) -> OfferedMenu:
     """Menu of a job; quotes: (time, quote, number of the offer taken) of the run."""
-    index = _index(scenario, job_id)
+    index = job_index(scenario, job_id)
     for at_us, quote, taken in quotes:
         if quote.job == index:
             offers = tuple(_line(scenario, index, offer, n == taken) for n, offer in enumerate(quote.offers))

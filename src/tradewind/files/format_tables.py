@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from tradewind.files import schemas_prices as prices
 from tradewind.files import schemas_run as run
 from tradewind.files import schemas_scenario as scenario
 from tradewind.files.atomic import write_text
@@ -19,8 +20,8 @@ from tradewind.model.tables import TABLES
 from tradewind.model.utility import ARGS
 
 MODELS: tuple[type[BaseModel], ...] = (
-    scenario.ScenarioFile, scenario.NodeFile, scenario.TariffFile, scenario.LinkFile, scenario.EgressFile,
-    scenario.SpendCapFile,
+    scenario.ScenarioFile, scenario.NodeFile, prices.MachineFile, prices.TariffFile, scenario.LinkFile, prices.EgressFile,
+    prices.SpendCapFile, prices.PoolFile, prices.PairFile,
     scenario.JobFile, scenario.FixedWork, scenario.StreamWork, scenario.DatasetWork, scenario.RoundsWork,
     scenario.UtilityFile, scenario.PrivateFile, scenario.ChangeFile, scenario.VolumesFile,
     run.RunFile, run.ObjectiveFile, run.AuditFile, run.ViolationFile, run.BoundFile, run.TableFile, run.TimingsFile,

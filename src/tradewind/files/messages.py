@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, Tag, ValidationError
 
-from tradewind.model.errors import ScenarioError
+from tradewind.model.errors import InputError, ScenarioError
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def shown(value: Any) -> str:
@@ -133,6 +135,14 @@ def sentence(error: ValidationError, model: type[BaseModel], raw: Any) -> str:
         case "list_type":
             return f"{where} is {found}; it must be a list"
     return f"{where} is {found}; {first['msg'][:200]}"
+
+
+def validated(model: type[Model], raw: Any, where: str) -> Model:
+    """A value as a model; raises an error with one sentence."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        raise InputError(sentence(error, model, raw), where=where) from None
 
 
 def _described(model: type[BaseModel], location: tuple[int | str, ...]) -> str:

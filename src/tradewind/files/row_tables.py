@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from tradewind.files.documents import check_file, check_rows, parse_json, read_text
+from tradewind.files import atomic, parquet
+from tradewind.files.documents import check_file, parse_json, read_text
 from tradewind.files.messages import shown
 from tradewind.model.errors import InputError, ScenarioError
 
@@ -110,20 +111,9 @@ def read_columns(path: Path) -> Columns:
 def read_parquet(path: Path) -> Columns:
     """Columns of a Parquet file as plain Python values."""
     check_file(path)
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        rows = pq.read_metadata(path).num_rows
-        if rows > MOST_ROWS:
-            raise InputError(f"has more than {MOST_ROWS:,} rows", where=str(path))
-        check_rows(path, rows)
-        table = pq.read_table(path, memory_map=False, use_threads=False)
-        if len(set(table.column_names)) != len(table.column_names):
-            raise InputError("two columns have the same name; rename one", where=str(path))
-        columns = {name: table.column(name).to_pylist() for name in table.column_names}
-    except (pa.ArrowException, OSError, ValueError, OverflowError, UnicodeDecodeError) as error:
-        raise InputError(f"is not a readable Parquet file ({str(error)[:200]})", where=str(path)) from None
+    columns = parquet.read_columns(path)
+    if any(len(column) > MOST_ROWS for column in columns.values()):
+        raise InputError(f"has more than {MOST_ROWS:,} rows", where=str(path))
     try:
         return {name: _cells(name, column) for name, column in columns.items()}
     except InputError as error:
@@ -143,6 +133,16 @@ def csv_cell(cell: Any) -> Any:
     except ValueError:
         return "'" + cell
     return cell
+
+
+def write_csv(path: Path, names: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows with these columns, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names)
+    writer.writeheader()
+    writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in rows)
+    atomic.write_text(path, text.getvalue())
 
 
 def _as_meant(cell: str) -> str:

@@ -114,6 +114,7 @@ def header_of(run: Run) -> dict[str, Any]:
         "seed": int(run.seed),
         "version": run.version,
         **({} if run.world == "simulated" else {"world": run.world}),
+        **({"fleet": run.fleet} if run.fleet else {}),
         "objective": {
             "name": run.objective,
             "value": _measure(run.metrics.get(run.objective, math.nan)),
@@ -245,5 +246,6 @@ def _run(file: RunFile, tables: Mapping[str, Table], timings: Timings | None) ->
         bound=_bound(file.bound),
         certificates=tuple(file.certificates),
         world=file.world,
+        fleet=file.fleet,
         timings=timings,
     )

@@ -10,10 +10,10 @@ from typing import Any, Final, get_args
 
 import numpy as np
 
-from tradewind.files.documents import check_rows
 from tradewind.files.messages import nearest, shown
+from tradewind.files.parquet import read_columns
 from tradewind.model.decision import Duplex
-from tradewind.model.errors import RunFileError
+from tradewind.model.errors import InputError, RunFileError
 from tradewind.model.result import Column, Table
 from tradewind.model.tables import TABLES, ColumnType
 from tradewind.model.view import EventKind
@@ -36,7 +36,7 @@ LINKS: Final[dict[tuple[str, str], tuple[str, int]]] = {
 WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("events", "kind"): frozenset(get_args(EventKind)),
     ("routes", "duplex"): frozenset(get_args(Duplex)),
-    ("costs", "kind"): frozenset(("rent", "transfer", "traffic", "deploy")),
+    ("costs", "kind"): frozenset(("rent", "transfer", "traffic", "deploy", "discount")),
     ("outcomes", "state"): frozenset(("finished", "left", "refused", "declined", "cancelled", "unfinished")),
     ("bills", "kind"): frozenset(("alone", "pooled")),
 }
@@ -203,19 +203,9 @@ def write_parquet(table: str, content: Table, path: Path) -> None:
     )
 
 
-def read_parquet(table: str, path: Path, expected: int) -> dict[str, Any]:
+def read_parquet(table: str, path: Path, expected: int) -> dict[str, list[Any]]:
     """The columns of a Parquet file, which must have `expected` rows."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
-        found = pq.read_metadata(path).num_rows
-        if found != expected:
-            raise RunFileError(f"tables.{table}.rows is {expected}, but {path.name} has {found} rows")
-        check_rows(path, found)
-        content = pq.read_table(path, memory_map=False, use_threads=False)
-        return {name: content.column(name).to_pylist() for name in content.column_names}
-    except (pa.ArrowException, OSError, ValueError, KeyError, OverflowError) as error:
-        raise RunFileError(
-            f"tables.{table}: {path.name} is not a readable Parquet file ({str(error)[:200]})"
-        ) from None
+        return read_columns(path, expected)
+    except InputError as error:
+        raise RunFileError(f"tables.{table}: {error}") from None

@@ -17,6 +17,7 @@ MOST_UNITS: Final = 10**12
 """Largest resource amount in a file, in natural units; up to here thousandths are exact in a JSON number."""
 MOST_RANKS: Final = 1_000_000
 """Most workers or parameter servers of a job: policies and worlds may keep something for each."""
+MOST_USD: Final = 10**15
 LONGEST_NAME: Final = 200
 DEEPEST: Final = 64
 """Deepest nesting of free-form values (origin, params, certificates)."""
@@ -73,9 +74,9 @@ def _number(value: Any) -> float:
 
 
 def _money(value: Any) -> float:
-    if type(value) in (int, float) and 0 <= value <= 1e300:
+    if type(value) in (int, float) and 0 <= value <= MOST_USD:
         return float(value) + 0.0
-    raise rule("it must be a finite number of US dollars, 0 or more")
+    raise rule(f"it must be a number of US dollars from 0 to {MOST_USD:,}")
 
 
 def _thousandths(value: Any) -> int:
@@ -218,7 +219,9 @@ Milli = Annotated[
     WithJsonSchema({"type": "number", "minimum": 0, "maximum": MOST_UNITS}),
 ]
 Number = Annotated[float, PlainValidator(_number), WithJsonSchema({"type": "number"})]
-Usd = Annotated[float, PlainValidator(_money), WithJsonSchema({"type": "number", "minimum": 0})]
+Usd = Annotated[
+    float, PlainValidator(_money), WithJsonSchema({"type": "number", "minimum": 0, "maximum": MOST_USD})
+]
 Name = Annotated[
     str,
     PlainValidator(_name),

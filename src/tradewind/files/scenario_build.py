@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from itertools import accumulate
 from typing import Any, Final
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tradewind.files.messages import find, shown
+from tradewind.files.messages import find
 from tradewind.files.scenario_changes import build_changes
+from tradewind.files.scenario_volumes import build_volumes
+from tradewind.files.schemas_prices import PoolFile, TariffFile
 from tradewind.files.schemas_scenario import (
     DatasetWork,
     FixedWork,
@@ -20,15 +19,15 @@ from tradewind.files.schemas_scenario import (
     PrivateFile,
     ScenarioFile,
     StreamWork,
-    TariffFile,
     UtilityFile,
-    VolumesFile,
 )
 from tradewind.model.errors import ScenarioError
 from tradewind.model.job import NO_PRIVATE_DATA, Customer, Dataset, Demand, Fixed, Job, Rounds, Stream, Work
+from tradewind.model.machine import Machine
 from tradewind.model.network import Link
 from tradewind.model.node import Node
-from tradewind.model.scenario import Scenario, Volumes
+from tradewind.model.pool import Pool
+from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.tariff import Tariff
 from tradewind.model.tenant import SpendCap
@@ -37,6 +36,7 @@ from tradewind.model.utility import Utility
 
 EVERY: Final = "*"
 MOST_PAIRS: Final = 5_000_000
+MOST_SLOTS: Final = 5_000_000
 
 
 def build(file: ScenarioFile, name: str) -> Scenario:
@@ -52,7 +52,7 @@ def build(file: ScenarioFile, name: str) -> Scenario:
         jobs=jobs,
         customers=customers,
         changes=build_changes(setup, file.changes),
-        volumes=_volumes(setup, jobs, file.volumes),
+        volumes=build_volumes(setup, jobs, customers, file),
         origin=file.origin,
     )
 
@@ -67,18 +67,26 @@ def build_setup(file: ScenarioFile) -> Setup:
             raise ScenarioError(f"nodes[{i}].name is '*', which stands for every site; choose another name")
         if nodes.setdefault(node.name, i) != i:
             raise ScenarioError(f"nodes contains {node.name!r} twice; rename one")
+    if file.horizon_us // file.slot_us > MOST_SLOTS:
+        raise ScenarioError(
+            f"slot_us is {file.slot_us} microseconds, so that the horizon has {file.horizon_us // file.slot_us:,} slots; "
+            f"allowed are {MOST_SLOTS:,}. A number without a unit counts microseconds: write for example slot_us: 1 h"
+        )
+    rent = {
+        (nodes[node.name], find(index, name, "resource", f"nodes[{node.name}].rent")): _tariff(
+            tariff, f"nodes[{node.name}].rent.{name}"
+        )
+        for node in file.nodes
+        for name, tariff in node.rent.items()
+    }
+    egress = _egress(file, nodes)
     return Setup(
         resources=resources,
         nodes=tuple(_node(node, index, nodes) for node in file.nodes),
         links=tuple(_link(link, nodes) for link in file.links),
-        rent={
-            (nodes[node.name], find(index, name, "resource", f"nodes[{node.name}].rent")): _tariff(
-                tariff, f"nodes[{node.name}].rent.{name}"
-            )
-            for node in file.nodes
-            for name, tariff in node.rent.items()
-        },
-        egress=_egress(file, nodes),
+        rent=rent,
+        egress=egress,
+        pools=tuple(_pool(pool, index, nodes, egress) for pool in file.pools),
         transfer_bytes_per_slot=file.transfer_bytes_per_slot,
         slot_us=file.slot_us,
         horizon_us=file.horizon_us,
@@ -109,7 +117,53 @@ def _node(file: NodeFile, resources: Mapping[str, int], nodes: Mapping[str, int]
     for name, milli in file.capacity.items():
         capacity[find(resources, name, "resource", f"nodes[{file.name}].capacity")] = milli
     parent = -1 if file.parent is None else find(nodes, file.parent, "node", f"nodes[{file.name}].parent")
-    return Node(name=file.name, kind=file.kind, parent=parent, capacity_milli=tuple(capacity))
+    try:
+        machine = None if file.machine is None else Machine(**file.machine.model_dump())
+    except ScenarioError as error:
+        raise ScenarioError(str(error), where=f"nodes[{file.name}]") from None
+    return Node(
+        name=file.name,
+        kind=file.kind,
+        parent=parent,
+        capacity_milli=tuple(capacity),
+        machine=machine,
+        interruptions_per_hour=file.interruptions_per_hour,
+    )
+
+
+def _pool(
+    file: PoolFile,
+    resources: Mapping[str, int],
+    nodes: Mapping[str, int],
+    egress: Mapping[tuple[int, int], Tariff],
+) -> Pool:
+    where = f"pools[{file.name}]"
+    pairs: dict[tuple[int, int], None] = {}
+    for line in file.egress:
+        src, dst = (
+            None if end == EVERY else find(nodes, end, "node", f"{where}.egress")
+            for end in (line.src, line.dst)
+        )
+        if src is not None and dst is not None:
+            pairs[src, dst] = None
+        else:
+            pairs |= {(a, b): None for a, b in sorted(egress) if src in (None, a) and dst in (None, b)}
+    return Pool(
+        name=file.name,
+        rent=tuple(
+            (
+                find(nodes, name, "node", f"{where}.rent"),
+                find(resources, resource, "resource", f"{where}.rent"),
+            )
+            for resource, names in file.rent.items()
+            for name in names
+        ),
+        egress=tuple(pairs),
+        period_us=file.period_us,
+        tariff=_tariff(file.tariff, f"{where}.tariff"),
+        free_usd=file.free_usd,
+        carried_usd=file.carried_usd,
+    )
 
 
 def _link(file: LinkFile, nodes: Mapping[str, int]) -> Link:
@@ -219,6 +273,12 @@ class JobBuilder:
             hold=file.hold,
             caps=self._demand(file.caps, name, "caps"),
             site_bytes=self._pairs(file.site_bytes, f"jobs[{name}].site_bytes"),
+            gpus=tuple(file.gpus),
+            gpu_speeds=tuple(file.gpu_speeds.items()),
+            parts=self._pairs(file.parts, f"jobs[{name}].parts"),
+            warmup_us=file.warmup_us,
+            checkpoint_us=file.checkpoint_us,
+            restarts=file.restarts,
             command=tuple(file.command),
             env=tuple(sorted(file.env.items())),
             seed=file.seed,
@@ -226,13 +286,16 @@ class JobBuilder:
 
     def customer(self, file: JobFile, name: str) -> Customer:
         """The private part of a job."""
-        private: PrivateFile | None = file.private
-        if private is None:
+        private: PrivateFile = file.private or PrivateFile()
+        stays = file.work.stay_us if isinstance(file.work, StreamWork) else None
+        if stays is not None and private.runtime_us is not None:
+            raise ScenarioError(f"jobs[{name}] has work.stay_us as well as private.runtime_us; keep one")
+        if file.private is None and stays is None:
             return NO_PRIVATE_DATA
         return Customer(
             budget_usd=private.budget_usd,
             valuation=_utility(private.valuation, name, "private.valuation"),
-            runtime_us=private.runtime_us,
+            runtime_us=private.runtime_us if stays is None else stays,
         )
 
     def _workers(self, file: JobFile, name: str) -> tuple[int, int]:
@@ -298,48 +361,3 @@ def _utility(file: UtilityFile | None, job: str, field: str) -> Utility | None:
         return Utility(of=file.of, shape=file.shape, args=tuple(file.args), from_zero=file.from_zero)
     except ScenarioError as error:
         raise ScenarioError(str(error), where=f"jobs[{job}].{field}") from None
-
-
-def _volumes(setup: Setup, jobs: tuple[Job, ...], file: VolumesFile) -> Volumes:
-    counts = {name: len(getattr(file, name)) for name in VolumesFile.model_fields}
-    if len(set(counts.values())) != 1:
-        text = ", ".join(f"{name} {count}" for name, count in counts.items())
-        raise ScenarioError(
-            f"the columns of volumes have different lengths ({text}); each row needs all four"
-        )
-    if not file.job:
-        return Volumes()
-    ids = {job.id: job.index for job in jobs} if str in set(map(type, file.job)) else {}
-    return Volumes(
-        job=_whole_column(file.job, "job", ids),
-        slot=_whole_column(file.slot, "slot", {}),
-        node=_whole_column(file.node, "node", setup.node_index),
-        bytes=_whole_column(file.bytes, "bytes", {}),
-    )
-
-
-def _whole_column(values: list[Any], name: str, index: Mapping[str, int]) -> NDArray[np.int64]:
-    """A column of numbers; names become indices."""
-    kinds = set(map(type, values))
-    if kinds == {str} and index:
-        try:
-            return np.fromiter(map(index.__getitem__, values), dtype=np.int64, count=len(values))
-        except KeyError:
-            pass
-    if kinds != {int}:
-        values = [
-            value if type(value) is int else _named(value, row, name, index)
-            for row, value in enumerate(values)
-        ]
-    try:
-        return np.array(values, dtype=np.int64)
-    except OverflowError:
-        raise ScenarioError(f"volumes.{name} contains a number that does not fit in 64 bits") from None
-
-
-def _named(value: Any, row: int, name: str, index: Mapping[str, int]) -> int:
-    if type(value) is str and name in ("job", "node"):
-        if value not in index and value.isdecimal() and len(value) < 16:
-            return int(value)  # CSV cells are text
-        return find(index, value[:200], name, f"volumes.{name}[{row}]")
-    raise ScenarioError(f"volumes.{name}[{row}] is {shown(value)}; it must be a whole number")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from tradewind.files.scalars import natural
@@ -13,6 +14,7 @@ from tradewind.files.schemas_scenario import VERSION
 from tradewind.model.job import Customer, Dataset, Demand, Fixed, Job, Rounds, Stream
 from tradewind.model.network import Link
 from tradewind.model.node import Node
+from tradewind.model.pool import Pool
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.tariff import Tariff
@@ -21,7 +23,7 @@ from tradewind.model.utility import Utility
 
 _WHOLE: Final = (
     "servers", "model_bytes", "traffic_bytes_per_worker_slot", "worker_bps", "server_bps", "ring_bps", "reduce_bps",
-    "restart_us",
+    "restart_us", "warmup_us", "checkpoint_us",
 )  # fmt: skip
 
 
@@ -77,6 +79,8 @@ def document(scenario: Scenario) -> dict[str, Any]:
         result["links"] = [_link(setup, link) for link in setup.links]
     if setup.egress:
         result["egress"] = _egress(setup)
+    if setup.pools:
+        result["pools"] = [_pool(setup, pool) for pool in setup.pools]
     if scenario.changes:
         result["changes"] = write_changes(setup, scenario.changes)
     result["jobs"] = [
@@ -105,7 +109,28 @@ def _node(setup: Setup, node: Node, rent: dict[str, Any]) -> dict[str, Any]:
         for name, milli in zip(setup.resources, node.capacity_milli, strict=True)
         if milli < UNLIMITED
     }
-    return row | ({"capacity": capacity} if capacity else {}) | ({"rent": rent} if rent else {})
+    row |= ({"capacity": capacity} if capacity else {}) | ({"rent": rent} if rent else {})
+    if node.machine is not None:
+        row["machine"] = {
+            name: getattr(node.machine, name) for name in ("gpu", "gpus", "bus_bps", "network_bps")
+        }
+    if node.interruptions_per_hour:
+        row["interruptions_per_hour"] = float(node.interruptions_per_hour)
+    return row
+
+
+def _pool(setup: Setup, pool: Pool) -> dict[str, Any]:
+    names = [node.name for node in setup.nodes]
+    row: dict[str, Any] = {"name": pool.name}
+    rent: dict[str, list[str]] = {}
+    for node, resource in pool.rent:
+        rent.setdefault(setup.resources[resource], []).append(names[node])
+    if rent:
+        row["rent"] = rent
+    if pool.egress:
+        row["egress"] = [{"src": names[a], "dst": names[b]} for a, b in pool.egress]
+    row |= {"period_us": int(pool.period_us), "tariff": _tariff(pool.tariff)}
+    return row | {n: float(getattr(pool, n)) for n in ("free_usd", "carried_usd") if getattr(pool, n)}
 
 
 def _link(setup: Setup, link: Link) -> dict[str, Any]:
@@ -156,7 +181,7 @@ def _job(setup: Setup, job: Job, customer: Customer) -> dict[str, Any]:
     row: dict[str, Any] = {"id": job.id, "arrive_us": int(job.arrive_us)}
     if job.tenant:
         row["tenant"] = job.tenant
-    row["work"] = _work(setup, job)
+    row["work"] = _work(setup, job, customer.runtime_us)
     row["worker"] = _amounts(setup, job.worker)
     if job.workers_min != 1 or job.workers_max != 1:
         if job.workers_min == job.workers_max:
@@ -174,6 +199,13 @@ def _job(setup: Setup, job: Job, customer: Customer) -> dict[str, Any]:
             row[name] = int(value)
     if job.site_bytes:
         row["site_bytes"] = {setup.nodes[node].name: int(size) for node, size in job.site_bytes}
+    if job.gpus:
+        row["gpus"] = list(job.gpus)
+        row["gpu_speeds"] = {name: natural(milli) for name, milli in job.gpu_speeds}
+    if job.parts:
+        row["parts"] = {setup.nodes[node].name: int(size) for node, size in job.parts}
+    if job.restarts is not None:
+        row["restarts"] = int(job.restarts)
     if job.utility is not None:
         row["utility"] = _utility(job.utility)
     if job.bid_from_us is not None:
@@ -191,18 +223,19 @@ def _job(setup: Setup, job: Job, customer: Customer) -> dict[str, Any]:
         row["env"] = dict(job.env)
     if job.seed:
         row["seed"] = int(job.seed)
-    private = _private(customer)
+    private = _private(replace(customer, runtime_us=None) if job.kind == "stream" else customer)
     return row | ({"private": private} if private else {})
 
 
-def _work(setup: Setup, job: Job) -> dict[str, Any]:
+def _work(setup: Setup, job: Job, stays_us: int | None) -> dict[str, Any]:
     work = job.work
     row: dict[str, Any] = {"kind": job.kind}
     match work:
         case Fixed():
             return row | ({"runtime_us": int(work.runtime_us)} if work.runtime_us is not None else {})
         case Stream():
-            return row | {"bytes_per_worker_slot": int(work.bytes_per_worker_slot)}
+            row["bytes_per_worker_slot"] = int(work.bytes_per_worker_slot)
+            return row | ({"stay_us": int(stays_us)} if stays_us is not None else {})
         case Dataset():
             return row | {
                 "chunks": {setup.nodes[node].name: int(n) for node, n in work.chunks},

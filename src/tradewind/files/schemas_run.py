@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainValidator, WithJsonSchema
 
 from tradewind.files.scalars import Count, Flag, Measure, Name, PlainObject, Text, Whole, rule
-from tradewind.files.schemas_scenario import Strict
+from tradewind.files.schemas_prices import Strict
 from tradewind.model.result import WorldName
 from tradewind.model.setup import Objective
 from tradewind.model.tables import ColumnType
@@ -103,6 +103,10 @@ class RunFile(Strict):
     world: WorldName = Field(
         default="simulated",
         description="simulated, or processes: completions and progress of fixed jobs and rounds were measured",
+    )
+    fleet: Text = Field(
+        default="",
+        description="the cluster on which the processes ran, such as slurm or ray; omitted: the loop's machine, or none",
     )
     objective: ObjectiveFile = Field(description="the objective of the run")
     metrics: dict[Name, Measure] = Field(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, FailFast, Field, Tag, WithJsonSchema
+from pydantic import Discriminator, FailFast, Field, Tag, WithJsonSchema
 
 from tradewind.files.scalars import (
     Bps,
@@ -26,10 +26,18 @@ from tradewind.files.scalars import (
     TimeUs,
     Usd,
 )
+from tradewind.files.schemas_prices import (
+    AnyTariff,
+    EgressFile,
+    MachineFile,
+    Names,
+    PoolFile,
+    SpendCapFile,
+    Strict,
+)
 from tradewind.model.job import Architecture, Comm, Hold, RoundUnit
 from tradewind.model.node import NodeKind
 from tradewind.model.setup import Objective
-from tradewind.model.tariff import TariffRule
 from tradewind.model.utility import Of, Shape
 
 VERSION = 1
@@ -38,38 +46,6 @@ ChangeKind = Literal[
 ]
 Direction = Literal["ab", "ba", "both"]
 Amounts = dict[Name, Milli]
-Names = list[Name]
-
-
-class Strict(BaseModel):
-    """Immutable; unknown fields are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TariffFile(Strict):
-    """A price in volume tiers; a plain number means a single tier."""
-
-    usd: list[Usd] = Field(
-        description="price of each tier: USD per unit-hour (rent) or USD per GB (egress); must not increase"
-    )
-    starts: list[Number] = Field(
-        default_factory=lambda: [0.0],
-        description="start of each tier: units (rent) or GB of a slot (egress); the first is 0",
-    )
-    rule: TariffRule = Field(
-        default="graduated",
-        description="graduated: each unit at its tier's price; retroactive: all units at the price of the last tier reached",
-    )
-
-
-def _tariff_tag(value: Any) -> str:
-    return "tiers" if isinstance(value, dict | TariffFile) else "flat"
-
-
-AnyTariff = Annotated[
-    Annotated[Usd, Tag("flat")] | Annotated[TariffFile, Tag("tiers")], Discriminator(_tariff_tag)
-]
 
 
 class NodeFile(Strict):
@@ -90,6 +66,11 @@ class NodeFile(Strict):
         default_factory=dict,
         description="resource -> tariff in USD per unit-hour of the mean units in a slot; free if omitted",
     )
+    machine: MachineFile | None = Field(default=None, description="the machines that it rents out")
+    interruptions_per_hour: Number = Field(
+        default=0.0,
+        description="expected number of times per hour that its machines are taken back (spot); needs a capacity",
+    )
 
 
 class LinkFile(Strict):
@@ -106,21 +87,6 @@ class LinkFile(Strict):
     shared: Flag = Field(default=False, description="true: both directions share the bandwidth (no unit)")
     latency_us: TimeUs = Field(default=0, description="microseconds one way")
     usd_per_gb: Usd = Field(default=0.0, description="USD per GB of traffic, in addition to egress tariffs")
-
-
-class EgressFile(Strict):
-    """Price of data sent from one site to another; `*` matches every site without an entry of its own."""
-
-    src: Name = Field(description="name of the source, or *")
-    dst: Name = Field(description="name of the destination, or *")
-    tariff: AnyTariff = Field(description="tariff in USD per GB, by the GB of a slot")
-
-
-class SpendCapFile(Strict):
-    """Limits on what a tenant spends, at list price; give one or both."""
-
-    slot_usd: Usd | None = Field(default=None, description="USD per slot; no limit if omitted")
-    total_usd: Usd | None = Field(default=None, description="USD in total; no limit if omitted")
 
 
 class UtilityFile(Strict):
@@ -151,6 +117,14 @@ class StreamWork(Strict):
 
     kind: Literal["stream"] = Field(description="stream")
     bytes_per_worker_slot: SomeBytes = Field(description="bytes that one worker processes in a slot")
+    bytes_per_slot: dict[Name, Bytes] = Field(
+        default_factory=dict,
+        description="node -> bytes that arrive there in every whole slot of the job's stay; instead of rows in volumes",
+    )
+    stay_us: SpanUs | None = Field(
+        default=None,
+        description="how long the job stays, in microseconds; policies do not see it. Or give private.runtime_us",
+    )
 
 
 class DatasetWork(Strict):
@@ -180,7 +154,7 @@ class RoundsWork(Strict):
     compute_us: TimeUs = Field(default=0, description="microseconds of computation per round")
     comm: Comm = Field(
         default="none",
-        description="communication model: none, colocated, flows or ring (see Time of a round)",
+        description="communication model: none, colocated, flows, ring or machines (see Time of a round)",
     )
     rate: Number = Field(default=1.0, description="utility progress per round or worker-slot (a number)")
     whole_slots: Flag = Field(
@@ -217,7 +191,7 @@ class PrivateFile(Strict):
     )
     runtime_us: SpanUs | None = Field(
         default=None,
-        description="true runtime of a fixed job, or how long a stream job stays, in microseconds",
+        description="true runtime of a fixed job in microseconds; also how long a stream job stays (better: work.stay_us)",
     )
 
 
@@ -284,6 +258,28 @@ class JobFile(Strict):
     caps: Amounts = Field(
         default_factory=dict, description="resource -> unit-slots that the job may use in total"
     )
+    gpus: list[Some] = Field(
+        default_factory=list,
+        description="each number of GPUs it can use, rising; its workers are then machines (comm machines)",
+    )
+    gpu_speeds: dict[Name, Milli] = Field(
+        default_factory=dict,
+        description="GPU type -> speed, a number with at most three decimals; it runs on no other type",
+    )
+    parts: dict[Name, Bytes] = Field(
+        default_factory=dict,
+        description="site -> bytes of its data, all of which must be at the site where it runs (comm machines)",
+    )
+    warmup_us: TimeUs = Field(
+        default=0, description="microseconds without progress whenever it starts (comm machines)"
+    )
+    checkpoint_us: TimeUs = Field(
+        default=0, description="microseconds of a checkpoint, one per slot on nodes that can be interrupted"
+    )
+    restarts: Count | None = Field(
+        default=None,
+        description="how often it may pause and start again at the same nodes (a number); any number, anywhere if omitted",
+    )
     command: list[Text] = Field(
         default_factory=list,
         description="program and arguments of a live job (text), started once per rank (see jobs.md)",
@@ -343,8 +339,8 @@ class VolumesFile(Strict):
     node: Annotated[list[Any], _items("string", "integer")] = Field(
         default_factory=list, description="name of the node that stores the data, or its number from 0"
     )
-    bytes: Annotated[list[Any], _items("integer")] = Field(
-        default_factory=list, description="bytes that arrive there"
+    bytes: Annotated[list[Any], _items("integer", "string")] = Field(
+        default_factory=list, description="bytes that arrive there, or text such as '400 GB'"
     )
 
 
@@ -385,6 +381,9 @@ class ScenarioFile(Strict):
     spend_caps: dict[Tenant, SpendCapFile] = Field(
         default_factory=dict,
         description="tenant -> spending limits in USD; `*` applies to every tenant without an entry of its own",
+    )
+    pools: Annotated[list[PoolFile], FailFast()] = Field(
+        default_factory=list, description="discounts on what several nodes or pairs of sites cost together"
     )
     jobs: Annotated[list[JobFile], FailFast()] = Field(
         default_factory=list, description="the jobs in order of arrival, numbered from 0"

@@ -15,14 +15,24 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tradewind.model.result import Violation
 
 
 class TradewindError(Exception):
-    """Base class of all errors that Tradewind raises on purpose."""
+    """Base class of all errors that Tradewind raises on purpose. They can be sent to another process as they are."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args), self.__dict__
+
+
+def _rebuilt(kind: type[TradewindError], args: tuple[Any, ...]) -> TradewindError:
+    """An error without calling its `__init__`, which may take other arguments than it keeps."""
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 class InputError(TradewindError):

@@ -11,6 +11,7 @@ from types import NoneType
 from typing import Any, Final
 
 from tradewind.model.job import Customer, Fixed, Job
+from tradewind.model.pool import Pool
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.tariff import Tariff
@@ -84,6 +85,15 @@ def _setup_parts(setup: Setup) -> Iterable[Any]:
     yield [[key, _real(setup.forecast[key])] for key in sorted(setup.forecast)]
     if setup.spend_caps:  # left out if empty, so that older scenarios keep their hash
         yield ["caps", *([name, _plain(setup.spend_caps[name])] for name in sorted(setup.spend_caps))]
+    machines = [
+        [i, _plain(n.machine), _real(n.interruptions_per_hour)]
+        for i, n in enumerate(setup.nodes)
+        if n.machine
+    ]
+    if machines:
+        yield ["machines", machines]
+    if setup.pools:
+        yield ["pools", [_pool(pool) for pool in setup.pools]]
     if setup.window_slots is not None:
         yield ["window", int(setup.window_slots)]
 
@@ -111,6 +121,18 @@ def _real(value: float) -> float:
 
 def _tariff(tariff: Tariff) -> list[Any]:
     return [[_real(s) for s in tariff.starts], [_real(p) for p in tariff.usd], tariff.rule]
+
+
+def _pool(pool: Pool) -> list[Any]:
+    reals = [_real(pool.free_usd), _real(pool.carried_usd)]
+    return [
+        pool.name,
+        _plain(pool.rent),
+        _plain(pool.egress),
+        int(pool.period_us),
+        _tariff(pool.tariff),
+        *reals,
+    ]
 
 
 def _plain(value: Any) -> Any:

@@ -14,7 +14,7 @@ Demand = tuple[tuple[int, int], ...]
 
 Architecture = Literal["ps", "ring"]
 Hold = Literal["until", "through"]
-Comm = Literal["none", "colocated", "flows", "ring"]
+Comm = Literal["none", "colocated", "flows", "ring", "machines"]
 RoundUnit = Literal["round", "worker-slot", "worker-round"]
 RESERVED_ENV = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 """Environment variables that every rank gets, besides those that begin with TRADEWIND_."""
@@ -84,6 +84,8 @@ class Rounds:
                  flows      2 * (w(hops) * bytes of its site / bps + latency) of the slowest route (APSP)
                  ring       (n-1)/n * model_bytes * (2 / ring_bps + 1 / reduce_bps); on one node without the first
                             term (GADGET, equation (1))
+                 machines   by the machines of the node (model.machine); compute_us is then the time of a round on one
+                            GPU of speed 1, shared by all GPUs
     rate         utility progress per round or worker-slot (GADGET's zeta)
     whole_slots  the runtime is rounded up to whole slots (DPS)
     pinned       (node, workers) pairs where the workers must run (APSP's worker sites); empty: anywhere
@@ -128,6 +130,13 @@ class Job:
     restart_us           time without progress after workers or servers move
     hold                 until: resources are released at completion; through: one microsecond later
     caps                 (resource, milli-unit-slots) that the job may use in total (GADGET (3), (11))
+    gpus                 numbers of GPUs it can use, rising; a worker is then a machine of its node (comm machines)
+    gpu_speeds           (GPU type, thousandths of the reference GPU's speed); it runs on no other type
+    parts                (site, bytes) of its data, all of which must be at the site where it runs: a step's flows bring it
+    warmup_us            time without progress whenever it starts: at first, after a pause, a move or a failure
+    checkpoint_us        time of a checkpoint; one is taken per slot on nodes that can be interrupted
+    restarts             how often it may pause and start again, at the same nodes with as many workers; failures do not
+                         count, and after one it may start anywhere (None: any number, anywhere)
     command              program of a live job and its arguments, started once per rank (docs/jobs.md)
     env                  (name, value) pairs added to the environment of its ranks
     seed                 of the program's random streams
@@ -159,6 +168,12 @@ class Job:
     hold: Hold = "until"
     caps: Demand = ()
     site_bytes: tuple[tuple[int, int], ...] = ()
+    gpus: tuple[int, ...] = ()
+    gpu_speeds: tuple[tuple[str, int], ...] = ()
+    parts: tuple[tuple[int, int], ...] = ()
+    warmup_us: int = 0
+    checkpoint_us: int = 0
+    restarts: int | None = None
     command: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     seed: int = 0

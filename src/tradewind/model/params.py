@@ -9,6 +9,8 @@ from typing import Any
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.spec import Param
 
+MOST_SEED = 2**53
+
 
 def resolve_params(owner: str, params: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
     """All parameters of `owner`: given values, checked, and defaults for the rest."""
@@ -19,6 +21,12 @@ def resolve_params(owner: str, params: Mapping[str, Param], given: Mapping[str, 
         name: _read(f"{owner}.{name}", param, given[name]) if name in given else param.default
         for name, param in params.items()
     }
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that no generator of random numbers takes."""
+    if type(seed) is not int or not 0 <= seed <= MOST_SEED:
+        raise InputError(f"found {seed!r}; it must be a whole number from 0 to {MOST_SEED}", where="seed")
 
 
 def _read(where: str, param: Param, value: Any) -> Any:

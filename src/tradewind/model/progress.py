@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tradewind.model.decision import Route, Step
 from tradewind.model.job import Dataset, Fixed, Job, Rounds, Stream
+from tradewind.model.machine import Machine, allreduce_us
 from tradewind.model.setup import Setup, transport_fraction
-from tradewind.model.units import MICRO, US_PER_S
+from tradewind.model.units import MICRO, MILLI, US_PER_S
 
 
 def _ceil_div(a: int, b: int) -> int:
@@ -32,7 +33,7 @@ def comm_us(setup: Setup, job: Job, step: Step) -> int:
     assert isinstance(work, Rounds)
     bits, workers = 8 * job.model_bytes, sum(step.workers)
     match work.comm:
-        case "none":
+        case "none" | "machines":
             return 0
         case "colocated":
             if len(step.nodes) == 1 or bits == 0 or workers == 0:
@@ -49,6 +50,34 @@ def comm_us(setup: Setup, job: Job, step: Step) -> int:
             return send + add
 
 
+def machine_round_us(job: Job, machine: Machine | None, machines: int) -> int:
+    """Microseconds of a round on so many machines, with as many GPUs as make it shortest; 0: it cannot run there."""
+    work, speed = job.work, 0 if machine is None else dict(job.gpu_speeds).get(machine.gpu, 0)
+    if machine is None or not speed or not isinstance(work, Rounds):
+        return 0
+    return min(
+        (
+            _ceil_div(work.compute_us * MILLI, gpus * speed)
+            + allreduce_us(machine, machines, gpus, job.model_bytes)
+            for gpus in machine.counts(machines, job.gpus)
+        ),
+        default=0,
+    )
+
+
+def machine_rate(setup: Setup, job: Job, step: Step) -> tuple[int, int]:
+    """Millionths of a round per microsecond on the machines of a node; checkpoints are taken where it can be interrupted."""
+    if len(step.nodes) != 1:
+        return 0, 1
+    node = setup.nodes[step.nodes[0]]
+    round_us = machine_round_us(job, node.machine, step.workers[0])
+    if not round_us:
+        return 0, 1
+    if not node.interruptions_per_hour or not job.checkpoint_us:
+        return MICRO, round_us
+    return MICRO * setup.slot_us, round_us * (setup.slot_us + job.checkpoint_us)
+
+
 def rate(setup: Setup, job: Job, step: Step) -> tuple[int, int]:
     """Work per microsecond as (numerator, denominator); (0, 1) for data, whose progress does not depend on time alone."""
     work = job.work
@@ -59,6 +88,8 @@ def rate(setup: Setup, job: Job, step: Step) -> tuple[int, int]:
             return sum(step.workers) * MICRO, setup.slot_us
         case Rounds() if sum(step.workers) == 0:  # a parameter server alone trains nothing
             return 0, 1
+        case Rounds() if work.comm == "machines":
+            return machine_rate(setup, job, step)
         case Rounds():
             each = sum(step.workers) if work.unit == "worker-round" else 1
             return each * MICRO, max(1, work.compute_us + comm_us(setup, job, step))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 from tradewind.model.decision import Offer, Plan
+from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.setup import Objective
 
 
@@ -42,6 +44,7 @@ class Outcome(NamedTuple):
     paid_usd     what the customer paid; None: it bought nothing
     of_progress  whether value_usd is utility of progress
     comm_us      communication time of a round times the time it applied, comm_span_us
+    lost_usd     what it would have been worth without delay, less value_usd
     """
 
     job: int
@@ -58,6 +61,7 @@ class Outcome(NamedTuple):
     of_progress: bool
     comm_us: int
     comm_span_us: int
+    lost_usd: float = 0.0
 
 
 class EndedJob(NamedTuple):
@@ -118,6 +122,7 @@ class Run:
     """A finished run: header, metrics, tables (see docs/formats.md), audit, certificates.
 
     world  simulated, or processes: completions and progress of fixed jobs and rounds were measured
+    fleet  the cluster on which the processes ran, such as slurm or ray; empty: this machine, or none
     """
 
     scenario_hash: str
@@ -133,9 +138,21 @@ class Run:
     bound: Bound | None = None
     certificates: tuple[Mapping[str, Any], ...] = ()
     world: WorldName = "simulated"
+    fleet: str = ""
     timings: Timings | None = field(default=None, compare=False)
 
     @property
     def value(self) -> float:
         """The objective's value."""
         return self.metrics[self.objective]
+
+    def frame(self, table: str) -> Any:
+        """A table (docs/formats.md) as a frame of pandas, or of polars where only that is installed."""
+        if table not in self.tables:
+            raise LookupFailed("table of this run", table, self.tables)
+        for package in ("pandas", "polars"):
+            try:
+                return import_module(package).DataFrame(dict(self.tables[table]))
+            except ImportError:
+                continue
+        raise InputError("frames need pandas or polars: pip install pandas")

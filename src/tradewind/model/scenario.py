@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,7 @@ class Scenario(Script):
             )
         _check_order(self)
         for job, customer in zip(self.jobs, self.customers, strict=True):
-            _check_job(self.setup, job, customer)
+            check_job(self.setup, job, customer)
         _check_changes(self)
         _check_volumes(self)
         _check_caps(self)
@@ -94,7 +95,7 @@ def _check_caps(scenario: Scenario) -> None:
     """Caps name existing tenants, and only tenants whose jobs are all streams, planned slot by slot."""
     caps = scenario.setup.spend_caps
     tenants = {job.tenant for job in scenario.jobs}
-    for tenant in caps:
+    for tenant in caps if scenario.jobs else ():  # without jobs, tenants are still to come
         if tenant != EVERY_TENANT and tenant not in tenants:
             known = ", ".join(sorted(repr(each) for each in tenants)[:8]) or "none"
             raise ScenarioError(
@@ -152,7 +153,8 @@ def _check_demand(setup: Setup, job: Job, name: str, demand: Demand) -> None:
             )
 
 
-def _check_job(setup: Setup, job: Job, customer: Customer) -> None:
+def check_job(setup: Setup, job: Job, customer: Customer) -> None:
+    """Raise ScenarioError if a job contradicts itself or the setup."""
     where = f"jobs[{job.id}]"
     if not job.id:
         raise ScenarioError(f"jobs[{job.index}].id is empty; give every job an id")
@@ -173,7 +175,7 @@ def _check_job(setup: Setup, job: Job, customer: Customer) -> None:
                 _check_node(setup, f"{where}.{name}", node)
     for name in (
         "arrive_us", "model_bytes", "traffic_bytes_per_worker_slot", "worker_bps", "server_bps", "ring_bps",
-        "reduce_bps", "restart_us", "servers",
+        "reduce_bps", "restart_us", "servers", "warmup_us", "checkpoint_us",
     ):  # fmt: skip
         value = getattr(job, name)
         if not 0 <= value <= LARGEST:
@@ -198,6 +200,55 @@ def _check_job(setup: Setup, job: Job, customer: Customer) -> None:
             f"{where}.model_bytes is 0; give model_bytes, or name every worker site in site_bytes"
         )
     _check_work(setup, job, customer)
+    if job.gpus or job.gpu_speeds or (isinstance(job.work, Rounds) and job.work.comm == "machines"):
+        _check_gpus(job)
+    elif job.parts or job.warmup_us or job.checkpoint_us or job.restarts is not None:
+        raise ScenarioError(
+            f"{where} has parts, warmup_us, checkpoint_us or restarts; they are for work of comm 'machines'"
+        )
+    _check_parts(setup, job)
+
+
+def _check_gpus(job: Job) -> None:
+    """A job on machines has numbers of GPUs, speeds, and rounds to do."""
+    where, work = f"jobs[{job.id}]", job.work
+    if not isinstance(work, Rounds) or work.comm != "machines" or work.unit != "round" or work.pinned:
+        raise ScenarioError(
+            f"{where} has gpus or gpu_speeds; they need work of kind rounds with comm 'machines', unit 'round', not pinned"
+        )
+    if not work.compute_us:
+        raise ScenarioError(f"{where}.work.compute_us is 0; give the time of a round on the reference GPU")
+    if not job.gpus or any(b <= a for a, b in pairwise((0, *job.gpus))) or job.gpus[-1] > LARGEST:
+        raise ScenarioError(f"{where}.gpus are {list(job.gpus)}; give positive numbers of GPUs, rising")
+    names = [name for name, _ in job.gpu_speeds]
+    if not names or len(set(names)) < len(names) or any(not 0 < s <= LARGEST for _, s in job.gpu_speeds):
+        raise ScenarioError(f"{where}.gpu_speeds must give each GPU type once, with a positive speed")
+    if job.restarts is not None and not 0 <= job.restarts <= LARGEST:
+        raise ScenarioError(f"{where}.restarts is {job.restarts}; it must be 0 or more, or left out")
+
+
+def _check_parts(setup: Setup, job: Job) -> None:
+    """Parts lie at sites, and every site where the job may run can be reached from them at a known price."""
+    where = f"jobs[{job.id}].parts"
+    _check_once(where, job.parts)
+    hosts = setup.host_set if job.nodes is None else job.nodes
+    sites = {setup.site_of[node] for node in hosts} if job.parts else set()
+    for node, size in job.parts:
+        _check_node(setup, where, node)
+        name = setup.nodes[node].name
+        if setup.nodes[node].parent >= 0:
+            raise ScenarioError(f"{where} names {name!r}, which is inside a site; name the site")
+        _counts(f"{where}[{name}]", bytes=size)
+        for site in sites - {node} if size else ():
+            other = setup.nodes[site].name
+            if (node, site) not in setup.direct_bps:
+                raise ScenarioError(
+                    f"{where}: there is no link {name}->{other}; add it to links, or name nodes"
+                )
+            if (node, site) not in setup.egress:
+                raise ScenarioError(
+                    f"{where}: egress has no price for {name}->{other}; add it, 0 if it is free"
+                )
 
 
 def _check_node(setup: Setup, where: str, node: int) -> None:
@@ -237,7 +288,7 @@ def _check_work(setup: Setup, job: Job, customer: Customer) -> None:
         case Stream():
             _positive(where, bytes_per_worker_slot=work.bytes_per_worker_slot)
             if customer.runtime_us is None:
-                raise ScenarioError(f"{where}: a stream needs private.runtime_us, the time until it leaves")
+                raise ScenarioError(f"{where}: a stream needs work.stay_us, the time until it leaves")
             _positive(where, runtime_us=customer.runtime_us)
         case Dataset():
             _check_once(f"{where}.chunks", work.chunks)

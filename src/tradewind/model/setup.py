@@ -12,16 +12,20 @@ from typing import Any, Literal, get_args
 from tradewind.model.errors import LookupFailed, ScenarioError
 from tradewind.model.network import Link, reachable
 from tradewind.model.node import Node
+from tradewind.model.pool import Pool
 from tradewind.model.tariff import Tariff
 from tradewind.model.tenant import EVERY_TENANT, SpendCap
 from tradewind.model.units import LARGEST, UNLIMITED
 
-Objective = Literal["cost_usd", "profit_usd", "welfare_usd", "utility", "epoch_s", "jct_mean_s", "makespan_s"]
+Objective = Literal[
+    "cost_usd", "total_usd", "profit_usd", "welfare_usd", "utility", "epoch_s", "jct_mean_s", "makespan_s"
+]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 DEEPEST = 64
 """Largest depth of the tree of nodes."""
 SENSE: dict[Objective, Literal["min", "max"]] = {
     "cost_usd": "min",
+    "total_usd": "min",
     "profit_usd": "max",
     "welfare_usd": "max",
     "utility": "max",
@@ -64,6 +68,7 @@ class Setup:
     window_slots  how many slots from the current one on may be planned; None: up to the horizon
     transport  weight of long paths (see transport_fraction)
     forecast   public expectations that a policy may use (DPS's n_k, horizon, …)
+    pools      discounts on what several nodes or pairs of sites cost together
     spend_caps tenant, or * for every other tenant -> spend cap
     """
 
@@ -80,6 +85,7 @@ class Setup:
     objective: Objective
     forecast: Mapping[str, float] = field(default_factory=dict)
     spend_caps: Mapping[str, SpendCap] = field(default_factory=dict)
+    pools: tuple[Pool, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("rent", "egress", "forecast", "spend_caps"):
@@ -126,12 +132,33 @@ class Setup:
                 raise ScenarioError(f"forecast[{key}] is {value}; it must be a finite number")
         for tenant, cap in self.spend_caps.items():
             cap.check(f"spend_caps[{tenant}]")
+        self._check_pools()
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled as its fields; read-only mappings cannot be."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         plain = {k: dict(v) if isinstance(v, MappingProxyType) else v for k, v in values.items()}
         return _made, (plain,)
+
+    def _check_pools(self) -> None:
+        taken: dict[object, str] = {}
+        for pool in self.pools:
+            where = f"pools[{pool.name}]"
+            if pool.period_us <= 0 or pool.period_us % self.slot_us:
+                raise ScenarioError(
+                    f"{where}.period_us is {pool.period_us}; it must be a multiple of the slot, {self.slot_us}"
+                )
+            members = [("rent", *key) for key in pool.rent] + [("egress", *key) for key in pool.egress]
+            for member in members:
+                kind, a, b = member
+                if (a, b) not in (self.rent if kind == "rent" else self.egress):
+                    raise ScenarioError(
+                        f"{where} counts the {kind} of [{a}, {b}], which has no price; name what has a tariff"
+                    )
+                if taken.setdefault(member, pool.name) != pool.name or members.count(member) > 1:
+                    raise ScenarioError(
+                        f"{where} counts the {kind} of [{a}, {b}], as pool {taken[member]!r} does; keep one"
+                    )
 
     def _check_names(self) -> None:
         for what, names in (("resources", self.resources), ("nodes", tuple(n.name for n in self.nodes))):
@@ -203,6 +230,16 @@ class Setup:
                 i = self.nodes[i].parent
             result.append(i)
         return tuple(result)
+
+    @cached_property
+    def direct_bps(self) -> Mapping[tuple[int, int], int]:
+        """(from, to) -> bit/s of the link between two nodes, in that direction; the fastest where there are several."""
+        found: dict[tuple[int, int], int] = {}
+        for link in self.links:
+            for a, b, bps in ((link.a, link.b, link.ab_bps), (link.b, link.a, link.ba_bps)):
+                if bps > found.get((a, b), 0):
+                    found[a, b] = bps
+        return found
 
     @cached_property
     def _reached(self) -> dict[int, frozenset[int]]:

@@ -112,11 +112,17 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
     },
     "costs": {
         "slot": ("int", "the slot billed"),
-        "kind": ("str", "rent, transfer, traffic or deploy"),
-        "a": ("int", "node (rent, deploy) or source (transfer, traffic)"),
-        "b": ("int", "resource (rent), job (deploy) or destination (transfer, traffic)"),
-        "amount": ("float", "mean units of the slot (rent), GB (transfer, traffic), times (deploy)"),
-        "usd": ("float", "cost in USD"),
+        "kind": ("str", "rent, transfer, traffic, deploy or discount"),
+        "a": ("int", "node (rent, deploy), source (transfer, traffic) or pool (discount)"),
+        "b": (
+            "int",
+            "resource (rent), job (deploy), destination (transfer, traffic) or period of the pool (discount)",
+        ),
+        "amount": (
+            "float",
+            "mean units of the slot (rent), GB (transfer, traffic), times (deploy), USD spent in the period (discount)",
+        ),
+        "usd": ("float", "cost in USD; of a discount what the pool's tariff adds, which is negative"),
     },
     "payments": {
         "job": ("int", "the job that pays"),
@@ -177,3 +183,9 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
 }
 RARE: Final = frozenset({"changes"})
 """Tables that a run has only if they have rows."""
+COMPLETE: Final = "complete"
+"""`attempts.why` of an attempt whose ranks all ended with 0."""
+FAILED: Final = "failed:"
+"""Prefix of `attempts.why` of an attempt that failed by the job's own fault."""
+INTERRUPTED: Final = "the run was interrupted"
+"""`alarms.text` at the end of a live run that was stopped before the horizon."""

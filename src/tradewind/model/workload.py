@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tradewind.model.params import resolve_params
+from tradewind.model.params import check_seed, resolve_params
 from tradewind.model.spec import Param
 
 if TYPE_CHECKING:
@@ -24,4 +24,5 @@ class Workload:
 
     def make(self, given: Mapping[str, Any], seed: int = 0) -> Scenario:
         """A scenario; parameters not given take their defaults, text is read as the default's type."""
+        check_seed(seed)
         return self.generate(resolve_params(self.name, self.params, given), seed)

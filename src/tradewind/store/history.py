@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 from tradewind.engine.journal import Journal
@@ -11,7 +13,7 @@ from tradewind.model.codec import read
 from tradewind.model.decision import Charge, Decision, HeldQuote, Quote
 from tradewind.model.errors import StoreError
 from tradewind.model.hash import scenario_hash
-from tradewind.model.job import NO_PRIVATE_DATA, Customer, Job
+from tradewind.model.job import NO_PRIVATE_DATA, Customer, Job, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.setup import Setup
@@ -35,6 +37,7 @@ class ScriptReader:
         self.jobs: list[Job] = []
         self.changes: list[Change] = []
         self.volumes: list[tuple[int, int, int, int]] = []
+        self.gone: dict[int, int] = {}  # job -> when it left or was cancelled
 
     def take(self, event: Event) -> Event:
         """Note the fact of an event; changes are numbered in the order in which they happened."""
@@ -43,6 +46,8 @@ class ScriptReader:
         elif isinstance(event.fact, Change):
             self.changes.append(event.fact)
             return event._replace(value=len(self.changes) - 1)
+        elif event.kind in ("left", "cancelled"):
+            self.gone[event.job] = event.at_us
         elif event.kind == "data":
             sizes = cast(tuple[tuple[int, int], ...], event.fact)
             self.volumes += [(event.job, event.value, node, size) for node, size in sizes]
@@ -67,6 +72,7 @@ class ScriptReader:
 def history(store: Store) -> History:
     """Read a whole store, which is checked on the way."""
     script, journal, header = ScriptReader(), Journal(), dict[str, Any]()
+    ran = Counter[int]()  # job -> microseconds that its ranks ran
     closed, end_us = False, 0
     for record in store.records():
         data = record.data
@@ -75,16 +81,21 @@ def history(store: Store) -> History:
         elif record.kind == "instant":
             end_us = data["at_us"]
             _replay(data, script, journal)
+        elif record.kind == "attempt":
+            ran[data["job"]] -= data["at_us"]
+        elif record.kind == "over":
+            ran[data["job"]] += data["ended_us"]
         elif record.kind == "closed":
             closed = True
             journal.charges([Charge(*row) for row in zip(*data["charges"].values(), strict=True)])
+    ran.update({job: end_us for job, us in ran.items() if us < 0})  # ranks that still run
     if "setup" not in header:
         raise StoreError("it has no header with a setup; it holds no run yet", where=store.name)
-    scenario = _scenario(header, script)
+    scenario = _scenario(header, script, ran)
     run = Run(
         scenario_hash=scenario_hash(scenario), scenario_name=scenario.name, policy=header["policy"], params=header["params"],
         seed=header["seed"], version=header["by"], objective=scenario.setup.objective, metrics={}, violations=(),
-        tables=journal.tables, world=header["world"],
+        tables=journal.tables, world=header["world"], fleet=header.get("fleet", ""),
     )  # fmt: skip
     return History(scenario, run, closed, end_us)
 
@@ -101,7 +112,18 @@ def _replay(data: dict[str, Any], script: ScriptReader, journal: Journal) -> Non
             journal.decision(data["at_us"], read(Decision, what, "decision"))
 
 
-def _scenario(header: dict[str, Any], script: ScriptReader) -> Scenario:
+def _scenario(header: dict[str, Any], script: ScriptReader, ran: Mapping[int, int]) -> Scenario:
     private = {int(job): read(Customer, row, f"customers[{job}]") for job, row in header["customers"].items()}
     setup = read(Setup, header["setup"], "setup")
+    for job in script.jobs:
+        customer = private.get(job.index, NO_PRIVATE_DATA)
+        if job.work.total is None and customer.runtime_us is None:
+            private[job.index] = replace(customer, runtime_us=_measured_us(job, ran, script, setup))
     return script.scenario(header["name"], setup, private, {"store": header["scenario"]})
+
+
+def _measured_us(job: Job, ran: Mapping[int, int], script: ScriptReader, setup: Setup) -> int:
+    """The runtime of a job that nobody stated: as long as its ranks ran; of a stream: as long as it stayed."""
+    if isinstance(job.work, Stream):
+        return max(1, script.gone.get(job.index, setup.horizon_us) - job.arrive_us)
+    return max(1, ran.get(job.index, 0))

@@ -25,6 +25,7 @@ from tradewind.model.codec import compact
 from tradewind.model.errors import StoreError
 from tradewind.model.result import EndedJob
 from tradewind.store import chain, schema
+from tradewind.store.board import Put, put
 from tradewind.store.chain import Head, Record
 from tradewind.store.database import Address, Lock, connect, explained
 
@@ -128,18 +129,18 @@ class Store:
         """All records, checked, each with its `kind`."""
         return [{**record.data, "kind": record.kind} for record in self.records()]
 
-    def write(self, entries: Sequence[Entry]) -> None:
-        """Write records in one transaction: all of them are on disk when this returns, or none.
+    def write(self, entries: Sequence[Entry], rows: Sequence[Put] = ()) -> None:
+        """Write records, and rows for people, in one transaction: all of them are on disk when this returns, or none.
 
         A job that finished and is then ended with the run, while it still held resources, keeps its first row.
         """
-        self._commit(entries, None)
+        self._commit(entries, None, rows)
 
     def snapshot(self, state: bytes, *, at_us: int) -> None:
         """Write the state of a session, from which `recover` goes on."""
         self._commit([Entry(SNAPSHOT, {"sha256": _sum(state)}, at_us)], state)
 
-    def _commit(self, entries: Sequence[Entry], state: bytes | None) -> None:
+    def _commit(self, entries: Sequence[Entry], state: bytes | None, board: Sequence[Put] = ()) -> None:
         if self._lock is None:
             raise StoreError("it was opened to be read", where=self.name)
         before, rows, jobs = self.head, [], []
@@ -158,6 +159,8 @@ class Store:
             if state is not None:
                 row = {"record": head.number, "state": state}
                 self._connection.execute(schema.snapshots.insert(), row)
+            if board:
+                put(self._connection, board)
             self._move_head(before, head)
         self.head = head
 
@@ -177,6 +180,16 @@ class Store:
         with self._transaction():
             head = self._read_head()
             yield from chain.check(self._rows(after), self._head_at(after), head, self.name)
+
+    def first(self) -> Record | None:
+        """The first record, checked, if there is one."""
+        with self._transaction():
+            query = sql.select(schema.records).where(schema.records.c.number == 1)
+            row = self._connection.execute(query).first()
+        if row is None:
+            return None
+        found = Record(*row)
+        return next(chain.check([found], Head(), Head(1, found.hash), self.name))
 
     def recover(self) -> Recovered:
         """The last snapshot and the records after it; only these are checked."""

@@ -54,6 +54,17 @@ class Failed(Exception):
         super().__init__("".join(sign if sign.isprintable() else " " for sign in message))
 
 
+class IsolatedFactory(NamedTuple):
+    """Makes a policy that runs in a process of its own."""
+
+    name: str
+    origin: Origin
+    limits: Limits
+
+    def __call__(self, setup: Setup, params: Mapping[str, Any], random: np.random.Generator) -> Policy:
+        return IsolatedPolicy(self.name, (self.origin, setup, dict(params), random), self.limits)
+
+
 def isolated(policy: str | Spec, limits: Limits = DEFAULT) -> Spec:
     """The Spec of a policy (name, FILE.py:NAME or Spec) that runs in a process of its own.
 
@@ -67,10 +78,7 @@ def isolated(policy: str | Spec, limits: Limits = DEFAULT) -> Spec:
             "isolation for this policy"
         )
 
-    def make(setup: Setup, params: Mapping[str, Any], random: np.random.Generator) -> Policy:
-        return IsolatedPolicy(data.name, (origin, setup, dict(params), random), limits)
-
-    return spec_of(data, make)
+    return spec_of(data, IsolatedFactory(data.name, origin, limits))
 
 
 def _declared(origin: Origin, limits: Limits) -> SpecData:
