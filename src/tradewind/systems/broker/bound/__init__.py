@@ -1,0 +1,1 @@
+"""Certified bound, and the exact program of tiny cases."""

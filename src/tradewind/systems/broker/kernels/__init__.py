@@ -1,0 +1,1 @@
+"""Compiled numerics: arrays in, arrays out."""

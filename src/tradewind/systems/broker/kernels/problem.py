@@ -1,0 +1,190 @@
+"""The planning problem as arrays, and what spend costs.
+
+Slots are counted from the first that can be planned. An account is a pool in one of its periods; F of its tariff is what its
+spend costs. An option of a job is an offer and a number of machines: only the slots remain to be chosen.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tradewind.model.arrays import Bools, Floats, Ints
+from tradewind.solvers.kernel import kernel
+
+SEGMENTS = 3
+"""Most uninterrupted runs of a job that are planned."""
+MOVES = 4
+"""Most pools that the parts of a job are charged to."""
+PLAN = 2 + 2 * SEGMENTS
+"""Columns of a plan: option (-1: not served), number of runs, then start and length of each run in slots."""
+TINY = 1e-9
+
+
+class Problem(NamedTuple):
+    """O offers, T slots, A accounts, Q tariffs with K tiers, N options in rows first[j]..first[j+1] of job j.
+
+    price      (O, T) USD of a machine in a slot, at list price; prefix (O, T+1) its sums
+    room       (O, T) machines that may be used
+    account    (O,) account of slot 0, -1: no pool; period (O,) slots per account; elapsed (O,) slots of it before slot 0
+    plain      (O,) whether all slots cost the same and the room is unlimited
+    constant   (O,) whether the price is the same in all slots
+    tariff     (A,) tariff of each account; width (A, K) USD left of each tier boundary after what was spent before
+    start, rate (Q, K) tiers; free, retroactive (Q,)
+    offer, machines, earliest, own (N,); need (N, SEGMENTS) slots with s runs, part (N, SEGMENTS) part of the last one
+    moved, moved_period, moved_elapsed (N, MOVES) accounts as above of the egress in moved_usd (N, MOVES)
+    risk       (N,) expected cost of interruptions, as a factor on rent
+    latest     (N,) last slot of any use
+    loss       (J, T) USD lost if the last slot of a job is this one
+    unserved   (J,) USD lost without it; segments (J,) most runs
+    """
+
+    price: Floats
+    prefix: Floats
+    room: Floats
+    account: Ints
+    period: Ints
+    elapsed: Ints
+    plain: Bools
+    constant: Bools
+    tariff: Ints
+    width: Floats
+    start: Floats
+    rate: Floats
+    free: Floats
+    retroactive: Bools
+    first: Ints
+    offer: Ints
+    machines: Ints
+    earliest: Ints
+    own: Floats
+    need: Ints
+    part: Floats
+    moved: Ints
+    moved_period: Ints
+    moved_elapsed: Ints
+    moved_usd: Floats
+    risk: Floats
+    latest: Ints
+    loss: Floats
+    unserved: Floats
+    segments: Ints
+
+
+class Charges(NamedTuple):
+    """What more spend of a job costs: true increments on `spent` (A,), or by the job's shares (A, K) of the dear tiers.
+
+    toll (O, T+1): prices of capacity in USD per machine and slot, as sums up to each slot
+    """
+
+    spent: Floats
+    toll: Floats
+    shares: Floats
+    by_shares: bool
+
+
+@kernel
+def paid(p: Problem, q: int, spend: float) -> float:
+    """F of tariff q."""
+    left = spend - p.free[q]
+    if left <= 0.0:
+        return 0.0
+    k = 0
+    while k + 1 < p.start.shape[1] and left >= p.start[q, k + 1]:
+        k += 1
+    if p.retroactive[q]:
+        return float(left * p.rate[q, k])
+    usd = 0.0
+    for i in range(k):
+        usd += (p.start[q, i + 1] - p.start[q, i]) * p.rate[q, i]
+    return float(usd + (left - p.start[q, k]) * p.rate[q, k])
+
+
+@kernel
+def charge(p: Problem, c: Charges, a: int, usd: float) -> float:
+    """What a spend on account a costs."""
+    if a < 0:
+        return usd
+    q = p.tariff[a]
+    if not c.by_shares:
+        return paid(p, q, c.spent[a] + usd) - paid(p, q, c.spent[a])
+    last = p.rate.shape[1] - 1
+    if p.free[q] > 0.0:
+        return 0.0
+    found = p.rate[q, last] * usd
+    if not p.retroactive[q]:
+        for k in range(last):
+            found += (p.rate[q, k] - p.rate[q, k + 1]) * min(usd, c.shares[a, k])
+    return float(found)
+
+
+@kernel
+def window_usd(p: Problem, c: Charges, i: int, at: int, slots: int, part: float) -> float:
+    """Rent and tolls of option i from slot `at` on: all slots but the last in full, of the last a part."""
+    o, m = p.offer[i], float(p.machines[i])
+    usd, t, end = 0.0, at, at + slots
+    while t < end:
+        stop = end
+        a = p.account[o]
+        if a >= 0:
+            number = (t + p.elapsed[o]) // p.period[o]
+            a += number
+            stop = min(end, (number + 1) * p.period[o] - p.elapsed[o])
+        spend = p.prefix[o, stop] - p.prefix[o, t]
+        if stop == end:
+            spend -= (1.0 - part) * p.price[o, end - 1]
+        usd += charge(p, c, a, spend * m)
+        t = stop
+    return float((usd + (c.toll[o, end] - c.toll[o, at]) * m) * p.risk[i])
+
+
+@kernel
+def egress_usd(p: Problem, c: Charges, i: int, at: int) -> float:
+    """What moving the data costs if the job starts in slot `at`."""
+    usd = p.own[i]
+    for k in range(MOVES):
+        if p.moved_usd[i, k] > 0.0:
+            a = p.moved[i, k]
+            if a >= 0:
+                a += (at + p.moved_elapsed[i, k]) // p.moved_period[i, k]
+            usd += charge(p, c, a, p.moved_usd[i, k])
+    return float(usd)
+
+
+@kernel
+def post(p: Problem, j: int, plan: Ints, spent: Floats, use: Floats, sign: float) -> float:
+    """Add a job's plan to (or take it from) spend and use; return what it costs outside of pools, lost value included."""
+    i = plan[0]
+    if i < 0:
+        return float(p.unserved[j])
+    o, m, runs = p.offer[i], float(p.machines[i]), plan[1]
+    end = plan[2 * runs] + plan[2 * runs + 1]
+    usd = p.own[i] + p.loss[j, end - 1]
+    for k in range(MOVES):
+        if p.moved_usd[i, k] > 0.0:
+            a = p.moved[i, k]
+            if a >= 0:
+                spent[a + (plan[2] + p.moved_elapsed[i, k]) // p.moved_period[i, k]] += (
+                    sign * p.moved_usd[i, k]
+                )
+            else:
+                usd += p.moved_usd[i, k]
+    for r in range(runs):
+        for t in range(plan[2 + 2 * r], plan[2 + 2 * r] + plan[3 + 2 * r]):
+            share = p.part[i, runs - 1] if t == end - 1 else 1.0
+            use[o, t] += sign * m
+            if p.account[o] >= 0:
+                spent[p.account[o] + (t + p.elapsed[o]) // p.period[o]] += sign * m * share * p.price[o, t]
+            else:
+                usd += m * share * p.price[o, t]
+    return float(usd)
+
+
+@kernel
+def pools_usd(p: Problem, spent: Floats, before: Floats) -> float:
+    """What the accounts cost together, less what they cost before."""
+    usd = 0.0
+    for a in range(len(spent)):
+        if spent[a] != before[a]:
+            q = p.tariff[a]
+            usd += paid(p, q, spent[a]) - paid(p, q, before[a])
+    return float(usd)

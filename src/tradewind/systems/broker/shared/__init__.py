@@ -1,0 +1,1 @@
+"""What the policies, the offline plan and the bound share."""

@@ -1,0 +1,173 @@
+"""Plans, bills and the bound of small generated markets: what a wrong implementation would get wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.offers import EAST_8A, HOUR, PRICE, market, training
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.model.tariff import Tariff
+from tradewind.model.utility import Utility
+from tradewind.systems.broker.bound.certified import Certified, bound, certify
+from tradewind.systems.broker.bound.exact import exact
+from tradewind.systems.broker.bound.problem import uncovered, whole
+from tradewind.systems.broker.offline import offline
+from tradewind.systems.broker.policy import BROKER, planned
+from tradewind.systems.broker.rivals import SELFISH, SKYPILOT
+from tradewind.systems.broker.shared.plan import central, cost, selfish
+from tradewind.systems.broker.workload.families import FAMILIES
+from tradewind.systems.broker.workload.generator import BROKER as MARKET
+from tradewind.worlds.planned import planned as played
+from tradewind.worlds.simulate import simulate
+
+SMALL = {"jobs": 8, "regions": 3, "slots": 36}
+
+
+@cache
+def made(family: str, seed: int = 1, jobs: int = 8) -> Scenario:
+    """A small market of a family."""
+    return MARKET.make({**SMALL, "family": family, "jobs": jobs}, seed)
+
+
+@cache
+def certified(family: str, seed: int = 1) -> Certified:
+    return certify(made(family, seed), rounds=60, steps=150)
+
+
+def due(slots: int, value: float = 1000.0) -> Utility:
+    return Utility(of="delay_slots", shape="piecewise", args=(slots - 1.0, value, float(slots), 0.0))
+
+
+def usd_of(scenario: Scenario) -> float:
+    found = whole(scenario)
+    return cost(found.problem, planned(found.market, found.problem, found.before, 60))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_offline_plan_costs_what_the_audited_run_of_it_costs(family: str) -> None:
+    given = made(family)
+    plan = offline(given, 1)
+    assert plan is not None
+    run = simulate(given, played("plan", plan))
+    assert plan.bound is not None
+    assert run.metrics["total_usd"] >= plan.bound
+    found = whole(given)
+    books = planned(found.market, found.problem, found.before, 0)
+    assert run.metrics["total_usd"] <= cost(found.problem, books) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_plan_is_never_dearer_than_selfish_or_central_and_the_bound_is_below(family: str) -> None:
+    found, result = whole(made(family)), certified(family)
+    p = found.problem
+    assert result.bound <= result.usd * (1 + 1e-9)
+    for rival in (selfish(p, found.before), central(p, found.before, found.market.site)):
+        assert result.usd <= cost(p, rival) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("family", ["A", "Bs", "Bm", "C", "E"])
+def test_the_bound_is_below_the_exact_optimum_and_the_plan_above_it(family: str) -> None:
+    given = MARKET.make({"family": family, "jobs": 4, "regions": 2, "slots": 24}, 2)
+    result = certify(given, rounds=60, steps=150)
+    best, proven = exact(given, nodes=30)
+    assert proven <= best * (1 + 1e-6)
+    assert result.bound <= best * (1 + 1e-6)
+    assert proven <= result.usd * (1 + 1e-6)
+
+
+def test_without_discounts_and_limits_every_job_alone_is_optimal() -> None:
+    found, result = whole(made("A")), certified("A")
+    assert result.usd == pytest.approx(cost(found.problem, selfish(found.problem, found.before)))
+    assert result.bound == pytest.approx(result.usd, rel=1e-4)
+
+
+def test_discounts_that_nobody_reaches_change_nothing() -> None:
+    given = made("Bm")
+    far = tuple(replace(pool, tariff=Tariff(starts=(0.0, 1e9), usd=(1.0, 0.5))) for pool in given.setup.pools)
+    assert usd_of(replace(given, setup=replace(given.setup, pools=far))) == pytest.approx(
+        usd_of(replace(given, setup=replace(given.setup, pools=())))
+    )
+
+
+def test_money_in_another_unit_changes_no_decision() -> None:
+    given = made("Bm")
+    setup = given.setup
+
+    def times(tariff: Tariff) -> Tariff:
+        return replace(tariff, usd=tuple(100 * usd for usd in tariff.usd))
+
+    pools = tuple(
+        replace(pool, tariff=replace(pool.tariff, starts=tuple(100 * s for s in pool.tariff.starts)))
+        for pool in setup.pools
+    )
+    dear = replace(
+        given,
+        setup=replace(
+            setup,
+            rent={key: times(tariff) for key, tariff in setup.rent.items()},
+            egress={key: times(tariff) for key, tariff in setup.egress.items()},
+            pools=pools,
+        ),
+        jobs=tuple(replace(job, utility=_scaled(job.utility)) for job in given.jobs),
+    )
+    plans = [_plans(each) for each in (given, dear)]
+    assert np.array_equal(plans[0], plans[1])
+    assert usd_of(dear) == pytest.approx(100 * usd_of(given))
+
+
+def _scaled(worth: Utility | None) -> Utility:
+    assert worth is not None
+    return replace(worth, args=tuple(a * (100 if i % 2 else 1) for i, a in enumerate(worth.args)))
+
+
+def _plans(scenario: Scenario) -> Any:
+    found = whole(scenario)
+    return planned(found.market, found.problem, found.before, 0).plan
+
+
+def test_two_equal_jobs_queue_for_one_machine() -> None:
+    jobs = [
+        training(i, compute_us=8 * HOUR, rounds=1, utility=due(4), restarts=0, nodes=frozenset({EAST_8A}))
+        for i in range(3)
+    ]
+    given = market(jobs, slot_us=HOUR, objective="total_usd")
+    run = simulate(given, BROKER)
+    ends = sorted(run.tables["outcomes"]["finish_us"])
+    assert ends == [HOUR, HOUR, 2 * HOUR]  # two machines
+    assert run.metrics["total_usd"] == pytest.approx(3 * PRICE)
+
+
+@pytest.mark.parametrize("policy", [BROKER, SELFISH, SKYPILOT], ids=lambda spec: spec.name)
+def test_lost_spot_machines_are_replaced_and_the_bill_is_audited(policy: Any) -> None:
+    given = MARKET.make({**SMALL, "family": "E", "interruptions": True}, 3)
+    run: Run = simulate(given, policy)
+    assert run.metrics["jobs_completed"] >= 5
+    assert "voided" in run.tables["events"]["kind"]
+
+
+def test_the_broker_serves_online_what_it_can_and_says_what_comes_nearest() -> None:
+    late = training(compute_us=8 * HOUR, rounds=9, utility=due(4), restarts=0)
+    other = training(1, gpu_speeds=(("Z", 1000),), utility=due(4), restarts=0)
+    run = simulate(market([late, other], slot_us=HOUR, objective="total_usd"), BROKER)
+    reasons = run.tables["verdicts"]["reason"]
+    assert "the fastest, 2 x 8 A at east/8A" in str(reasons[0])
+    assert "no offer has a GPU type" in str(reasons[1])
+
+
+def test_there_is_no_bound_where_jobs_may_move_or_are_interrupted() -> None:
+    given = made("Bm")
+    free = replace(given, jobs=tuple(replace(job, restarts=None) for job in given.jobs))
+    assert bound(free) is None
+    assert "interrupted" in uncovered(MARKET.make({**SMALL, "family": "E", "interruptions": True}, 3))
+    assert bound(given) is not None
+
+
+def test_the_same_seed_gives_the_same_market_and_another_gives_another() -> None:
+    assert made("F").jobs == MARKET.make({**SMALL, "family": "F"}, 1).jobs
+    assert made("F").jobs != made("F", 2).jobs
