@@ -1,0 +1,1 @@
+"""Plans of ordinary training: jobs as a user has them, at the prices of a list."""

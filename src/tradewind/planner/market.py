@@ -1,0 +1,222 @@
+"""The market of a plan: the regions, offers, links, egress prices and tiers that its jobs can use, as a setup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from tradewind.files.jobs_file import SpotFile
+from tradewind.model.errors import InputError, LookupFailed
+from tradewind.model.job import Job, Rounds
+from tradewind.model.machine import Machine
+from tradewind.model.network import Link
+from tradewind.model.node import Node
+from tradewind.model.pool import Pool
+from tradewind.model.setup import Setup
+from tradewind.model.tariff import Tariff
+from tradewind.model.units import MILLI, UNLIMITED, US_PER_HOUR
+from tradewind.planner.wanted import Wanted
+from tradewind.prices.listing import ListedMachine, PriceList
+from tradewind.prices.places import means
+from tradewind.prices.wan import Wan
+
+GBIT: Final = 10**9
+LATE: Final = 2
+"""The run goes on for this many times the last deadline, so that rules that know no deadline end and have a bill."""
+MONTH_US: Final = 720 * US_PER_HOUR
+FAST_BUS: Final = frozenset(("V100", "V100-32GB", "A100", "A100-80GB", "H100", "H200", "B200", "B300"))
+FAST_BUS_GBPS, BUS_GBPS = 1200, 128
+"""Between the GPUs of a machine: with NVLink, over PCIe."""
+LARGE_NETWORK_GBPS, NETWORK_GBPS = 100, 25
+"""Between machines: with eight or more GPUs, with fewer. No price list has them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Market:
+    """A setup, the jobs without their worth, and the listed machine of every offer (by node)."""
+
+    setup: Setup
+    jobs: tuple[Job, ...]
+    offers: Mapping[int, ListedMachine]
+    notes: tuple[str, ...]
+
+    def is_spot(self, node: int) -> bool:
+        """Whether an offer is a spot one."""
+        return self.setup.nodes[node].interruptions_per_hour > 0
+
+
+def market(
+    jobs: Sequence[Wanted], prices: PriceList, wan: Wan, *, slot_us: int, spot: SpotFile | None
+) -> Market:
+    """The market for jobs; raises an error that names a pair of regions without price or bandwidth."""
+    parts = [{_place(name, prices, job): size for name, size in job.parts.items()} for job in jobs]
+    homes = sorted({place for each in parts for place in each})
+    sold, notes = _sold(jobs, prices, wan, moves=bool(homes))
+    places = sorted({machine.place for machine in sold} | set(homes))
+    number = {place: i for i, place in enumerate(places)}
+    nodes = [Node(name=place, capacity_milli=(UNLIMITED,)) for place in places]
+    rent: dict[tuple[int, int], Tariff] = {}
+    offers: dict[int, ListedMachine] = {}
+    for machine in sold:
+        for as_spot in (False, True):
+            usd = machine.spot_usd_per_hour if as_spot else machine.usd_per_hour
+            if usd is None or (as_spot and spot is None):
+                continue
+            offers[len(nodes)] = machine
+            rent[len(nodes), 0] = Tariff(usd=(usd,))
+            nodes.append(_node(machine, number[machine.place], spot if as_spot else None))
+    egress = {
+        (number[a], number[b]): Tariff(usd=(prices.egress.price(a, b).usd_per_gb,))
+        for a in homes
+        for b in places
+        if a != b
+    }
+    setup = Setup(
+        resources=("machine",),
+        nodes=tuple(nodes),
+        links=_links(homes, places, number, wan),
+        rent=rent,
+        egress=egress,
+        slot_us=slot_us,
+        horizon_us=LATE * max(job.until_us for job in jobs),
+        objective="total_usd",
+        pools=tuple(_tiers(places, egress, prices)),
+    )
+    made = tuple(
+        _job(i, job, {number[place]: size for place, size in parts[i].items()}, setup, offers)
+        for i, job in enumerate(jobs)
+    )
+    return Market(setup=setup, jobs=made, offers=offers, notes=tuple(notes))
+
+
+def _place(name: str, prices: PriceList, job: Wanted) -> str:
+    """`aws:us-east-1` for itself or `us-east-1`."""
+    known = sorted({*prices.places, *prices.egress.places})
+    found = [place for place in known if name in (place, place.partition(":")[2])]
+    if len(found) != 1:
+        names = [place.partition(":")[2] for place in known]
+        raise InputError(
+            f"jobs[{job.id}].data: {LookupFailed('region of the price list', name, found or names)}"
+        )
+    return found[0]
+
+
+def _sold(
+    jobs: Sequence[Wanted], prices: PriceList, wan: Wan, *, moves: bool
+) -> tuple[list[ListedMachine], list[str]]:
+    """The cheapest machine per region, GPU type and number of GPUs, of those that a job can use."""
+    gpus = {gpu for job in jobs for gpu in job.speeds}
+    for job in jobs:
+        for word in job.regions:
+            if not any(means(word, place) for place in prices.places):
+                names = [place.partition(":")[2] for place in prices.places]
+                raise InputError(
+                    f"jobs[{job.id}].regions: {LookupFailed('region of the price list', word, names)}"
+                )
+    allowed = {place for place in prices.places if any(_may_run(job, place) for job in jobs)}
+    unknown = {place for place in allowed if place not in prices.egress.places or place not in wan.places}
+    notes = []
+    if moves and unknown:
+        notes.append(
+            f"{len(unknown)} regions left out, as egress or bandwidth is not known: {', '.join(sorted(unknown))}"
+        )
+        allowed -= unknown
+    best: dict[tuple[str, str, int], ListedMachine] = {}
+    for machine in prices.machines:
+        if machine.gpu in gpus and machine.place in allowed:
+            key = (machine.place, machine.gpu, machine.gpus)
+            if key not in best or machine.usd_per_hour < best[key].usd_per_hour:
+                best[key] = machine
+    for job in jobs:
+        if not any(gpu in job.speeds and _may_run(job, place) for place, gpu, _ in best):
+            where = f" in {' or '.join(job.regions)}" if job.regions else ""
+            raise InputError(
+                f"jobs[{job.id}] cannot run: no machine with {' or '.join(job.speeds)} is listed{where}"
+                + (f" ({notes[0]})" if notes else "")
+            )
+    return [best[key] for key in sorted(best)], notes
+
+
+def _may_run(job: Wanted, place: str) -> bool:
+    return not job.regions or any(means(word, place) for word in job.regions)
+
+
+def _node(machine: ListedMachine, site: int, spot: SpotFile | None) -> Node:
+    return Node(
+        name=f"{machine.place}/{machine.machine}{'-spot' if spot else ''}",
+        kind="server",
+        parent=site,
+        capacity_milli=(spot.machines * MILLI if spot else UNLIMITED,),
+        machine=Machine(
+            gpu=machine.gpu,
+            gpus=machine.gpus,
+            bus_bps=(FAST_BUS_GBPS if machine.gpu in FAST_BUS else BUS_GBPS) * GBIT,
+            network_bps=(LARGE_NETWORK_GBPS if machine.gpus >= 8 else NETWORK_GBPS) * GBIT,
+        ),
+        interruptions_per_hour=spot.interruptions_per_hour if spot else 0.0,
+    )
+
+
+def _links(
+    homes: Iterable[str], places: Sequence[str], number: Mapping[str, int], wan: Wan
+) -> tuple[Link, ...]:
+    """Links between the regions where data lies and all others."""
+    pairs = sorted({(min(a, b), max(a, b)) for a in homes for b in places if a != b})
+    return tuple(
+        Link(
+            a=number[a],
+            b=number[b],
+            ab_bps=round(wan.path(a, b).gbps * GBIT),
+            ba_bps=round(wan.path(b, a).gbps * GBIT),
+        )
+        for a, b in pairs
+    )
+
+
+def _tiers(
+    places: Sequence[str], egress: Mapping[tuple[int, int], Tariff], prices: PriceList
+) -> Iterable[Pool]:
+    """Tiers of egress to other clouds, per source region, price and month."""
+    groups: dict[tuple[int, float], list[tuple[int, int]]] = {}
+    for a, b in sorted(egress):
+        cloud = places[a].partition(":")[0]
+        usd = egress[a, b].usd[0]
+        if cloud in prices.egress.tiers and places[b].partition(":")[0] != cloud and usd > 0:
+            groups.setdefault((a, usd), []).append((a, b))
+    for (a, usd), pairs in groups.items():
+        tiers = prices.egress.tiers[places[a].partition(":")[0]]
+        yield Pool(
+            name=f"{places[a]} egress at {usd:g}",
+            egress=tuple(pairs),
+            period_us=MONTH_US,
+            tariff=Tariff(
+                starts=tuple(tier.from_gb * usd for tier in tiers), usd=tuple(tier.factor for tier in tiers)
+            ),
+        )
+
+
+def _job(
+    index: int, job: Wanted, parts: Mapping[int, int], setup: Setup, offers: Mapping[int, ListedMachine]
+) -> Job:
+    nodes = frozenset(
+        node
+        for node, machine in offers.items()
+        if _may_run(job, machine.place) and (job.spot or not setup.nodes[node].interruptions_per_hour)
+    )
+    return Job(
+        index=index,
+        id=job.id,
+        arrive_us=job.after_us,
+        work=Rounds(count=job.rounds, compute_us=job.compute_us, comm="machines"),
+        worker=((0, MILLI),),
+        workers_max=job.gpus[-1],
+        gpus=job.gpus,
+        gpu_speeds=tuple((gpu, max(1, round(MILLI * speed))) for gpu, speed in job.speeds.items()),
+        model_bytes=job.model_bytes,
+        parts=tuple(sorted((site, size) for site, size in parts.items() if size)),
+        warmup_us=job.warmup_us,
+        checkpoint_us=job.checkpoint_us,
+        restarts=job.pauses,
+        nodes=nodes,
+    )

@@ -1,0 +1,83 @@
+"""The page of a plan: the table, a map, a timeline, and cost against finish of every job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from tradewind.planner.plan import Plan, Planned
+from tradewind.report import charts
+from tradewind.report.charts import ChartSpec
+from tradewind.report.figures import comparison
+from tradewind.report.figures.theme import THEMED, canvas, style, style_axes
+from tradewind.report.html import full, section, stylesheet, table, template
+
+MOST_CURVES = 6
+"""Jobs whose front is drawn: the dearest."""
+HEADS = ("Job", "USD", "Region", "Machines", "Finish h", "Slack h", "Next best", "Moved")
+
+
+def html(plan: Plan) -> str:
+    """The page as HTML; the same plan gives the same text."""
+    (series,) = comparison.series_of(plan.scenario, [plan.run])
+    with style():
+        place, jobs = charts.place(series), charts.jobs(series)
+        body = [
+            _total(plan),
+            section(
+                "Plan", table(HEADS, [("", _cells(row)) for row in plan.jobs], "Plan by job", "panel cover")
+            ),
+            section("Cost against finish", full(front(plan.jobs).whole())),
+            section("Placement", full(place.whole()) if place else ""),
+            section("Jobs", full(jobs.whole()) if jobs else ""),
+        ]
+    facts = " · ".join(
+        f"{what} of {each.date}, hash {each.hash[:12]}"
+        for what, each in (("prices", plan.prices), ("bandwidth", plan.wan))
+    )
+    return template("report.html").substitute(
+        title=escape(f"Plan {plan.scenario.name}"), kind="plan", version=escape(plan.run.version), facts=escape(facts),
+        css=stylesheet(), body="".join(body), footer=escape(" ".join(plan.notes)),
+    )  # fmt: skip
+
+
+def _total(plan: Plan) -> str:
+    gap = 100 * (plan.usd / plan.least_usd - 1)
+    said = f"{plan.usd:,.2f} USD in total; no plan costs less than {plan.least_usd:,.2f} USD (certified, gap {gap:.2f}%)."
+    beside = ". ".join(plan.compared)
+    return f'<div class="verdict"><p>{escape(said)}</p><p>{escape(beside)}</p></div>'
+
+
+def _cells(row: Planned) -> list[str]:
+    times = (f"{row.finish_h:.1f}", f"{row.slack_h:.1f}")
+    cells = (row.id, f"{row.usd:,.2f}", row.region, row.what, *times, row.next_best, row.moved)
+    return [escape(text) for text in cells]
+
+
+def front(rows: Sequence[Planned]) -> ChartSpec:
+    """Cost against finish of the dearest jobs; a dot marks the plan."""
+    shown = sorted(rows, key=lambda row: (-row.usd, row.id))[:MOST_CURVES]
+
+    def draw(width: float) -> Any:
+        figure = canvas(width, 300.0)
+        axes = figure.add_axes((0.09, 0.16, 0.88, 0.78))
+        style_axes(axes, THEMED)
+        for i, row in enumerate(shown):
+            colour = THEMED.series[i % len(THEMED.series)]
+            hours, usd = [each.finish_h for each in row.front], [each.usd for each in row.front]
+            axes.step(hours, usd, where="post", color=colour, linewidth=1.6)
+            axes.plot([row.finish_h], [row.usd], marker="o", markersize=6, color=colour, linestyle="none")
+        axes.set_xlabel("finish, hours from now")
+        axes.set_ylabel("USD")
+        axes.set_ylim(bottom=0)
+        return figure
+
+    return ChartSpec(
+        name="front",
+        heading="What it costs to be done earlier",
+        label="Cost in USD against the finish in hours, one curve per job",
+        draw=draw,
+        entries=[(row.id, charts.colour(i)) for i, row in enumerate(shown)],
+        caption="Each curve: the cheapest way to be done by then, alone. Dots: the plan.",
+    )

@@ -1,0 +1,327 @@
+"""A plan: each job at its cheapest quote, what that costs beside other ways, and the scenario that says the same.
+
+Machines on demand are unlimited, so jobs meet only in tiers of egress and on scarce spot machines, which are given out
+by deadline; the certified bound says how much is lost by that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from tradewind.api import run
+from tradewind.files.jobs_file import PlanFile
+from tradewind.files.profile_file import ProfileFile
+from tradewind.model.decision import Flow, Step
+from tradewind.model.decision import Plan as JobPlan
+from tradewind.model.errors import InputError, LookupFailed
+from tradewind.model.job import Job
+from tradewind.model.result import Offline, Run
+from tradewind.model.scenario import Scenario
+from tradewind.model.units import GB, MILLI, US_PER_HOUR
+from tradewind.model.utility import Utility
+from tradewind.planner.joint import as_quotes, improved, missed, rule
+from tradewind.planner.market import Market, market
+from tradewind.planner.quotes import Quote, Quotes, named, quotes
+from tradewind.planner.wanted import Wanted, wanted
+from tradewind.prices.builtin import positions
+from tradewind.prices.listing import PriceList
+from tradewind.prices.wan import Wan
+from tradewind.worlds.planned import planned
+
+WORTH: Final = 10.0
+"""A job without a budget is worth this many times its cheapest plan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overrides:
+    """What the command line says instead of the file; None: as the file says."""
+
+    until_us: int | None = None
+    spot: bool = True
+    budget_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """A way to run a job, in words and hours from now on."""
+
+    what: str
+    region: str
+    start_h: float
+    finish_h: float
+    rent_usd: float
+    egress_usd: float
+    usd: float
+    why_not: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The plan of a job; `next_best` is the cheapest plan elsewhere or on another GPU type."""
+
+    id: str
+    work: str
+    region: str
+    what: str
+    start_h: float
+    finish_h: float
+    until_h: float
+    slack_h: float
+    moved: str
+    usd: float
+    next_best: str
+    fitting: int
+    options: tuple[Option, ...]
+    front: tuple[Option, ...]
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The plan of all jobs: an audited run of a scenario.
+
+    usd        the bill of the run
+    least_usd  certified: no plan that serves all jobs costs less
+    """
+
+    scenario: Scenario
+    run: Run
+    usd: float
+    least_usd: float
+    jobs: tuple[Planned, ...]
+    compared: tuple[str, ...]
+    notes: tuple[str, ...]
+    prices: PriceList
+    wan: Wan
+
+    def of(self, job: str) -> Planned:
+        """The plan of a job."""
+        found = {row.id: row for row in self.jobs}
+        if job not in found:
+            raise LookupFailed("job", job, found)
+        return found[job]
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as plain data, with the hashes of what it was made of."""
+        rows = [{key: value for key, value in asdict(row).items() if key != "options"} for row in self.jobs]
+        return {
+            "usd": self.usd,
+            "least_usd": self.least_usd,
+            "jobs": rows,
+            "compared": list(self.compared),
+            "notes": list(self.notes),
+            "prices": {"list": self.prices.name, "date": self.prices.date, "hash": self.prices.hash},
+            "wan": {"table": self.wan.name, "date": self.wan.date, "hash": self.wan.hash},
+            "scenario": self.run.scenario_hash,
+            "audit": [str(violation) for violation in self.run.violations],
+        }
+
+
+def make(
+    file: PlanFile, profiles: Mapping[str, ProfileFile], prices: PriceList, wan: Wan, overrides: Overrides
+) -> Plan:
+    """Plan the jobs of a file; raises an error with the nearest miss where a job or the budget does not fit."""
+    memory = {machine.gpu: machine.gpu_gb for machine in prices.machines}
+    jobs = [_with(job, overrides, file.slot) for job in wanted(file, profiles, memory)]
+    jobs.sort(key=lambda job: job.after_us)
+    spot = file.spot if overrides.spot else None
+    place = market(jobs, prices, wan, slot_us=file.slot, spot=spot)
+    found = quotes(place, jobs)
+    chosen = _chosen(place, found)
+    scenario = Scenario(
+        name=file.name,
+        setup=place.setup,
+        jobs=tuple(
+            _valued(job, each, place.setup.slot_us) for job, each in zip(place.jobs, found, strict=True)
+        ),
+        origin={
+            "plan": file.name,
+            "prices": prices.hash,
+            "wan": wan.hash,
+            "positions": _positions(place, chosen),
+        },
+    )
+    result = improved(scenario, run(scenario, planned("plan", Offline(plans=_plans(scenario, chosen)))))
+    chosen = as_quotes(scenario, result, found)
+    usd = result.metrics["cost_usd"]
+    if overrides.budget_usd is not None and usd > overrides.budget_usd:
+        raise InputError(
+            f"the cheapest plan costs {usd:,.2f} USD, {usd - overrides.budget_usd:,.2f} USD over budget; give more time, "
+            "GPU types or regions, or leave out a job",
+            where="--budget",
+        )
+    return Plan(
+        scenario=scenario,
+        run=result,
+        usd=usd,
+        least_usd=sum(each.least_usd for each in found),
+        jobs=tuple(_row(place, each, quote) for each, quote in zip(found, chosen, strict=True)),
+        compared=(*_compared(place, found, usd), _by_rule(scenario, usd)),
+        notes=place.notes,
+        prices=prices,
+        wan=wan,
+    )
+
+
+def _positions(place: Market, chosen: Sequence[Quote]) -> dict[str, list[float]]:
+    """Latitude and longitude of the regions and of the offers in use, where they are known."""
+    known, nodes = positions(), place.setup.nodes
+    shown = [node for node, each in enumerate(nodes) if each.parent < 0] + [quote.node for quote in chosen]
+    sites = {node: nodes[place.setup.site_of[node]].name for node in shown}
+    return {nodes[node].name: list(known[site]) for node, site in sites.items() if site in known}
+
+
+def _with(job: Wanted, overrides: Overrides, slot_us: int) -> Wanted:
+    """The job as the command line changes it, its times in whole slots."""
+    after_us = -(-job.after_us // slot_us) * slot_us
+    until_us = (overrides.until_us or job.until_us) // slot_us * slot_us
+    if until_us <= after_us:
+        raise InputError(
+            f"jobs[{job.id}] has no whole slot of {slot_us / US_PER_HOUR:g} h before its deadline; give it more time, or a "
+            "shorter slot"
+        )
+    return replace(job, after_us=after_us, until_us=until_us, spot=job.spot and overrides.spot)
+
+
+def _chosen(place: Market, found: Sequence[Quotes]) -> list[Quote]:
+    """The cheapest quote of each job; scarce machines are given out by deadline."""
+    slot_us = place.setup.slot_us
+    used: Counter[tuple[int, int]] = Counter()
+    chosen: dict[int, Quote] = {}
+    for i in sorted(range(len(found)), key=lambda i: (found[i].job.until_us, i)):
+        for quote in found[i].fitting:
+            slots = range(quote.start_us // slot_us, -(-quote.finish_us // slot_us))
+            limit = place.setup.nodes[quote.node].capacity_milli[0] // MILLI
+            if all(used[quote.node, slot] + quote.machines <= limit for slot in slots):
+                for slot in slots:
+                    used[quote.node, slot] += quote.machines
+                chosen[i] = quote
+                break
+        else:
+            raise InputError(
+                f"jobs[{found[i].job.id}] would run on spot machines that jobs with earlier deadlines take; "
+                "give it more budget, time or regions"
+            )
+    return [chosen[i] for i in range(len(found))]
+
+
+def _valued(job: Job, found: Quotes, slot_us: int) -> Job:
+    """The job with a bid: its budget, else ten times its cheapest plan, if it is done in time, and nothing later."""
+    worth = found.job.budget_usd or WORTH * found.fitting[0].usd
+    slots = (found.job.until_us - job.arrive_us) // slot_us
+    args = (float(slots - 1), worth, float(slots), 0.0)
+    return replace(job, utility=Utility(of="delay_slots", shape="piecewise", args=args))
+
+
+def _plans(scenario: Scenario, chosen: Sequence[Quote]) -> dict[int, tuple[JobPlan, ...]]:
+    """Instant -> plans made then: each job's when it arrives, so that its data is on the way from then on."""
+    setup, found = scenario.setup, defaultdict[int, list[JobPlan]](list)
+    for job, quote in zip(scenario.jobs, chosen, strict=True):
+        site = setup.site_of[quote.node]
+        until_us = -(-quote.finish_us // setup.slot_us) * setup.slot_us
+        flows = tuple(Flow(home, site, size) for home, size in job.parts if home != site)
+        step = Step(quote.start_us, until_us, (quote.node,), (quote.machines,), flows=flows, usd=quote.usd)
+        found[job.arrive_us].append(JobPlan(job.index, (step,)))
+    return {at: tuple(plans) for at, plans in found.items()}
+
+
+def _row(place: Market, found: Quotes, quote: Quote) -> Planned:
+    job, machine = found.job, place.offers[quote.node]
+    other = next((q for q in found.fitting if _differs(place, q, quote)), None)
+    better = "" if other is None else f"+{other.usd - quote.usd:,.2f} USD: {named(place, other)}"
+    site = place.setup.site_of[quote.node]
+    moved = [(home, size) for home, size in place.jobs[_index(place, job)].parts if home != site]
+    sources = ", ".join(place.setup.nodes[home].name for home, _ in moved)
+    return Planned(
+        id=job.id,
+        work=f"{job.rounds:,} rounds, {job.gpu_hours:,.1f} GPU-hours of {job.of} without communication",
+        region=machine.place,
+        what=_what(place, quote),
+        start_h=quote.start_us / US_PER_HOUR,
+        finish_h=quote.finish_us / US_PER_HOUR,
+        until_h=job.until_us / US_PER_HOUR,
+        slack_h=(job.until_us - quote.finish_us) / US_PER_HOUR,
+        moved=f"{sum(size for _, size in moved) / GB:,.0f} GB from {sources}" if moved else "–",
+        usd=quote.usd,
+        next_best=better or "none fits",
+        fitting=len(found.fitting),
+        options=tuple(_option(place, job, each) for each in found.all),
+        front=tuple(_option(place, job, each) for each in found.front()),
+        assumed=job.assumed,
+    )
+
+
+def _index(place: Market, job: Wanted) -> int:
+    return next(each.index for each in place.jobs if each.id == job.id)
+
+
+def _differs(place: Market, a: Quote, b: Quote) -> bool:
+    """Whether two quotes are in different regions, on different GPU types, or one is spot."""
+    one, two = place.offers[a.node], place.offers[b.node]
+    return (one.place, one.gpu, place.is_spot(a.node)) != (two.place, two.gpu, place.is_spot(b.node))
+
+
+def _what(place: Market, quote: Quote) -> str:
+    machine = place.offers[quote.node]
+    spot = " spot" if place.is_spot(quote.node) else ""
+    return f"{quote.machines} x {machine.machine}{spot}, {quote.gpus} {machine.gpu}"
+
+
+def _option(place: Market, job: Wanted, quote: Quote) -> Option:
+    late = (quote.finish_us - job.until_us) / US_PER_HOUR
+    over = 0.0 if job.budget_usd is None else quote.usd - job.budget_usd
+    why = [f"{late:.1f} h late"] if late > 0 else []
+    return Option(
+        what=_what(place, quote),
+        region=place.offers[quote.node].place,
+        start_h=quote.start_us / US_PER_HOUR,
+        finish_h=quote.finish_us / US_PER_HOUR,
+        rent_usd=quote.rent_usd,
+        egress_usd=quote.egress_usd,
+        usd=quote.usd,
+        why_not=", ".join([*why, *([f"{over:,.2f} USD over budget"] if over > 0 else [])]),
+    )
+
+
+def _compared(place: Market, found: Sequence[Quotes], usd: float) -> Iterable[str]:
+    """The bill beside those of simpler ways, each at its cheapest."""
+    best: dict[str, list[float]] = defaultdict(list)
+    for each in found:
+        for region in {place.offers[quote.node].place for quote in each.fitting}:
+            best[region].append(next(q.usd for q in each.fitting if place.offers[q.node].place == region))
+    whole = {region: sum(bills) for region, bills in best.items() if len(bills) == len(found)}
+    if whole and len(found) > 1:
+        region = min(whole, key=lambda name: (whole[name], name))
+        yield _beside(f"all jobs in one region, {region}", whole[region], usd)
+    elif len(found) > 1:
+        yield "no region fits all jobs"
+    if any(place.is_spot(node) for node in place.offers):
+        sure = [next((q.usd for q in each.fitting if not place.is_spot(q.node)), None) for each in found]
+        if None not in sure:
+            yield _beside("without spot machines", sum(bill or 0.0 for bill in sure), usd)
+    still = [_without_moving(place, each) for each in found]
+    if None not in still:
+        yield _beside(
+            "every job where its largest part of data lies", sum(bill or 0.0 for bill in still), usd
+        )
+
+
+def _by_rule(scenario: Scenario, usd: float) -> str:
+    result = rule(scenario)
+    late = f"; {missed(result)} of {len(scenario.jobs)} jobs late or not served" if missed(result) else ""
+    return _beside("SkyPilot's rule (our model of it)", result.metrics["cost_usd"], usd) + late
+
+
+def _without_moving(place: Market, found: Quotes) -> float | None:
+    parts = place.jobs[_index(place, found.job)].parts
+    if not parts:
+        return found.fitting[0].usd
+    home = max(parts, key=lambda part: part[1])[0]
+    return next((q.usd for q in found.fitting if place.setup.site_of[q.node] == home), None)
+
+
+def _beside(what: str, other: float, usd: float) -> str:
+    return f"{what}: {other:,.2f} USD, {100 * (other / usd - 1):+.1f}%"

@@ -1,0 +1,264 @@
+"""Plans at list prices: worked out by hand on a small list, audited, certified, refused with the nearest miss."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tradewind as tw
+from tradewind.cli.guard import guarded
+from tradewind.cli.main import app
+from tradewind.files.jobs_file import PlanFile, load_jobs
+from tradewind.files.yaml_text import dump
+from tradewind.model.errors import InputError
+from tradewind.planner.page import html
+from tradewind.planner.plan import Overrides, Plan, make
+from tradewind.prices.builtin import catalogue
+from tradewind.prices.table import read_egress, read_machines
+from tradewind.prices.wan import measured, read_wan
+
+LIST = """# date: 2026-08
+cloud,region,machine,gpu,gpus,gpu_gb,usd_per_hour,spot_usd_per_hour
+aws,us-east-1,a8,A100,8,40,20,5
+aws,us-east-1,a1,A100,1,40,4,
+aws,eu-west-1,h8,H100,8,80,30,
+gcp,us-east1,t1,T4,1,16,0.5,
+"""
+EGRESS = """# date: 2026
+# tiers aws: 0 x1, 1000 x0.5
+src,dst,usd_per_gb
+aws:us-east-1,aws:eu-west-1,0.02
+aws:us-east-1,gcp:us-east1,0.1
+aws:eu-west-1,aws:us-east-1,0.02
+aws:eu-west-1,gcp:us-east1,0.1
+gcp:us-east1,aws:us-east-1,0.12
+gcp:us-east1,aws:eu-west-1,0.12
+"""
+WAN = "# date: 2026\nsrc,dst,gbps\n" + "".join(
+    f"{row.rsplit(',', 1)[0]},1\n" for row in EGRESS.splitlines()[3:]
+)
+PRICES = read_machines(LIST, "list.csv", egress=read_egress(EGRESS, "egress.csv"))
+PATHS = read_wan(WAN, "wan.csv")
+JOB: dict[str, Any] = {"id": "j", "gpu": "A100", "gpu_hours": 80, "gpus": [8], "restart": 0, "checkpoint": 0}
+
+
+def planned(*jobs: dict[str, Any], overrides: Overrides | None = None, **top: Any) -> Plan:
+    file = PlanFile.model_validate({"tradewind_jobs": 1, "jobs": [{**JOB, **job} for job in jobs], **top})
+    return make(file, {}, PRICES, PATHS, overrides or Overrides())
+
+
+def test_eight_gpus_for_ten_hours_cost_ten_hours_of_a_machine() -> None:
+    found = planned({})
+    (row,) = found.jobs
+    assert found.usd == pytest.approx(200.0)
+    assert found.least_usd == pytest.approx(200.0)
+    assert html(found) == html(planned({}))
+    assert (row.region, row.what, row.start_h, row.finish_h) == ("aws:us-east-1", "1 x a8, 8 A100", 0, 10)
+    assert row.slack_h == 7 * 24 - 10
+    assert found.run.violations == ()
+    assert tw.check(found.scenario, found.run) == ()
+
+
+def test_one_gpu_rents_the_small_machine_and_eight_the_large_one() -> None:
+    (row,) = planned({"gpus": [1, 8], "deadline": "4 d"}).jobs
+    assert row.what == "1 x a8, 8 A100"  # 2.5 USD per GPU-hour against 4
+    (row,) = planned({"gpus": [1], "gpu_hours": 8}).jobs
+    assert row.what == "1 x a1, 1 A100"
+    assert row.usd == pytest.approx(32.0)
+
+
+def test_data_moves_where_that_is_cheaper_and_takes_its_time() -> None:
+    """10 h at 20 USD, or 5 h at 30 USD and 1,000 GB at 0.02 USD: 200 against 170; 8,000 s are three slots."""
+    found = planned(
+        {"gpu": "A100 or H100", "speeds": {"H100": 2}, "of": "A100", "data": {"us-east-1": "1000 GB"}}
+    )
+    (row,) = found.jobs
+    assert (row.region, row.start_h, row.finish_h) == ("aws:eu-west-1", 3, 8)
+    assert row.usd == pytest.approx(170.0)
+    assert found.usd == pytest.approx(170.0)
+    assert row.moved == "1,000 GB from aws:us-east-1"
+    assert row.next_best.startswith("+30.00 USD: 8 x A100 in aws:us-east-1")
+    (row,) = planned(
+        {"gpu": "A100 or H100", "speeds": {"H100": 2}, "of": "A100", "data": {"us-east-1": "3 TB"}}
+    ).jobs
+    assert row.region == "aws:us-east-1"
+
+
+def test_tiers_of_egress_are_shared_by_jobs_and_the_bound_knows() -> None:
+    """1,000 GB to another cloud cost 100 USD alone; two jobs pay 100 + 50."""
+    job = {"gpu": "T4", "gpus": [1], "gpu_hours": 2, "data": {"us-east-1": "1000 GB"}}
+    alone = planned(job)
+    assert alone.usd == pytest.approx(101.0)
+    both = planned(job, {**job, "id": "k"})
+    assert both.usd == pytest.approx(152.0)
+    assert both.least_usd == pytest.approx(102.0)
+    assert tw.check(both.scenario, both.run) == ()
+
+
+def test_the_rule_of_one_task_at_a_time_is_shown_with_the_deadlines_that_it_misses() -> None:
+    """It asks for a quarter of 32 GPUs, 10 h; all of them take 2.5 h."""
+    found = planned({"gpus": [8, 16, 32], "deadline": "6 h"})
+    assert found.usd == pytest.approx(200.0)
+    assert (
+        found.compared[-1]
+        == "SkyPilot's rule (our model of it): 200.00 USD, +0.0%; 1 of 1 jobs late or not served"
+    )
+
+
+def test_communication_slows_a_job_down() -> None:
+    """An iteration of 8 s on one GPU is 1 s on eight, and 4.5 GB over 1,200 Gbit/s take 0.0525 s more."""
+    work = {"gpu_hours": None, "iterations": 3600, "iteration_s": 1, "measured_gpus": 8}
+    assert planned(work).jobs[0].finish_h == pytest.approx(1.0)
+    assert planned({**work, "model": "4.5 GB"}).jobs[0].finish_h == pytest.approx(1.0525)
+
+
+def test_jobs_take_turns_on_scarce_spot_machines() -> None:
+    """One hour and ten hours on one machine at 5 USD: the plan of each job alone would send one to machines at 20 USD."""
+    spot = {"machines": 1, "interruptions_per_hour": 0.01}
+    short = {"id": "k", "spot": True, "gpu_hours": 8, "deadline": "1 d"}
+    found = planned({"spot": True}, short, spot=spot)
+    assert [row.what for row in found.jobs] == ["1 x a8 spot, 8 A100"] * 2
+    assert found.usd == pytest.approx(55.0)
+    assert found.least_usd == pytest.approx(55.0)
+    assert sorted(row.start_h for row in found.jobs)[0] == 0
+    assert found.jobs[0].start_h >= found.jobs[1].finish_h or found.jobs[1].start_h >= found.jobs[0].finish_h
+    assert "without spot machines: 220.00 USD, +300.0%" in found.compared
+    assert tw.check(found.scenario, found.run) == ()
+    assert planned({"spot": True}, spot=spot, overrides=Overrides(spot=False)).usd == pytest.approx(200.0)
+
+
+def test_spot_needs_a_number_and_a_rate() -> None:
+    with pytest.raises(InputError, match="whose number and interruptions no list knows"):
+        planned({"spot": True})
+
+
+def test_jobs_that_start_later_are_planned_from_then_on() -> None:
+    found = planned({"after": "5 h"}, {"id": "k"})
+    assert [(row.id, row.start_h, row.finish_h) for row in found.jobs] == [("k", 0, 10), ("j", 5, 15)]
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        ({"deadline": "8 h"}, "2.0 h late on 8 x A100 in aws:us-east-1 (200 USD)"),
+        ({"budget": 150}, "50.00 USD over budget on 8 x A100 in aws:us-east-1"),
+        ({"deadline": "8 h", "budget": 150}, "the fastest is 2.0 h late and costs 200 USD"),
+        ({"regions": "eu"}, "no machine with A100 is listed in eu"),
+        ({"regions": "eu-wst-1"}, "Did you mean 'eu-west-1'"),
+        ({"data": {"us-eats-1": 1}}, "Did you mean 'us-east-1'"),
+        ({"gpu": "A10"}, "Did you mean 'A100'"),
+        ({"gpu": "A100 or H100", "speeds": {"H10": 2}}, "Did you mean 'H100'"),
+        ({"gpu_memory": "50 GB"}, "the largest has 40 GB"),
+        ({"gpu_hours": 0}, "gpu_hours is 0"),
+        ({"gpu_hours": None}, "give gpu_hours, or iterations"),
+        ({"gpu_hours": None, "iterations": 5}, "need iteration_s or a profile"),
+        ({"gpu_hours": None, "iterations": 5, "iteration_s": -1}, "takes -1 s"),
+        ({"model": "1 GB"}, "gpu_hours say nothing"),
+        ({"deadline": "30 min"}, "no whole slot of 1 h before its deadline"),
+        ({"after": "2 d", "deadline": "1 d"}, "is not after its earliest start"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_nearest_miss(job: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        planned(job)
+    assert message in str(error.value)
+
+
+def test_a_pair_without_price_or_bandwidth_is_named() -> None:
+    file = PlanFile.model_validate({"tradewind_jobs": 1, "jobs": [{**JOB, "data": {"mars:red": 1}}]})
+    far = read_egress(EGRESS + "mars:red,aws:us-east-1,1\n", "egress.csv")
+    with pytest.raises(InputError, match="no egress price is known from mars:red to aws:eu-west-1"):
+        make(
+            file.model_copy(update={"jobs": [file.jobs[0].model_copy(update={"gpu": ("A100", "H100")})]}),
+            {}, replace(PRICES, egress=far), PATHS, Overrides(),
+        )  # fmt: skip
+    with pytest.raises(InputError, match="no bandwidth is known from aws:us-east-1 to mars:red"):
+        make(file, {}, replace(PRICES, egress=far), PATHS, Overrides())
+
+
+def test_money_times_a_hundred_changes_no_decision_and_the_order_of_jobs_no_cost() -> None:
+    jobs: list[dict[str, Any]] = [
+        {"gpu": "A100 or H100", "speeds": {"H100": 2}, "of": "A100", "data": {"us-east-1": "700 GB"}},
+        {"id": "k", "gpus": [1, 8], "gpu_hours": 20},
+    ]
+    found, turned = planned(*jobs), planned(*jobs[::-1])
+    assert turned.usd == pytest.approx(found.usd)
+    dear = replace(
+        PRICES,
+        machines=tuple(replace(m, usd_per_hour=100 * m.usd_per_hour) for m in PRICES.machines),
+        egress=replace(
+            PRICES.egress,
+            prices={
+                pair: p._replace(usd_per_gb=100 * p.usd_per_gb) for pair, p in PRICES.egress.prices.items()
+            },
+        ),
+    )
+    file = PlanFile.model_validate({"tradewind_jobs": 1, "jobs": [{**JOB, **job} for job in jobs]})
+    again = make(file, {}, dear, PATHS, Overrides())
+    assert [row.what for row in again.jobs] == [row.what for row in found.jobs]
+    assert again.usd == pytest.approx(100 * found.usd)
+
+
+def test_splitting_data_in_two_equal_parts_changes_nothing_in_one_region() -> None:
+    at_once = planned({"gpu": "H100", "data": {"us-east-1": "100 GB"}})
+    assert at_once.usd == pytest.approx(302.0)
+    assert planned({"gpu": "H100", "data": {"us-east-1": "0 B"}}).jobs[0].start_h == 0
+
+
+def test_the_command_plans_explains_and_writes_files_that_audit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "profile.yaml").write_text(
+        "tradewind_profile: 1\ngpu: A100\nranks: 2\niteration_s: 0.5\nrestart_s: 30\n"
+    )
+    jobs = [
+        {"id": "vision", "gpu": "A100 or H100", "iterations": 500000, "profile": "profile.yaml", "gpus": "4-16",
+         "data": {"aws:us-east-1": "800 GB"}, "deadline": "2 d"},
+        {"id": "small", "gpu": "T4 or L4", "gpu_hours": 30, "gpus": [1, 2, 4], "regions": "eu"},
+    ]  # fmt: skip
+    path, run, scenario = tmp_path / "jobs.yaml", tmp_path / "run.json", tmp_path / "s.yaml"
+    path.write_text(dump({"tradewind_jobs": 1, "name": "autumn", "jobs": jobs}))
+    assert load_jobs(path)[1]["vision"].ranks == 2
+
+    def call(*more: str) -> tuple[int, str, str]:
+        code = guarded(lambda: app(["plan", str(path), *more], standalone_mode=False))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    code, out, err = call("-o", str(run), "--scenario", str(scenario), "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["usd"] == pytest.approx(found["least_usd"])
+    assert found["prices"]["hash"] == catalogue().hash
+    assert found["wan"]["hash"] == measured().hash
+    assert "days old" in err
+    assert guarded(lambda: app(["audit", str(scenario), str(run)], standalone_mode=False)) == 0
+    capsys.readouterr()
+    page = tmp_path / "plan.html"
+    code, out, _ = call("--page", str(page))
+    assert code == 0
+    assert "certified" in out
+    drawn = page.read_text()
+    for word in (
+        "What it costs to be done earlier",
+        "Nodes and flows under plan",
+        "Jobs under plan",
+        "vision",
+        "small",
+    ):
+        assert word in drawn
+    assert call("--page", str(tmp_path / "plan.txt"))[0] == 2
+    code, out, _ = call("--explain", "vision")
+    assert code == 0
+    assert "cost against finish" in out
+    assert call("--explain", "visoin")[2].endswith("Did you mean 'vision'?\n")
+    code, _, err = call("--by", "1 h")
+    assert code == 2
+    assert "h late on" in err
+    code, _, err = call("--budget", "1")
+    assert code == 2
+    assert "USD over budget" in err
