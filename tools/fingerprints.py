@@ -51,8 +51,9 @@ TRACES = {
 }  # fmt: skip
 FAMILIES = {
     "apsp": "apsp apsp-paper load-balancing most-connected random-ps shortest-path",
+    "broker": "broker broker-central broker-selfish skypilot-rule",
     "cluster": "drf fifo fifo-backfill las srsf srtf",
-    "dps": "bfp bfp-tau dps dps-paper dps-rs dps-simple eris-units random top",
+    "dps": "bfp bfp-printed bfp-tau dps dps-paper dps-rs dps-simple eris-units random top",
     "eris": "antman antman-elastic eris eris-paper eris-preemptive eris-printed fcfs liquid liquid-elastic tiresias "
     "tiresias-elastic",
     "gadget": "gadget gadget-paper ring-drf ring-fifo ring-las ring-srtf",
@@ -61,6 +62,7 @@ FAMILIES = {
 """Workload -> the policies that run it. A policy that is in the catalogue and not here is an error."""
 EXTRA: dict[str, list[dict[str, Any]]] = {
     "apsp": [{}, {"transport": "cut-through", "hours": 3.0, "vary": 0.5, "epochs": 2000}],
+    "broker": [{"family": "Bm", "jobs": 8}, {"family": "E", "jobs": 8, "interruptions": True}],
     "cluster": [{}],
     "dps": [{}],
     "eris": [{"size": "contended"}],

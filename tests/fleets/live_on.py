@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests.builders import link, node, rows, scenario, setup
+from tests.builders import job, link, node, rows, scenario, setup
 from tests.worlds.live_runs import assert_as_simulated, run_live
 from tests.worlds.live_scenarios import S, market, rings
 from tests.worlds.test_live_training import Slots, moving_server, ring
 from tradewind import api
+from tradewind.engine.live import LiveSession
+from tradewind.model.job import Rounds
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies
 from tradewind.store.store import Store
+from tradewind.testing.fleet_programs import program
+from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets.engine import Engine
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.fleets.shared import SharedFleet
 from tradewind.worlds.live import LiveRequest, drive
 
-SITES = {"a": ["a1"], "b": ["b1"], "c": ["a1"]}
+MACHINES = ("a1", "b1")
 MEASURED = ("attempts", "alarms")
 
 
@@ -28,39 +33,112 @@ def run_on(engine: Engine, given: Scenario, policy: str, state: Path, **more: An
     """A live run on the machines of an engine."""
     options = more.pop("options", ExecutionOptions(grace_s=0.5, as_root=True))
     observer = more.pop("observer", None)
+    first, second = more.pop("machines", MACHINES)
+    table = {"a": [first], "b": [second], "c": [first]}
     state.mkdir()
+    (state / "lock").touch(0o600)  # as a live run has it
     request = LiveRequest(
-        scenario=given, spec=policies.find(policy), seed=1, state=state, options=options, **more
+        scenario=given, spec=policies.find(policy), seed=1, state=state, options=options, fleet=engine.name, **more
     )  # fmt: skip
     with Store.open(state / "store.db", write=True) as store:
         return drive(
-            request, store, lambda token: SharedFleet(state, given.setup, options, token, engine, SITES), observer
+            request, store, lambda token: SharedFleet(state, given.setup, options, token, engine, table), observer
         )  # fmt: skip
 
 
-def books_are_those_of_processes(make: Callable[[], Engine], tmp_path: Path) -> None:
+def books_are_those_of_processes(
+    make: Callable[[], Engine], tmp_path: Path, machines: Sequence[str] = MACHINES
+) -> None:
     """Where all instants are known in advance, a run has the books of a run on processes, cell by cell, and of the model."""
     for number, made in enumerate((market, rings)):
         given, policy = made(("sleep", "1000"))
-        found = run_on(make(), given, policy, tmp_path / f"{number}-far", slot_seconds=0.4)
+        found = run_on(make(), given, policy, tmp_path / f"{number}-far", slot_seconds=0.4, machines=machines)
         assert_as_simulated(found, given, policy)
         near = run_live(given, tmp_path / f"{number}-near", policy, slot_seconds=0.1)
         assert _books(found) == _books(near)
         assert dict(found.metrics) == dict(near.metrics)
+        assert (found.world, near.world) == ("processes", "processes")
+        assert (bool(found.fleet), near.fleet) == (True, "")
+        with_fleet = tmp_path / f"{number}.json"
+        api.save(found, with_fleet)
+        assert api.load_run(with_fleet).fleet == found.fleet
+        assert [each.rule for each in api.check(given, replace(found, world="simulated"))][-1:] == [
+            "header.fleet"
+        ]
+        assert api.period(tmp_path / f"{number}-far").run.fleet == found.fleet
 
 
 def _books(run: Run) -> Mapping[str, Any]:
     return {name: table for name, table in run.tables.items() if name not in MEASURED}
 
 
-def training_moves_and_grows(make: Callable[[], Engine], tmp_path: Path) -> None:
+def counting(jobs: int = 1, count: int = 10, seconds: float = 0.1, cpus: int = 2) -> Scenario:
+    """Jobs that count on site a, each on one CPU of so many."""
+    where = setup(
+        [node("a", cpus, kind="server")],
+        resources=("cpu",),
+        slot_us=S,
+        horizon_us=600 * S,
+        objective="jct_mean_s",
+    )
+    work = Rounds(count=count, compute_us=int(seconds * S), comm="none")
+    return scenario(
+        [job(index, work=work, command=program("count", count, seconds)) for index in range(jobs)],
+        where=where,
+    )
+
+
+def waits_with_a_reason(engine: Engine, state: Path, release: Callable[[], None], reason: str) -> None:
+    """A job that the cluster does not start raises an alarm that says why, and runs as soon as it can."""
+    told: list[str] = []
+
+    def look(session: LiveSession, world: FleetWorld) -> None:
+        texts = [alarm["text"] for alarm in session.alarms]
+        if texts and not told:
+            told.extend(texts)
+            release()
+
+    options = ExecutionOptions(grace_s=0.5, as_root=True, start_s=3.0)
+    run = run_on(engine, counting(), "las", state, options=options, observer=look, slot_seconds=1.0)
+    (text,) = told
+    assert text.startswith("attempt 0 has not started after 3 s")
+    assert reason in text, text
+    assert rows(run, "attempts", "why") == [("complete",)]
+    assert run.tables["alarms"]["text"] == [text]
+
+
+def capacity_follows(
+    engine: Engine, state: Path, faults: Mapping[int, Callable[[], None]], wanted: Sequence[tuple[str, int]]
+) -> Run:
+    """Two jobs on 4 CPUs of site a. faults: iteration of the first job -> what happens then; wanted: the changes."""
+    left = dict(faults)
+
+    def look(session: LiveSession, world: FleetWorld) -> None:
+        if left and 0 in world.gangs and world.gangs[0].iterations >= min(left):
+            left.pop(min(left))()
+
+    given = counting(jobs=2, count=30, seconds=0.3, cpus=4)
+    options = ExecutionOptions(grace_s=0.5, patience_s=5.0, as_root=True)
+    run = run_on(engine, given, "las", state, options=options, observer=look, slot_seconds=1.0)
+    assert rows(run, "outcomes", "state") == [("finished",), ("finished",)]
+    assert rows(run, "changes", "kind", "value") == list(wanted)
+    assert api.check(given, run) == ()
+    for index in range(2):
+        path = next(state.glob(f"jobs/{index:04d}-*")) / "checkpoint" / "done"
+        assert path.read_text().split() == [str(i) for i in range(1, 31)]
+    return run
+
+
+def training_moves_and_grows(
+    make: Callable[[], Engine], tmp_path: Path, machines: Sequence[str] = MACHINES
+) -> None:
     """A server job is moved and gets another worker, and a ring job trains to its end, with PyTorch."""
     slots = Slots(3)
     options = ExecutionOptions(grace_s=20.0, as_root=True)
     given = moving_server()
     run = run_on(
         make(), given, "mlbroker", tmp_path / "server", slot_seconds=1.0, time=slots, options=options,
-        observer=slots.update,
+        observer=slots.update, machines=machines,
     )  # fmt: skip
     found = rows(run, "attempts", "places", "why")
     assert found == [("ps@a 1@a", "moved"), ("ps@b 2@b", "the run is over")]
@@ -73,7 +151,7 @@ def training_moves_and_grows(make: Callable[[], Engine], tmp_path: Path) -> None
     slots = Slots(50)
     run = run_on(
         make(), scenario([ring(0, 6)], where=where), "gadget", tmp_path / "ring", slot_seconds=1.0, time=slots,
-        options=options, observer=slots.update,
+        options=options, observer=slots.update, machines=machines,
     )  # fmt: skip
     ((where_to, why, iterations),) = rows(run, "attempts", "places", "why", "iterations")
     assert (sorted(where_to.split()), why, iterations) == (["1@a", "1@b"], "complete", 6)

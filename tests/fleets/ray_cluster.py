@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -51,9 +52,9 @@ class RayCluster:
         for name in self.names:
             self.start_node(name)
 
-    def start_node(self, name: str) -> None:
+    def start_node(self, name: str, cpus: int = 64) -> None:
         """Start a node; its site is the first letter of its name."""
-        self._ray(name, f"--address={self.address}", "--num-cpus=64", f"--labels=site={name[0]}")
+        self._ray(name, f"--address={self.address}", f"--num-cpus={cpus}", f"--labels=site={name[0]}")
 
     def _ray(self, name: str, *options: str) -> None:
         """Start a node in the foreground, so that everything of it is below one process; wait until it is up."""
@@ -68,12 +69,26 @@ class RayCluster:
         )  # fmt: skip
         self._nodes[name] = process
         assert process.stdout is not None
+        # ray start waits without end for a head that is gone
+        watch = threading.Timer(START_S, os.killpg, (process.pid, signal.SIGKILL))
+        watch.start()
         said = []
-        for line in process.stdout:
-            said.append(line.decode(errors="replace"))
-            if "Ray runtime started" in said[-1]:
-                return
+        try:
+            for line in process.stdout:
+                said.append(line.decode(errors="replace"))
+                if "Ray runtime started" in said[-1]:
+                    return
+        finally:
+            watch.cancel()
         raise RuntimeError(f"ray start --node-name={name} failed:\n{''.join(said[-20:])}")
+
+    def set_network(self, how: str) -> None:
+        """Set the network of the cluster up or down: nobody in it hears anybody."""
+        subprocess.run(["ip", "-n", self._space, "link", "set", "lo", how], check=True)
+
+    def has(self, name: str, pid: int) -> bool:
+        """Whether a process belongs to a node."""
+        return pid in descendants(self._nodes[name].pid)
 
     def is_running(self, name: str) -> bool:
         """Whether a node runs."""

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.fleets.processes import at_site, descendants, send, with_files_in
+from tests.fleets.processes import at_site, descendants, free_ports, send, with_files_in
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "srun")
 START_S = 60.0
@@ -66,7 +66,7 @@ class SlurmCluster:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         for name in ("controller", *(f"spool-{each}" for each in names)):
             (state / name).mkdir(parents=True)
-        ports = _free_ports(len(names) + 1)
+        ports = free_ports(len(names) + 1)
         nodes = "\n".join(
             f"NodeName={name} NodeAddr=127.0.0.1 NodeHostname={socket.gethostname()} Port={port} CPUs=64 RealMemory=8000 "
             f"Feature=site_{name[0]}"
@@ -154,16 +154,6 @@ class SlurmCluster:
             self._processes[key or argv[0]] = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=env, start_new_session=True
             )
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from tests.fleets.processes import Program, programs
+from tests.fleets.processes import Program, descendants, programs
 from tradewind.model.job import Fixed, Job
 from tradewind.testing.fleet_checks import Bed, Faults, MakeFleet
 from tradewind.testing.fleet_programs import program
@@ -148,8 +147,5 @@ class Storm:
 
     @staticmethod
     def _pid(chosen: Program, what: str) -> int:
-        if what != "rank":
-            return chosen.pid
-        with suppress(OSError, ValueError):
-            return int(json.loads((chosen.control / "child").read_text())["pid"])
-        return chosen.pid
+        """The process to kill; a rank is what its supervisor runs."""
+        return next(iter(descendants(chosen.pid)), chosen.pid) if what == "rank" else chosen.pid

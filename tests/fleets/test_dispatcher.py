@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import pytest
 
 from tradewind.worlds.fleets.dispatcher import Dispatcher
-from tradewind.worlds.fleets.engine import EngineGang, EngineUnreachable, Machine
+from tradewind.worlds.fleets.engine import EngineGang, EngineTask, EngineUnreachable, Machine
 
-GANGS = {name: EngineGang(name, (), "") for name in ("run-0-0", "run-1-0")}
+TASKS = (EngineTask("a1", ("true",)),)
+GANGS = {name: EngineGang(name, TASKS, "") for name in ("run-0-0", "run-1-0")}
 
 
 class Stubborn:
@@ -20,6 +21,7 @@ class Stubborn:
 
     def __init__(self) -> None:
         self.there: set[str] = set()
+        self.ranks: Collection[int] | None = None
         self.asked: Exception | None = None
         self.started: dict[str, Exception] = {}
 
@@ -31,10 +33,10 @@ class Stubborn:
             raise self.started[gang.name]
         self.there.add(gang.name)
 
-    def gangs(self, prefix: str) -> Collection[str]:
+    def gangs(self, prefix: str) -> Mapping[str, Collection[int] | None]:
         if self.asked is not None:
             raise self.asked
-        return {name for name in self.there if name.startswith(prefix)}
+        return {name: self.ranks for name in self.there if name.startswith(prefix)}
 
     def cancel(self, name: str) -> None:
         self.there.discard(name)
@@ -50,7 +52,7 @@ def engine() -> Stubborn:
 
 @pytest.fixture
 def dispatcher(engine: Stubborn) -> Iterator[Dispatcher]:
-    made = Dispatcher(engine, "run-", lambda gang: True)
+    made = Dispatcher(engine, "run-", lambda gang: (0,))
     yield made
     made.close()
 
@@ -78,14 +80,25 @@ def test_an_engine_that_fails_in_any_way_is_asked_again(
 def test_a_gang_that_is_refused_stands_in_nobodys_way(engine: Stubborn, dispatcher: Dispatcher) -> None:
     engine.started["run-0-0"] = EngineUnreachable("it does not fit")
     dispatcher.want(GANGS)
-    until(lambda: dispatcher.state.gangs == frozenset({"run-1-0"}))
+    until(lambda: dispatcher.state.gangs is not None and set(dispatcher.state.gangs) == {"run-1-0"})
     assert dispatcher.state.refused == {"run-0-0": "it does not fit"}
     assert dispatcher.state.problem == ""  # the engine answers: what it no longer has may count as lost
     engine.started.clear()
-    until(lambda: dispatcher.state.gangs == frozenset(GANGS))
+    until(lambda: dispatcher.state.gangs is not None and set(dispatcher.state.gangs) == set(GANGS))
 
 
 def test_what_is_not_wanted_is_removed(engine: Stubborn, dispatcher: Dispatcher) -> None:
     engine.there = {"run-7-0", "other-7-0"}
     dispatcher.want({})
     until(lambda: engine.there == {"other-7-0"})
+
+
+def test_a_gang_of_which_the_engine_lost_a_rank_that_never_started_is_started_again(
+    engine: Stubborn, dispatcher: Dispatcher
+) -> None:
+    engine.there, engine.ranks = set(GANGS), ()
+    engine.started["run-0-0"] = EngineUnreachable("being removed")
+    dispatcher.want(GANGS)
+    until(lambda: dispatcher.state.refused == {"run-0-0": "being removed"})
+    engine.ranks = None
+    until(lambda: dispatcher.state.refused == {})

@@ -6,12 +6,18 @@ import importlib.util
 import os
 import random
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.fleets.live_on import books_are_those_of_processes, training_moves_and_grows
+from tests.fleets.hostile_on import a_cut_changes_nothing, hostile_jobs_hurt_only_themselves
+from tests.fleets.live_on import (
+    books_are_those_of_processes,
+    training_moves_and_grows,
+    waits_with_a_reason,
+)
 from tests.fleets.ray_cluster import RayCluster, missing
 from tests.fleets.storm import Storm, faults_of
 from tradewind.model.setup import Setup
@@ -26,14 +32,9 @@ NAMES = ("a1", "b1")
 OPTIONS = ExecutionOptions(grace_s=0.5, patience_s=2.0)
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[RayCluster]:
-    made = RayCluster(NAMES)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
+@pytest.fixture(name="cluster")
+def _cluster(ray_cluster: RayCluster) -> RayCluster:
+    return ray_cluster
 
 
 def fleet_of(cluster: RayCluster) -> MakeFleet:
@@ -101,3 +102,48 @@ def test_books_are_those_of_processes(cluster: RayCluster, tmp_path: Path) -> No
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_training_moves_and_grows(cluster: RayCluster, tmp_path: Path) -> None:
     training_moves_and_grows(lambda: RayEngine(cluster.address, cluster.command), tmp_path)
+
+
+HOG = """
+import sys, time, ray
+ray.init(address=sys.argv[1], log_to_driver=False)
+
+@ray.remote(num_cpus=64, label_selector={"site": "a"})
+def take():
+    time.sleep(600)
+
+take.remote()
+while ray.available_resources().get("CPU", 0) > 64:
+    time.sleep(0.1)
+print("taken", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_gang_that_is_not_started_says_why(cluster: RayCluster, tmp_path: Path) -> None:
+    argv = [*cluster.command, sys.executable, "-c", HOG, cluster.address]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == b"taken\n"
+            engine = RayEngine(cluster.address, cluster.command)
+            waits_with_a_reason(
+                engine, tmp_path / "run", other.kill, "it asks for 1 CPU on a1, which has 64 CPU"
+            )
+        finally:
+            other.kill()
+
+
+def test_a_network_that_is_cut_changes_nothing(cluster: RayCluster, tmp_path: Path) -> None:
+    engine = RayEngine(cluster.address, cluster.command)
+    try:
+        a_cut_changes_nothing(
+            engine, tmp_path / "run", lambda: cluster.set_network("down"), lambda: cluster.set_network("up")
+        )
+    finally:  # Ray's head may have given up its nodes, and itself
+        cluster.stop()
+        cluster.start()
+
+
+def test_hostile_jobs_hurt_only_themselves(cluster: RayCluster, open_folder: Path) -> None:
+    hostile_jobs_hurt_only_themselves(RayEngine(cluster.address, cluster.command), open_folder / "run")

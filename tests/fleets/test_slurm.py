@@ -12,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleets.live_on import books_are_those_of_processes, training_moves_and_grows
+from tests.builders import rows
+from tests.fleets.hostile_on import a_cut_changes_nothing, hostile_jobs_hurt_only_themselves
+from tests.fleets.live_on import (
+    books_are_those_of_processes,
+    capacity_follows,
+    training_moves_and_grows,
+    waits_with_a_reason,
+)
 from tests.fleets.slurm_cluster import SlurmCluster, missing
 from tests.fleets.storm import Storm, faults_of
 from tradewind.model.setup import Setup
@@ -104,3 +111,54 @@ def test_books_are_those_of_processes(cluster: SlurmCluster, tmp_path: Path) -> 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_training_moves_and_grows(cluster: SlurmCluster, tmp_path: Path) -> None:
     training_moves_and_grows(SlurmEngine, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"), [("DOWN", "PartitionDown"), ("DRAIN", "Required partition not available")]
+)
+def test_a_gang_that_is_not_started_says_why(
+    cluster: SlurmCluster, tmp_path: Path, state: str, reason: str
+) -> None:
+    def set_partition(state: str) -> None:
+        cluster.call("scontrol", "update", "PartitionName=all", f"State={state}")
+
+    set_partition(state)
+    try:
+        waits_with_a_reason(SlurmEngine(), tmp_path / "run", lambda: set_partition("UP"), reason)
+    finally:
+        set_partition("UP")
+
+
+def test_a_drained_machine_goes_on_with_what_it_runs_and_gets_nothing_new(
+    cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    def update(*words: str) -> None:
+        cluster.call("scontrol", "update", "NodeName=a1", *words)
+
+    faults = {3: lambda: update("State=DRAIN", "Reason=test"), 20: lambda: update("State=RESUME")}
+    try:
+        # two CPUs are in use when it is drained: the others are gone, and nothing is stopped
+        run = capacity_follows(
+            SlurmEngine(), tmp_path / "run", faults, [("capacity", 2000), ("capacity", 4000)]
+        )
+    finally:
+        update("State=RESUME")
+    assert rows(run, "attempts", "why") == [("complete",), ("complete",)]
+
+
+def test_a_controller_that_cannot_be_reached_changes_nothing(cluster: SlurmCluster, tmp_path: Path) -> None:
+    def send(number: int) -> None:
+        cluster.signal_agent("slurmctld", number)
+
+    try:
+        a_cut_changes_nothing(
+            SlurmEngine(), tmp_path / "run", lambda: send(signal.SIGSTOP), lambda: send(signal.SIGCONT)
+        )
+    finally:
+        send(signal.SIGCONT)
+    cluster.wait(lambda: cluster.call("squeue", "--noheader") == "", "an empty queue")
+
+
+def test_hostile_jobs_hurt_only_themselves(cluster: SlurmCluster, open_folder: Path) -> None:
+    hostile_jobs_hurt_only_themselves(SlurmEngine(), open_folder / "run")
+    cluster.wait(lambda: cluster.call("squeue", "--noheader") == "", "an empty queue")

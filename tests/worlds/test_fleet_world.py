@@ -221,6 +221,43 @@ def test_a_lost_node_is_a_change_that_no_script_has_and_its_jobs_go_elsewhere() 
     assert api.check(made.given, run) == ()
 
 
+def test_a_node_that_shrinks_is_a_change_that_no_script_has_and_the_newest_job_waits() -> None:
+    scripted = [Change(30 * S, "capacity", 0, 0, 1000)]
+    made = LiveCase(here(counting(0, 20), counting(1, 20, 0.5, arrive_us=S), gpus=2, changes=scripted))
+    limits = made.cluster.limits
+    limits[1, 0] = 0  # all of b
+    faults = {4: lambda: limits.update({(0, 0): 1000}), 12: lambda: limits.pop((0, 0))}
+    run = made.run(once(faults))
+    assert states(run) == ["finished", "finished"]
+    assert run.violations == ()
+    found = [row for row in rows(run, "changes", "kind", "a", "b", "value") if row[1] == 0]
+    assert found == [("capacity", 0, 0, 1000), ("capacity", 0, 0, 2000)]
+    attempts = {
+        job: [row[1:] for row in rows(run, "attempts", "job", "why") if row[0] == job] for job in (0, 1)
+    }
+    assert attempts[0] == [("complete",)]
+    assert [why for (why,) in attempts[1]] == ["paused", "complete"]
+    assert alarms(run) == ""
+    assert made.cluster.done[1] == list(range(1, 21))
+    assert made.cluster.twice == []
+    assert api.check(made.given, run) == ()
+    larger = {**run.tables["changes"], "value": [9000] * len(run.tables["changes"]["value"])}
+    lie = replace(run, tables={**run.tables, "changes": larger})
+    assert "time.change" in {each.rule for each in api.check(made.given, lie)}
+
+
+def test_a_loop_that_dies_while_a_node_is_smaller_knows_it_afterwards() -> None:
+    made = LiveCase(here(counting(0, 12), counting(1, 12, arrive_us=S), gpus=2))
+    made.cluster.limits.update({(0, 0): 1000, (1, 0): 0})
+    assert made.until(12) is None
+    while (run := made.until(60)) is None:
+        pass
+    assert run.violations == ()
+    assert sorted(row[1:] for row in rows(run, "changes", "kind", "a", "value")) == [(0, 1000), (1, 0)]
+    assert states(run) == ["finished", "finished"]
+    assert api.check(made.given, run) == ()
+
+
 def test_a_run_with_lost_nodes_can_be_saved_read_audited_and_replayed(tmp_path: Path) -> None:
     made = LiveCase(here(counting(0, 12), gpus=1))
     run = made.run(once({2: lambda: made.cluster.lose(0)}))

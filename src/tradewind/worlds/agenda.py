@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from heapq import heappop, heappush
+from typing import Any
 
+from tradewind.model.codec import plain, read
 from tradewind.model.decision import HeldQuote
 from tradewind.model.job import Job
 from tradewind.model.scenario import Scenario
@@ -32,12 +34,19 @@ class Agenda:
         self._next_job = self._next_change = self._next_slot = 0
         self._timer_us = OPEN
         self._added: list[tuple[int, int, Change | Event]] = []  # (time, order, a change or another event)
+        self._submitted: list[Job] = []  # that no script has, in order of arrival
+        self.feeds: dict[int, tuple[tuple[int, int], ...]] = {}  # stream -> (node, bytes) of every slot
         self._order = 0
         self.arrival_us = scenario.jobs[0].arrive_us if scenario.jobs else OPEN
         self.other_us = self._script_us = OPEN
         self._find_next()
 
     # ------------------------------------------------------------------ additions
+    def submit(self, job: Job) -> None:
+        """Add a job that the script does not have; it arrives after all others of its instant."""
+        self._submitted.append(job)
+        self.arrival_us = min(self.arrival_us, job.arrive_us)
+
     def change(self, change: Change) -> None:
         """Add a change that the script does not have."""
         self._add(change.at_us, change)
@@ -81,7 +90,13 @@ class Agenda:
             end += 1
         self._next_job = end
         self.arrival_us = jobs[end].arrive_us if end < count else OPEN
-        return jobs[first:end]
+        if not self._submitted:
+            return jobs[first:end]
+        added = [job for job in self._submitted if job.arrive_us == now_us]
+        self._submitted = self._submitted[len(added) :]
+        if self._submitted:
+            self.arrival_us = min(self.arrival_us, self._submitted[0].arrive_us)
+        return [*jobs[first:end], *added]
 
     def changes(self, now_us: int) -> tuple[list[tuple[int, Change]], list[Event]]:
         """Take what is due by now: changes with their numbers, and other events that were added."""
@@ -112,10 +127,30 @@ class Agenda:
             for job, volumes in self._volumes.get(slot, {}).items():
                 if job in active:
                     events.append(Event(now_us, "data", job, slot, tuple(volumes)))
+            for job, each in self.feeds.items():
+                if job in active:
+                    events.append(Event(now_us, "data", job, slot, each))
         if self._timer_us == now_us:
             self._timer_us = OPEN
             self.other_us = self._script_us
             events.append(Event(now_us, "timer"))
+
+    # ------------------------------------------------------------------ saving
+    def save(self) -> dict[str, Any]:
+        """What is not in a script, as JSON data; quotes that expire are not part of it."""
+        return {
+            "next_slot": self._next_slot,
+            "timer_us": self._timer_us,
+            "found": plain(self.found),
+            "feeds": plain(self.feeds),
+        }
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Continue from what `save` returned, in a new agenda without a script."""
+        self._next_slot, self._timer_us = data["next_slot"], data["timer_us"]
+        self.found = list(read(tuple[Change, ...], data["found"], "agenda.found"))
+        self.feeds = read(dict[int, tuple[tuple[int, int], ...]], data["feeds"], "agenda.feeds")
+        self._find_next()
 
 
 def volumes_by_slot(scenario: Scenario) -> dict[int, dict[int, list[tuple[int, int]]]]:

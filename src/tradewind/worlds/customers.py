@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from tradewind.model.decision import Quote
-from tradewind.model.scenario import Scenario
+from tradewind.model.job import Customer, Job
 
 
-def choose(scenario: Scenario, quote: Quote) -> int:
+def choose(slot_us: int, job: Job, customer: Customer, quote: Quote) -> int:
     """The customer's choice: the offer within budget with the largest surplus, the first on a tie; -1 for none."""
-    job, customer = scenario.jobs[quote.job], scenario.customers[quote.job]
-    slot, best, choice = scenario.setup.slot_us, 0.0, -1
+    best, choice = 0.0, -1
     for number, offer in enumerate(quote.offers):
         if customer.budget_usd is not None and offer.payment_usd > customer.budget_usd:
             continue
         valuation = customer.valuation or job.utility
         if valuation is not None and valuation.of == "delay_slots":
-            delay = (offer.finish_us - 1) // slot - job.arrive_us // slot
+            delay = (offer.finish_us - 1) // slot_us - job.arrive_us // slot_us
             gain = valuation.value(delay) - offer.payment_usd
             if gain <= 0:
                 continue

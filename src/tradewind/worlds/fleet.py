@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
 from tradewind.model.decision import Step
@@ -18,7 +19,8 @@ STOPPED = 75
 """Exit code of a rank that wrote its checkpoint and wants to be resumed (EX_TEMPFAIL)."""
 
 Capability = Literal["cpu_shares", "node_inventory"]
-"""cpu_shares: a rank gets no more CPU than its job demands · node_inventory: lost nodes and links are noticed."""
+"""cpu_shares: a rank gets no more CPU than its job demands · node_inventory: lost nodes and links, and smaller ones,
+are noticed."""
 
 
 class Rank(NamedTuple):
@@ -101,7 +103,7 @@ def _signal_name(number: int) -> str:
 
 
 class IterationReport(NamedTuple):
-    """What a rank reported about an iteration (docs/jobs.md)."""
+    """What a rank reported about an iteration (docs/jobs.md); communication_seconds 0: not reported."""
 
     iteration: int
     seconds: float
@@ -109,6 +111,7 @@ class IterationReport(NamedTuple):
     loss: float
     workers: int
     at: float
+    communication_seconds: float = 0.0
 
 
 class LaunchStatus(NamedTuple):
@@ -117,11 +120,13 @@ class LaunchStatus(NamedTuple):
     exits        how each rank ended; None for ranks that run, are about to start, or cannot be reached
     unreachable  ranks about which nothing is known at present. That is no evidence of an end.
     reports      (rank, report) pairs that this fleet object has not handed out before
+    waiting      why ranks have not been started yet; empty: all have, or nothing is in the way
     """
 
     exits: tuple[Exit | None, ...]
     unreachable: frozenset[int] = frozenset()
     reports: tuple[tuple[int, IterationReport], ...] = ()
+    waiting: str = ""
 
     @property
     def is_over(self) -> bool:
@@ -130,11 +135,16 @@ class LaunchStatus(NamedTuple):
 
 
 class Observations(NamedTuple):
-    """What a fleet knows now. Nodes and links that are down (indices of the setup): only with node_inventory."""
+    """What a fleet knows now. The rest, in indices of the setup, only with node_inventory.
+
+    down_nodes, down_links  nodes and links that are down
+    limits                  (node, resource) -> thousandths that there are, where that is less than the setup says
+    """
 
     launches: Mapping[LaunchKey, LaunchStatus]
     down_nodes: frozenset[int] = frozenset()
     down_links: frozenset[int] = frozenset()
+    limits: Mapping[tuple[int, int], int] = MappingProxyType({})
 
 
 class Fleet(Protocol):

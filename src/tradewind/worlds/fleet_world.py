@@ -8,12 +8,13 @@ therefore needs no special case. Every start is recorded in the journal before i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 from tradewind.model.decision import Decision, HeldQuote, Quote, Step
-from tradewind.model.job import Rounds, Stream
+from tradewind.model.job import Customer, Job, Rounds, Stream
 from tradewind.model.scenario import Scenario
+from tradewind.model.tables import FAILED
 from tradewind.model.units import MICRO
 from tradewind.model.view import Change, Event
 from tradewind.worlds.agenda import Agenda
@@ -21,7 +22,6 @@ from tradewind.worlds.clock import Clock
 from tradewind.worlds.customers import choose
 from tradewind.worlds.fleet import Exit, Fleet, Launch, Observations, Rank, ranks_of
 from tradewind.worlds.gang import (
-    FAILED,
     Attempt,
     Gang,
     RetryOptions,
@@ -29,40 +29,57 @@ from tradewind.worlds.gang import (
     attempt_record,
     end_record,
     replay_end,
+    restore_gang,
+    save_gang,
     verdict,
 )
+from tradewind.worlds.inventory import Inventory
 from tradewind.worlds.progress import ActiveJob, Progress, is_measured
 from tradewind.worlds.timeline import Timeline
 
 Record = Callable[[str, dict[str, Any]], None]
 """(kind, plain values) -> None: appends a record to the journal; it is on disk when the call returns."""
+Intake = Callable[[int], None]
+"""Called with the present instant."""
+FEW = 100
+"""Jobs that are over and still known, at least."""
 MAX_WAIT_S = 0.5
 """What ranks report is read at least this often, and a request to stop is noticed."""
 
 
 class FleetWorld:
-    """Runs a scenario's jobs on a fleet. `replay`, `replay_attempt`, `replay_end` and `resume` restore it after a crash.
+    """Runs jobs on a fleet. `replay`, `replay_attempt`, `replay_end` and `resume` restore it after a crash.
 
     record   appends to the journal; what it was given is on disk when it returns
+    intake   called before every instant, to submit jobs and report what people want; with it, the run has no end, the
+             scenario has no jobs, and what is over is dropped
     on_poll  called regularly with this world, for a live view
     """
 
     def __init__(
-        self, scenario: Scenario, fleet: Fleet, clock: Clock, record: Record, *, slots: bool, options: RetryOptions
+        self, scenario: Scenario, fleet: Fleet, clock: Clock, record: Record, *, slots: bool, options: RetryOptions,
+        intake: Intake | None = None,
     ) -> None:  # fmt: skip
         self.fleet, self.gangs = fleet, dict[int, Gang]()
+        self.busy: set[int] = set()  # jobs with a plan or with ranks; nobody else's gang needs a look
+        self._intake, self.max_wait_s = intake, MAX_WAIT_S
         self.agenda = Agenda(scenario, slots=slots)
         self.stopped = self.over = False
         self.on_poll: Callable[[FleetWorld], None] | None = None
         self._scenario, self._setup = scenario, scenario.setup
         self._progress = Progress(scenario.setup, failures=True, reported=True)
-        self._timeline = Timeline(scenario, self.agenda, self._progress)
+        self._timeline = Timeline(scenario, self.agenda, self._progress, without_end=intake is not None)
         self.clock, self._record, self._options = clock, record, options
         self._names = [node.name for node in scenario.setup.nodes]
         self._seen = Observations({})
-        self._lost: set[tuple[str, int]] = set()  # nodes and links that the fleet lost, as events have told
+        self._inventory = Inventory(scenario.setup)
         self._ending_us: int | None = None
         self._is_stuck = False  # the fleet could not be told what should run
+
+    @property
+    def now_us(self) -> int:
+        """The last instant."""
+        return self._timeline.now_us
 
     # ------------------------------------------------------------------ time
     def wait(self) -> Sequence[Event]:
@@ -78,15 +95,18 @@ class FleetWorld:
         """Events that are due now, without waiting; tells the fleet what should run. `over` is set with the last ones."""
         if self._ending_us is not None:
             return self._end()
-        if self.stopped:
-            return self._end(self._measured_now())
-        if self._is_idle():
-            return self._end(self._setup.horizon_us)
+        if self.stopped and (at := self._measured_now(self._next_us() - 1)) > self._timeline.now_us:
+            return self._end(at)  # however late the loop is, before what is due
+        horizon_us = self._setup.horizon_us
+        if self._intake is not None:
+            self._intake(self._measured_now(self._next_us()))
+        elif self._timeline.now_us >= horizon_us or self._is_idle():
+            return self._end(horizon_us)
         self._find_losses(self._next_us())
         self._check_gangs(self._next_us())
         self._reconcile()
         due = self._timeline.next_us()
-        at = self._setup.horizon_us if due is None else due
+        at = horizon_us if due is None else due
         if self.clock.seconds_until(at) > 0:
             return ()
         if due is None:
@@ -100,7 +120,15 @@ class FleetWorld:
 
     def ask(self, quote: Quote) -> int:
         """The customer's choice (worlds.customers)."""
-        return choose(self._scenario, quote)
+        job = self._progress.active[quote.job].job
+        return choose(self._setup.slot_us, job, self._timeline.customer(quote.job), quote)
+
+    def submit(self, job: Job, customer: Customer, volumes: tuple[tuple[int, int], ...] = ()) -> None:
+        """Let a job arrive that no script has; volumes: (node, bytes) of a stream in every slot from the next on."""
+        self._timeline.private[job.index] = customer
+        if volumes:
+            self.agenda.feeds[job.index] = volumes
+        self.agenda.submit(job)
 
     def hold(self, held: HeldQuote) -> None:
         """Let a held quote expire when it is due."""
@@ -108,17 +136,17 @@ class FleetWorld:
 
     def apply(self, number: int, decision: Decision) -> Sequence[Event]:
         """Apply a decision. Repeating a number has no effect."""
+        self.busy.update(plan.job for plan in decision.plans)
         return self._timeline.apply(number, decision)
 
     def _process(self, at_us: int) -> Sequence[Event]:
         """Events of an instant; every job that arrives gets a gang."""
         events = self._timeline.process(at_us)
         for event in events:
-            if event.kind == "arrived":
-                self._gang(event.job)
-            elif isinstance(event.fact, Change) and event.value < len(self._scenario.changes):
-                # from now on the script says when it comes back
-                self._lost.discard((event.fact.kind.partition("_")[0], event.fact.a))
+            if isinstance(event.fact, Job):
+                self.gangs[event.job] = Gang(event.fact)
+            elif isinstance(event.fact, Change):
+                self._inventory.take(event.fact, scripted=event.value < len(self._scenario.changes))
         return events
 
     def _next_us(self) -> int:
@@ -128,20 +156,24 @@ class FleetWorld:
     def _pause_s(self) -> float:
         """Seconds until something is due: an instant or a retry."""
         if self._ending_us is not None or self.stopped:
-            return MAX_WAIT_S
+            return self.max_wait_s
         now, due = self.clock.now_us(), self._next_us()
-        retries = [gang.retry_us for gang in self.gangs.values() if now < gang.retry_us < due]
-        return min(MAX_WAIT_S, max(0.001, self.clock.seconds_until(min([due, *retries]))))
+        retries = [gang.retry_us for gang in self._busy_gangs() if now < gang.retry_us < due]
+        return min(self.max_wait_s, max(0.001, self.clock.seconds_until(min([due, *retries]))))
 
-    def _measured_now(self, due: int | None = None) -> int:
-        """The present, but later than all events so far, and not later than what is due."""
-        latest = self._setup.horizon_us if due is None else due
-        return min(max(self.clock.now_us(), self._timeline.now_us + 1), latest)
+    def _measured_now(self, latest_us: int) -> int:
+        """The present, but later than all that was recorded so far, and not later than what is due."""
+        return min(max(self.clock.now_us(), self._timeline.now_us) + 1, latest_us)
+
+    def _present_us(self) -> int:
+        """The present, not before the last event but, however late the loop is, before what is due next."""
+        due = self._next_us() if self._ending_us is None else self._ending_us
+        return max(min(self.clock.now_us(), due - 1), self._timeline.now_us)
 
     # ------------------------------------------------------------------ the fleet
     def _reconcile(self) -> None:
         """Tell the fleet what should run; where this machine cannot, such as with a full disk, it is tried again."""
-        named = (gang.wanted() for gang in self.gangs.values())
+        named = (gang.wanted() for gang in self._busy_gangs())
         try:
             self.fleet.reconcile([each for each in named if each is not None])
         except OSError as error:
@@ -155,7 +187,7 @@ class FleetWorld:
         """Take in what the fleet knows."""
         self._seen = seen
         now_s = self.clock.source.monotonic()
-        for gang in self.gangs.values():
+        for gang in self._busy_gangs():
             attempt = gang.current
             if attempt is not None and (status := seen.launches.get(attempt.launch.key)) is not None:
                 gang.take(status, now_s)
@@ -163,15 +195,11 @@ class FleetWorld:
             self.on_poll(self)
 
     def _find_losses(self, due: int) -> None:
-        """Let nodes and links fail or come back that the fleet lost or found again, without a script."""
-        environment, lost = self._timeline.environment, self._lost
-        down = {("node", n) for n in self._seen.down_nodes} | {("link", n) for n in self._seen.down_links}
-        failed = {key for key in down - lost if not environment.is_down(*key)}
-        for what, index in sorted(failed | (lost - down)):
-            how = "down" if (what, index) in failed else "up"
-            self.agenda.change(Change(self._measured_now(due), f"{what}_{how}", index, 0, 0))
-        lost &= down
-        lost |= failed
+        """Let nodes and links fail, shrink or come back that the fleet lost or found again, without a script."""
+        for change in self._inventory.changes(
+            self._seen, self._timeline.environment, self._measured_now(due)
+        ):
+            self.agenda.change(change)
 
     def _step(self, state: ActiveJob) -> Step | None:
         """The step in force now."""
@@ -190,24 +218,44 @@ class FleetWorld:
         """Whether nothing can happen any more: nothing is due, no job runs, and nothing lost may come back."""
         return (
             self._timeline.next_us() is None
-            and not (self._lost and self._progress.active)
-            and not any(self._wanted(gang) or self._outcome(gang) for gang in self.gangs.values())
+            and not (self._inventory and self._progress.active)
+            and not any(self._wanted(gang) or self._outcome(gang) for gang in self._busy_gangs())
         )
 
     def _check_gangs(self, due: int) -> None:
         """Close attempts that are over, stop those that should be, queue outcomes, begin what should run."""
         now_us = self.clock.now_us()
-        for gang in self.gangs.values():
+        self._rest()
+        for gang in self._busy_gangs():
             if gang.current is not None:
                 self._check_attempt(gang)
             self._measure(gang)
             if what := self._outcome(gang):
                 state = self._progress.active[gang.job.index]
-                if gang.announced != state.stamp:
+                at = self._measured_now(due)
+                if gang.announced != state.stamp and at < self._setup.horizon_us:  # then it ends with the run
                     gang.announced = state.stamp
-                    self._progress.announce(self._measured_now(due), gang.job.index, what)
+                    self._progress.announce(at, gang.job.index, what)
             elif gang.current is None and gang.retry_us <= now_us and (wanted := self._wanted(gang)):
+                if gang.attempts and self._next_us() <= now_us + 1:
+                    continue  # what happens now may change the plan
                 self._begin(gang, wanted)
+
+    def _busy_gangs(self) -> list[Gang]:
+        """Gangs of jobs with a plan or with ranks, in order of arrival."""
+        return [self.gangs[job] for job in sorted(self.busy)]
+
+    def _rest(self) -> None:
+        """Leave out jobs that have neither a plan nor ranks; without an end, drop what is known of jobs that are over."""
+        for job in tuple(self.busy):
+            gang, state = self.gangs[job], self._progress.active.get(job)
+            if gang.current is None and (state is None or not (state.steps or gang.complete)):
+                self.busy.discard(job)
+        if self._intake is not None and len(self.gangs) > 2 * len(self._progress.active) + FEW:
+            active = self._progress.active
+            for known in (self.gangs, self._timeline.private, self.agenda.feeds):
+                for job in [job for job in known if job not in active and job not in self.busy]:
+                    del known[job]
 
     def _outcome(self, gang: Gang) -> str:
         """How a job ended, if the loop has to process it: it is complete, or it was given up."""
@@ -242,8 +290,13 @@ class FleetWorld:
         """Raise an alarm for each rank that misbehaved or cannot be reached."""
         attempt, status = gang.attempts[-1], gang.status
         assert status is not None
+        now_s = self.clock.source.monotonic()
+        if not gang.has_waited and gang.has_to_wait(self._options.start_s, now_s):
+            gang.has_waited = True
+            after = f"attempt {attempt.launch.number} has not started after {self._options.start_s:g} s"
+            self._alarm(gang, f"{after}: {status.waiting}; it is tried further")
         for number, found in enumerate(status.exits):
-            silent = number in status.unreachable
+            silent = number in status.unreachable and not status.waiting
             if number in gang.noted or (found is None and not silent):
                 continue
             gang.noted.add(number)
@@ -261,7 +314,9 @@ class FleetWorld:
     def _close(self, gang: Gang, exits: list[Exit]) -> None:
         """Record the end of an attempt; schedule a retry or give up if it failed."""
         why, failed = verdict(gang, exits, self._names, self._seen.down_nodes)
-        attempt = gang.end(self._measured_now(), why)
+        if gang.stopping.startswith(FAILED) and gang.job.index not in self._progress.active:
+            why, failed = gang.stopping, False  # the job is over for this reason, however its ranks ended
+        attempt = gang.end(self._present_us(), why)
         if failed:
             after = gang.count_failure(self._options, self.clock.now_us(), self.clock.pace)
             self._alarm(gang, f"attempt {attempt.launch.number} {why}; {after}")
@@ -273,7 +328,7 @@ class FleetWorld:
         assert step is not None
         now = self._timeline.now_us
         launch = Launch(gang.job, len(gang.attempts), now // self._setup.slot_us, wanted)
-        attempt = Attempt(launch=launch, at_us=max(self.clock.now_us(), now), step=step)
+        attempt = Attempt(launch=launch, at_us=self._present_us(), step=step)
         self._record("attempt", attempt_record(attempt, self.clock.source.wall()))
         gang.begin(attempt)
 
@@ -295,16 +350,16 @@ class FleetWorld:
             assert at is not None
             self.clock.arrive(at)
             self._ending_us = at
-        for gang in self.gangs.values():
+        for gang in self._busy_gangs():
             if gang.current is not None:
                 gang.stop("the run is over")
                 self._check_attempt(gang)
         self._reconcile()
-        if any(self._is_awaited(gang) for gang in self.gangs.values()):
+        if any(self._is_awaited(gang) for gang in self._busy_gangs()):
             return ()
         self.over = True
         events: list[Event] = []
-        for gang in self.gangs.values():
+        for gang in self._busy_gangs():
             self._measure(gang)
             if gang.complete and gang.job.index in self._progress.active:
                 what = "left" if isinstance(gang.job.work, Stream) else "finished"
@@ -326,8 +381,13 @@ class FleetWorld:
         while (due := self._timeline.next_us()) is not None and due < at:
             self._process(due)
         for event in events:
-            if isinstance(event.fact, Change) and event.value >= len(self._scenario.changes):
-                self._replay_loss(event.fact)
+            if isinstance(event.fact, Job) and self._intake is not None:
+                self.agenda.submit(event.fact)
+            elif isinstance(event.fact, Change) and event.value >= len(self._scenario.changes):
+                self._inventory.replay(event.fact, counts="node_inventory" in self.fleet.capabilities)
+                self.agenda.change(event.fact)
+            elif event.kind == "data" and self._intake is not None:
+                self.agenda.feeds[event.job] = cast(tuple[tuple[int, int], ...], event.fact)
             state = progress.active.get(event.job)
             if state is None:
                 continue
@@ -339,28 +399,38 @@ class FleetWorld:
                 progress.announce(at, event.job, what)
         return self._process(at)
 
-    def _replay_loss(self, change: Change) -> None:
-        what, _, how = change.kind.partition("_")
-        (self._lost.add if how == "down" else self._lost.discard)((what, change.a))
-        self.agenda.change(change)
-
     def replay_attempt(self, record: dict[str, Any], step: Step) -> None:
         """Replay the journal record of the start of an attempt."""
-        gang = self._gang(record["job"])
+        gang = self.gangs[record["job"]]
         gang.begin(attempt_from_record(gang.job, step, record))
+        self.busy.add(gang.job.index)
 
     def replay_end(self, record: dict[str, Any]) -> None:
         """Replay the journal record of the end of an attempt."""
-        replay_end(self._gang(record["job"]), record)
+        replay_end(self.gangs[record["job"]], record)
 
-    def _gang(self, index: int) -> Gang:
-        if index not in self.gangs:
-            self.gangs[index] = Gang(self._scenario.jobs[index])
-        return self.gangs[index]
+    def save(self) -> dict[str, Any]:
+        """The state as JSON data, without what is private; only without an end."""
+        gangs = {str(job): save_gang(gang) for job, gang in self.gangs.items() if gang.attempts}
+        return {"timeline": self._timeline.save(), "gangs": gangs, "inventory": self._inventory.save()}
+
+    def remember(self, job: int, customer: Customer) -> None:
+        """Restore the private part of a job, which no record has."""
+        self._timeline.private[job] = customer
+
+    def restore(self, data: Mapping[str, Any], jobs: Mapping[int, Job]) -> None:
+        """Continue from what `save` returned, in a new world; jobs: those that are active, by index."""
+        self._timeline.restore(data["timeline"], jobs)
+        self.gangs = {job: Gang(jobs[job]) for job in self._progress.active}
+        for job, saved in data["gangs"].items():
+            if int(job) in self.gangs:
+                restore_gang(self.gangs[int(job)], saved)
+        self.busy = set(self.gangs)
+        self._inventory.restore(data["inventory"])
 
     def resume(self) -> None:
         """Find the ranks again of every attempt that had not ended by the journal, or start them."""
-        for gang in self.gangs.values():
+        for gang in self._busy_gangs():
             attempt = gang.current
             if attempt is not None and (wanted := self._wanted(gang)) != attempt.launch.ranks:
                 gang.stop("moved" if wanted else "paused")

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from tradewind.model.codec import read
 from tradewind.model.decision import Step
 from tradewind.model.job import Job
+from tradewind.model.tables import COMPLETE, FAILED
 from tradewind.worlds.fleet import STOPPED, Exit, IterationReport, Launch, LaunchStatus, Rank, Wanted
-
-FAILED = "failed:"
-"""Prefix of the reason of an attempt that failed by the job's own fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +22,13 @@ class RetryOptions:
     retries    consecutive failures without progress before a job is given up
     backoff_s  pause before the first retry; doubles each time
     stall_s    a job that has reported before and is silent for this time is restarted; 0: never
+    start_s    a job whose ranks have not been started after this time raises an alarm that says why
     """
 
     retries: int = 3
     backoff_s: float = 0.5
     stall_s: float = 300.0
+    start_s: float = 30.0
 
 
 @dataclass(slots=True)
@@ -91,6 +92,8 @@ class Gang:
     announced: int = -1  # plan stamp for which the job's end has been queued
     spent_us: int = 0  # time that past attempts ran
     last_report_s: float | None = None  # when an iteration was last reported in this attempt (monotonic)
+    waiting_since_s: float | None = None  # since when its ranks wait to be started (monotonic)
+    has_waited: bool = False  # whether that has raised an alarm
     noted: set[int] = field(default_factory=set)  # ranks whose exit or silence has raised its alarms
 
     @property
@@ -110,9 +113,11 @@ class Gang:
 
     @property
     def has_failed(self) -> bool:
-        """Whether the last attempt failed and no new one has started."""
-        why = self.stopping if self.current is not None else self.attempts[-1].why if self.attempts else ""
-        return why.startswith(FAILED)
+        """Whether the last attempt failed and no new one has been seen."""
+        if self.stopping.startswith(FAILED) and self.current is not None:
+            return True
+        seen = self.attempts[:-1] if self.current is not None and self.status is None else self.attempts
+        return bool(seen) and seen[-1].why.startswith(FAILED)
 
     def wanted(self) -> Wanted | None:
         """What the fleet should do for this job."""
@@ -128,7 +133,7 @@ class Gang:
         """Begin an attempt that is already in the journal."""
         self.attempts.append(attempt)
         self.status, self.stopping, self.last_report_s = None, "", None
-        self.noted = set()
+        self.waiting_since_s, self.has_waited, self.noted = None, False, set()
 
     def stop(self, why: str) -> None:
         """Ask all ranks to stop."""
@@ -137,10 +142,18 @@ class Gang:
     def take(self, status: LaunchStatus, now_s: float) -> None:
         """Take in what the fleet knows about the running attempt."""
         self.status = status
+        if not status.waiting:
+            self.waiting_since_s = None
+        elif self.waiting_since_s is None:
+            self.waiting_since_s = now_s
         if status.reports:
             self.last_report_s = now_s
             self.attempts[-1].tally.add(status.reports)
             self.iterations = max(self.iterations, *(report.iteration for _, report in status.reports))
+
+    def has_to_wait(self, start_s: float, now_s: float) -> bool:
+        """Whether its ranks have waited too long to be started."""
+        return self.waiting_since_s is not None and now_s - self.waiting_since_s > start_s
 
     def is_hung(self, stall_s: float, now_s: float) -> bool:
         """Whether a job that has reported in this attempt, and can be reached, has been silent for too long."""
@@ -169,9 +182,6 @@ class Gang:
         self.retry_us = now_us + int(options.backoff_s * 2 ** min(self.failures - 1, 5) * pace)
         self.given_up = self.failures > options.retries
         return "given up" if self.given_up else f"retry {self.failures} of {options.retries}"
-
-
-COMPLETE = "complete"
 
 
 def verdict(
@@ -220,6 +230,30 @@ def end_record(gang: Gang, attempt: Attempt, wall: float) -> dict[str, Any]:
         "wall": wall, "tally": {name: getattr(attempt.tally, name) for name in TALLIED},
         "gang": {name: getattr(gang, name) for name in KEPT},
     }  # fmt: skip
+
+
+def save_gang(gang: Gang) -> dict[str, Any]:
+    """A gang and its attempts as JSON data."""
+    return {
+        "attempts": [attempt_record(each, 0.0) for each in gang.attempts],
+        "ends": [
+            [each.ended_us, each.why, {name: getattr(each.tally, name) for name in TALLIED}]
+            for each in gang.attempts
+        ],
+        "kept": {
+            name: getattr(gang, name) for name in (*KEPT, "stopping", "complete", "announced", "spent_us")
+        },
+    }
+
+
+def restore_gang(gang: Gang, saved: Mapping[str, Any]) -> None:
+    """Bring a new gang to the state that `save_gang` returned."""
+    for record, (ended_us, why, tally) in zip(saved["attempts"], saved["ends"], strict=True):
+        attempt = attempt_from_record(gang.job, read(Step, record["step"], "attempt.step"), record)
+        attempt.ended_us, attempt.why, attempt.tally = ended_us, why, Tally(**tally)
+        gang.attempts.append(attempt)
+    for name, value in saved["kept"].items():
+        setattr(gang, name, value)
 
 
 def replay_end(gang: Gang, record: Mapping[str, Any]) -> None:

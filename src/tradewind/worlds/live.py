@@ -31,6 +31,7 @@ from tradewind.model.job import NO_PRIVATE_DATA, Dataset
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
+from tradewind.model.tables import INTERRUPTED
 from tradewind.store import store as database
 from tradewind.store.database import FILE
 from tradewind.version import __version__
@@ -78,6 +79,12 @@ class LiveRequest:
     time: TimeSource = field(default_factory=SystemTime)
 
     @property
+    def cluster(self) -> str:
+        """The kind of cluster on which ranks run; empty: processes of this machine."""
+        kind = self.fleet.partition(":")[0]
+        return "" if kind == PROCESSES else kind
+
+    @property
     def pace(self) -> float:
         """Scenario microseconds per wall-clock second."""
         slot_us = self.scenario.setup.slot_us
@@ -93,14 +100,14 @@ def live(request: LiveRequest, observer: Observer | None = None) -> Run:
     _check(request)
     request = replace(request, options=_with_users(request))
     _check_programs(request)
-    _create(request.state, request.options.first_uid is not None)
+    create_state(request.state, request.options.first_uid is not None)
 
     def make_fleet(token: str) -> Fleet:
         setup = request.scenario.setup
         return open_fleet(request.fleet, request.state, setup, request.options, token, request.sites)
 
     address = request.store or request.state / FILE
-    with _locked(request.state), database.Store.open(address, write=True) as store:
+    with locked(request.state), database.Store.open(address, write=True) as store:
         return drive(request, store, make_fleet, observer)
 
 
@@ -148,7 +155,9 @@ def _assemble(
     if records:
         _check_header(records[0], header, request.state)
     else:
-        records = [{"kind": "header", **header, "token": secrets.token_hex(16), **_script(scenario)}]
+        records = [
+            {"kind": "header", **header, "token": secrets.token_hex(16), **_script(scenario, request.cluster)}
+        ]
         store.append("header", records[0])
     clock = Clock(request.pace, scenario.setup.slot_us, request.time)
 
@@ -194,8 +203,11 @@ def _result(request: LiveRequest, session: LiveSession, world: FleetWorld, param
     """The finished run, with all violations that the audit found."""
     scenario = request.scenario
     run = unsettled(scenario, request.spec, params, request.seed, session.journal)
-    tables = {**run.tables, **live_tables(scenario, world, session.alarms, request.pace)}
-    run = settle(scenario, replace(run, world="processes", tables=tables))
+    now_us = session.ledger.now_us
+    stopped = world.stopped and now_us < scenario.setup.horizon_us
+    alarms = [*session.alarms, *([{"at_us": now_us, "job": -1, "text": INTERRUPTED}] if stopped else [])]
+    tables = {**run.tables, **live_tables(scenario, world, alarms, request.pace)}
+    run = settle(scenario, replace(run, world="processes", fleet=request.cluster, tables=tables))
     report = session.audit.close()
     found = (*session.violations, *report.violations, *compare(report.metrics, run.metrics))
     return replace(run, violations=found)
@@ -208,11 +220,11 @@ def _header(request: LiveRequest, params: Mapping[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _script(scenario: Scenario) -> dict[str, Any]:
+def _script(scenario: Scenario, cluster: str) -> dict[str, Any]:
     """What the records of instants leave out: name, setup and customers, so that a store can be read on its own."""
     private = {job: plain(each) for job, each in enumerate(scenario.customers) if each != NO_PRIVATE_DATA}
     return {
-        "name": scenario.name, "world": "processes", "setup": plain(scenario.setup), "customers": private,
+        "name": scenario.name, "world": "processes", "fleet": cluster, "setup": plain(scenario.setup), "customers": private,
     }  # fmt: skip
 
 
@@ -241,8 +253,8 @@ def _with_users(request: LiveRequest) -> ExecutionOptions:
     return replace(options, first_uid=FIRST_UID)
 
 
-def _create(state: Path, separate_users: bool) -> None:
-    """Make the state directory, or take one that exists as it is."""
+def create_state(state: Path, separate_users: bool) -> None:
+    """Make the state directory, or take one that exists as it is; jobs that are other users must be able to reach it."""
     try:
         if not state.is_dir():
             state.mkdir(parents=True)
@@ -281,7 +293,7 @@ def _check_programs(request: LiveRequest) -> None:
 
 
 @contextmanager
-def _locked(state: Path) -> Iterator[None]:
+def locked(state: Path) -> Iterator[None]:
     """Hold the lock of the state directory. Supervisors use it to see whether a loop is running."""
     handle = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     os.fchmod(handle, 0o600)  # who can open it can hold it

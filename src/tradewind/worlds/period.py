@@ -385,7 +385,7 @@ class _Cut:
         return plans, again
 
     def _event(self, event: Event, index: Mapping[int, int], quotes: PeriodQuotes) -> Event | None:
-        """An event in the period's time and numbers; None if it belongs to a job outside it."""
+        """An event in the period's time and numbers; None if it belongs to a job or a closed quote outside it."""
         at = event.at_us - self.from_us
         if event.job < 0:
             return event._replace(
@@ -400,6 +400,8 @@ class _Cut:
             value -= self.from_us
         elif event.kind in ("expired", "withdrawn"):
             value = quotes.number(value)
+            if event.kind == "expired" and value < 0:
+                return None
         elif event.kind in ("voided", "refused", "cancelled", "ended") and state is not None:
             value = max(0, value - state.done)
         return event._replace(at_us=at, job=index[event.job], value=value)

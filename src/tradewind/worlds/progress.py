@@ -5,8 +5,11 @@ Completion is rounded up to a microsecond. A failure resets computed progress to
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from heapq import heappop, heappush
+from typing import Any
 
+from tradewind.model.codec import plain, read
 from tradewind.model.decision import Plan, Step
 from tradewind.model.job import Dataset, Fixed, Job, Rounds, Stream
 from tradewind.model.progress import rate
@@ -14,13 +17,16 @@ from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN
 from tradewind.model.view import Event
 
+Places = tuple[tuple[int, int], ...]
+"""(node, workers) of a step."""
+
 
 class ActiveJob:
     """State of a job between arrival and end."""
 
     __slots__ = (
         "at", "been_places", "done", "entered_us", "job", "last_places", "mark_done", "mark_us", "next", "num_den",
-        "number", "releasing", "since_us", "stamp", "start_us", "steps", "total",
+        "number", "ran", "releasing", "since_us", "stamp", "start_us", "steps", "total", "warm_us",
     )  # fmt: skip
 
     def __init__(self, job: Job, total: int | None) -> None:
@@ -39,6 +45,12 @@ class ActiveJob:
         self.mark_us = -1  # start of a slot, and the work done by then
         self.mark_done = 0
         self.entered_us = -1
+        self.warm_us = 0  # until then the current step does no work (Job.warmup_us)
+        self.ran: tuple[int, Places, int] = (
+            -1,
+            (),
+            0,
+        )  # end, places and warm_us of what ran last for some time
         self.last_places: frozenset[tuple[int, int]] = frozenset()  # (node, servers) of the current step
         self.been_places: frozenset[tuple[int, int]] = (
             frozenset()
@@ -50,6 +62,15 @@ class ActiveJob:
         done = self.done + max(0, now_us - self.since_us) * num // den
         # a job waiting for the end of a whole slot (`whole_slots`) has done all its work
         return done if self.total is None or done <= self.total else self.total
+
+
+SAVED: Mapping[str, Any] = {
+    "total": int | None, "steps": tuple[Step, ...], "at": int, "next": int, "done": int, "since_us": int,
+    "num_den": tuple[int, int], "stamp": int, "number": int, "start_us": int, "releasing": bool, "mark_us": int,
+    "mark_done": int, "entered_us": int, "last_places": frozenset[tuple[int, int]],
+    "been_places": frozenset[tuple[int, int]], "warm_us": int, "ran": tuple[int, Places, int],
+}  # fmt: skip
+"""Everything that an ActiveJob knows beside its job."""
 
 
 def is_measured(job: Job) -> bool:
@@ -146,6 +167,7 @@ class Progress:
             state.done = state.mark_done
         state.steps = ()
         state.since_us = now_us
+        state.ran = (-1, (), 0)
         self._enter(state, 0, now_us)
         return state.done
 
@@ -161,16 +183,33 @@ class Progress:
         state.steps, state.number = plan.steps, number
         self._enter(state, 0, now_us)
 
+    # ------------------------------------------------------------------ saving
+    def save(self) -> dict[str, Any]:
+        """The state as JSON data; jobs are named by their index."""
+        active = {str(index): [plain(getattr(v, name)) for name in SAVED] for index, v in self.active.items()}
+        return {"active": active, "due": sorted(self._heap), "failing": sorted(self.failing)}
+
+    def restore(self, data: Mapping[str, Any], jobs: Mapping[int, Job]) -> None:
+        """Continue from what `save` returned."""
+        for index, values in data["active"].items():
+            state = self.active[int(index)] = ActiveJob(jobs[int(index)], None)
+            for (name, kind), value in zip(SAVED.items(), values, strict=True):
+                setattr(state, name, read(kind, value, f"progress.{name}"))
+        self._heap = [(at, job, stamp, what) for at, job, stamp, what in data["due"]]
+        self.failing = set(data["failing"])
+
     # ------------------------------------------------------------------ steps
     def _is_reported(self, job: Job) -> bool:
         return self._reported and is_measured(job)
 
     def _fire(self, state: ActiveJob, what: str, now: int, events: list[Event]) -> None:
         index = state.job.index
+        if what == "failed" and (now, index, state.stamp, "left") in self._heap:
+            return  # it leaves at this instant
         if what == "next":
             self._credit(state, now)
             if state.total is not None and isinstance(state.job.work, Dataset) and state.done >= state.total:
-                what = "finished"
+                what, state.at = "finished", -1  # its last step is counted
             else:
                 self._enter(state, state.next, now)
                 return
@@ -200,6 +239,9 @@ class Progress:
         state.done = state.progress(now)
         state.since_us = max(state.since_us, now)
         work = state.job.work
+        if state.job.warmup_us and state.at >= 0 and now > state.entered_us:
+            step = state.steps[state.at]
+            state.ran = (now, tuple(zip(step.nodes, step.workers, strict=True)), state.warm_us)
         if isinstance(work, Dataset) and state.at >= 0:
             step = state.steps[state.at]
             if now >= step.until_us:
@@ -232,6 +274,8 @@ class Progress:
         if state.start_us < 0:
             state.start_us = now
         state.since_us = now + self._restart(state, step, now) if job.restart_us else now
+        if job.warmup_us:
+            state.since_us = max(state.since_us, self._warm_us(state, step, now))
         if num and state.total is not None:
             needed_us = -((state.done - state.total) * den // num)
             finish = state.since_us + (needed_us if needed_us > 1 else 1)  # a step takes at least 1 us
@@ -244,6 +288,14 @@ class Progress:
                 return
         if step.until_us < OPEN:
             heappush(self._heap, (step.until_us, state.job.index, state.stamp, "next"))
+
+    @staticmethod
+    def _warm_us(state: ActiveJob, step: Step, now: int) -> int:
+        """When a step begins to do work: after the warm-up, unless it continues what ran until now."""
+        until, places, warm_us = state.ran
+        continues = until == now and places == tuple(zip(step.nodes, step.workers, strict=True))
+        state.entered_us, state.warm_us = now, warm_us if continues else now + state.job.warmup_us
+        return state.warm_us
 
     @staticmethod
     def _restart(state: ActiveJob, step: Step, now: int) -> int:

@@ -21,7 +21,7 @@ from tradewind.engine.session import Session
 from tradewind.engine.state import RunState
 from tradewind.model.errors import Refused
 from tradewind.model.hash import scenario_hash
-from tradewind.model.params import resolve_params
+from tradewind.model.params import check_seed, resolve_params
 from tradewind.model.result import Run, Timings
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
@@ -35,6 +35,7 @@ def make_policy(
     scenario: Scenario, spec: Spec, given: Mapping[str, Any], seed: int
 ) -> tuple[Policy, dict[str, Any]]:
     """A policy and all its parameters; a hindsight baseline computes them from the whole scenario."""
+    check_seed(seed)
     values = resolve_params(spec.name, spec.params, given)
     if not spec.online:
         values = resolve_params(spec.name, spec.params, load(spec.hindsight)(scenario, given))

@@ -35,7 +35,8 @@ class SimulatedWorld:
 
     def ask(self, quote: Quote) -> int:
         """The customer's choice (worlds.customers)."""
-        return choose(self._scenario, quote)
+        scenario, job = self._scenario, quote.job
+        return choose(scenario.setup.slot_us, scenario.jobs[job], scenario.customers[job], quote)
 
     def apply(self, number: int, decision: Decision) -> Sequence[Event]:
         """Apply a decision. Repeating a number has no effect."""

@@ -6,10 +6,11 @@ data, timer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tradewind.model.decision import Decision
-from tradewind.model.job import Job, Stream
+from tradewind.model.job import NO_PRIVATE_DATA, Customer, Job, Stream
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
@@ -19,10 +20,16 @@ from tradewind.worlds.progress import Progress
 
 
 class Timeline:
-    """What happens in a world, instant by instant. A world decides when an instant is due."""
+    """What happens in a world, instant by instant. A world decides when an instant is due.
 
-    def __init__(self, scenario: Scenario, agenda: Agenda, progress: Progress) -> None:
-        self.agenda, self.progress = agenda, progress
+    without_end  slots and timers are due also while there are no jobs, because more may be submitted at any time
+    """
+
+    def __init__(
+        self, scenario: Scenario, agenda: Agenda, progress: Progress, *, without_end: bool = False
+    ) -> None:
+        self.agenda, self.progress, self._without_end = agenda, progress, without_end
+        self.private: dict[int, Customer] = {}  # of jobs that no script has
         self.environment = Environment(scenario.setup)
         self.now_us = -1
         self._customers, self._horizon_us = scenario.customers, scenario.setup.horizon_us
@@ -34,7 +41,7 @@ class Timeline:
         now, arrival = progress.next_us(), agenda.arrival_us
         if arrival < now:
             now = arrival
-        if agenda.other_us < now and (progress.active or arrival < OPEN):
+        if agenda.other_us < now and (progress.active or arrival < OPEN or self._without_end):
             now = agenda.other_us
         return None if now > self._horizon_us else now
 
@@ -63,6 +70,10 @@ class Timeline:
             agenda.slot_and_timer(now, progress.active, events)
         return events
 
+    def customer(self, job: int) -> Customer:
+        """The private part of a job."""
+        return self._customers[job] if job < len(self._customers) else self.private.get(job, NO_PRIVATE_DATA)
+
     def end(self, end_us: int) -> list[Event]:
         """End the run: events of the jobs that remain."""
         self.now_us = end_us
@@ -89,12 +100,25 @@ class Timeline:
         if total is not None:
             self.progress.add(job, total)
         elif type(job.work) is Stream:
-            stays = self._customers[job.index].runtime_us
-            assert stays is not None
-            self.progress.add(job, None, job.arrive_us + stays)
+            stays = self.customer(job.index).runtime_us
+            self.progress.add(job, None, None if stays is None else job.arrive_us + stays)
         else:
-            self.progress.add(job, self._customers[job.index].runtime_us)
+            self.progress.add(job, self.customer(job.index).runtime_us)
         events.append(Event(job.arrive_us, "arrived", job.index, 0, job))
+
+    # ------------------------------------------------------------------ saving
+    def save(self) -> dict[str, Any]:
+        """The state as JSON data, without what is private."""
+        parts = {"agenda": self.agenda.save(), "progress": self.progress.save()}
+        return {"now_us": self.now_us, "number": self._number, **parts}
+
+    def restore(self, data: Mapping[str, Any], jobs: Mapping[int, Job]) -> None:
+        """Continue from what `save` returned, in a new timeline without a script."""
+        self.now_us, self._number = data["now_us"], data["number"]
+        self.agenda.restore(data["agenda"])
+        self.progress.restore(data["progress"], jobs)
+        for change in self.agenda.found:
+            self.environment.apply(change)
 
     def _change(self, due: Sequence[tuple[int, Change]], now: int, events: list[Event]) -> None:
         """Apply changes, and void the plans that a change of limits leaves without room."""

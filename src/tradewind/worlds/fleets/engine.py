@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from tradewind.model.errors import TradewindError
 
@@ -21,7 +21,7 @@ class EngineUnreachable(TradewindError):
 class Machine:
     """A machine of an engine.
 
-    address   where other machines reach it
+    address   where other machines reach its programs; empty: each of them has an address of its own
     capacity  what it has, by resource, in thousandths: cpu, gpu, memory_gb, and what else the engine counts
     labels    what its administrator says about it, such as its site, zone or rack
     is_up     whether it takes programs
@@ -43,11 +43,12 @@ class EngineTask(NamedTuple):
 
 
 class EngineGang(NamedTuple):
-    """All ranks of a launch, in rank order. The name is unique and says to which run it belongs."""
+    """All ranks of a launch, in rank order. The name is unique and says to which run it belongs; tenant: of its job."""
 
     name: str
     tasks: tuple[EngineTask, ...]
     folder: str
+    tenant: str = ""
 
 
 class Engine(Protocol):
@@ -63,11 +64,19 @@ class Engine(Protocol):
     def start(self, gang: EngineGang) -> None:
         """Start a gang, together. Starting it twice is allowed: programs of ranks that were started before end at once."""
 
-    def gangs(self, prefix: str) -> Collection[str]:
-        """Names of the gangs with this prefix that wait or run."""
+    def gangs(self, prefix: str) -> Mapping[str, Collection[int] | None]:
+        """The gangs with this prefix that it has, by name, and the ranks of each that wait or run; None: all of them."""
 
     def cancel(self, name: str) -> None:
         """Remove a gang; nothing happens if it is over."""
 
     def close(self) -> None:
         """Let go of it; what it runs goes on."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """An engine that can say why gangs wait."""
+
+    def waiting(self, prefix: str) -> Mapping[str, str]:
+        """Gangs with this prefix that it has not started, and why."""

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import select
-import subprocess
-import sys
-import tempfile
-from collections.abc import Collection, Sequence
-from typing import IO, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from tradewind.model.errors import InputError
+from tradewind.tasks.ray import RayProgram, check_address
 from tradewind.worlds.fleets.engine import EngineGang, EngineUnreachable, Machine
 
 START_S, ANSWER_S = 60.0, 30.0
@@ -25,9 +20,8 @@ class RayEngine:
     name = "ray"
 
     def __init__(self, address: str, command: Sequence[str] = ()) -> None:
-        self._argv = [*command, sys.executable, "-m", "tradewind.worlds.fleets.ray_driver", address]
-        self._driver: subprocess.Popen[bytes] | None = None
-        self._said: IO[bytes] | None = None
+        self._argv, self._command = ("tradewind.worlds.fleets.ray_driver", address), tuple(command)
+        self._driver: RayProgram | None = None
 
     def machines(self) -> Sequence[Machine]:
         """All machines, in the order of their names."""
@@ -37,9 +31,13 @@ class RayEngine:
         """Start one actor per machine of a gang, which runs its ranks."""
         self._ask("start", gang.name, [list(task) for task in gang.tasks])
 
-    def gangs(self, prefix: str) -> Collection[str]:
-        """Names of the gangs with this prefix that wait or run."""
-        return {name.partition("@")[0] for name in self._ask("gangs", prefix)}
+    def gangs(self, prefix: str) -> Mapping[str, None]:
+        """The gangs with this prefix that wait or run."""
+        return dict.fromkeys(name.partition("@")[0] for name in self._ask("gangs", prefix))
+
+    def waiting(self, prefix: str) -> Mapping[str, str]:
+        """Gangs with this prefix that Ray has not started, and what they ask for."""
+        return {name.partition("@")[0]: why for name, why in self._ask("waiting", prefix).items()}
 
     def cancel(self, name: str) -> None:
         """Remove a gang; nothing happens if it is over."""
@@ -48,51 +46,41 @@ class RayEngine:
     def close(self) -> None:
         """End the driver; what the cluster runs goes on."""
         if self._driver is not None:
-            self._driver.kill()
-            self._driver.communicate()
+            self._driver.end()
         self._driver = None
 
     def _ask(self, *request: Any) -> Any:
         patience_s = ANSWER_S
-        if self._driver is None or self._driver.poll() is not None:
+        if self._driver is None or self._driver.process.poll() is not None:
             self.close()
             patience_s = START_S
-            env = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0"}
-            self._said = tempfile.TemporaryFile()  # noqa: SIM115 kept as long as the driver
-            self._driver = subprocess.Popen(
-                self._argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env=env
-            )
-        assert self._driver.stdin is not None
-        assert self._driver.stdout is not None
+            self._driver = RayProgram(self._argv, self._command)
+        driver, process = self._driver, self._driver.process
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
-            self._driver.stdin.write(json.dumps(request).encode() + b"\n")
-            self._driver.stdin.flush()
+            process.stdin.write(json.dumps(request).encode() + b"\n")
+            process.stdin.flush()
         except OSError:
-            raise self._lost() from None
-        if not select.select([self._driver.stdout], [], [], patience_s)[0]:
+            raise self._lost(driver) from None
+        if not select.select([process.stdout], [], [], patience_s)[0]:
             self.close()
             raise EngineUnreachable(f"ray did not answer within {patience_s:.0f} s")
-        line = self._driver.stdout.readline()
+        line = process.stdout.readline()
         if not line:
-            raise self._lost()
+            raise self._lost(driver)
         answer = json.loads(line)
         if "error" in answer:
             raise EngineUnreachable(f"ray: {answer['error']}")
         return answer["ok"]
 
-    def _lost(self) -> EngineUnreachable:
+    def _lost(self, driver: RayProgram) -> EngineUnreachable:
         """The driver has ended; the last line of what it said."""
         self.close()
-        assert self._said is not None
-        self._said.seek(0)
-        said = self._said.read().decode(errors="replace").strip().splitlines()
-        return EngineUnreachable(f"ray: {said[-1] if said else 'the driver ended'}")
+        return EngineUnreachable(f"ray: {driver.last_words()}")
 
 
 def open_engine(address: str) -> RayEngine:
     """The engine of `--fleet ray://HOST:PORT`."""
-    if importlib.util.find_spec("ray") is None:
-        raise InputError("--fleet ray needs Ray, which is not installed: pip install 'tradewind[ray]'")
-    if not address:
-        raise InputError("--fleet ray needs the address of the head of a cluster: --fleet ray://HOST:6379")
+    check_address("--fleet", address)
     return RayEngine(address)

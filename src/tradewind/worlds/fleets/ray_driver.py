@@ -16,15 +16,20 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ray
+from ray._private.state import actors  # the public one needs Ray's dashboard
 from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from tradewind.tasks.ray_driver import connect
+
 NAMESPACE = "tradewind"
 GB = 1e9
+ASKED: dict[str, dict[str, float]] = {}
+"""Actor -> what this program asked for on its behalf."""
 
 
 @ray.remote(max_restarts=0, max_task_retries=0)
@@ -82,6 +87,7 @@ def start(gang: str, tasks: list[tuple[str, list[str], list[tuple[str, int]]]]) 
         if name in there:
             continue
         need = {each: sum(demand.get(each, 0) for _, demand in ranks) / 1000 for each in ("cpu", "gpu")}
+        ASKED[name] = need
         runner = Runner.options(  # type: ignore[attr-defined]
             name=name, namespace=NAMESPACE, lifetime="detached", num_cpus=need["cpu"], num_gpus=need["gpu"],
             scheduling_strategy=NodeAffinitySchedulingStrategy(ids[machine], soft=False),
@@ -92,6 +98,26 @@ def start(gang: str, tasks: list[tuple[str, list[str], list[tuple[str, int]]]]) 
 def gangs(prefix: str) -> list[str]:
     """Names of the actors of the gangs with this prefix."""
     return [name for name in list_named_actors() if name.startswith(prefix)]
+
+
+def waiting(prefix: str) -> dict[str, str]:
+    """Actors with this prefix that were not created yet, what they ask for and what their machines have."""
+    found = {}
+    has = {node["NodeName"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
+    for actor in actors(actor_state_name="PENDING_CREATION").values():
+        if (name := actor["Name"]).startswith(prefix):
+            machine = name.partition("@")[2]
+            asks = f"it asks for {_amounts(ASKED[name])} on" if name in ASKED else "it waits for"
+            found[name] = (
+                f"Ray has it pending: {asks} {machine}, which has {_amounts(has.get(machine, {}))} in all"
+            )
+    return found
+
+
+def _amounts(resources: Mapping[str, float]) -> str:
+    """CPUs and GPUs in words."""
+    found = {each.upper(): amount for each, amount in resources.items() if each.upper() in ("CPU", "GPU")}
+    return " and ".join(f"{amount:g} {each}" for each, amount in found.items() if amount) or "no CPU"
 
 
 def cancel(gang: str) -> None:
@@ -106,6 +132,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "start": start,
     "gangs": gangs,
     "cancel": cancel,
+    "waiting": waiting,
 }
 
 
@@ -114,7 +141,7 @@ def main(address: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # Ray prints
-    ray.init(address=address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
+    connect(address, namespace=NAMESPACE)
     for line in sys.stdin:
         method, *arguments = json.loads(line)
         try:

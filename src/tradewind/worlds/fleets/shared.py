@@ -17,7 +17,8 @@ import json
 import secrets
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -100,7 +101,7 @@ class SharedFleet:
         self._is_new = True
         self._lease_s = options.patience_s + options.grace_s + SWEEP_S + MARGIN_S
         self._keep_alive()
-        self._dispatcher = Dispatcher(engine, self._prefix, _needs_start)
+        self._dispatcher = Dispatcher(engine, self._prefix, _unstarted)
 
     # ------------------------------------------------------------------ what should run
     def reconcile(self, wanted: Collection[Wanted]) -> None:
@@ -142,6 +143,7 @@ class SharedFleet:
                 spec = launcher.spec(launch, number, control, settings.port)
                 spec |= {"beat": str(self._beat), "cpus": []}
                 spec["env"]["MASTER_ADDR"] = machines[0].address
+                spec["meet"] = "" if machines[0].address else str(control.parent / "address")
                 write_spec(control, spec)
             ranks.append(
                 RemoteRank(control, Exit(None, how=broken) if broken else None, since_s=time.monotonic())
@@ -152,7 +154,7 @@ class SharedFleet:
             argv = (sys.executable, "-E", "-S", starter.__file__, str(control))
             tasks.append(EngineTask(machines[number].name, argv, named))
         name = f"{self._prefix}{launch.job.index}-{launch.number}"
-        gang = EngineGang(name, tuple(tasks), str(launcher.control(launch, 0, 0).parent))
+        gang = EngineGang(name, tuple(tasks), str(launcher.control(launch, 0, 0).parent), launch.job.tenant)
         home, limit = launcher.job_folder(launch.job), self._options.limits.report_bytes
         readers = [ReportReader(home, rank, offset, limit) for rank, offset in enumerate(settings.offsets)]
         return RemoteLaunch(launch, gang, ranks, readers, is_over=bool(broken))
@@ -172,7 +174,9 @@ class SharedFleet:
             time.sleep(max(0.0, min(LOOK_EVERY_S, until - time.monotonic())))
         if ended:
             self._dispatch()
-        return Observations(found, down_nodes=self._down())
+        down = self._down()
+        limits = {key: has for key, has in self._limits().items() if key[0] not in down}
+        return Observations(found, down_nodes=down, limits=limits)
 
     def _status(self, running: RemoteLaunch) -> LaunchStatus:
         silent = set()
@@ -189,7 +193,7 @@ class SharedFleet:
         exits = tuple(
             noted(rank.exit, note, self._options) for rank, note in zip(running.ranks, notes, strict=True)
         )
-        return LaunchStatus(exits, frozenset(silent), reports)
+        return LaunchStatus(exits, frozenset(silent), reports, self._waiting(running))
 
     def _is_silent(self, running: RemoteLaunch, number: int) -> bool:
         """Look at a rank: it may have ended; return whether it has started and nothing is heard of it."""
@@ -210,25 +214,44 @@ class SharedFleet:
             rank.exit = Exit(None, how=f"was lost: nothing was heard of it for {self._lease_s:.0f} s")
         return rank.exit is None and rank.is_silent(SILENT_S)
 
+    def _waiting(self, running: RemoteLaunch) -> str:
+        """Why ranks of a launch have not been started yet; empty where all have."""
+        if not running.run or all(rank.beat or rank.exit is not None for rank in running.ranks):
+            return ""
+        state, name = self._dispatcher.state, running.gang.name
+        found = state.refused.get(name) or state.waiting.get(name) or state.problem
+        return found or "the cluster has not started it yet, and does not say why"
+
     def _has_lost(self, running: RemoteLaunch, number: int) -> bool:
-        """Whether the engine does not have a rank any more either: its gang is gone, or its machine is down."""
+        """Whether the engine does not have a rank any more either: it is gone, or its machine is down."""
         state, machine = self._dispatcher.state, running.gang.tasks[number].machine
         if state.gangs is None or state.problem:
             return False
         is_up = any(each.is_up for each in state.machines if each.name == machine)
-        return running.gang.name not in state.gangs or not is_up
+        ranks = state.gangs.get(running.gang.name, ())
+        return (ranks is not None and number not in ranks) or not is_up
 
     def _down(self) -> frozenset[int]:
         """Nodes all of whose machines are down, unless something of ours is heard there."""
         if self._sites.update(self._dispatcher.state.machines):
             self._keep_machines()
-        heard = {
-            each.launch.ranks[number].node
-            for each in self.running.values()
-            for number, rank in enumerate(each.ranks)
-            if rank.exit is None and rank.beat and not rank.is_silent(SILENT_S)
-        }
-        return self._sites.down() - heard
+        return self._sites.down() - {node for node, _ in self._heard()}
+
+    def _limits(self) -> Mapping[tuple[int, int], int]:
+        """What nodes have, where that is less than the setup says; what is heard on a machine that is down goes on."""
+        closed = {machine.name for machine in self._sites.machines if not machine.is_up}
+        in_use = Counter[tuple[int, str]]()
+        for node, task in self._heard():
+            if task.machine in closed:
+                in_use.update({(node, name): milli for name, milli in task.demand})
+        return self._sites.limits(in_use)
+
+    def _heard(self) -> Iterator[tuple[int, EngineTask]]:
+        """Nodes and programs of the ranks that are heard of."""
+        for each in self.running.values():
+            for number, rank in enumerate(each.ranks):
+                if rank.exit is None and rank.beat and not rank.is_silent(SILENT_S):
+                    yield each.launch.ranks[number].node, each.gang.tasks[number]
 
     def _known_machines(self, engine: Engine) -> Sequence[Machine]:
         """The machines that this run knew last, so that an engine that is away does not keep a loop from starting."""
@@ -258,9 +281,9 @@ class SharedFleet:
         self.running = {}
 
 
-def _needs_start(gang: EngineGang) -> bool:
-    """Whether some rank has never been started, and may be."""
-    return any(read_claim(Path(task.argv[-1])) is None for task in gang.tasks)
+def _unstarted(gang: EngineGang) -> list[int]:
+    """Ranks that have never been started, and may be."""
+    return [rank for rank, task in enumerate(gang.tasks) if read_claim(Path(task.argv[-1])) is None]
 
 
 def _stop(control: Path) -> None:

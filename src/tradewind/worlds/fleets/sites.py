@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tradewind.model.errors import InputError
 from tradewind.model.setup import Setup
+from tradewind.model.units import UNLIMITED
 from tradewind.worlds.fleet import Launch
 from tradewind.worlds.fleets.engine import Machine
 
@@ -19,6 +20,7 @@ class Sites:
     def __init__(self, setup: Setup, table: Mapping[str, Sequence[str]], machines: Sequence[Machine]) -> None:
         self._setup, self._table = setup, table
         self.machines: tuple[Machine, ...] = ()
+        self._counted: dict[int, set[str]] = {node: set() for node in setup.hosts}
         self.update(machines)
         known = {machine.name for machine in machines}
         for node, found in self._of.items():
@@ -40,6 +42,8 @@ class Sites:
             return False
         self.machines = tuple(machines)
         self._of = {node: self._found(self._setup.nodes[node].name) for node in self._setup.hosts}
+        for node, found in self._of.items():
+            self._counted[node].update(name for machine in found for name in machine.capacity)
         return True
 
     def _found(self, name: str) -> list[Machine]:
@@ -62,6 +66,21 @@ class Sites:
         return frozenset(
             node for node, machines in self._of.items() if not any(machine.is_up for machine in machines)
         )
+
+    def limits(self, in_use: Mapping[tuple[int, str], int]) -> dict[tuple[int, int], int]:
+        """(node, resource) -> what there is, where that is less than the setup says.
+
+        There is what machines that are up have, and what is `in_use` on others: it goes on, but nothing new starts there.
+        """
+        found = {}
+        for node, machines in self._of.items():
+            for index, name in enumerate(self._setup.resources):
+                declared = self._setup.nodes[node].capacity_milli[index]
+                has = sum(machine.capacity.get(name, 0) for machine in machines if machine.is_up)
+                has += in_use.get((node, name), 0)
+                if name in self._counted[node] and has < declared < UNLIMITED:
+                    found[node, index] = has
+        return found
 
 
 def site_of(machine: Machine) -> str:

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tradewind.model.errors import InputError
@@ -53,10 +53,16 @@ class SlurmEngine:
             text=SCRIPT.format(tasks=shlex.quote(str(tasks))), hosts=str(hosts),
         )  # fmt: skip
 
-    def gangs(self, prefix: str) -> Collection[str]:
-        """Names of the gangs with this prefix that wait or run."""
+    def gangs(self, prefix: str) -> Mapping[str, None]:
+        """The gangs with this prefix that wait or run; Slurm has all ranks of a gang, or none."""
         names = _call("squeue", "--noheader", "--me", "--format=%j").split()
-        return {name for name in names if name.startswith(prefix)}
+        return dict.fromkeys(name for name in names if name.startswith(prefix))
+
+    def waiting(self, prefix: str) -> Mapping[str, str]:
+        """Gangs with this prefix that Slurm has not started, and its reasons."""
+        lines = _call("squeue", "--noheader", "--me", "--states=PENDING", "--format=%j|%r").splitlines()
+        pairs = (line.strip().split("|", 1) for line in lines if line.startswith(prefix))
+        return {name: f"Slurm has it pending ({reason})" for name, reason in pairs}
 
     def cancel(self, name: str) -> None:
         """Remove a gang; nothing happens if it is over."""

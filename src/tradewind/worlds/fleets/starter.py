@@ -11,15 +11,19 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import importlib.util
 import json
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
 from typing import Any
 
+SIOCGIFADDR = 0x8915
 SUPERVISOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "processes", "supervisor.py")
 
 
@@ -36,30 +40,45 @@ def _load() -> Any:
 def main(control: str) -> None:
     """Run a rank; end when it is over, or at once if it has been started before."""
     tools = _load()
+    with open(os.path.join(control, "spec.json")) as file:
+        spec = json.load(file)
     ctypes.CDLL(None).prctl(tools.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    near = os.environ.get("TRADEWIND_ADDRESS") or spec["env"]["MASTER_ADDR"]
     child = subprocess.Popen(
-        [sys.executable, "-I", "-S", SUPERVISOR, control], stdin=subprocess.DEVNULL, start_new_session=True
-    )
+        [sys.executable, "-I", "-S", SUPERVISOR, control], stdin=subprocess.DEVNULL, start_new_session=True,
+        env={**os.environ, "TRADEWIND_INTERFACE": _interface(near)},
+    )  # fmt: skip
+    mine = {"pid": child.pid, "start": tools.start_ticks(child.pid)}
     signal.signal(signal.SIGTERM, lambda *_: child.send_signal(signal.SIGTERM))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
     child.wait()
-    if not os.path.exists(os.path.join(control, "exit")) and _owner(control) == child.pid:
-        _clean(tools, control)
+    if not os.path.exists(os.path.join(control, "exit")) and _owner(control) == mine:
+        _clean(tools, control, spec["groups"])
 
 
-def _owner(control: str) -> int:
-    """The process that claimed the rank; 0: none, or nobody may."""
+def _owner(control: str) -> Any:
+    """The process that claimed the rank, also told from one in another container with the same number; None: nobody."""
     with contextlib.suppress(OSError, ValueError), open(os.path.join(control, "claim")) as file:
-        return int(json.load(file)["pid"])
-    return 0
+        return json.load(file)
+    return None
 
 
-def _clean(tools: Any, control: str) -> None:
+def _interface(address: str) -> str:
+    """The interface from which an address is reached; empty: unknown."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError):
+        probe.connect((address, 9))  # sends nothing
+        mine = socket.inet_aton(probe.getsockname()[0])
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # an interface without an address
+                if fcntl.ioctl(probe, SIOCGIFADDR, struct.pack("256s", name.encode()))[20:24] == mine:
+                    return name
+    return ""
+
+
+def _clean(tools: Any, control: str, groups: list[str]) -> None:
     """Kill what a lost supervisor left, then record the loss."""
-    with open(os.path.join(control, "spec.json")) as file:
-        groups = json.load(file)["groups"]
     until = time.monotonic() + tools.SWEEP_S
     while (left := tools.children(os.getpid())) and time.monotonic() < until:
         for group in groups:

@@ -68,6 +68,7 @@ class ExecutionOptions(RetryOptions):
 
     networks    network of each site by node name; others use the machine's own
     first_uid   job i runs as user first_uid + i (needs root); None: as the user of the control loop, unless it is root
+    users       number of such users, which later jobs use again; 0: one for every job
     as_root     if the loop is root, jobs are too; without it they get users of their own
     grace_s     time between SIGTERM and SIGKILL
     patience_s  a rank without a control loop is terminated after this time
@@ -76,6 +77,7 @@ class ExecutionOptions(RetryOptions):
     limits: Limits = field(default_factory=Limits)
     networks: Mapping[str, SiteNetwork] = field(default_factory=dict)
     first_uid: int | None = None
+    users: int = 0
     as_root: bool = False
     grace_s: float = 10.0
     patience_s: float = 60.0
@@ -90,7 +92,17 @@ class LaunchSettings(NamedTuple):
 
 def folder_name(job: Job) -> str:
     """Directory name of a job, safe for any id."""
-    return f"{job.index:04d}-{re.sub(r'[^A-Za-z0-9._-]', '_', job.id)[:60]}"
+    return folder_of(job.index, job.id)
+
+
+def folder_of(index: int, name: str) -> str:
+    """Directory name of the job with this number and id."""
+    return f"{index:04d}-{re.sub(r'[^A-Za-z0-9._-]', '_', name)[:60]}"
+
+
+def log_path(state: Path, index: int, name: str, rank: int) -> Path:
+    """Where the output of a rank is."""
+    return state / "logs" / folder_of(index, name) / f"rank-{rank}.log"
 
 
 class Launcher:
@@ -127,7 +139,7 @@ class Launcher:
 
     def log(self, job: Job, rank: int) -> Path:
         """Output of a rank."""
-        return self._state / "logs" / folder_name(job) / f"rank-{rank}.log"
+        return log_path(self._state, job.index, job.id, rank)
 
     def read_log(self, job: Job, rank: int) -> str:
         """Output of a rank: the log before the last rotation, then the log."""
@@ -189,7 +201,8 @@ class Launcher:
 
     def uid(self, job: Job) -> int | None:
         """User of a job; None: that of the control loop."""
-        return None if self.options.first_uid is None else self.options.first_uid + job.index
+        first, users = self.options.first_uid, self.options.users
+        return None if first is None else first + (job.index % users if users else job.index)
 
     # ------------------------------------------------------------------ environment
     def network(self, node: int) -> SiteNetwork:
@@ -293,9 +306,11 @@ class Launcher:
 
 
 def write_spec(control: Path, spec: Mapping[str, Any]) -> None:
-    """Write what a supervisor needs to know into its control directory."""
+    """Write what a supervisor needs to know into its control directory; one that starts now sees all of it, or what was."""
     control.mkdir(parents=True, exist_ok=True, mode=0o700)
-    (control / "spec.json").write_text(json.dumps(spec))
+    written = control / "spec.json.tmp"
+    written.write_text(json.dumps(spec))
+    written.replace(control / "spec.json")
 
 
 def _size(path: Path) -> int:

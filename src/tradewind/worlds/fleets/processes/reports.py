@@ -88,7 +88,7 @@ def _parse(line: bytes) -> IterationReport | None:
         return None
     if not all(math.isfinite(value) and abs(value) < LARGEST_VALUE for value in values):
         return None
-    iteration, seconds, sent, loss, workers, at = values
-    if min(iteration, seconds, sent, workers) < 0:
+    iteration, seconds, sent, loss, workers, at, communication = values
+    if min(iteration, seconds, sent, workers, communication) < 0:
         return None
-    return IterationReport(int(iteration), seconds, sent, loss, int(workers), at)
+    return IterationReport(int(iteration), seconds, sent, loss, int(workers), at, communication)

@@ -33,6 +33,7 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, CLONE_NEWNET = 1, 36, 0x40000000
 LEASE_EVERY_S = 1.0
 MAIL_EVERY_S = 0.2
 CPU_EVERY_S = 0.1
+MEET_EVERY_S = 0.05
 SWEEP_S = 10.0
 """What cannot be killed in this time is left behind, and said."""
 EXIT_BYTES = 1024
@@ -174,6 +175,8 @@ def become(spec: dict[str, Any], pipe: int) -> None:
     for group in spec["groups"]:
         with contextlib.suppress(OSError):
             write(os.path.join(group, "cgroup.procs"), str(os.getpid()))
+    if spec.get("meet"):
+        meet(spec)
     if spec["namespace"]:
         handle = os.open(f"/run/netns/{spec['namespace']}", os.O_RDONLY)
         if libc.setns(handle, CLONE_NEWNET):
@@ -196,6 +199,21 @@ def become(spec: dict[str, Any], pipe: int) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     os.closerange(3, 256)
     os.execvpe(spec["argv"][0], spec["argv"], spec["env"])
+
+
+def meet(spec: dict[str, Any]) -> None:
+    """Wait until all ranks are there; rank 0, whose address is known only then, tells it to the others."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(75))
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    folder, name = os.path.split(spec["meet"])
+    if spec["env"]["RANK"] == "0":
+        ranks = range(int(spec["env"]["WORLD_SIZE"]))
+        while not all(os.path.exists(f"{folder}/{rank}-0/claim") for rank in ranks):
+            time.sleep(MEET_EVERY_S)
+        put(folder, name, os.environ["TRADEWIND_ADDRESS"])
+    while not (found := read_bytes(spec["meet"])):
+        time.sleep(MEET_EVERY_S)
+    spec["env"]["MASTER_ADDR"] = json.loads(found)
 
 
 def spawn(spec: dict[str, Any]) -> tuple[int, int]:
@@ -404,6 +422,8 @@ def main(control: str) -> None:
         return
     with open(os.path.join(control, "spec.json")) as file:
         spec = json.load(file)
+    found = os.environ.get("TRADEWIND_INTERFACE")  # by a starter
+    spec["env"] |= {"TRADEWIND_INTERFACE": found} if found else {}
     with contextlib.suppress(OSError):  # a full disk; there may be space at the end
         put_exit(control, None)
     make_groups(spec)

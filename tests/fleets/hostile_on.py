@@ -1,0 +1,109 @@
+"""Hostile jobs and cuts of the network on the fleet of a test."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.builders import job, node, rows, scenario, setup
+from tests.fleets.live_on import counting, run_on
+from tests.fleets.processes import programs
+from tests.hostile import programs as hostile
+from tests.worlds import live_scenarios
+from tests.worlds.live_scenarios import S
+from tradewind import api
+from tradewind.engine.live import LiveSession
+from tradewind.model.job import Rounds
+from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.fleets import ray, shared, slurm
+from tradewind.worlds.fleets.engine import Engine
+from tradewind.worlds.fleets.processes.handles import processes_of
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Limits
+
+UID = 57_000 + 40 * (os.getpid() % 100)
+"""Users of jobs; tests that run at the same time have different ones."""
+LIMIT_S = 150.0
+FLOOD = 'yes \'{"iteration":1}\' | head -c 20000000 >> "$TRADEWIND_REPORT"; touch ../did; exec sleep 1000'
+NAMES = (*hostile.SHELL, *hostile.PYTHON)
+
+
+def hostile_jobs_hurt_only_themselves(engine: Engine, state: Path) -> None:
+    """All hostile programs at once, each as a user of its own: a neighbour completes, and nothing of them is left."""
+    commands = [*(hostile.program(name) for name in NAMES), ("sh", "-c", FLOOD)]
+    last = len(commands)
+    attacks = [
+        job(i, work=Rounds(count=1000, compute_us=10), command=each) for i, each in enumerate(commands)
+    ]
+    neighbour = job(last, work=Rounds(count=4, compute_us=10), command=live_scenarios.counting(4))
+    given = scenario([*attacks, neighbour], where=setup([node("a", 64)], slot_us=S, horizon_us=100_000 * S))
+    until = time.monotonic() + LIMIT_S
+
+    def missing() -> list[str]:
+        done = {int(path.parent.name[:4]) for path in state.glob("jobs/*/did")}
+        return [str(commands[index][-1]) for index in range(last) if index not in done]
+
+    def stop(session: LiveSession, world: FleetWorld) -> None:
+        if last in world.gangs and world.gangs[last].complete and not missing():
+            world.interrupt()
+        assert time.monotonic() < until, f"these did not do their deed: {missing()}"
+
+    limits = Limits(processes=40, report_bytes=1_000_000)
+    options = ExecutionOptions(grace_s=0.5, backoff_s=0.05, retries=1, limits=limits, first_uid=UID)
+    run = run_on(engine, given, "fifo", state, options=options, observer=stop)
+    assert run.violations == ()
+    assert rows(run, "outcomes", "state")[last] == ("finished",)
+    assert api.check(given, run) == ()
+    most = max(n for n, who in rows(run, "attempts", "iterations", "job") if who == last - 1)
+    assert most <= (limits.report_bytes + (1 << 18)) / len('{"iteration":1}\n')
+    end = time.monotonic() + 60
+    while left := [uid for uid in range(UID, UID + last) if processes_of(uid)]:
+        assert time.monotonic() < end, f"processes of {left} are left"
+        time.sleep(0.2)
+
+
+@contextmanager
+def _short_patience() -> Iterator[ExecutionOptions]:
+    """Everything that waits for an engine or a rank gives up within 6 s."""
+    options = ExecutionOptions(grace_s=0.5, patience_s=2.0, as_root=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shared, "SWEEP_S", 0.5)
+        patch.setattr(slurm, "ANSWER_S", 3.0)
+        patch.setattr(ray, "ANSWER_S", 3.0)
+        yield options
+
+
+def a_cut_changes_nothing(
+    engine: Engine, state: Path, cut: Callable[[], None], mend: Callable[[], None], cut_s: float = 8.0
+) -> None:
+    """Two jobs go on while loop and engine do not hear each other; a third one, which waits for a CPU, runs afterwards."""
+    count = int(7 * cut_s)
+    given = counting(jobs=3, count=count, seconds=0.2)
+    mending = threading.Timer(cut_s, mend)
+    seen: list[float] = []
+
+    def look(session: LiveSession, world: FleetWorld) -> None:
+        if not seen and 0 in world.gangs and world.gangs[0].iterations >= 5:
+            seen.append(time.monotonic())
+            cut()
+            mending.start()
+
+    with _short_patience() as options:
+        run = run_on(engine, given, "fifo", state, options=options, observer=look, slot_seconds=1.0)
+    mending.join()
+    assert time.monotonic() - seen[0] > cut_s
+    assert rows(run, "attempts", "why") == [("complete",)] * 3, run.tables["alarms"]["text"]
+    assert rows(run, "outcomes", "state") == [("finished",)] * 3
+    for index in range(3):
+        path = next(state.glob(f"jobs/{index:04d}-*")) / "checkpoint" / "done"
+        assert path.read_text().split() == [str(i) for i in range(1, count + 1)]
+    assert api.check(given, run) == ()
+    end = time.monotonic() + 60
+    while left := list(programs(state)):
+        assert time.monotonic() < end, f"{left} are left"
+        time.sleep(0.2)

@@ -1,0 +1,264 @@
+"""Ranks in pods of a real Kubernetes of this machine: the contract of a fleet, and many faults."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from tools.kubernetes_build import IMAGE
+
+from tests.fleets.kubernetes_bed import DEPLOY, NAMES, KubernetesBed, open_bed
+from tests.fleets.kubernetes_cluster import KubernetesCluster, missing
+from tests.fleets.live_on import (
+    books_are_those_of_processes,
+    training_moves_and_grows,
+    waits_with_a_reason,
+)
+from tests.fleets.storm import Storm, faults_of
+from tradewind.cli import scheduler
+from tradewind.model.setup import Setup
+from tradewind.testing import check_fleet
+from tradewind.testing.fleet_checks import Bed, Faults, MakeFleet
+from tradewind.worlds.fleet import Wanted
+from tradewind.worlds.fleets.engine import EngineUnreachable
+from tradewind.worlds.fleets.kubernetes import lease
+from tradewind.worlds.fleets.kubernetes.lease import DURATION_S
+from tradewind.worlds.fleets.kubernetes.scheduler import Scheduler
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions
+from tradewind.worlds.fleets.shared import SharedFleet
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
+OPTIONS = ExecutionOptions(grace_s=0.5, patience_s=2.0)
+
+
+@pytest.fixture(scope="module")
+def bed() -> Iterator[KubernetesBed]:
+    with open_bed() as made:
+        yield made
+
+
+@pytest.fixture
+def cluster(bed: KubernetesBed) -> KubernetesCluster:
+    if bed.own is None:
+        pytest.skip("only a cluster of one's own may be broken")
+    return bed.own
+
+
+def fleet_of(bed: KubernetesBed) -> MakeFleet:
+    def make(state: Path, setup: Setup) -> SharedFleet:
+        token = f"{state.name[-6:]}-{os.getpid()}"
+        table = {name: [machine] for name, machine in zip("ab", bed.machines, strict=True)}
+        return SharedFleet(state, setup, OPTIONS, token, bed.engine(), table)
+
+    return make
+
+
+def pods(cluster: KubernetesCluster) -> str:
+    return cluster.api("get", "pods", "--all-namespaces", "--no-headers")
+
+
+def test_kubernetes_passes(bed: KubernetesBed, cluster: KubernetesCluster) -> None:
+    check_fleet(fleet_of(bed), faults_of(cluster, NAMES), seeds=2)
+    cluster.wait(lambda: pods(cluster) == "", "the end of all pods")
+
+
+def test_a_hundred_faults_lose_nothing_and_do_nothing_twice(
+    bed: KubernetesBed, cluster: KubernetesCluster, tmp_path: Path
+) -> None:
+    frozen: set[str] = set()
+
+    def kill(name: str) -> None:
+        if cluster.is_running(name):
+            cluster.signal_agent(name, signal.SIGKILL)
+            frozen.discard(name)
+
+    def freeze(name: str) -> None:
+        if cluster.is_running(name):
+            cluster.signal_agent(name, signal.SIGSTOP)
+            frozen.add(name)
+
+    def switch_off(draw: random.Random) -> None:
+        name = draw.choice(NAMES)
+        cluster.kill_node(name, tmp_path)
+        frozen.discard(name)
+
+    def recover() -> None:
+        for name in frozen:
+            cluster.signal_agent(name, signal.SIGCONT)
+        frozen.clear()
+        for name in ("etcd", "kube-apiserver", "relay"):
+            if not cluster.is_running(name):
+                cluster.start_part(name)
+        for name in NAMES:
+            if not cluster.is_running(name):
+                cluster.start_node(name)
+
+    storm = Storm(
+        fleet_of(bed), tmp_path, seed=1, recover=recover,
+        faults={
+            "kubelet killed": lambda draw: kill(draw.choice(NAMES)),
+            "kubelet frozen": lambda draw: freeze(draw.choice(NAMES)),
+            "API server killed": lambda _: kill("kube-apiserver"),
+            "etcd killed": lambda _: kill("etcd"),
+            "connection cut": lambda _: freeze("relay"),
+            "node switched off": switch_off,
+        },
+    )  # fmt: skip
+    storm.run(faults=100, jobs=5)
+    assert sum(storm.done.values()) == 100
+    assert len(storm.done) == 10
+    cluster.wait(lambda: pods(cluster) == "", "the end of all pods")
+
+
+def test_a_loop_that_is_cut_off_loses_nothing(
+    bed: KubernetesBed, cluster: KubernetesCluster, tmp_path: Path
+) -> None:
+    """Longer than the leader lock lasts and than anything else here waits; a minute has no other effect."""
+    loop = Bed(fleet_of(bed), Faults(), tmp_path)
+    launch = loop.launch(loop.job(0, "count", 10_000, 0.05), 0, 0, 1)
+    loop.until(launch, run=True, holds=loop.counted(launch, 1), what="the first iteration")
+    cluster.signal_agent("relay", signal.SIGSTOP)
+    try:
+        until, before = time.monotonic() + DURATION_S + 3, max(loop.iterations(launch))
+        while time.monotonic() < until:
+            status = loop.round([Wanted(launch, True)]).launches[launch.key]
+            assert status.exits == (None, None)
+            assert not status.unreachable
+    finally:
+        cluster.signal_agent("relay", signal.SIGCONT)
+    assert max(loop.iterations(launch)) > before + 50
+    codes = [each.code for each in loop.end(launch, run=False)]
+    assert codes == [75, 75]
+    loop.tear_down()
+
+
+def test_one_loop_at_a_time_changes_what_runs(bed: KubernetesBed, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = bed.engine(), bed.engine()
+    assert first.gangs("tw-lock-") == {}
+    with pytest.raises(EngineUnreachable, match="another loop"):
+        second.gangs("tw-lock-")
+    monkeypatch.setattr(lease, "DURATION_S", 1)
+    monkeypatch.setattr(lease, "RENEW_S", 0)
+    time.sleep(1.1)  # and nothing is heard of the first
+    assert second.gangs("tw-lock-") == {}
+    monkeypatch.setattr(lease, "DURATION_S", 15)
+    with pytest.raises(EngineUnreachable, match="another loop"):
+        first.gangs("tw-lock-")  # its version is not the newest
+    with pytest.raises(EngineUnreachable, match="another loop"):
+        first.gangs("tw-lock-")
+    second.close()
+    assert first.gangs("tw-lock-") == {}
+    first.close()
+
+
+def test_machines_are_read_from_the_cluster(bed: KubernetesBed, cluster: KubernetesCluster) -> None:
+    found = bed.engine().machines()
+    assert [(each.name, each.labels["topology.kubernetes.io/zone"]) for each in found] == [
+        ("a1", "a"),
+        ("b1", "b"),
+    ]
+    assert found[0].capacity["cpu"] == (os.cpu_count() or 0) * 1000
+
+
+def test_books_are_those_of_processes(bed: KubernetesBed, tmp_path: Path) -> None:
+    books_are_those_of_processes(bed.engine, tmp_path, bed.machines)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
+def test_training_moves_and_grows(bed: KubernetesBed, tmp_path: Path) -> None:
+    training_moves_and_grows(lambda: bed.engine(requests={"cpu": "500m"}), tmp_path, bed.machines)
+
+
+def test_a_gang_that_is_not_started_says_why(
+    bed: KubernetesBed, cluster: KubernetesCluster, tmp_path: Path
+) -> None:
+    assert cluster.api("taint", "node", "a1", "tests=on:NoSchedule")
+
+    def release() -> None:
+        assert cluster.api("taint", "node", "a1", "tests-")
+
+    waits_with_a_reason(bed.engine(), tmp_path / "run", release, "taint")
+
+
+def waiting_pod(name: str, labels: dict[str, str], cpu: str) -> dict[str, Any]:
+    container = {"name": "c", "image": IMAGE, "resources": {"requests": {"cpu": cpu}}}
+    spec = {
+        "schedulerName": "tradewind", "containers": [container], "automountServiceAccountToken": False,
+        "terminationGracePeriodSeconds": 0,
+    }  # fmt: skip
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+def test_a_second_scheduler_binds_gangs_whole_and_in_ring_order(
+    bed: KubernetesBed, cluster: KubernetesCluster
+) -> None:
+    def make(document: dict[str, Any]) -> None:
+        assert cluster.api("create", "-n", "tradewind", "-f", "-", text=json.dumps(document))
+
+    def where(selector: str) -> list[str]:
+        path = "jsonpath={range .items[*]}{.metadata.name}={.spec.nodeName} {end}"
+        return sorted(cluster.api("get", "pods", "-n", "tradewind", "-l", selector, "-o", path).split())
+
+    def ring(number: int, size: int, cpu: str) -> None:
+        labels = {"tradewind/gang": "ring", "tradewind/size": str(size), "tradewind/rank": str(number)}
+        make(waiting_pod(f"ring-{number}", labels, cpu))
+
+    assert cluster.api("apply", "-f", str(DEPLOY / "scheduler.yaml"))
+    with mock.patch.dict(os.environ, KUBECONFIG=str(bed.kubeconfig)):
+        found = Scheduler("", bed.options)
+    cpus = os.cpu_count() or 1
+    most = f"{cpus * 600}m"  # one fits on a machine, two do not
+    ring(1, 2, most)
+    assert scheduler.step(found, "fifo") == 0  # half of it is not there yet
+    ring(0, 2, most)
+    time.sleep(1.1)  # clusters tell time in seconds
+    kueue = {"kueue.x-k8s.io/pod-group-name": "group", "kueue.x-k8s.io/pod-group-total-count": "1"}
+    make(waiting_pod("group-0", kueue, most))
+    assert scheduler.step(found, "fifo") == 2
+    assert where("tradewind/gang=ring") == ["ring-0=a1", "ring-1=b1"]
+    assert scheduler.step(found, "fifo") == 0  # no room for the other
+    assert cluster.api("delete", "pod", "ring-0", "-n", "tradewind", "--wait=true", "--timeout=60s")
+    assert scheduler.step(found, "fifo") == 1
+    assert where("kueue.x-k8s.io/pod-group-name=group") == ["group-0=a1"]
+    cluster.api("delete", "pod", "ring-1", "group-0", "-n", "tradewind", "--wait=true", "--timeout=60s")
+
+
+def test_the_service_is_accepted_by_the_cluster(cluster: KubernetesCluster) -> None:
+    said = cluster.api("apply", "-k", str(DEPLOY))
+    assert "deployment.apps/tradewind created" in said
+    assert "unchanged" in cluster.api("apply", "-k", str(DEPLOY))
+    assert cluster.api("apply", "-k", str(DEPLOY / "tenant"))
+
+    def made() -> bool:
+        path = "jsonpath={.items[*].spec.serviceAccountName}"
+        return (
+            cluster.api(
+                "get", "pods", "-n", "tradewind", "-l", "app.kubernetes.io/name=tradewind", "-o", path
+            )
+            == "tradewind"
+        )
+
+    cluster.wait(made, "the pod of the service")
+    may = ["create pods", "list pods", "delete pods", "update leases"]
+    may_not = [
+        "get secrets",
+        "patch pods",
+        "create pods --subresource=exec",
+        "create deployments",
+        "delete nodes",
+        "create pods -n default",
+    ]
+    for words, answer in (*((each, "yes") for each in may), *((each, "no") for each in may_not)):
+        options = ("--as=system:serviceaccount:tradewind:tradewind", "-n", "tradewind")
+        # it ends with 1 where the answer is no, which is then not shown
+        assert (cluster.api("auth", "can-i", *options, *words.split()) or "no").strip() == answer, words
+    assert cluster.api("delete", "deployment", "tradewind", "-n", "tradewind", "--wait=true", "--timeout=60s")
