@@ -7,6 +7,7 @@ import pytest
 from tests.store.postgres import alter
 from tradewind.model.errors import StoreError
 from tradewind.model.result import EndedJob
+from tradewind.store import schema
 from tradewind.store.chain import START, Head, checksum
 from tradewind.store.store import Entry, Store
 
@@ -79,10 +80,7 @@ def test_every_planted_change_is_noticed_and_named(place: str, subtests: pytest.
             alter(place, *statements)
             with pytest.raises(StoreError, match=message), Store.open(place) as store:
                 store.verify()
-        alter(
-            place,
-            *(f"drop table {name}" for name in ("head", "records", "snapshots", "jobs", "alembic_version")),
-        )
+        alter(place, *(f"drop table {name}" for name in (*schema.tables.tables, "alembic_version")))
 
 
 def test_a_chain_made_anew_is_noticed_unless_the_head_is_made_anew_too(place: str) -> None:

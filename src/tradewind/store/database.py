@@ -74,8 +74,8 @@ def _file(path: Path) -> Path:
     return path / FILE if path.is_dir() else path
 
 
-def connect(address: Address, *, write: bool) -> sql.Connection:
-    """Open one connection; a reader never creates a file."""
+def connect(address: Address, *, write: bool, threads: bool = False) -> sql.Connection:
+    """Open one connection; a reader never creates a file. threads: it may be used, and closed, by another thread."""
     if address.path is None:
         try:
             engine = sql.create_engine(
@@ -97,7 +97,7 @@ def connect(address: Address, *, write: bool) -> sql.Connection:
     engine = sql.create_engine(
         URL.create("sqlite", database=f"file:{_quoted(address.path)}", query={"mode": mode, "uri": "true"}
                    if mode != "immutable" else {"immutable": "1", "uri": "true"}),
-        poolclass=sql.NullPool,
+        poolclass=sql.NullPool, connect_args={"check_same_thread": not threads},
     )  # fmt: skip
     sql.event.listen(engine, "connect", _durable if write else _explicit)
     sql.event.listen(engine, "begin", _begin_to_write if write else _begin)

@@ -1,0 +1,1 @@
+"""`tradewind serve`: jobs come in over HTTP while the engine runs (docs/service.md)."""

@@ -1,0 +1,196 @@
+"""Requests to a service as values: what is sent, and as what the answer is read. Both clients send them."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter
+
+from tradewind.model.errors import InputError, TradewindError
+from tradewind.service.models import (
+    ActionAnswer,
+    EventPage,
+    JobAnswer,
+    JobPage,
+    QuoteAnswer,
+    Receipt,
+    StatusAnswer,
+    TenantAnswer,
+    TokenAnswer,
+    Why,
+)
+
+T = TypeVar("T")
+API_VERSION = 1
+"""Version of the API that this client speaks. A server serves clients of its own version and refuses others."""
+SERVER = "http://127.0.0.1:8642"
+
+
+class ServiceError(TradewindError):
+    """A service said no. code: invalid, forbidden, price_moved, …; data: what helps, such as a fresh quote."""
+
+    def __init__(self, status: int, code: str, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.status, self.code, self.data = status, code, data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[T]):
+    """One request."""
+
+    method: str
+    path: str
+    answer: Any
+    params: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+
+    def read(self, status: int, text: str) -> T:
+        """The answer; ServiceError where it is an error."""
+        if status >= 400:
+            raise _error(status, text)
+        found: T = TypeAdapter(self.answer).validate_json(text)
+        return found
+
+
+def _error(status: int, text: str) -> ServiceError:
+    try:
+        found = json.loads(text)["error"]
+        return ServiceError(status, found["code"], found["message"], found.get("data"))
+    except (ValueError, KeyError, TypeError):
+        return ServiceError(status, "unavailable", f"the server answered {status}: {text[:200]}")
+
+
+def settings(server: str | None, token: str | None, token_file: str | Path | None) -> tuple[str, str]:
+    """Address and token: what is given, else TRADEWIND_SERVER and TRADEWIND_TOKEN_FILE, else this machine."""
+    address = server or os.environ.get("TRADEWIND_SERVER") or SERVER
+    if token:
+        return address, token
+    path = token_file or os.environ.get("TRADEWIND_TOKEN_FILE")
+    if not path:
+        raise InputError(
+            "no token: set TRADEWIND_TOKEN_FILE to the file that has it (out/serve/admin.token for `make serve`)"
+        )
+    try:
+        return address, Path(path).read_text().strip()
+    except OSError as error:
+        raise InputError(f"the token cannot be read ({error.strerror})", where=str(path)) from None
+
+
+def headers(token: str) -> dict[str, str]:
+    """Headers of every request."""
+    return {"Authorization": f"Bearer {token}", "Tradewind-Api": str(API_VERSION)}
+
+
+def _key(given: str | None) -> dict[str, str]:
+    """Every change has a key, so that a repeated request changes nothing twice."""
+    return {"Idempotency-Key": given or secrets.token_hex(16)}
+
+
+def _some(**params: Any) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def submit(job: Mapping[str, Any], tenant: str | None, key: str | None) -> Call[JobAnswer]:
+    """Submit a job."""
+    return Call(
+        method="POST",
+        path="/v1/jobs",
+        answer=JobAnswer,
+        params=_some(tenant=tenant),
+        headers=_key(key),
+        body=dict(job),
+    )
+
+
+def quote(job: Mapping[str, Any], tenant: str | None, key: str | None) -> Call[QuoteAnswer]:
+    """Ask for a price."""
+    return Call(
+        method="POST", path="/v1/quotes", answer=QuoteAnswer, params=_some(tenant=tenant), headers=_key(key),
+        body=dict(job),
+    )  # fmt: skip
+
+
+def get_quote(id_: str) -> Call[QuoteAnswer]:
+    """Look at a quote."""
+    return Call(method="GET", path=f"/v1/quotes/{id_}", answer=QuoteAnswer)
+
+
+def accept(id_: str, option: int) -> Call[Receipt]:
+    """Take an option of a quote."""
+    return Call(method="POST", path=f"/v1/quotes/{id_}/accept", answer=Receipt, body={"option": option})
+
+
+def decline(id_: str) -> Call[QuoteAnswer]:
+    """Take no option of a quote."""
+    return Call(method="POST", path=f"/v1/quotes/{id_}/decline", answer=QuoteAnswer)
+
+
+def jobs(status: str | None, tenant: str | None, before: int | None, limit: int) -> Call[JobPage]:
+    """A page of jobs."""
+    params = _some(status=status, tenant=tenant, before=before, limit=limit)
+    return Call(method="GET", path="/v1/jobs", answer=JobPage, params=params)
+
+
+def job(id_: str, wait_s: float) -> Call[JobAnswer]:
+    """One job."""
+    return Call(
+        method="GET", path=f"/v1/jobs/{id_}", answer=JobAnswer, params={"wait_s": wait_s} if wait_s else {}
+    )
+
+
+def cancel(id_: str) -> Call[JobAnswer]:
+    """Cancel a job."""
+    return Call(method="POST", path=f"/v1/jobs/{id_}/cancel", answer=JobAnswer)
+
+
+def why(id_: str) -> Call[Why]:
+    """Why a job is where it is."""
+    return Call(method="GET", path=f"/v1/jobs/{id_}/why", answer=Why)
+
+
+def events(id_: str, after: int) -> Call[EventPage]:
+    """What happened to a job."""
+    return Call(method="GET", path=f"/v1/jobs/{id_}/events", answer=EventPage, params={"after": after})
+
+
+def status() -> Call[StatusAnswer]:
+    """The service as a whole."""
+    return Call(method="GET", path="/v1/status", answer=StatusAnswer)
+
+
+def sites() -> Call[list[dict[str, Any]]]:
+    """Sites, their capacity and use."""
+    return Call(method="GET", path="/v1/sites", answer=list[dict[str, Any]])
+
+
+def tenants() -> Call[list[TenantAnswer]]:
+    """Tenants."""
+    return Call(method="GET", path="/v1/tenants", answer=list[TenantAnswer])
+
+
+def tokens() -> Call[list[TokenAnswer]]:
+    """All tokens."""
+    return Call(method="GET", path="/v1/tokens", answer=list[TokenAnswer])
+
+
+def make_token(role: str, tenant: str, name: str, valid_s: float | None) -> Call[TokenAnswer]:
+    """Make a token."""
+    body = _some(role=role, tenant=tenant, name=name, valid_s=valid_s)
+    return Call(method="POST", path="/v1/tokens", answer=TokenAnswer, body=body)
+
+
+def revoke_token(id_: str) -> Call[TokenAnswer]:
+    """Revoke a token."""
+    return Call(method="DELETE", path=f"/v1/tokens/{id_}", answer=TokenAnswer)
+
+
+def actions(limit: int) -> Call[list[ActionAnswer]]:
+    """The audit log."""
+    return Call(method="GET", path="/v1/actions", answer=list[ActionAnswer], params={"limit": limit})

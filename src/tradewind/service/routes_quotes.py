@@ -1,0 +1,168 @@
+"""Routes of quotes: ask for a price, think, accept or decline."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from tradewind.service.app_state import Authorization, Key, service_of
+from tradewind.service.errors import ApiError
+from tradewind.service.models import JobAnswer, QuoteAnswer, Receipt
+from tradewind.service.routes_jobs import BODY, Tenant, submission
+from tradewind.service.service import Service, job_document
+from tradewind.service.tokens import Token
+from tradewind.store.board import Row
+
+routes = APIRouter(prefix="/v1/quotes", tags=["quotes"])
+WAIT_S = 20.0
+"""How long an answer of the engine is waited for."""
+
+
+class Choice(BaseModel):
+    """Which option is taken."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    option: int = Field(default=0, ge=0, le=1_000_000)
+
+
+@routes.post("", status_code=201, openapi_extra=BODY)
+async def quote(
+    request: Request, authorization: Authorization = None, idempotency_key: Key = "", tenant: Tenant = None
+) -> QuoteAnswer:
+    """Ask for a price. Without a limit of its own (private), the customer may think until the quote expires."""
+    service = service_of(request)
+    token = service.token(authorization, "write")
+    if not service.config.spec.pricer:
+        raise ApiError(
+            "conflict",
+            f"{service.config.spec.name} quotes no prices ({service.market}); submit the job: POST /v1/jobs",
+        )
+    found = await submission(service, request, service.tenant_of(token, tenant))
+    job = await service.submit(found, "quote", token, idempotency_key)
+    row = await service.until(lambda: _newest(service, job["id"]), WAIT_S)
+    if row is None:  # it waits for others' quotes to close, or the engine is away
+        return QuoteAnswer(
+            id=f"q-{job['id']}", job=job["id"], tenant=job["tenant"], status="pending", made_s=job["submitted_s"],
+            expires_s=job["submitted_s"],
+        )  # fmt: skip
+    return answer(row, token)
+
+
+def _newest(service: Service, job: str) -> Row | None:
+    """The newest quote of a job."""
+    rows = service.board.rows("board_quotes", job=job, most=1000)
+    return max(rows, key=lambda row: row["made_s"]) if rows else None
+
+
+def answer(row: Row, token: Token) -> QuoteAnswer:
+    """A quote as people see it; how the seller reckons a price is not for tenants, why there is none is."""
+    names = ("id", "job", "tenant", "status", "made_s", "expires_s")
+    body = json.loads(row["body"])
+    if token.role == "tenant" and body["options"]:
+        body["why"] = ""
+    return QuoteAnswer(**{name: row[name] for name in names}, **body)
+
+
+async def _row(service: Service, token: Token, id_: str) -> Row:
+    row = await service.read(lambda: service.board.row("board_quotes", id=id_))
+    if row is None and id_.startswith("q-"):  # the name of a quote that was still to come
+        row = await service.read(lambda: _newest(service, id_[2:]))
+    if row is None or (token.role == "tenant" and row["tenant"] != token.tenant):
+        raise ApiError("not_found", f"there is no quote {id_!r}")
+    return row
+
+
+@routes.get("")
+async def quotes(
+    request: Request,
+    authorization: Authorization = None,
+    status: Annotated[str | None, Query()] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+) -> list[QuoteAnswer]:
+    """Quotes."""
+    service = service_of(request)
+    token = service.token(authorization, "read")
+    equal: dict[str, Any] = {} if status is None else {"status": status}
+    if token.role == "tenant":
+        equal["tenant"] = token.tenant
+    rows = await service.read(lambda: service.board.rows("board_quotes", most=limit, **equal))
+    return [answer(row, token) for row in sorted(rows, key=lambda row: -row["made_s"])]
+
+
+@routes.get("/{id}")
+async def one(request: Request, id: str, authorization: Authorization = None) -> QuoteAnswer:
+    """One quote."""
+    service = service_of(request)
+    token = service.token(authorization, "read")
+    return answer(await _row(service, token, id), token)
+
+
+@routes.post("/{id}/accept")
+async def accept(
+    request: Request,
+    id: str,
+    choice: Annotated[Choice | None, Body()] = None,
+    authorization: Authorization = None,
+) -> Receipt:
+    """Take an option of a quote. Repeating it gives the same receipt; 409 price_moved if it no longer holds."""
+    service = service_of(request)
+    token = service.token(authorization, "write")
+    option = (choice or Choice()).option
+    row = await _row(service, token, id)
+    if row["status"] == "open":
+        options = len(json.loads(row["body"])["options"])
+        if option >= options:
+            raise ApiError("invalid", f"option is {option}; the quote has options 0 to {options - 1}")
+        row = await _answer(service, row, token, option)
+    found = json.loads(row["body"])
+    if row["status"] != "accepted":
+        fresh = await service.read(lambda: _newest(service, row["job"]))
+        other = fresh is not None and fresh["id"] != row["id"] and fresh["status"] == "open"
+        raise ApiError(
+            "price_moved",
+            f"quote {id} is {row['status']} and holds no more; "
+            + ("a fresh one is in data" if other else "ask for a new one: POST /v1/quotes"),
+            answer(fresh, token).model_dump() if other and fresh is not None else None,
+        )
+    if found["taken"] != option:
+        raise ApiError("conflict", f"option {found['taken']} of this quote was accepted, not {option}")
+    return await _receipt(service, row, found, token)
+
+
+@routes.post("/{id}/decline")
+async def decline(request: Request, id: str, authorization: Authorization = None) -> QuoteAnswer:
+    """Take no option of a quote; what it holds is free at once."""
+    service = service_of(request)
+    token = service.token(authorization, "write")
+    row = await _row(service, token, id)
+    return answer(await _answer(service, row, token, -1) if row["status"] == "open" else row, token)
+
+
+async def _answer(service: Service, row: Row, token: Token, option: int) -> Row:
+    """Tell the engine, and wait until the quote is closed."""
+    job = await service.job(token, row["job"])
+    body = {"quote": json.loads(row["body"])["quote"], "option": option}
+    await service.ask("answer", job, token, body, f"answer {row['id']} {option}")
+
+    def closed() -> Row | None:
+        found = service.board.row("board_quotes", id=row["id"])
+        return found if found is not None and found["status"] != "open" else None
+
+    found = await service.until(closed, WAIT_S)
+    if found is None:
+        raise ApiError(
+            "unavailable", "the engine has not answered yet; repeat the request, which changes nothing twice"
+        )
+    return found
+
+
+async def _receipt(service: Service, row: Row, found: dict[str, Any], token: Token) -> Receipt:
+    job = await service.read(lambda: service.board.rows("board_jobs", id=row["job"], most=1)[0])
+    return Receipt(
+        quote=answer(row, token), job=JobAnswer(**job_document(job)),
+        price_usd=found["options"][found["taken"]]["price_usd"], payment_rule=service.market,
+    )  # fmt: skip

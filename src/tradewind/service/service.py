@@ -1,0 +1,202 @@
+"""What the routes work with: configuration, tables, tokens, the engine; and the requests that change something."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+from starlette.concurrency import run_in_threadpool
+
+from tradewind.registry import systems
+from tradewind.service.config import Config
+from tradewind.service.engine import store_address
+from tradewind.service.errors import ApiError
+from tradewind.service.feed import Feed
+from tradewind.service.process import EngineProcess
+from tradewind.service.seal import Seal
+from tradewind.service.submission import Reader, Submission, sealed_text
+from tradewind.service.tokens import Token, Tokens, note
+from tradewind.store.board import Board, Row
+from tradewind.store.desk import Desk, Rejected, Writing
+
+T = TypeVar("T")
+
+
+class Service:
+    """A running service."""
+
+    def __init__(self, config: Config, data: Path, engine: EngineProcess) -> None:
+        self.config, self.data, self.engine = config, data, engine
+        address = store_address(config, data)
+        self.board, self.desk = Board(address), Desk(address)
+        self.tokens = Tokens(self.board, self.desk, config.file.limits)
+        self.reader, self._seal = Reader(config), Seal.of(data / "seal.key")
+        self.feed = Feed(self.board, engine)
+
+    def close(self) -> None:
+        """Write what was handed in, then close."""
+        self.desk.close()
+        self.board.close()
+
+    @property
+    def market(self) -> str:
+        """How jobs are paid for."""
+        spec, system = self.config.spec, systems().get(self.config.spec.system)
+        if spec.pricer:
+            return "auction" if spec.serial_quotes or spec.charges else "posted prices"
+        return "brokerage" if system is not None and system.bills else "queue"
+
+    # ------------------------------------------------------------------ who
+    def token(self, header: str | None, scope: str, *roles: str) -> Token:
+        """Who asks, if it may."""
+        token = self.tokens.check(header)
+        if token.scopes and scope not in token.scopes:
+            raise ApiError(
+                "forbidden", f"this token has the scopes {', '.join(token.scopes)}; {scope} is needed"
+            )
+        if roles and token.role not in roles:
+            raise ApiError(
+                "forbidden", f"this needs the role {' or '.join(roles)}; the token's is {token.role}"
+            )
+        return token
+
+    def tenant_of(self, token: Token, given: str | None) -> str:
+        """The tenant for whom somebody acts: a tenant for itself, others for whom they name."""
+        if token.role == "tenant":
+            if given not in (None, token.tenant):
+                raise ApiError("forbidden", f"this token acts for {token.tenant}; leave out tenant")
+            return token.tenant
+        if given is None or given not in self.config.file.tenants:
+            known = ", ".join(self.config.file.tenants)
+            raise ApiError("invalid", f"tenant is {given!r}; name one with ?tenant=: {known}")
+        return given
+
+    async def job(self, token: Token, id_: str) -> Row:
+        """The row of a job, if the token may see it; whether a job of others exists is not told."""
+        row = await self.read(lambda: self.board.row("board_jobs", id=id_))
+        if row is None or (token.role == "tenant" and row["tenant"] != token.tenant):
+            raise ApiError("not_found", f"there is no job {id_!r}; GET /v1/jobs lists yours")
+        return row
+
+    async def read(self, query: Callable[[], T]) -> T:
+        """The result of a query, without blocking others."""
+        return await run_in_threadpool(query)
+
+    async def write(self, task: Callable[[Writing], T]) -> T:
+        """The result of a task, once it is on disk."""
+        try:
+            return await asyncio.wrap_future(self.desk.do(task))
+        except Rejected as error:
+            raise ApiError(error.code, str(error), error.data) from None
+
+    # ------------------------------------------------------------------ requests
+    async def submit(self, found: Submission, kind: str, token: Token, key: str) -> dict[str, Any]:
+        """Hand in a job, to be run (submit) or to be priced first (quote); the same key gives the same answer."""
+        tenant, private = found.job.tenant, sealed_text(found.customer)
+        body = json.dumps(found.document)
+        digest = sha256(f"{kind}\n{body}\n{private}".encode()).hexdigest()
+        sealed = None if private is None else self._seal.seal(private)
+        limit = self.config.file.tenants[tenant].jobs
+        if limit is not None:
+            active = await self.read(lambda: self.board.count("board_jobs", tenant=tenant, is_over=False))
+            if active >= limit:
+                raise ApiError(
+                    "too_many", f"{tenant} has {active} jobs that are not over; {limit} are allowed"
+                )
+        name = found.document.get("id") or "job"
+
+        def task(writing: Writing) -> dict[str, Any]:
+            if (old := _reply(writing, tenant, key, digest)) is not None:
+                return old
+            now, id_ = time.time(), f"{str(name)[:40]}-{secrets.token_hex(4)}"
+            number = writing.insert(
+                "requests",
+                kind=kind,
+                job=id_,
+                tenant=tenant,
+                actor=token.actor,
+                at_s=now,
+                body=body,
+                sealed=sealed,
+            )
+            row = {
+                "number": number, "id": id_, "job": None, "tenant": tenant, "status": "submitted", "is_over": False,
+                "submitted_s": now, "started_s": None, "ended_s": None, "price_usd": None, "reason": "",
+                "places": "{}", "body": body,
+            }  # fmt: skip
+            writing.insert("board_jobs", **row)
+            writing.insert("board_events", id=id_, tenant=tenant, at_s=now, kind="submitted", body="{}")
+            note(writing, token.actor, tenant, f"job.{kind}", id_, None, None)
+            return _keep(writing, tenant, key, digest, job_document(row))
+
+        return await self.write(task)
+
+    async def ask(
+        self, kind: str, row: Row, token: Token, body: dict[str, Any], key: str = ""
+    ) -> dict[str, Any]:
+        """Ask the engine for something that concerns a job, or (without a row) the sites."""
+        text, tenant = json.dumps(body), row["tenant"]
+        digest = sha256(f"{kind}\n{row['id']}\n{text}".encode()).hexdigest()
+
+        def task(writing: Writing) -> dict[str, Any]:
+            if (old := _reply(writing, tenant, key, digest)) is not None:
+                return old
+            number = writing.insert(
+                "requests", kind=kind, job=row["id"], tenant=tenant, actor=token.actor, at_s=time.time(), body=text,
+                sealed=None,
+            )  # fmt: skip
+            note(writing, token.actor, tenant, f"job.{kind}", row["id"], {"status": row["status"]}, body)
+            return _keep(writing, tenant, key, digest, {"request": number})
+
+        return await self.write(task)
+
+    async def until(self, found: Callable[[], T | None], timeout_s: float) -> T | None:
+        """What `found` returns once it returns something; None if time is up."""
+        end = time.monotonic() + timeout_s
+        while True:
+            told = self.engine.told
+            if (result := await self.read(found)) is not None:
+                return result
+            left = end - time.monotonic()
+            if left <= 0:
+                return None
+            try:
+                await asyncio.wait_for(told.wait(), min(left, 1.0))
+            except TimeoutError:
+                continue
+
+
+def _reply(writing: Writing, tenant: str, key: str, digest: str) -> dict[str, Any] | None:
+    """The answer that was given for this key."""
+    old = writing.row("replies", tenant=tenant, key=key) if key else None
+    if old is None:
+        return None
+    if old["request"] != digest:
+        raise Rejected(
+            "conflict", f"Idempotency-Key {key[:60]!r} was used for another request; use a new one"
+        )
+    found: dict[str, Any] = json.loads(old["body"])
+    return found
+
+
+def _keep(writing: Writing, tenant: str, key: str, digest: str, answer: dict[str, Any]) -> dict[str, Any]:
+    if key:
+        writing.insert("replies", tenant=tenant, key=key, request=digest, body=json.dumps(answer))
+    return answer
+
+
+def job_document(row: Row) -> dict[str, Any]:
+    """A job as people see it."""
+    names = ("id", "tenant", "status", "submitted_s", "started_s", "ended_s", "price_usd", "reason")
+    return {
+        **{name: row[name] for name in names},
+        "is_over": bool(row["is_over"]),
+        "places": json.loads(row["places"]),
+        "job": json.loads(row["body"]),
+    }

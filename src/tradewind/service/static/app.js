@@ -1,0 +1,119 @@
+// What the pages do: send forms to the API, show what changes as it changes, follow a log.
+"use strict";
+
+const OWN = { "X-Tradewind-Page": "1" };
+const said = document.getElementById("said");
+const live = document.getElementById("live");
+
+function say(text) {
+  said.textContent = text;
+  window.clearTimeout(say.later);
+  say.later = window.setTimeout(() => { said.textContent = ""; }, 8000);
+}
+
+async function post(address, body, type) {
+  const key = window.crypto.randomUUID ? window.crypto.randomUUID() : String(Math.random()) + Date.now();
+  const headers = { ...OWN, "Idempotency-Key": key };
+  if (body !== undefined) headers["Content-Type"] = type;
+  const answer = await fetch(address, { method: "POST", headers, body });
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(found.error ? found.error.message : answer.statusText);
+  return found;
+}
+
+async function refresh() {
+  const answer = await fetch(window.location.href, { headers: { Accept: "text/html" } });
+  if (answer.redirected) { window.location.assign("/login"); return; }
+  if (!answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const fresh = page.getElementById("live");
+  if (fresh && live.innerHTML !== fresh.innerHTML) {
+    const focused = document.activeElement && live.contains(document.activeElement) ? document.activeElement.dataset.post : undefined;
+    live.replaceChildren(...fresh.childNodes);
+    if (focused) { const again = live.querySelector(`[data-post="${CSS.escape(focused)}"]`); if (again) again.focus(); }
+  }
+}
+
+let waiting = false;
+function soon() {
+  if (waiting) return;
+  waiting = true;
+  window.setTimeout(async () => { waiting = false; try { await refresh(); } catch (problem) { /* tried again with the next event */ } }, 400);
+}
+
+async function listen() {
+  let last = live.dataset.last;
+  for (;;) {
+    try {
+      const headers = { ...OWN, Accept: "text/event-stream", "Last-Event-ID": String(last) };
+      const answer = await fetch("/v1/events", { headers });
+      if (answer.status === 401) { window.location.assign("/login"); return; }
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let rest = ""; ;) {
+        const { value, done } = await reader.read();
+        if (done) break;
+        rest += value;
+        const parts = rest.split("\n\n");
+        rest = parts.pop();
+        for (const part of parts) {
+          const number = /^id: (\d+)$/m.exec(part);
+          if (number) { last = Number(number[1]); soon(); }
+        }
+      }
+    } catch (problem) { /* the server is away: try again */ }
+    await new Promise((done) => window.setTimeout(done, 1500));
+  }
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("button[data-post]");
+  if (!button || (button.dataset.sure && !window.confirm(button.dataset.sure))) return;
+  button.disabled = true;
+  try {
+    const found = await post(button.dataset.post, button.dataset.body, "application/json");
+    say(found.price_usd !== undefined && found.payment_rule ? `Agreed: ${Number(found.price_usd || 0).toFixed(2)} USD` : `Done: ${found.status || "ok"}`);
+  } catch (problem) { say(problem.message); }
+  button.disabled = false;
+  soon();
+});
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.dataset.post) return;
+  event.preventDefault();
+  const values = Object.fromEntries(new FormData(form));
+  try {
+    if (form.id === "token") {
+      const found = await post(form.dataset.post, JSON.stringify(values), "application/json");
+      say(`The new token, shown only once: ${found.secret}`);
+    } else {
+      const address = values.tenant ? `${form.dataset.post}?tenant=${encodeURIComponent(values.tenant)}` : form.dataset.post;
+      const found = await post(address, values.yaml, "application/yaml");
+      say(found.job && typeof found.job === "string" ? `Quote ${found.status} for ${found.job}` : `Submitted: ${found.id}`);
+    }
+  } catch (problem) { say(problem.message); }
+  soon();
+});
+
+async function follow(box) {
+  let offset = 0;
+  for (;;) {
+    try {
+      const answer = await fetch(`${box.dataset.log}?offset=${offset}`, { headers: OWN });
+      if (answer.ok) {
+        const bytes = new Uint8Array(await answer.arrayBuffer());
+        if (bytes.length) {
+          const atEnd = box.scrollTop + box.clientHeight >= box.scrollHeight - 4;
+          offset += bytes.length;
+          box.append(new TextDecoder().decode(bytes));
+          if (atEnd) box.scrollTop = box.scrollHeight;
+        }
+      }
+    } catch (problem) { /* the server is away: try again */ }
+    await new Promise((done) => window.setTimeout(done, 1000));
+  }
+}
+
+if (live) listen();
+const log = document.getElementById("log");
+if (log) follow(log);

@@ -1,0 +1,138 @@
+"""What people see of a service: rows that are written with the instants, and read without asking the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import local
+from typing import Any, NamedTuple, Self
+
+import sqlalchemy as sql
+
+from tradewind.model.errors import StoreError
+from tradewind.store import schema
+from tradewind.store.database import Address, connect, explained
+
+Row = dict[str, Any]
+
+
+class Put(NamedTuple):
+    """A row to be written: a new one, or new values of the row with this key."""
+
+    table: str
+    values: Mapping[str, Any]
+    key: Mapping[str, Any] | None = None
+
+
+def put(connection: sql.Connection, rows: Sequence[Put]) -> None:
+    """Write rows in the connection's transaction; equal kinds of rows go in one statement."""
+    groups: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Row]] = {}
+    for row in rows:
+        key = row.key or {}
+        values = {**row.values, **{f"key_{name}": value for name, value in key.items()}}
+        groups.setdefault((row.table, tuple(row.values), tuple(key)), []).append(values)
+    for (name, columns, keys), each in groups.items():
+        table = schema.tables.tables[name]
+        if keys:
+            found = [table.c[key] == sql.bindparam(f"key_{key}") for key in keys]
+            new: dict[str, Any] = {column: sql.bindparam(column) for column in columns}
+            connection.execute(table.update().where(*found).values(new), each)
+        else:
+            connection.execute(table.insert(), each)
+
+
+class Board:
+    """Reads a service's tables, from any thread; every call sees what is committed by then."""
+
+    def __init__(self, given: str | Path) -> None:
+        self._address, self._local = Address(given), local()
+        self._all: list[sql.Connection] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections of all threads."""
+        for connection in self._all:
+            connection.close()
+        self._all.clear()
+
+    @contextmanager
+    def _reading(self) -> Iterator[sql.Connection]:
+        with explained(self._address):
+            connection = getattr(self._local, "connection", None)
+            if connection is None or connection.closed:
+                connection = self._local.connection = connect(self._address, write=False, threads=True)
+                self._all.append(connection)
+            with connection.begin():
+                yield connection
+
+    def rows(
+        self,
+        name: str,
+        /,
+        *,
+        after: int | None = None,
+        before: int | None = None,
+        most: int = 100,
+        **equal: Any,
+    ) -> list[Row]:
+        """Rows of a table with these values, by number: rising from `after` on, else falling (below `before`)."""
+        table = schema.tables.tables[name]
+        query = sql.select(table).where(*_conditions(table, equal))
+        if "number" in table.c:
+            number = table.c["number"]
+            if after is not None:
+                query = query.where(number > after).order_by(number)
+            else:
+                query = query.where(number < before) if before is not None else query
+                query = query.order_by(number.desc())
+        with self._reading() as connection:
+            return [dict(row._mapping) for row in connection.execute(query.limit(most))]
+
+    def row(self, name: str, /, **equal: Any) -> Row | None:
+        """The row of a table with these values."""
+        found = self.rows(name, most=1, **equal)
+        return found[0] if found else None
+
+    def count(self, name: str, /, **equal: Any) -> int:
+        """Number of rows with these values."""
+        table = schema.tables.tables[name]
+        query = sql.select(sql.func.count()).select_from(table).where(*_conditions(table, equal))
+        with self._reading() as connection:
+            return int(connection.execute(query).scalar() or 0)
+
+    def counts(self, name: str, column: str, /, **equal: Any) -> dict[str, int]:
+        """Number of rows for each value of a column."""
+        table = schema.tables.tables[name]
+        query = sql.select(table.c[column], sql.func.count()).where(*_conditions(table, equal))
+        with self._reading() as connection:
+            return {str(value): int(n) for value, n in connection.execute(query.group_by(table.c[column]))}
+
+    def last(self, name: str, /, **equal: Any) -> int:
+        """The highest number of a table; 0 if it is empty."""
+        table = schema.tables.tables[name]
+        query = sql.select(sql.func.max(table.c["number"])).where(*_conditions(table, equal))
+        with self._reading() as connection:
+            return int(connection.execute(query).scalar() or 0)
+
+    def text(self) -> Iterator[str]:
+        """Every cell of every table as text, to search."""
+        for table in schema.tables.sorted_tables:
+            with self._reading() as connection:
+                for row in connection.execute(sql.select(table)):
+                    yield from (str(cell) for cell in row)
+
+
+def _conditions(table: sql.Table, equal: Mapping[str, Any]) -> list[sql.ColumnElement[bool]]:
+    found: list[sql.ColumnElement[bool]] = []
+    for name, value in equal.items():
+        if name not in table.c:
+            raise StoreError(f"{table.name} has no column {name!r}")
+        column = table.c[name]
+        found.append(column.in_(value) if isinstance(value, list | tuple) else column == value)
+    return found

@@ -1,0 +1,22 @@
+"""What a service did is a store like that of a live run: it verifies, exports and is audited again."""
+
+from __future__ import annotations
+
+import tradewind as tw
+from tests.service.servers import Server, checked, job, over
+from tradewind.store.store import Store
+
+
+def test_the_store_of_a_running_service_verifies_and_exports_as_a_scenario_that_the_audit_accepts(
+    queue: Server,
+) -> None:
+    with queue.tenant("red") as client:
+        ids = [checked(client.post("/v1/jobs", json=job("sleep", "0.2")))["id"] for _ in range(3)]
+        for each in ids:
+            over(client, each)
+    with Store.open(queue.data) as store:
+        assert store.verify().number > 3
+    found = tw.period(queue.data)
+    assert set(ids) <= {each.id for each in found.scenario.jobs}
+    assert tw.check(found.scenario, found.run) == ()
+    assert found.run.metrics["jobs_completed"] >= 3

@@ -1,0 +1,146 @@
+"""The pages in a real browser: a tenant asks for a price, accepts, sees the job run, reads its log, cancels another."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.service.servers import QUEUE, Server, checked, job, over, running
+
+MARKET = {
+    **QUEUE,
+    "setup": {
+        "objective": "profit_usd", "slot_us": "1 s", "window_slots": 600, "resources": ["gpu", "ps"],
+        "forecast": {"jobs": 100, "jobs.gpu": 100, "jobs.ps": 100},
+        "nodes": [{"name": "oregon", "kind": "server", "capacity": {"gpu": 2, "ps": 2}}],
+    },
+    "policy": {"name": "dps"},
+    "quotes": {"hold_s": 60},
+}  # fmt: skip
+SOLD = """id: {name}
+architecture: ps
+worker: {{gpu: 1}}
+server: {{ps: 1}}
+servers: 1
+work: {{kind: rounds, count: 60, compute_us: 1 s, comm: colocated}}
+model_bytes: 1 MB
+worker_bps: 1 Gbit/s
+server_bps: 1 Gbit/s
+command: [sh, -c, 'echo hello from {name}; sleep 60']
+"""
+WAIT_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield opened
+        opened.close()
+
+
+def signed_in(browser: Browser, server: Server, secret: str, **look: Any) -> tuple[Page, list[str]]:
+    """A page of somebody who handed in a token, and the errors of its console."""
+    page = browser.new_context(**look).new_page()
+    problems: list[str] = []
+    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto(server.address)
+    assert page.url.endswith("/login")
+    page.fill("#secret", secret)
+    page.click("button")
+    page.wait_for_url(f"{server.address}/")
+    return page, problems
+
+
+def test_a_tenant_asks_for_a_price_accepts_reads_the_log_and_cancels(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with running(tmp_path, MARKET) as server:
+        page, problems = signed_in(browser, server, server.secret("tenant", "red"))
+        assert page.locator("nav a").all_inner_texts() == ["Now", "Jobs", "Market", "Tenants"]
+        page.goto(f"{server.address}/jobs")
+        page.fill("#yaml", SOLD.format(name="first"))
+        page.click("#submit button")
+        page.wait_for_selector("#said:not(:empty)", timeout=WAIT_MS)
+        page.goto(f"{server.address}/market")
+        page.click("button:has-text('Accept')", timeout=WAIT_MS)
+        page.wait_for_selector("#said:has-text('Agreed')", timeout=WAIT_MS)
+        page.wait_for_selector("strong:has-text('taken')", timeout=WAIT_MS)  # without loading the page again
+        assert "expected acceptance" not in page.inner_text(
+            "main"
+        )  # how the seller reckons is not the buyer's
+        page.goto(f"{server.address}/jobs")
+        page.click("tbody a")
+        page.wait_for_selector(".badge.running", timeout=WAIT_MS)
+        page.wait_for_selector("#log:has-text('hello from first')", timeout=WAIT_MS)
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.click("button:has-text('Cancel this job')")
+        page.wait_for_selector("header .badge.cancelled", timeout=WAIT_MS)
+        assert problems == []
+
+
+def test_an_operator_sees_everybody_and_the_audit_log_and_a_tenant_does_not(
+    browser: Browser, queue: Server
+) -> None:
+    with queue.tenant("red") as red:
+        id_ = checked(red.post("/v1/jobs", json=job("sleep", "0", id="seen")))["id"]
+        over(red, id_)
+    page, problems = signed_in(browser, queue, queue.secret("operator"))
+    for path in ("/", "/jobs", f"/jobs/{id_}", "/market", "/tenants", "/audit"):
+        page.goto(f"{queue.address}{path}")
+        assert page.locator("h1").count() == 1
+    assert "job.submit" in page.inner_text("main")
+    assert page.goto(f"{queue.address}/admin").status == 403  # type: ignore[union-attr]
+    assert problems == [each for each in problems if "403" in each]
+    stranger, _ = signed_in(browser, queue, queue.secret("tenant", "blue"))
+    for path, status in (("/audit", 403), ("/admin", 403), (f"/jobs/{id_}", 404)):
+        answer = stranger.goto(f"{queue.address}{path}")
+        assert answer is not None
+        assert answer.status == status
+    stranger.goto(f"{queue.address}/jobs")
+    assert id_ not in stranger.inner_text("main")
+
+
+@pytest.mark.parametrize("look", [{"color_scheme": "light"}, {"color_scheme": "dark"}])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_pages_fit_their_screen_and_can_be_used_by_keyboard(
+    browser: Browser, queue: Server, width: int, look: dict[str, Any]
+) -> None:
+    admin = (queue.data / "admin.token").read_text().strip()
+    page, problems = signed_in(browser, queue, admin, viewport={"width": width, "height": 800}, **look)
+    for path in ("/", "/jobs", "/market", "/tenants", "/audit", "/admin"):
+        page.goto(f"{queue.address}{path}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        small = page.evaluate(
+            "[...document.querySelectorAll('main *')].filter(e => e.textContent.trim() && "
+            "parseFloat(getComputedStyle(e).fontSize) < 12).length"
+        )
+        assert small == 0
+    page.goto(queue.address)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Now"
+    assert problems == []
+
+
+def test_the_cookie_alone_opens_nothing_for_other_sites(queue: Server) -> None:
+    import httpx
+
+    secret = (queue.data / "admin.token").read_text().strip()
+    with httpx.Client(base_url=queue.address, cookies={"tradewind": secret}) as client:
+        assert client.get("/v1/jobs").status_code == 401
+        assert client.post("/v1/tokens", json={"role": "admin"}).status_code == 401
+        assert client.get("/v1/jobs", headers={"X-Tradewind-Page": "1"}).status_code == 200
+        page = client.get("/", headers={"Accept": "text/html"})
+        assert "script-src 'self'" in page.headers["content-security-policy"]
+    signed = httpx.post(f"{queue.address}/login", data={"token": secret}).headers["set-cookie"]
+    assert "HttpOnly" in signed
+    assert "SameSite=strict" in signed
