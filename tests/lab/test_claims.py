@@ -18,13 +18,9 @@ from tradewind.lab.study import Claim, Judged, PaperFigure, Row, Study
 from tradewind.registry import studies
 
 WHERE = {"cross": "tests.lab.claim_rows_cross", "live": "tests.lab.claim_rows_live"}
-WHOLE = {
-    "dps",
-}
-"""Systems whose figures are judged as a whole until they are split into claims."""
 
 
-@pytest.mark.parametrize("system", sorted(set(studies.names()) - WHOLE))
+@pytest.mark.parametrize("system", studies.names())
 def test_every_claim_holds_on_rows_that_satisfy_it_and_fails_on_rows_that_violate_it(system: str) -> None:
     study = studies.find(system)
     where = WHERE.get(system, f"tests.systems.{system}.claim_rows")

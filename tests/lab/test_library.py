@@ -12,7 +12,6 @@ import tradewind as tw
 from tradewind.cli.main import app
 from tradewind.lab.library import table
 from tradewind.lab.library.page import page
-from tradewind.lab.library.planned import Planned, planned
 from tradewind.lab.library.search import again, attempts, improve, solve
 from tradewind.lab.library.table import CLOSED, Instance, Library, read, write
 from tradewind.lab.library.verdict import judge
@@ -22,6 +21,7 @@ from tradewind.model.result import Run
 from tradewind.model.view import View
 from tradewind.registry import systems
 from tradewind.systems.dps.offline import offline
+from tradewind.worlds.planned import Planned, planned
 
 LIBRARY = read()
 QUICK = 3000

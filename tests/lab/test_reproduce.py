@@ -129,9 +129,10 @@ def begin(folder: Path, jobs: int) -> subprocess.Popen[bytes]:
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"  # a background job ignores it
         "from pathlib import Path; from tradewind.registry import studies; from tradewind.cli.guard import guarded;"
         "from tradewind.lab.reproduce import reproduce; from tradewind.lab.study import Effort;"
+        "from tradewind.tasks.pool import Where;"
         "studies.entries['pieces'] = 'tests.lab.sample_study:PIECES';"
         f"import sys; sys.exit(guarded(lambda: reproduce(['pieces'], Path('out'), "
-        f"effort=Effort(quick=True, seeds=3), jobs={jobs})))"
+        f"effort=Effort(quick=True, seeds=3), where=Where({jobs}))))"
     )
     root = Path(__file__).parents[2]
     env = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), *(p for p in sys.path if p)])}

@@ -14,6 +14,7 @@ from tradewind.lab.reproduce import reproduce
 from tradewind.lab.reproduce_page import Result
 from tradewind.lab.study import Effort, Judged
 from tradewind.registry import studies
+from tradewind.tasks.pool import Where
 from tradewind.traces.arrivals import recorded_name
 
 PAGE = Path("docs/lab/arrivals.md")
@@ -97,8 +98,8 @@ def _said(judged: Judged) -> str:
 def compare(systems: Sequence[str], work: Path, effort: Effort, *, figure: str = "", jobs: int = 1) -> str:
     """The page, computed."""
     plain = Effort(quick=effort.quick, seeds=effort.seeds)
-    drawn = reproduce(systems, work / "drawn", figure=figure, effort=plain, jobs=jobs)
-    recorded = reproduce(systems, work / "recorded", figure=figure, effort=effort, jobs=jobs)
+    drawn = reproduce(systems, work / "drawn", figure=figure, effort=plain, where=Where(jobs=jobs))
+    recorded = reproduce(systems, work / "recorded", figure=figure, effort=effort, where=Where(jobs=jobs))
     return page(drawn, recorded, effort)
 
 

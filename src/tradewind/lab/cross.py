@@ -12,6 +12,7 @@ from typing import Any
 
 from tradewind.engine import bounds
 from tradewind.engine.fit import mismatch
+from tradewind.lab import knowledge
 from tradewind.lab.cross_families import FAMILIES, Family, Make
 from tradewind.lab.drawing import heat_table
 from tradewind.lab.study import Chart, Effort, PaperFigure, Part, Pieces, Row, Study
@@ -174,6 +175,7 @@ STUDY = Study(
             pieces=Pieces(parts=parts, join=join),
             paint=paint,
         ),
+        knowledge.FIGURE,
     ),
     remarks=(
         "The share is value / bound if higher is better and bound / value if lower is; 1 is the bound. The bound of DPS "

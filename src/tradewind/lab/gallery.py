@@ -15,6 +15,7 @@ from tradewind.lab.reproduce_page import Result
 from tradewind.lab.reproduce_times import total, words
 from tradewind.lab.study import Effort, Judged, Outcome
 from tradewind.registry import studies
+from tradewind.tasks.pool import Where
 
 PICKED: dict[str, tuple[str, ...]] = {
     "apsp": ("table-3", "fig-5-b4", "fig-6-b4"),
@@ -30,7 +31,7 @@ QUICK = Effort(quick=True, seeds=3)
 
 def gallery(work: Path, docs: Path, systems: Sequence[str], jobs: int) -> Path:
     """Write docs/gallery.md and docs/pictures/*.svg; return the path of the page."""
-    results = reproduce(systems, work, effort=QUICK, jobs=jobs)
+    results = reproduce(systems, work, effort=QUICK, where=Where(jobs=jobs))
     pictures = docs / "pictures"
     pictures.mkdir(parents=True, exist_ok=True)
     for r in results:

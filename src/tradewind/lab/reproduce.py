@@ -7,8 +7,6 @@ results that it may affect.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 import sys
@@ -18,16 +16,16 @@ from importlib import import_module
 from pathlib import Path
 
 from tradewind.files import atomic
-from tradewind.files.row_tables import csv_cell
+from tradewind.files.row_tables import write_csv
 from tradewind.lab import reproduce_page
 from tradewind.lab.code_key import code_key
 from tradewind.lab.reproduce_page import VERDICTS, Result
 from tradewind.lab.reproduce_times import SAVED, expected, total, words
 from tradewind.lab.study import Effort, PaperFigure, Part, Row, Study, Verdict
-from tradewind.lab.task_pool import PoolTask, run_tasks
 from tradewind.model.errors import LookupFailed, TradewindError
 from tradewind.registry import studies
 from tradewind.report.progress import bar
+from tradewind.tasks.pool import HERE, PoolTask, Where, run_tasks
 from tradewind.traces.arrivals import DRAWN, instead_of_drawn
 
 
@@ -47,21 +45,21 @@ class Piece:
 
 
 def reproduce(
-    systems: Sequence[str], out: Path, *, figure: str = "", effort: Effort, jobs: int = 1
+    systems: Sequence[str], out: Path, *, figure: str = "", effort: Effort, where: Where = HERE
 ) -> list[Result]:
     """Compute the figures, reusing saved results, and write everything to `out`."""
     wanted = _wanted(systems, figure)
     pieces = {(s, f.name): _pieces(s, f, effort) for s, f in wanted}
-    rows, failed = _computed([p for several in pieces.values() for p in several], out, effort, jobs)
+    rows, failed = _computed([p for several in pieces.values() for p in several], out, effort, where)
     results = []
     for system, paper in wanted:
         mine = pieces[system, paper.name]
         errors = [f"{p.part}: {failed[p]}" if p.part else failed[p] for p in mine if p in failed]
         results.append(_judged(system, paper, effort, [rows.get(p, []) for p in mine], errors))
         last = results[-1]
-        _write_csv(out / system / f"{paper.name}.csv", list(last.rows[0]) if last.rows else [], last.rows)
+        write_csv(out / system / f"{paper.name}.csv", list(last.rows[0]) if last.rows else [], last.rows)
     verdicts = [line for r in results for line in r.verdicts()]
-    _write_csv(out / "verdicts.csv", VERDICTS, verdicts)
+    write_csv(out / "verdicts.csv", VERDICTS, verdicts)
     reproduce_page.write(out, systems, results, effort)
     return results
 
@@ -112,7 +110,7 @@ def _compute(where: str, figure: str, part: str, effort: Effort) -> list[Row]:
 
 
 def _computed(
-    pieces: Sequence[Piece], out: Path, effort: Effort, jobs: int
+    pieces: Sequence[Piece], out: Path, effort: Effort, where: Where
 ) -> tuple[dict[Piece, list[Row]], dict[Piece, str]]:
     """Rows by piece, and error messages of the pieces that failed."""
     (out / SAVED).mkdir(parents=True, exist_ok=True)
@@ -120,10 +118,10 @@ def _computed(
     todo = {_name(p): p for p in pieces if p not in rows}
     failed: dict[Piece, str] = {}
     tasks = [_task(p, pieces, effort) for p in todo.values()]
-    _announce(tasks, len(pieces), jobs, effort)
+    _announce(tasks, len(pieces), where, effort)
     with bar("reproducing", len(pieces), unit="figures and parts") as update:
         # caches of a study do not know the arrivals
-        for done in run_tasks(tasks, jobs, apart=effort.arrivals != DRAWN):
+        for done in run_tasks(tasks, where, apart=effort.arrivals != DRAWN):
             piece = todo[done.task.name]
             if done.error:
                 failed[piece] = done.error
@@ -150,7 +148,7 @@ def _task(piece: Piece, pieces: Sequence[Piece], effort: Effort) -> PoolTask:
     )
 
 
-def _announce(tasks: Sequence[PoolTask], pieces: int, jobs: int, effort: Effort) -> None:
+def _announce(tasks: Sequence[PoolTask], pieces: int, where: Where, effort: Effort) -> None:
     """Print to stderr what is left to compute and how long it will take."""
     if not tasks:
         return
@@ -159,9 +157,10 @@ def _announce(tasks: Sequence[PoolTask], pieces: int, jobs: int, effort: Effort)
     _, known = total(figures, effort)
     how = "measured" if known > 0.99 else "estimated" if known < 0.01 else "partly measured, partly estimated"
     saved = f" ({pieces - len(tasks)} already computed)" if pieces > len(tasks) else ""
+    wall = words(seconds / min(max(1, where.jobs), len(tasks)))
+    took = str(where) if where.on and not where.jobs else f"{wall} {where}"
     print(
-        f"{len(tasks)} figures or parts to compute{saved}: about {words(seconds)} of CPU time ({how}), "
-        f"{words(seconds / min(jobs, len(tasks)))} with {jobs} process{'es' if jobs > 1 else ''}",
+        f"{len(tasks)} figures or parts to compute{saved}: about {words(seconds)} of CPU time ({how}), {took}",
         file=sys.stderr,
     )
 
@@ -212,12 +211,3 @@ def _judged(
     return Result(
         system=system, figure=paper, rows=found, verdict=Verdict(outcomes=()), error="; ".join(errors)
     )
-
-
-def _write_csv(path: Path, names: Sequence[str], rows: Sequence[Row]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names)
-    writer.writeheader()
-    writer.writerows({name: csv_cell(cell) for name, cell in row.items()} for row in rows)
-    atomic.write_text(path, text.getvalue())

@@ -100,27 +100,6 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """The word and the reason of a judge that has not been split into claims."""
-
-    word: Word
-    reason: str
-
-
-def whole(
-    words: str, judge: Callable[[Sequence[Row]], Finding], *, paper: str = "", ours: str = ""
-) -> tuple[Claim, ...]:
-    """A judge of a whole figure as its only claim, which holds if the judge says "reproduced"."""
-
-    def holds(rows: Sequence[Row], policy: str) -> Judged:
-        del policy
-        finding = judge(rows)
-        return Judged(finding.word == "reproduced", finding.reason)
-
-    return (Claim(name="all", words=words, holds=holds, paper=paper, ours=ours),)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """How to draw rows: y over x, one line or group of bars per value of `series`; low and high name interval columns."""
 

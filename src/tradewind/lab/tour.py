@@ -15,7 +15,6 @@ from rich.table import Table
 from tradewind import api
 from tradewind.files import atomic
 from tradewind.lab.drawing import our_policies
-from tradewind.lab.task_pool import PoolTask, run_tasks
 from tradewind.model.errors import TradewindError
 from tradewind.report import page as report
 from tradewind.report import quantities
@@ -25,6 +24,7 @@ from tradewind.report.html import Chart, section, stylesheet, table, template
 from tradewind.report.progress import bar
 from tradewind.report.summary import Group
 from tradewind.report.verdict import sentences
+from tradewind.tasks.pool import PoolTask, Where, run_tasks
 from tradewind.version import __version__
 
 
@@ -114,7 +114,7 @@ def tour(
     ]
     found: dict[str, DemoResult] = {}
     with bar("tour", len(tasks), unit="systems") as update:
-        for done in run_tasks(tasks, jobs):
+        for done in run_tasks(tasks, Where(jobs=jobs)):
             if done.error:
                 raise TradewindError(f"the demo of {done.task.name} failed: {done.error}")
             found[done.task.name] = done.value

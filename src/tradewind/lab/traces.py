@@ -21,10 +21,10 @@ from typing import Any
 from tradewind.engine.bounds import bound
 from tradewind.files import atomic
 from tradewind.lab.code_key import code_key
-from tradewind.lab.task_pool import PoolTask, run_tasks
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.registry import policies, systems, workloads
 from tradewind.report.progress import bar
+from tradewind.tasks.pool import PoolTask, run_tasks
 from tradewind.worlds.simulate import simulate
 
 PAGE = Path("docs/lab/traces.md")
@@ -114,7 +114,7 @@ def measured(traces: Sequence[Trace], work: Path, names: Sequence[str]) -> list[
             place = work / f"{trace.name}-{name}.{_key(trace, name)}.json"
             if not place.exists():
                 task = PoolTask(name=name, group=trace.name, call=measure, args=(trace, name))
-                result = next(iter(run_tasks([task], 1, apart=True)))
+                result = next(iter(run_tasks([task], apart=True)))
                 if result.error:
                     print(f"{trace.name}, {name}: {result.error}", file=sys.stderr)
                     continue
@@ -142,6 +142,8 @@ def page(traces: Sequence[Trace], found: Sequence[Measured]) -> str:
         "CPU time is that of the audited run, without reading the trace; memory is the peak of its process, with the trace.",
         "The bound is certified: no schedule has a smaller mean completion time.",
     ]
+    if missing := [name for name in SETTINGS if name not in {t.name for t in traces}]:
+        lines.append(f"Not run, for want of a file: {', '.join(missing)}.")
     for trace in traces:
         mine = [m for m in found if m.trace == trace.name]
         if not mine:

@@ -17,6 +17,7 @@ from tradewind.systems.dps.kernels.arms import (
     observe_answer,
     offer,
     price_grid,
+    price_grids,
     simulate_arms,
 )
 from tradewind.systems.dps.kernels.place import WORST_FIT
@@ -32,7 +33,7 @@ def run(market: MarketDraw, theta: float | str, mode: int = UCB) -> Outcome:
         free_share(market.slots, items, expected) if isinstance(theta, str) else np.full(len(items), theta)
     )
     settings = BanditSettings(expected, items, share * expected, float(market.slots), mode)
-    arms = new_arms(price_grid(0.2), len(items), 3)
+    arms = new_arms(price_grids(np.full(len(items), 0.2)), 3)
     return simulate_arms(new_sales(stream, cluster, market.budget, WORST_FIT, 1), arms, settings)
 
 
@@ -51,7 +52,7 @@ def test_theta_as_printed_is_far_above_one_and_gives_everything_away() -> None:
     expected = np.concatenate([market.expected_k, market.expected_m])
     theta = free_share(market.slots, items, expected)
     assert 60.0 < theta.min() < theta.max() < 700.0
-    assert len(price_grid(grid_step(market.slots, items, expected))) > 150
+    assert len(price_grid(float(grid_step(market.slots, items, expected).mean()))) > 150
     out = run(market, "formula")
     assert out.profit == 0.0
     assert (out.payment == 0.0).all()
@@ -71,7 +72,7 @@ def test_the_free_stage_only_costs_money() -> None:
 
 def test_a_price_that_never_sells_is_dropped() -> None:
     settings = BanditSettings(np.full(2, 500.0), np.full(2, 1e9), np.zeros(2), 1000.0, UCB)
-    arms = new_arms(price_grid(0.2), 2, 1)
+    arms = new_arms(price_grids(np.full(2, 0.2)), 1)
     for _ in range(400):
         assert not count_arrival(arms, settings, 0, 1)
         p_a, p_b = offer(arms, settings, 0, 1)
@@ -84,7 +85,7 @@ def test_a_price_that_never_sells_is_dropped() -> None:
 
 def test_the_window_forgets_all_but_the_last_offers() -> None:
     settings = BanditSettings(np.full(2, 500.0), np.full(2, 1e9), np.zeros(2), 1000.0, WINDOW)
-    arms = new_arms(price_grid(0.2), 2, 1)
+    arms = new_arms(price_grids(np.full(2, 0.2)), 1)
     for turn in range(MEMORY + 150):
         offer(arms, settings, 0, 1)
         observe_answer(arms, settings, turn % 2 == 0, 3, 1)

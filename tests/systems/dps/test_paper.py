@@ -8,7 +8,7 @@ import pytest
 from tradewind.systems.dps.kernels.fixed import LIGHT, simulate_payments
 from tradewind.systems.dps.kernels.place import BEST_FIT, WORST_FIT
 from tradewind.systems.dps.kernels.sales import ACCEPTED, REFUSED_CAPACITY, new_sales
-from tradewind.systems.dps.study.judges import REQUIRED
+from tradewind.systems.dps.study.ours import REQUIRED
 from tradewind.systems.dps.study.runs import (
     Knobs,
     arrays,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tests.lab.claims import Table
 from tradewind.lab.study import Row
+from tradewind.systems.eris.study.bases import SO_FAR
 from tradewind.systems.eris.study.runs import FIXED
 from tradewind.systems.eris.study.tables import TEXT
 from tradewind.systems.eris.study.testbed import CLAIMED
@@ -103,6 +104,34 @@ def settings(tiresias: float) -> Table:
     ]
 
 
+def ratios(high: float) -> Table:
+    where: dict[str, str | float] = {
+        "base": "1000",
+        "chunks per worker": 1.0,
+        "demands": "usual",
+        "jobs": 10.0,
+        "reading": TEXT,
+    }
+    return lambda policy: [
+        {**where, policy: high - 0.1, "high" if policy == "eris-paper" else f"{policy} high": high}
+    ]
+
+
+def needed(column: str, value: float) -> Table:
+    return lambda _: [{"size": "testbed", column: 10.0}, {"size": "simulator", column: value}]
+
+
+def derived(low: float) -> Table:
+    return lambda policy: [
+        {
+            "size": "testbed",
+            "base": policy if policy == "eris" else SO_FAR,
+            "of bound": low + 0.01,
+            "low": low,
+        }
+    ]
+
+
 UP, DOWN = (1.0, 2.0, 3.0), (3.0, 2.0, 1.0)
 RATIO = {
     "below-1.5": (versus("loss", 1.3, 1.6), versus("loss", 1.45, 1.6)),
@@ -118,6 +147,10 @@ MADE: dict[str, tuple[Table, Table]] = {
     **{f"{figure}/{n}": made for figure in ("fig-5", "fig-5-exact") for n, made in RATIO.items()},
     **{f"{figure}/{n}": made for figure in ("fig-9", "fig-9-crowded") for n, made in JOBS.items()},
     "region-lead/together": (settings(0.5), settings(0.3)),
+    "region-ratio/somewhere": (ratios(1.4), ratios(1.6)),
+    "fig-11-bids/resources": (needed("resources", 900.0), needed("resources", 1100.0)),
+    "fig-11-bids/bandwidth": (needed("per MB", 900.0), needed("per MB", 1100.0)),
+    "fig-11-bids/below-1.5": (derived(0.7), derived(0.6)),
     "fig-4/fewer": (versus("unserved", 1.0, 2.0), versus("unserved", 1.0, 1.1)),
     "fig-7/gpu": (use(0.4, 0.1), use(0.4, 0.1, peak=0.9)),
     "fig-7/cpu": (use(0.4, 0.1), use(0.1, 0.4)),

@@ -75,13 +75,13 @@ def test_the_claimed_lead_depends_on_the_rivals_worker_counts() -> None:
 
 
 def test_every_comparison_of_eris_shows_the_bound_and_the_elastic_rivals() -> None:
-    assert [p.name for p in policies.with_rivals(["fcfs", ELASTIC[1]])] == [
+    assert [p.spec.name for p in policies.with_rivals(["fcfs", ELASTIC[1]])] == [
         "fcfs",
         ELASTIC[1],
         ELASTIC[0],
         ELASTIC[2],
     ]
-    assert [p.name for p in policies.with_rivals(["fifo", "las"])] == ["fifo", "las"]
+    assert [p.spec.name for p in policies.with_rivals(["fifo", "las"])] == ["fifo", "las"]
     shown = compare(tiny(1), ["eris"])
     assert [run.policy for run in shown.runs] == ["eris", *ELASTIC]
     assert all(run.bound is not None for run in shown.runs)

@@ -22,6 +22,7 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change
 from tradewind.registry import policies
+from tradewind.report.life import life_of
 from tradewind.systems.eris.study.lies import FLOOR, market, tiny
 from tradewind.systems.eris.workload import CHUNK_BYTES
 from tradewind.worlds.simulate import simulate
@@ -49,7 +50,7 @@ def linear(*args: float) -> Utility:
 
 
 def menus(scenario: Scenario, run: Run) -> list[OfferedMenu]:
-    found = [api.explain(scenario, run, job.id) for job in scenario.jobs]
+    found = [life_of(scenario, run, job.id).market for job in scenario.jobs]
     return [menu for menu in found if isinstance(menu, OfferedMenu)]
 
 

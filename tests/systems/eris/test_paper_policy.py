@@ -10,6 +10,7 @@ import pytest
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.model.job import Dataset
+from tradewind.model.spec import Spec
 from tradewind.registry import policies, workloads
 from tradewind.systems.eris.kernels.oracle import menu
 from tradewind.systems.eris.kernels.paper import PrintedSchedule
@@ -17,8 +18,9 @@ from tradewind.systems.eris.kernels.paper import printed as search
 from tradewind.systems.eris.kernels.printed_slot import Deployment, Reading, deploy, slot_of, train
 from tradewind.systems.eris.kernels.repair import carried_out, repair
 from tradewind.systems.eris.kernels.task import Market, TrainingTask
-from tradewind.systems.eris.paper import DEARER, INFEASIBLE, MOST_CHUNKS, Terms
-from tradewind.systems.eris.shared.market import CapacityLedger, plan_of, task_of, worth_of
+from tradewind.systems.eris.paper import DEARER, INFEASIBLE, MOST_CHUNKS, PaperSeller, Terms, least_bases
+from tradewind.systems.eris.shared.market import CapacityLedger, PostedPrices, plan_of, task_of, worth_of
+from tradewind.systems.eris.study.bases import day_bases
 from tradewind.systems.eris.study.lies import payoffs, tiny
 from tradewind.worlds.simulate import simulate
 
@@ -299,3 +301,37 @@ def test_a_bid_of_too_many_chunks_is_refused_and_the_market_goes_on(name: str) -
     run = simulate(replace(scenario, jobs=jobs), policies.find(name))
     assert run.tables["outcomes"]["state"][2] == "refused"
     assert run.metrics["jobs_accepted"] >= 1
+
+
+def test_bases_cover_the_worth_per_unit_and_per_gb_of_a_bid() -> None:
+    market = tiny(1)
+    ledger, job = CapacityLedger(market.setup), market.jobs[0]
+    gamma, transfer = least_bases(ledger, job)
+    bid, worth = task_of(ledger, job), job.utility.value(0) if job.utility else 0.0
+    found = menu(bid, ledger.market(job, 0, PostedPrices(gamma=1.0, floor=np.zeros(4))), np.full(14, worth))
+    for offer in found.offers:
+        units = offer.workers.sum() * bid.worker.sum() / 1000 + len(offer.slots) * bid.server.sum() / 1000
+        assert worth / units <= gamma - 1
+    assert least_bases(ledger, job, "mb")[1] - 1 == pytest.approx((transfer - 1) / 1000)
+    assert isinstance(job.work, Dataset)
+    one_site = replace(job, work=replace(job.work, chunks=((0, 10),)))
+    assert least_bases(ledger, one_site)[1] == 2.0  # nothing has to move
+
+
+def test_bases_from_bids_are_those_of_earlier_bids_and_survive_a_restart() -> None:
+    market, spec = tiny(1), policies.find("eris-paper")
+    assert simulate(market, spec, {"bases": "bids"}).metrics["jobs_completed"] > 0
+    policy = spec.factory(market.setup, _all(spec, bases="bids"), np.random.default_rng(0))
+    assert isinstance(policy, PaperSeller)
+    assert policy.bases == (2.0, 2.0)
+    for job in market.jobs[:3]:
+        policy._learn(job)
+    assert policy.bases == day_bases(replace(market, jobs=market.jobs[:3], customers=market.customers[:3]))
+    other = spec.factory(market.setup, _all(spec, bases="bids"), np.random.default_rng(0))
+    other.restore(policy.save())
+    assert isinstance(other, PaperSeller)
+    assert other.bases == policy.bases
+
+
+def _all(spec: Spec, **given: Any) -> dict[str, Any]:
+    return {name: param.default for name, param in spec.params.items()} | given

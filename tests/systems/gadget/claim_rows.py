@@ -137,7 +137,22 @@ def level(name: str, *lows: float) -> Table:
     return counts(*({**interval(name, low, low + 0.1, low + 0.2), "lead": 1.0} for low in lows))
 
 
+def leading(utility: str, low: float) -> Table:
+    """Settings of the region of Figure 4; another utility leads and must not count."""
+    other = "sqrt" if utility == "sigmoid" else "sigmoid"
+    return lambda policy: [
+        {
+            "links": "published",
+            "utility": u,
+            "jobs per slot": 1.0,
+            **interval(policy, end, end + 0.1, end + 0.2),
+        }
+        for u, end in ((utility, low), (other, 1.5))
+    ]
+
+
 MADE = {
+    **{f"region-fig-4/{u}": (leading(u, 1.05), leading(u, 0.95)) for u in ("sigmoid", "sqrt", "log", "gang")},
     "fig-4/leads": (level("lead", 1.01, 1.2), level("lead", 0.99, 1.2)),
     "fig-4/gains more": (level("gained", 5.0, 50.0), level("gained", 50.0, 50.0)),
     "fig-4/uses more": (level("more GPUs used", -0.2, 0.01), level("more GPUs used", 0.2, -0.01)),

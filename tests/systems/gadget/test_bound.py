@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import tradewind as tw
@@ -63,7 +65,7 @@ def test_the_majorant_is_concave_and_nowhere_below_the_utility(more: dict[str, s
         assert isinstance(job.work, Rounds)
         assert job.utility is not None
         reach = min(job.work.count, 12)
-        value, pieces = majorant(job, reach)
+        value, pieces = majorant(job.utility, job.work.rate, reach)
         slopes = [slope for _, slope in pieces]
         assert slopes == sorted(slopes, reverse=True)
         top = max(job.utility.value(job.work.rate * x / 50) for x in range(50 * reach + 1))
@@ -78,3 +80,26 @@ def test_the_majorant_is_concave_and_nowhere_below_the_utility(more: dict[str, s
             assert line <= top * 1.01 + 1e-9
             if k % 50 == 0 and "utility" in more and more["utility"] != "sigmoid":
                 assert line == pytest.approx(real, rel=1e-9)
+
+
+@pytest.mark.parametrize("utility", ["sigmoid", "sqrt"])
+def test_the_bound_holds_where_ring_time_acts_on_progress(utility: str) -> None:
+    size = {"servers": 8, "jobs": 40, "slots": 12, "family": "vtight", "utility": utility}
+    slow, drawn = (tw.generate("gadget", seed=2, ring_time=on, **size) for on in (True, False))
+    for name in ("gadget", "gadget-paper", "ring-fifo", "ring-las"):
+        run = tw.run(slow, name, bound=True)
+        assert run.bound is not None
+        assert 0 < run.value <= run.bound.value * (1 + 1e-9)
+    without = tw.run(drawn, "ring-fifo", bound=True).bound
+    assert without is not None
+    assert run.bound is not None
+    assert run.bound.value != without.value
+
+
+def test_one_worker_who_waits_for_nobody_reaches_the_bound_with_ring_time() -> None:
+    scenario = tw.generate("gadget", seed=3, ring_time=True, utility="sqrt", servers=1, jobs=1, slots=4)
+    (job,) = scenario.jobs
+    alone = replace(scenario, jobs=(replace(job, workers_min=1, workers_max=1),))
+    run = tw.run(alone, "ring-fifo", bound=True)
+    assert run.bound is not None
+    assert run.value == pytest.approx(run.bound.value, rel=1e-3)

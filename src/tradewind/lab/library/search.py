@@ -17,15 +17,15 @@ from tradewind import registry
 from tradewind.engine.bounds import bound as offline_bound
 from tradewind.engine.fit import mismatch
 from tradewind.files import atomic
-from tradewind.lab.library.planned import planned
 from tradewind.lab.library.table import CLOSED, TABLE, Instance, Library, read, write
 from tradewind.lab.library.verdict import judge
-from tradewind.lab.task_pool import PoolTask, run_tasks
 from tradewind.model.errors import InputError, TradewindError
 from tradewind.model.result import Offline, Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param, Spec
 from tradewind.registry import policies, systems
+from tradewind.tasks.pool import PoolTask, Where, run_tasks
+from tradewind.worlds.planned import planned
 from tradewind.worlds.simulate import simulate
 
 BOUND, OFFLINE = "bound", "offline"
@@ -211,7 +211,7 @@ def improve(
         for i in rows
     ]
     failed = []
-    for done in run_tasks(tasks, jobs):
+    for done in run_tasks(tasks, Where(jobs=jobs)):
         if done.error:
             failed.append(f"{done.task.name}: {done.error}")
             continue

@@ -1,7 +1,8 @@
-"""Lower bounds for fixed jobs on a cluster: mean completion time and makespan.
+"""Lower bounds for fixed jobs and for rings of worker-slots on a cluster: mean completion time and makespan.
 
 A job of g GPUs and runtime p is relaxed to divisible, preemptible work g * p on one machine of speed G (for each resource
-with a limit). On one machine, shortest remaining work first is optimal for the sum of completion times (Schrage 1968), so
+with a limit). A job of n worker-slots runs at least n / (its most workers) slots. On one machine, shortest remaining work
+first is optimal for the sum of completion times (Schrage 1968), so
 
     mean JCT >= max( mean p, mean over the relaxation of (C_j - r_j) )
 
@@ -12,22 +13,39 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 from math import fsum
+from typing import NamedTuple
 
-from tradewind.model.job import Fixed
+from tradewind.model.job import Demand, Fixed, Rounds
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import UNLIMITED, US_PER_S
 
 
-def _jobs(scenario: Scenario) -> list[tuple[int, int, tuple[tuple[int, int], ...]]] | None:
-    """(arrival, runtime, total demand) of every job; None where a job is not fixed work."""
+class _Work(NamedTuple):
+    """Arrival, least runtime, least milli-units at once, and resource -> milli-units times microseconds in all."""
+
+    arrive_us: int
+    runtime_us: int
+    least: Demand
+    used: dict[int, int]
+
+
+def _jobs(scenario: Scenario) -> list[_Work] | None:
+    """The work of every job; None where a job is of another kind."""
     rows = []
     for job, customer in zip(scenario.jobs, scenario.customers, strict=True):
-        if not isinstance(job.work, Fixed):
+        work = job.work
+        least = tuple((r, m * job.workers_min) for r, m in job.worker)
+        if isinstance(work, Fixed):
+            runtime = work.runtime_us if work.runtime_us is not None else customer.runtime_us
+            assert runtime is not None
+            rows.append(_Work(job.arrive_us, runtime, least, {r: m * runtime for r, m in least}))
+        elif isinstance(work, Rounds) and work.unit == "worker-slot" and job.utility is None and not job.caps:
+            span = work.count * scenario.setup.slot_us
+            used = {r: m * span for r, m in job.worker}
+            rows.append(_Work(job.arrive_us, span // job.workers_max, least, used))
+        else:
             return None
-        runtime = job.work.runtime_us if job.work.runtime_us is not None else customer.runtime_us
-        assert runtime is not None
-        rows.append((job.arrive_us, runtime, tuple((r, m * job.workers_min) for r, m in job.worker)))
     return rows
 
 
@@ -60,20 +78,20 @@ def shortest_remaining_sum(rows: list[tuple[int, int]], capacity: int) -> float:
 
 
 def bound(scenario: Scenario) -> Bound | None:
-    """The certified bound; None unless all jobs are fixed work that fits the cluster and nothing changes."""
+    """The certified bound; None unless all jobs are such work that fits the cluster and nothing changes."""
     rows = _jobs(scenario)
     if not rows or scenario.changes:
         return None
     setup = scenario.setup
     scarce = {r: _capacity(scenario, r) for r in range(len(setup.resources))}
-    if any(scarce[r] and m > scarce[r] for _, _, demand in rows for r, m in demand):
+    if any(scarce[r] and m > scarce[r] for row in rows for r, m in row.least):
         return None  # a job that never fits is refused, and the mean is then over fewer jobs
-    longest = max(arrive + runtime for arrive, runtime, _ in rows) - min(arrive for arrive, _, _ in rows)
-    best = fsum(runtime for _, runtime, _ in rows) / len(rows)
+    longest = max(row.arrive_us + row.runtime_us for row in rows) - min(row.arrive_us for row in rows)
+    best = fsum(row.runtime_us for row in rows) / len(rows)
     spread = float(longest)
     for r, capacity in scarce.items():
         if capacity:
-            work = [(arrive, runtime * dict(demand).get(r, 0)) for arrive, runtime, demand in rows]
+            work = [(row.arrive_us, row.used.get(r, 0)) for row in rows]
             best = max(best, shortest_remaining_sum(work, capacity) / len(rows))
             spread = max(spread, sum(w for _, w in work) / capacity)
     value = best if setup.objective == "jct_mean_s" else spread

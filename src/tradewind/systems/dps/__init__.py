@@ -7,6 +7,7 @@ SYSTEM = System(
     summary="Capacity for sale at posted prices that learn what customers will pay",
     policies={
         "bfp": "tradewind.systems.dps.rivals.fixed_price:BFP",
+        "bfp-printed": "tradewind.systems.dps.rivals.fixed_price:BFP_PRINTED",
         "bfp-tau": "tradewind.systems.dps.rivals.fixed_price:BFP_TAU",
         "dps": "tradewind.systems.dps.policy:DPS",
         "dps-paper": "tradewind.systems.dps.paper:DPS_PAPER",

@@ -1,33 +1,48 @@
-"""DPS in hindsight: the best fixed prices (bfp, bfp-tau), and a bound on the expected profit.
+"""DPS in hindsight: the best fixed prices (bfp, bfp-tau), and a certified bound on profit.
 
-These read budgets and their distribution, so no policy may import them; bfp and bfp-tau get their prices as parameters.
+These read budgets, so no policy may import them; bfp and bfp-tau get their prices as parameters.
+
+Bound: whoever buys pays at most its budget, and what was sold is delivered: a job holds its items for its shortest
+runtime, or, if it begins on arrival, until the run ends (a plan that begins later must finish within the run). So for every
+resource and instant s the jobs that arrive from s on hold at most capacity * (horizon - s). The LP over these limits is
+valid for every such run, also where starts are delayed; its dual value is the bound. Nothing but the data enters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import fsum
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tradewind.model.arrays import Floats
+from tradewind.model.decision import Step
 from tradewind.model.errors import InputError
-from tradewind.model.job import Rounds
+from tradewind.model.job import Job, Rounds
+from tradewind.model.progress import comm_us
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
-from tradewind.model.units import MILLI
-from tradewind.systems.dps.kernels.bound import fluid_bound
+from tradewind.model.units import MILLI, OPEN, UNLIMITED
+from tradewind.solvers.highs import INFINITY, Program, quiet_solver
 from tradewind.systems.dps.kernels.fixed import (
     QUICK,
+    FixedPrices,
     Search,
     best_fixed_prices,
     fixed_payments,
+    printed_prices,
     simulate_payments,
 )
 from tradewind.systems.dps.kernels.occupancy import Cluster, Stream
 from tradewind.systems.dps.kernels.sales import ACCEPTED, new_sales
 from tradewind.systems.dps.shared.order import PLACEMENTS
-from tradewind.systems.dps.workload.draw import KINDS, MarketSize, draw_market, exchange_us
+from tradewind.systems.dps.workload.draw import exchange_us
+
+SHRINKING = ("node_down", "node_up", "link_down", "link_up", "price", "egress")
+"""Changes that never raise capacity above what the setup states."""
+ROUNDING = 16 * 2.0**-53
+"""Relative error of a sum of up to eight products in floating point, twice."""
 
 
 class MarketArrays(NamedTuple):
@@ -87,11 +102,9 @@ def best_prices(
     how = search if search is not None else Search(PLACEMENTS[placement])
     how = how._replace(rule=PLACEMENTS[placement], with_runtime=with_runtime)
     found = best_fixed_prices(it.stream, it.cluster, it.budget, how)
-    names = scenario.setup.resources
-    prices = [*zip(it.first, found.p_k, strict=True), *zip(it.second, found.p_m, strict=True)]
     median = float(np.median(it.stream.spread)) if len(it.budget) else 1.0
     return {
-        "prices": ",".join(f"{names[r]}={float(p)!r}" for r, p in prices),
+        "prices": _listed(scenario, it, found),
         "power": found.power,
         "median_slots": max(1.0, median),
         "placement": placement,
@@ -112,6 +125,15 @@ def bfp(scenario: Scenario, given: Mapping[str, Any]) -> dict[str, Any]:
     return dict(given) if "prices" in given else {**best_prices(scenario, **_placement(given)), **given}
 
 
+def bfp_printed(scenario: Scenario, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of bfp-printed: the prices that maximise the right-hand side of (3); given prices are kept."""
+    if "prices" in given:
+        return dict(given)
+    it = arrays_of(scenario)
+    found = printed_prices(it.stream, it.cluster, it.budget, scenario.setup.slots)
+    return {"prices": _listed(scenario, it, found), **given}
+
+
 def bfp_tau(scenario: Scenario, given: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of bfp-tau in hindsight; given prices are kept."""
     if "prices" in given:
@@ -119,35 +141,86 @@ def bfp_tau(scenario: Scenario, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**best_prices(scenario, with_runtime=True, **_placement(given)), **given}
 
 
+def _listed(scenario: Scenario, it: MarketArrays, found: FixedPrices) -> str:
+    """Unit prices as the parameter `prices`."""
+    names = scenario.setup.resources
+    prices = [*zip(it.first, found.p_k, strict=True), *zip(it.second, found.p_m, strict=True)]
+    return ",".join(f"{names[r]}={float(p)!r}" for r, p in prices)
+
+
 def _placement(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"placement": given["placement"]} if given.get("placement") in PLACEMENTS else {}
 
 
-def budget_distribution(scenario: Scenario) -> tuple[Floats, Floats] | None:
-    """Location of each log budget (N,) and the groups of its noise (G, 3), drawn again from the scenario's origin.
-
-    The distribution is in no scenario, so this bound alone needs the origin; it counts only if it draws the scenario's own
-    budgets again. None where the scenario was not generated here, or its budgets were changed since.
-    """
-    origin = scenario.origin
-    if origin.get("workload") != "dps" or origin.get("market") not in KINDS:
-        return None
-    try:
-        sizes: dict[str, Any] = {
-            name: origin[name] for name in ("jobs", "slots", "servers", "worker_types", "server_types")
-        }
-        market = draw_market(KINDS[str(origin["market"])], int(str(origin["seed"])), MarketSize(**sizes))
-    except (KeyError, TypeError, ValueError):  # written or changed by hand
-        return None
-    budgets = [customer.budget_usd for customer in scenario.customers]
-    return (market.log_value, market.noise) if budgets == market.budget.tolist() else None
-
-
 def bound(scenario: Scenario) -> Bound | None:
-    """The bound on expected profit that peeks at no budget; None where the distribution of the budgets is unknown."""
-    demand = budget_distribution(scenario)
-    if demand is None or not scenario.jobs:
+    """The certified bound; None where a customer has no budget, a bid may be charged instead, or capacity may grow."""
+    if any(customer.budget_usd is None for customer in scenario.customers):
         return None
-    it = arrays_of(scenario)
-    value = fluid_bound(it.stream, it.cluster, scenario.setup.slots, demand).value
-    return Bound(value=value, sense="max", kind="in-expectation")
+    if any(job.utility is not None for job in scenario.jobs):
+        return None
+    if not scenario.jobs or any(change.kind not in SHRINKING for change in scenario.changes):
+        return None
+    return Bound(value=relaxed(scenario)[0], sense="max", kind="certified")
+
+
+def relaxed(scenario: Scenario) -> tuple[float, Floats]:
+    """The bound, and the LP's share of each job (N,)."""
+    setup, jobs = scenario.setup, scenario.jobs
+    whole = [sum(setup.nodes[h].capacity_milli[r] for h in setup.hosts) for r in range(len(setup.resources))]
+    uses = [_bundle(job) for job in jobs]
+    fits = [all(milli <= whole[r] for r, milli in use.items()) for use in uses]
+    ahead = [(setup.horizon_us - job.arrive_us) / setup.slot_us for job in jobs]
+    hold = [min(_least_slots(scenario, job, use), t) for job, use, t in zip(jobs, uses, ahead, strict=True)]
+    program = Program()
+    columns = [
+        program.column(customer.budget_usd or 0.0, float(fit))
+        for customer, fit in zip(scenario.customers, fits, strict=True)
+    ]
+    for r, capacity in enumerate(whole):
+        later = -1
+        for j in reversed(range(len(jobs)) if capacity < UNLIMITED else ()):
+            if r in uses[j]:  # y_j = y_(j + 1) + use_j x_j: what jobs from j on hold
+                y = program.column(0.0, capacity / MILLI * ahead[j])
+                use = uses[j][r] / MILLI * hold[j]
+                before = [(later, -1.0)] if later >= 0 else []
+                program.row(0.0, INFINITY, [(y, 1.0), (columns[j], -use), *before])
+                later = y
+    model = quiet_solver(seed=7)
+    found = program.solve(model, maximise=True)
+    dual = np.maximum(-np.array(model.getSolution().row_dual), 0.0)
+    reduced = np.array(program.cost)
+    row = np.repeat(np.arange(len(program.row_high)), np.diff(program.starts))
+    np.add.at(reduced, program.index, dual[row] * np.array(program.value))
+    size: Floats = np.zeros(len(reduced))
+    np.add.at(size, program.index, np.abs(dual[row] * np.array(program.value)))
+    size[size > 0] += np.array(program.cost)[size > 0]
+    safe = np.maximum(reduced + ROUNDING * size, 0.0)  # so that rounding never makes it too small
+    return fsum((safe * np.array(program.high)).tolist()), found.columns[: len(columns)]
+
+
+def _bundle(job: Job) -> dict[int, int]:
+    """Resource -> milli-units that the job holds at least while it runs."""
+    use: dict[int, int] = {}
+    for demand, count in ((job.worker, job.workers_min), (job.server, job.servers)):
+        for r, milli in demand:
+            use[r] = use.get(r, 0) + milli * count
+    return use
+
+
+def _least_slots(scenario: Scenario, job: Job, use: Mapping[int, int]) -> float:
+    """Least slots that the job runs, on one host if an empty one takes it; 0 where its work does not tell."""
+    work, setup = job.work, scenario.setup
+    if not isinstance(work, Rounds) or work.unit != "round":
+        return 0.0
+    hosts = setup.hosts if job.nodes is None else [h for h in setup.hosts if h in job.nodes]
+    alone = any(all(setup.nodes[h].capacity_milli[r] >= m for r, m in use.items()) for h in hosts)
+    apart = work.comm == "colocated" and not alone
+    round_us = work.compute_us
+    if apart:
+        step = Step(job.arrive_us, OPEN, (0, 0), (job.workers_min, 0), (0, job.servers))
+        round_us += comm_us(setup, job, step)
+    # plans are whole slots only if the job arrives with a slot and nothing interrupts it
+    whole = work.whole_slots and job.arrive_us % setup.slot_us == 0 and not scenario.changes
+    return (
+        float(-(-work.count * round_us // setup.slot_us)) if whole else work.count * round_us / setup.slot_us
+    )

@@ -1,10 +1,6 @@
-"""DPS for a seller that knows every job and budget: sales at the budgets with their places, and a certified bound.
+"""DPS for a seller that knows every job and budget: sales at the budgets with their places, and the certified bound.
 
-Bound: whoever is sold to pays at most its budget and holds its items for its shortest runtime, at the earliest from its
-arrival on. So for every type of item and instant s the jobs that arrive from s on hold at most capacity * (horizon - s).
-The LP over these limits is valid for every run, also where starts are delayed; its dual value is the bound.
-
-Sales: jobs in the order of the LP, then of arrival, take the first place and start that fit; then a search moves jobs to
+Jobs in the order of the bound's LP, then of arrival, take the first place and start that fit; then a search moves jobs to
 the front or the back. A job may start late: customers of this market do not mind.
 """
 
@@ -14,14 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tradewind.model.arrays import Bools, Floats, Ints
+from tradewind.model.arrays import Bools, Ints
 from tradewind.model.decision import Offer, Plan, Step
 from tradewind.model.result import Offline
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import OPEN
-from tradewind.solvers.highs import INFINITY, Program, quiet_solver
-from tradewind.systems.dps.bound import MarketArrays, arrays_of
-from tradewind.systems.dps.kernels.bound import least_hold
+from tradewind.systems.dps.bound import MarketArrays, arrays_of, relaxed
 
 WORK = (2 * 10**6, 2 * 10**7, 2 * 10**8)
 """Orders of sale that are tried times the square of the jobs, by effort."""
@@ -43,7 +37,7 @@ def offline(scenario: Scenario, effort: int) -> Offline | None:
     if scenario.setup.objective != "profit_usd" or not scenario.jobs or scenario.changes:
         return None
     it, slots = arrays_of(scenario), scenario.setup.slots
-    bound, share = relaxed(it, slots)
+    bound, share = relaxed(scenario)
     rng = np.random.default_rng(effort)
     rank = -np.round(share, 6)
     best = Shop(it, slots).sell(np.lexsort((it.stream.arrive, rank)))
@@ -59,36 +53,6 @@ def offline(scenario: Scenario, effort: int) -> Offline | None:
         if worth > most:
             rank, best, most = tried, sold, worth
     return Offline(offers={j: _offer(scenario, it, j, sale) for j, sale in best.items()}, bound=bound)
-
-
-def relaxed(it: MarketArrays, slots: int) -> tuple[float, Floats]:
-    """The bound, and the LP's share of each job (N,)."""
-    stream, kinds_k = it.stream, len(it.cluster.idle_k)
-    items = np.concatenate([it.cluster.idle_k.sum(axis=1), it.cluster.idle_m.sum(axis=1)]).astype(np.float64)
-    hold = np.minimum(least_hold(stream, it.cluster, slots + 1) - 1, slots - stream.arrive)
-    program = Program()
-    fits = (stream.d_k <= items[stream.k]) & (stream.d_m <= items[kinds_k + stream.m])
-    jobs = [program.column(float(b), float(f)) for b, f in zip(it.budget, fits, strict=True)]
-    for kind, amount in ((stream.k, stream.d_k), (kinds_k + stream.m, stream.d_m)):
-        for kind_number in np.unique(kind).tolist():
-            mine = np.flatnonzero(kind == kind_number)
-            later = -1
-            for j in mine[::-1].tolist():  # y_j = y_(j + 1) + use_j x_j: what jobs from j on hold
-                room = items[kind_number] * float(slots - stream.arrive[j])
-                y = program.column(0.0, room)
-                use = float(amount[j] * hold[j])
-                program.row(
-                    0.0, INFINITY, [(y, 1.0), (jobs[j], -use), *([(later, -1.0)] if later >= 0 else [])]
-                )
-                later = y
-    model = quiet_solver(seed=7)
-    found = program.solve(model, maximise=True)
-    dual = np.maximum(-np.array(model.getSolution().row_dual), 0.0)
-    reduced = np.array(program.cost)
-    row = np.repeat(np.arange(len(program.row_high)), np.diff(program.starts))
-    np.add.at(reduced, program.index, dual[row] * np.array(program.value))
-    bound = float((np.maximum(reduced, 0.0) * np.array(program.high)).sum())
-    return bound, found.columns[: len(jobs)]
 
 
 class Shop:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tradewind.model.arrays import Floats
 from tradewind.model.errors import InputError
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param, Spec
@@ -26,7 +27,7 @@ from tradewind.systems.dps.kernels.arms import (
     observe_completion,
     offer,
     offer_free,
-    price_grid,
+    price_grids,
 )
 from tradewind.systems.dps.shared.order import Order
 from tradewind.systems.dps.shared.seller import Seller
@@ -43,9 +44,10 @@ class Bandit(Seller):
         slots = float(setup.slots)
         theta, delta = params["theta"], params["delta"]
         share = free_share(slots, items, expected) if theta == "formula" else _theta(theta)
-        step = grid_step(slots, items, expected) if delta == "formula" else _delta(delta)
+        kinds = len(self.kinds.cap_k), len(self.kinds.cap_m)
+        steps = grid_step(slots, items, expected) if delta == "formula" else _deltas(delta, *kinds)
         self._settings = BanditSettings(expected, items, np.asarray(share * expected), slots, mode)
-        self._arms = new_arms(price_grid(step), len(items), seed)
+        self._arms = new_arms(price_grids(steps), seed)
         self._units = (0.0, 0.0)
 
     def _rows(self, order: Order) -> tuple[int, int]:
@@ -100,11 +102,15 @@ def _theta(text: str) -> float:
     return value
 
 
-def _delta(text: str) -> float:
-    value = _number(text, "delta")
-    if not 0.0 < value < 1.0:
-        raise InputError(f"found {text}; it must lie between 0 and 1", where="delta")
-    return value
+def _deltas(text: str, kinds_k: int, kinds_m: int) -> Floats:
+    """Step of each kind (R,): one number, or workers,servers."""
+    values = [_number(part, "delta") for part in text.split(",")]
+    if len(values) > 2 or not all(0.0 < value < 1.0 for value in values):
+        raise InputError(
+            f"found {text!r}; it must lie between 0 and 1: one number, or one for workers and one for parameter servers",
+            where="delta",
+        )
+    return np.repeat([values[0], values[-1]], [kinds_k, kinds_m])
 
 
 def bandit_spec(name: str, summary: str, *, theta: str, mode: int = UCB, placement: str = "pa") -> Spec:
@@ -113,7 +119,10 @@ def bandit_spec(name: str, summary: str, *, theta: str, mode: int = UCB, placeme
         "theta": Param(
             default=theta, doc="share of the expected jobs that is free at first, or formula (as printed)"
         ),
-        "delta": Param(default="0.2", doc="step of the price grid, or formula (Theorem 2)"),
+        "delta": Param(
+            default="0.2",
+            doc="step of the price grid (0.2, or workers and servers apart: 0.2,0.1), or formula (Theorem 2)",
+        ),
     }
     return seller_spec(
         name,

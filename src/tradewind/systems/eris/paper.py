@@ -7,6 +7,9 @@ whose data was counted twice never finishes (jobs_completed / jobs_accepted).
 
 The text can be read in several ways (kernels/paper.py); `data`, `server` and `pairs` choose. The defaults earn the most
 once schedules are made feasible; `eris-printed` finishes the most jobs with remaining, reserved and both.
+
+`bases=bids` derives the bases of the prices from the bids, as Sec. IV-B says (`least_bases`). The section has a base that
+covers every bid, which nobody knows beforehand; here it covers those that arrived before, so no bid sets its own prices.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from tradewind.model.errors import InputError
 from tradewind.model.job import Dataset, Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
+from tradewind.model.units import GB, MILLI
 from tradewind.model.view import View
 from tradewind.systems.eris.kernels.paper import PrintedSchedule, printed
 from tradewind.systems.eris.kernels.printed_slot import Reading
@@ -36,6 +40,8 @@ INFEASIBLE = "the schedule of Algorithms 2 and 3 is not feasible"
 DEARER = "the schedule of Algorithms 2 and 3 costs more than they counted, and more than it is worth"
 UNDONE = "the schedule of Algorithms 2 and 3 is over and leaves chunks untrained"
 
+FIRST_BASE, MOST_BASE = 2.0, 1e12
+"""The least base that Sec. IV-B allows, and the largest here."""
 MOST_CHUNKS = 5000
 """The printed program takes time quadratic in a job's chunks; larger bids are refused."""
 
@@ -47,6 +53,22 @@ def too_large(job: Job) -> str:
     return f"has {job.work.total} chunks; the printed program takes up to {MOST_CHUNKS}" if over else ""
 
 
+def least_bases(ledger: CapacityLedger, job: Job, unit: str = "gb") -> tuple[float, float]:
+    """Sec. IV-B: gamma - 1 of resources and of bandwidth is at least worth / use of a bid, and at least 1.
+
+    The use is the least that training takes: units of all resources added up, times slots (every worker-slot and one slot of
+    the server); GB or MB for the data that is not beside the server, moved or trained by workers there, whichever is less.
+    A bid whose data is all at one site need not use bandwidth, and no base covers it.
+    """
+    task, worth = task_of(ledger, job), 0.0 if job.utility is None else job.utility.value(0)
+    workers = -(-task.data * task.need // task.rate)
+    units = (-(-task.data.sum() * task.need // task.rate) * task.worker.sum() + task.server.sum()) / MILLI
+    per_site = np.minimum(task.data * task.chunk_bytes, workers * task.traffic_bytes)
+    amount = float(per_site.sum() - per_site.max()) / (GB if unit == "gb" else GB // 1000)
+    bases = [1.0 + max(1.0, worth / use) if use > 0 else FIRST_BASE for use in (float(units), amount)]
+    return min(bases[0], MOST_BASE), min(bases[1], MOST_BASE)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """How the printed text is read.
@@ -54,17 +76,33 @@ class Terms:
     gamma, gamma_transfer  bases of the prices (6) of resources and of bandwidth
     unit                   bandwidth is priced per GB (our convention) or per MB (as printed)
     reading                what M is, whether room for the server is kept, which pairs are listed
+    learns                 both bases rise so that they cover every bid so far
     """
 
     gamma: float
     gamma_transfer: float
     unit: str
     reading: Reading
+    learns: bool = False
 
     @property
     def listed(self) -> bool:
         """Whether a price list, which has one base and prices bandwidth per GB, can state the prices."""
-        return self.unit == "gb" and self.gamma == self.gamma_transfer
+        return self.unit == "gb" and self.gamma == self.gamma_transfer and not self.learns
+
+    def after(self, ledger: CapacityLedger, job: Job) -> Terms:
+        """The terms for those who bid after this job."""
+        if not self.learns:
+            return self
+        gamma, transfer = least_bases(ledger, job, self.unit)
+        return replace(self, gamma=max(self.gamma, gamma), gamma_transfer=max(self.gamma_transfer, transfer))
+
+    def save(self) -> list[float]:
+        return [self.gamma, self.gamma_transfer]
+
+    def restored(self, state: list[float]) -> Terms:
+        """The terms with bases from saved state."""
+        return replace(self, gamma=state[0], gamma_transfer=state[1])
 
     def market(self, ledger: CapacityLedger, job: Job, first: int) -> Market:
         """Prices (6) and free capacity from slot `first` on."""
@@ -98,6 +136,22 @@ class PaperSeller(Seller):
         if answer.offers or not self._why:
             return answer
         return Quote(job.index, refused="capacity" if self._why == INFEASIBLE else "price", why=self._why)
+
+    @property
+    def bases(self) -> tuple[float, float]:
+        """Bases of resources and of bandwidth now."""
+        return self._terms.gamma, self._terms.gamma_transfer
+
+    def _learn(self, job: Job) -> None:
+        self._terms = self._terms.after(self.ledger, job)
+
+    def save(self) -> bytes:
+        return json.dumps({"terms": self._terms.save(), "seller": super().save().decode()}).encode()
+
+    def restore(self, state: bytes) -> None:
+        data = json.loads(state)
+        self._terms = self._terms.restored(data["terms"])
+        super().restore(data["seller"].encode())
 
     def _menu(self, view: View, job: Job, first: int, prices: PostedPrices) -> Menu:
         market = self._terms.market(self.ledger, job, first)
@@ -135,6 +189,7 @@ class PrintedPolicy:
                 continue
             market, task = self._terms.market(self.ledger, job, first), task_of(self.ledger, job)
             found = self._terms.search(task, market, worth_of(view.setup, job, first, len(market.room)))
+            self._terms = self._terms.after(self.ledger, job)
             if found.payoff <= 0:
                 verdicts.append(Verdict(index, "no completion time is worth what it costs"))
                 continue
@@ -153,10 +208,12 @@ class PrintedPolicy:
         return sorted(self._judged - running)
 
     def save(self) -> bytes:
-        return json.dumps({"ledger": self.ledger.save(), "judged": sorted(self._judged)}).encode()
+        judged, terms = sorted(self._judged), self._terms.save()
+        return json.dumps({"ledger": self.ledger.save(), "judged": judged, "terms": terms}).encode()
 
     def restore(self, state: bytes) -> None:
         data = json.loads(state)
+        self._terms = self._terms.restored(data["terms"])
         self.ledger.restore(data["ledger"])
         self._judged = set(data["judged"])
 
@@ -164,14 +221,19 @@ class PrintedPolicy:
 def _terms(name: str, params: Mapping[str, Any]) -> Terms:
     gamma, transfer = params["gamma"], params["gamma_transfer"] or params["gamma"]
     for key, value in (("gamma", gamma), ("gamma_transfer", transfer)):
-        if not 1.0 <= value <= 1e12:
-            raise InputError(f"found {value}; allowed is 1 to 1e12", where=f"{name}.{key}")
+        if not 1.0 <= value <= MOST_BASE:
+            raise InputError(f"found {value}; allowed is 1 to {MOST_BASE:g}", where=f"{name}.{key}")
     reading = Reading(
         remaining=params["data"] == "remaining",
         reserved=params["server"] == "reserved",
         both=params["pairs"] == "both",
     )
-    return Terms(gamma=gamma, gamma_transfer=transfer, unit=params["transfer_unit"], reading=reading)
+    learns = params["bases"] == "bids"
+    if learns:
+        gamma = transfer = FIRST_BASE
+    return Terms(
+        gamma=gamma, gamma_transfer=transfer, unit=params["transfer_unit"], reading=reading, learns=learns
+    )
 
 
 def _paper(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> PaperSeller:
@@ -185,6 +247,11 @@ def _printed(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) 
 PARAMS = {
     "gamma": Param(default=1000.0, doc="base of the price functions (6)"),
     "gamma_transfer": Param(default=0.0, doc="base of the price of bandwidth, if it is another; 0: gamma"),
+    "bases": Param(
+        default="given",
+        doc="both bases: given (the two above) or bids (as large as Sec. IV-B asks for the bids that arrived before)",
+        choices=("given", "bids"),
+    ),
     "transfer_unit": Param(
         default="gb", doc="unit of the price of bandwidth; the paper uses mb", choices=("gb", "mb")
     ),

@@ -8,6 +8,9 @@ w_iτ of them in interval τ of L_τ slots:
 
 n_i is the largest ring of job i that fits into the empty cluster with its links. Worth is taken on a concave majorant
 from 0 to what can be reached by the horizon. Bandwidth enters through n_i only; migration is free.
+
+Where ring time acts on progress (equation (1)), worker-slots are those at full speed (shared/pace.py): a worker does at most
+one in a slot, and n_i is the most that a ring of up to that size does if it lies on one server.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.model.errors import Unsupported
-from tradewind.model.job import Job, Rounds
+from tradewind.model.job import Rounds
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import MICRO
@@ -33,6 +36,7 @@ from tradewind.systems.gadget.kernels.fabric import (
     whole_capacity,
 )
 from tradewind.systems.gadget.kernels.gains import upper_hull
+from tradewind.systems.gadget.shared.pace import pace_of
 
 SHRINKING = ("node_down", "node_up", "link_down", "link_up", "price", "egress")
 """Changes that never raise capacity above what the setup states."""
@@ -62,7 +66,7 @@ def covered(scenario: Scenario) -> bool:
     if any(change.kind not in SHRINKING for change in scenario.changes):
         return False
     return all(
-        isinstance(job.work, Rounds) and job.work.unit == "worker-slot" and job.work.comm == "ring"
+        isinstance(job.work, Rounds) and job.work.unit != "round" and job.work.comm == "ring"
         and job.utility is not None and job.utility.of == "progress" and not job.caps
         for job in scenario.jobs
     )  # fmt: skip
@@ -76,14 +80,12 @@ def largest_rings(scenario: Scenario) -> Ints:
     return most
 
 
-def majorant(job: Job, reach: int) -> tuple[float, list[Piece]]:
+def majorant(utility: Utility, rate: float, reach: int) -> tuple[float, list[Piece]]:
     """Value at 0 and pieces of a concave function on 0 … reach worker-slots that the utility nowhere exceeds.
 
-    Runs may share a slot between jobs, so progress is any number of millionths of a worker-slot, not only whole ones.
+    rate: utility progress of a worker-slot. Runs may share a slot between jobs, so progress is any number of millionths of a
+    worker-slot, not only whole ones.
     """
-    assert isinstance(job.work, Rounds)
-    assert job.utility is not None
-    utility, rate = job.utility, job.work.rate
     lines = _tangents(utility, rate, reach) if is_concave(utility) else _steps(utility, rate, reach)
     return _lower(sorted(lines, reverse=True), float(reach))
 
@@ -170,19 +172,20 @@ def horizon(scenario: Scenario, most: Ints) -> float:
     total: list[list[Entry]] = [[] for _ in jobs]
     used: list[list[Entry]] = [[] for _ in range(len(starts) * len(resources))]
     for i, job in enumerate(jobs):
-        assert isinstance(job.work, Rounds)
         assert job.utility is not None
         if not most[i]:
             idle += job.utility.value(0.0)
             continue
-        reach = min(job.work.total // MICRO, int(most[i] * lengths[at[i] :].sum()))
-        start, pieces = majorant(job, reach)
+        pace = pace_of(setup, job)
+        widest = float(pace.inside[: most[i] + 1].max())
+        reach = min(pace.count, math.ceil(widest * lengths[at[i] :].sum()))
+        start, pieces = majorant(job.utility, pace.rate, reach)
         idle += start
         for length, slope in pieces:
             total[i].append((program.column(slope, length), 1.0))
         need = dict(job.worker)
         for t in range(int(at[i]), len(starts)):
-            column = program.column(0.0, float(most[i]) * lengths[t])
+            column = program.column(0.0, widest * lengths[t])
             total[i].append((column, -1.0))
             for n, r in enumerate(resources.tolist()):
                 used[t * len(resources) + n].append((column, need.get(r, 0) / whole[r]))

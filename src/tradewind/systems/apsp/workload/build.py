@@ -54,8 +54,16 @@ def build_scenario(case: WanCase, origin: Mapping[str, object]) -> Scenario:
         name=f"apsp-{case.topology.name}-{case.rule}-{case.model}",
         setup=_setup(case),
         jobs=(_job(case),),
-        origin=origin,
+        origin={**origin, **_positions(case.topology)},
     )
+
+
+def _positions(topology: Topology) -> dict[str, object]:
+    """Where the nodes are, for maps: name -> [latitude, longitude]; empty where one is unknown."""
+    known = [
+        (name, list(p)) for name, p in zip(topology.nodes, topology.position, strict=False) if p is not None
+    ]
+    return {"positions": dict(known)} if len(known) == len(topology.nodes) else {}
 
 
 def _setup(case: WanCase) -> Setup:

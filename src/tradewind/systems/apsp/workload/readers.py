@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,8 +69,20 @@ def read_graph(path: Path) -> Topology:
         links.append(TopologyLink(a=key[u], b=key[v], ab_mbps=mbps, ba_mbps=mbps, km=km))
     both = _neighbours_mean(place, links)
     lost = sum(p is None for p in place)
-    notes = (f"{lost} nodes had no position; they got the mean of their neighbours'",) if lost else ()
-    return Topology(name=path.stem, nodes=tuple(names), links=tuple(links), position=both, notes=notes)
+    notes = [f"{lost} nodes had no position; they got the mean of their neighbours'"] if lost else []
+    if len(links) and all(link.ab_mbps is None for link in links):
+        notes.append(
+            _not_found("link", "LinkSpeedRaw (bit/s)", (facts for _, _, facts in graph.edges(data=True)))
+        )
+    if lost == len(ids):
+        notes.append(_not_found("node", "Latitude and Longitude, lat and lon, or pos", graph.nodes.values()))
+    return Topology(name=path.stem, nodes=tuple(names), links=tuple(links), position=both, notes=tuple(notes))
+
+
+def _not_found(what: str, wanted: str, facts: Iterable[Mapping[str, Any]]) -> str:
+    """A note about attributes that were looked for in vain, with those that are there."""
+    there = sorted({str(name) for each in facts for name in each})
+    return f"no {what} has {wanted}; its attributes are {', '.join(there) if there else 'none'}"
 
 
 def _read_gml(path: Path) -> Any:

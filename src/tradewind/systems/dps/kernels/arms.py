@@ -34,13 +34,14 @@ MEMORY = 200
 UNTRIED = 1e300
 """Reward of a price that was not offered within the window: it is tried first."""
 NO_ARM = -1
+NO_PRICE = -1.0
 
 
 class Arms(NamedTuple):
     """State of the bandit."""
 
     grid: Floats
-    """(A,) candidate prices delta (1 + delta)^z in [0, 1]."""
+    """(R, A) candidate prices delta (1 + delta)^z in [0, 1] of each kind; NO_PRICE fills the shorter rows."""
     used: Floats
     """(R, A) times a price was offered."""
     sold: Floats
@@ -80,21 +81,31 @@ def price_grid(delta: float) -> Floats:
     return np.asarray(delta * (1.0 + delta) ** np.arange(count))
 
 
+def price_grids(deltas: Floats) -> Floats:
+    """The price grid of each kind (R, A), for the step of each kind (R,)."""
+    rows = [price_grid(float(delta)) for delta in deltas]
+    table: Floats = np.full((len(rows), max(len(row) for row in rows)), NO_PRICE)
+    for each, row in zip(table, rows, strict=True):
+        each[: len(row)] = row
+    return table
+
+
 def free_share(slots: float, items: Floats, expected: Floats) -> Floats:
     """theta (R,) as printed, (T C log n)^(2/3) / n; far above 1 at the paper's sizes, so every bundle is free."""
     n = np.maximum(expected, 2.0)
     return np.asarray((slots * items * np.log(n)) ** (2.0 / 3.0) / n)
 
 
-def grid_step(slots: float, items: Floats, expected: Floats) -> float:
-    """delta of Theorem 2, (T C)^(-1/3) (log n)^(2/3), averaged over the kinds."""
+def grid_step(slots: float, items: Floats, expected: Floats) -> Floats:
+    """delta of Theorem 2 for each kind (R,), (T C)^(-1/3) (log n)^(2/3), below 1."""
     n = np.maximum(expected, 2.0)
-    return float(np.mean((slots * np.maximum(items, 1.0)) ** (-1.0 / 3.0) * np.log(n) ** (2.0 / 3.0)))
+    step = (slots * np.maximum(items, 1.0)) ** (-1.0 / 3.0) * np.log(n) ** (2.0 / 3.0)
+    return np.asarray(np.minimum(step, 0.99))
 
 
-def new_arms(grid: Floats, kinds: int, seed: int) -> Arms:
-    """A bandit before the first arrival."""
-    table = np.zeros((kinds, len(grid)))
+def new_arms(grid: Floats, seed: int) -> Arms:
+    """A bandit before the first arrival; grid (R, A)."""
+    kinds, table = len(grid), np.zeros_like(grid)
     return Arms(
         grid=grid,
         used=table,
@@ -133,7 +144,7 @@ def offer(arms: Arms, settings: BanditSettings, a: int, b: int) -> tuple[float, 
         return next_uniform(arms.state), next_uniform(arms.state)
     arm_a, arm_b = _best(arms, settings, a), _best(arms, settings, b)
     arms.pending[1], arms.pending[3] = arm_a, arm_b
-    return float(arms.grid[arm_a]), float(arms.grid[arm_b])
+    return float(arms.grid[a, arm_a]), float(arms.grid[b, arm_b])
 
 
 @kernel
@@ -168,8 +179,10 @@ def _best(arms: Arms, settings: BanditSettings, row: int) -> int:
     idle = mean + eta / (1.0 + n) + math.sqrt(eta * mean / (1.0 + n)) if n > 0.0 else settings.slots
     best, best_value = 0, -1.0
     span = float(min(arms.turn[row], MEMORY))
-    for j in range(arms.grid.shape[0]):
-        used, price = arms.used[row, j], arms.grid[j]
+    for j in range(arms.grid.shape[1]):
+        used, price = arms.used[row, j], arms.grid[row, j]
+        if price < 0.0:
+            break
         q = arms.sold[row, j] / used if used > 0.0 else 0.0
         if settings.mode == UCB:
             # (4), (7), (13)

@@ -134,6 +134,32 @@ def best_fixed_prices(
     return FixedPrices(p[:kinds_k], p[kinds_k:], float(best[-1]), profit, spent)
 
 
+def printed_prices(stream: Stream, cluster: Cluster, budget: Floats, slots: int) -> FixedPrices:
+    """The prices that maximise the right-hand side of (3), workers and servers apart: (4)-(5) with everything known.
+
+    Each type maximises its own min(n p Q(p), p C (T - E tau)) on a grid of 200 prices. Whether a job accepts depends on both
+    prices, so types answer each other's prices in turn, until none moves or for 30 turns.
+    """
+    groups = ((stream.k, stream.d_k, cluster.idle_k), (stream.m, stream.d_m, cluster.idle_m))
+    prices = [np.full(len(idle), 0.5) for _, _, idle in groups]
+    grid = np.arange(1, 201) / 200
+    for _ in range(30):
+        before = np.concatenate(prices)
+        for own, (kind, items, idle) in enumerate(groups):
+            other_kind, other_items, _ = groups[1 - own]
+            rest = budget - prices[1 - own][other_kind] * other_items
+            for each in np.unique(kind):
+                mine = kind == each
+                sold = (grid[:, None] * items[mine] <= rest[mine]) @ items[mine]  # n Q(p)
+                most = float(idle[each].sum()) * (slots - float(stream.spread[mine].mean()))
+                prices[own][each] = grid[int(np.argmax(grid * np.minimum(sold, most)))]
+        if np.array_equal(before, np.concatenate(prices)):
+            break
+    sales = new_sales(stream, cluster, budget, WORST_FIT)
+    found = FixedPrices(prices[0], prices[1], 0.0, 0.0, 0)
+    return found._replace(profit=simulate_payments(sales, fixed_payments(stream, found)).profit)
+
+
 def fixed_payments(stream: Stream, prices: FixedPrices) -> Floats:
     """p_k d_k + p_m d_m per bundle (N,), each price times (spread runtime / median)^power and at most 1."""
     median = max(1.0, float(np.median(stream.spread))) if len(stream.spread) else 1.0

@@ -1,4 +1,4 @@
-"""Fixed unit prices in hindsight: bfp, and bfp-tau whose prices also grow with the runtime.
+"""Fixed unit prices in hindsight: bfp, bfp-tau whose prices also grow with the runtime, bfp-printed after the paper's text.
 
 The prices come from `bound.py`, which knows every budget; these are references, not online policies.
 """
@@ -90,4 +90,9 @@ BFP_TAU = _spec(
     "bfp-tau",
     "Best fixed unit prices in hindsight, times a power of the runtime",
     "tradewind.systems.dps.bound:bfp_tau",
+)
+BFP_PRINTED = _spec(
+    "bfp-printed",
+    "Fixed unit prices that maximise the paper's bound (3), workers and servers apart, in hindsight",
+    "tradewind.systems.dps.bound:bfp_printed",
 )

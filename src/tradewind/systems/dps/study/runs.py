@@ -5,6 +5,7 @@ Tests compare these loops with the audited one (the same profit to nine digits).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -19,16 +20,18 @@ from tradewind.systems.dps.kernels.arms import (
     free_share,
     grid_step,
     new_arms,
-    price_grid,
+    price_grids,
     simulate_arms,
 )
 from tradewind.systems.dps.kernels.bound import fluid_bound
 from tradewind.systems.dps.kernels.demand import Prior
 from tradewind.systems.dps.kernels.fixed import (
+    QUICK,
     FixedPrices,
     Search,
     best_fixed_prices,
     fixed_payments,
+    printed_prices,
     simulate_payments,
 )
 from tradewind.systems.dps.kernels.learner_sales import simulate_learner
@@ -36,7 +39,7 @@ from tradewind.systems.dps.kernels.occupancy import Cluster, Stream
 from tradewind.systems.dps.kernels.place import BEST_FIT, RANDOM, WORST_FIT
 from tradewind.systems.dps.kernels.sales import ACCEPTED, Outcome, Sales, new_sales
 from tradewind.systems.dps.kernels.state import LearnerState, Market, Settings, Tuning, new_learner
-from tradewind.systems.dps.workload.draw import KINDS, MarketDraw, MarketSize, draw_market
+from tradewind.systems.dps.workload.draw import KINDS, MarketDraw, MarketKind, MarketSize, draw_market
 
 STRONG = Search(WORST_FIT)
 MODES = {"dps-paper": UCB, "dps-simple": UCB, "top": WINDOW, "random": UNIFORM, "dps-rs": UCB}
@@ -50,16 +53,36 @@ class Sold(NamedTuple):
 
 
 class Knobs(NamedTuple):
-    """The paper's constants; a negative value selects the printed formula."""
+    """The paper's constants; a negative value selects the printed formula. delta_m: of servers, 0 for the same as delta."""
 
     theta: float = 0.11
     delta: float = 0.2
+    delta_m: float = 0.0
+
+
+EXTRA = {
+    "poor": MarketKind(location=0.3, noise=0.25),
+    "poor-light": MarketKind(load=0.3, workers_median=8.0, location=0.3, noise=0.25),
+    "rich": MarketKind(location=2.0, noise=0.4),
+}
+"""Markets beside the nine, where the paper's headline ratios are searched: budgets far below and above the price range."""
 
 
 @cache
-def drawn(market: str, seed: int, jobs: int = 10_000) -> MarketDraw:
+def drawn(market: str, seed: int, jobs: int = 10_000, slots: int = 10_000) -> MarketDraw:
     """A market of the generator."""
-    return draw_market(KINDS[market], seed, MarketSize(jobs=jobs))
+    return draw_market({**KINDS, **EXTRA}[market], seed, MarketSize(jobs=jobs, slots=slots))
+
+
+@cache
+def uncertain(market: str, seed: int, sigma: float) -> MarketDraw:
+    """The market with runtimes that turn out other than (1) says, by a lognormal factor; budgets stay."""
+    given = drawn(market, seed)
+    factor = np.exp(sigma * np.random.default_rng((seed, 77)).standard_normal(len(given.k)) - sigma**2 / 2)
+    spread, together = (
+        np.maximum(1, np.rint(t * factor)).astype(np.int64) for t in (given.spread, given.together)
+    )
+    return replace(given, spread=spread, together=together)
 
 
 def arrays(market: MarketDraw) -> tuple[Stream, Cluster]:
@@ -83,23 +106,25 @@ def sell(market: MarketDraw, policy: str, seed: int, knobs: Knobs | None = None)
     expected = np.concatenate([market.expected_k, market.expected_m])
     theta = 0.0 if policy in ("dps-simple", "top", "random") else knobs.theta
     share = free_share(market.slots, items, expected) if theta < 0 else np.full(len(items), theta)
-    delta = grid_step(market.slots, items, expected) if knobs.delta < 0 else knobs.delta
+    both = np.repeat([knobs.delta, knobs.delta_m or knobs.delta], [len(cluster.idle_k), len(cluster.idle_m)])
+    delta = grid_step(market.slots, items, expected) if knobs.delta < 0 else both
     settings = BanditSettings(
         expected, items, np.asarray(share * expected), float(market.slots), MODES[policy]
     )
-    arms = new_arms(price_grid(delta), len(items), seed)
+    arms = new_arms(price_grids(delta), seed)
     placement = RANDOM if policy == "dps-rs" else WORST_FIT
     return _sold(simulate_arms(_sales(market, placement, seed), arms, settings))
 
 
-def learn(market: MarketDraw, seed: int) -> tuple[Sold, LearnerState]:
-    """Our learner in one market: what it sold, and its final state."""
+def learn(market: MarketDraw, seed: int, told: MarketDraw | None = None) -> tuple[Sold, LearnerState]:
+    """Our learner in one market: what it sold, and its final state. `told` has the runtimes that it expects."""
     _, cluster = arrays(market)
     caps = cluster.idle_k.sum(axis=1).astype(float), cluster.idle_m.sum(axis=1).astype(float)
     public = Market(*caps, float(market.slots), float(market.expected_k.sum()))
     settings = Settings(Tuning(), public, Prior())
     learner = new_learner(settings, seed)
-    return _sold(simulate_learner(_sales(market, BEST_FIT), learner, settings)), learner
+    expected = None if told is None else arrays(told)[0]
+    return _sold(simulate_learner(_sales(market, BEST_FIT), learner, settings, expected)), learner
 
 
 def sell_fixed(market: MarketDraw, prices: FixedPrices, rule: int = WORST_FIT) -> Sold:
@@ -108,14 +133,29 @@ def sell_fixed(market: MarketDraw, prices: FixedPrices, rule: int = WORST_FIT) -
     return _sold(simulate_payments(sales, fixed_payments(sales.stream, prices)))
 
 
+def sell_printed(market: MarketDraw) -> Sold:
+    """bfp-printed in one market."""
+    stream, cluster = arrays(market)
+    return sell_fixed(market, printed_prices(stream, cluster, market.budget, market.slots))
+
+
+def better_printed(market: MarketDraw) -> FixedPrices:
+    """The prices of bfp-printed, improved by a short search: flat starts sell nothing where budgets are small."""
+    stream, cluster = arrays(market)
+    begin = printed_prices(stream, cluster, market.budget, market.slots)
+    return best_fixed_prices(stream, cluster, market.budget, QUICK, begin)
+
+
 @cache
-def best_fixed(market: str, seed: int, search: Search, jobs: int = 10_000) -> FixedPrices:
+def best_fixed(
+    market: str, seed: int, search: Search, jobs: int = 10_000, slots: int = 10_000
+) -> FixedPrices:
     """The best fixed prices in hindsight; a search with the runtime starts from the prices found without it."""
-    data = drawn(market, seed, jobs)
+    data = drawn(market, seed, jobs, slots)
     stream, cluster = arrays(data)
     if not search.with_runtime:
         return best_fixed_prices(stream, cluster, data.budget, search)
-    plain = best_fixed(market, seed, search._replace(with_runtime=False), jobs)
+    plain = best_fixed(market, seed, search._replace(with_runtime=False), jobs, slots)
     return best_fixed_prices(stream, cluster, data.budget, search._replace(kicks=min(search.kicks, 1)), plain)
 
 

@@ -50,6 +50,7 @@ class PrintedSchedule:
     """Result of Algorithm 2: slots used (S,), server sites (S,), workers (S, R), moves (S, R, R) in chunks.
 
     usd: its cost at the posted prices; payoff: mu of (5), 0 if nothing pays; possible: whether any cost was finite
+    calls: how often Algorithm 3 ran to find it
     """
 
     slots: Ints
@@ -59,6 +60,7 @@ class PrintedSchedule:
     usd: float
     payoff: float
     possible: bool
+    calls: int
 
 
 class _States(NamedTuple):
@@ -76,30 +78,34 @@ def _empty(sites: int, pairs: int) -> Deployment:
 
 
 @kernel
-def _curve(slot: PrintedSlot, task: TrainingTask, plan: Deployment) -> Floats:
-    """Cost (D + 1,) of 0..D chunks in a slot that finds all data."""
-    curve = least_usd(slot, task, int(task.data.sum()))
+def _curve(slot: PrintedSlot, task: TrainingTask, plan: Deployment) -> tuple[Floats, int]:
+    """Cost (D + 1,) of 0..D chunks in a slot that finds all data, and how often Algorithm 3 ran."""
+    curve, calls = least_usd(slot, task, int(task.data.sum())), 0
     for chunks in range(1, len(curve)):
         if curve[chunks] < np.inf:
             curve[chunks], _ = deploy(slot, task, task.data, chunks, plan)
-    return curve
+            calls += 1
+    return curve, calls
 
 
 @kernel
 def _step(
     slot: PrintedSlot, task: TrainingTask, before: _States, after: _States, choice: Ints, plan: Deployment
-) -> None:
+) -> int:
     """A slot of the recursion in which M is what the schedule before it leaves; `choice` (D + 1,): chunks in the slot.
 
     Of equal sums the one with the least in this slot is taken. What the cheapest workers make too dear is not tried.
+    Returns how often Algorithm 3 ran.
     """
     least, whole = least_usd(slot, task, len(before.usd) - 1), _empty(len(task.data), len(task.data))
+    calls = 0
     for n in range(len(before.usd)):
         best, take = before.usd[n], 0
         for d in range(1, n + 1):
             if before.usd[n - d] + least[d] >= best:
                 continue
             usd, _ = deploy(slot, task, before.left[n - d], d, plan)
+            calls += 1
             if before.usd[n - d] + usd < best * (1 - SAME):
                 best, take = before.usd[n - d] + usd, d
         after.usd[n], choice[n] = best, take
@@ -107,14 +113,15 @@ def _step(
         if take:
             deploy(slot, task, before.left[n - take], take, whole)
             train(slot, task, take, whole, after.left[n])
+    return calls
 
 
 @kernel
 def _search(
     task: TrainingTask, market: Market, worth: Floats, reading: Reading
-) -> tuple[int, float, float, Ints, bool]:
-    """Algorithm 2: the completion slot that pays most (-1: none), its cost, its payoff, chunks per slot (T,), and whether
-    any cost was finite.
+) -> tuple[int, float, float, Ints, bool, int]:
+    """Algorithm 2: the completion slot that pays most (-1: none), its cost, its payoff, chunks per slot (T,), whether any
+    cost was finite, and how often Algorithm 3 ran.
 
     Completion times whose utility is not above the best payoff so far cannot pay more and are left out.
     """
@@ -126,15 +133,17 @@ def _search(
     before.usd[0], before.left[0] = 0.0, task.data
     choice = np.zeros((horizon, units + 1), np.int64)
     plan = _empty(sites, 0)
-    best, payoff, cost, possible = -1, 0.0, np.inf, False
+    best, payoff, cost, possible, calls = -1, 0.0, np.inf, False, 0
     for t in range(horizon):
         if worth[t] <= payoff:
             break
         slot = slot_of(task, market, t, reading)
         if reading.remaining:
-            _step(slot, task, before, after, choice[t], plan)
+            calls += _step(slot, task, before, after, choice[t], plan)
         else:
-            minplus(before.usd, _curve(slot, task, plan), after.usd, choice[t])
+            curve, runs = _curve(slot, task, plan)
+            minplus(before.usd, curve, after.usd, choice[t])
+            calls += runs
         before, after = after, before
         usd = before.usd[units]
         possible = possible or usd < np.inf
@@ -144,12 +153,12 @@ def _search(
     for t in range(best, -1, -1):
         loads[t] = choice[t, n]
         n -= loads[t]
-    return best, cost, payoff, loads, possible
+    return best, cost, payoff, loads, possible, calls
 
 
 def printed(task: TrainingTask, market: Market, worth: Floats, reading: Reading) -> PrintedSchedule:
     """Algorithm 2 with Algorithm 3 in it: the schedule with the largest payoff (5) at the posted prices."""
-    best, usd, payoff, loads, possible = _search(task, market, worth, reading)
+    best, usd, payoff, loads, possible, calls = _search(task, market, worth, reading)
     slots = np.flatnonzero(loads) if best >= 0 else np.zeros(0, np.int64)
     sites, left = len(task.data), task.data.copy()
     servers = np.zeros(len(slots), np.int64)
@@ -168,4 +177,5 @@ def printed(task: TrainingTask, market: Market, worth: Floats, reading: Reading)
         usd=float(usd),
         payoff=float(payoff),
         possible=bool(possible),
+        calls=int(calls),
     )

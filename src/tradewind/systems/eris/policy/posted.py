@@ -36,6 +36,7 @@ from tradewind.systems.eris.shared.market import (
 from tradewind.systems.eris.shared.replay import posted_menu
 
 OBJECTIVES: frozenset[Objective] = frozenset({"welfare_usd", "profit_usd"})
+MOST_GAMMA = 1e12
 WORTHLESS = "no completion time is worth what it costs"
 NARROW = (
     "no room: with the flat charge for data, a slot needs bandwidth for every chunk it trains, even for chunks that are not "
@@ -79,8 +80,10 @@ class Seller:
     """Quotes a menu on arrival and reserves the plan that was bought; neither plan nor payment changes afterwards."""
 
     def __init__(self, setup: Setup, gamma: float, floor: Floor, *, flat: bool = True) -> None:
-        if not 1.0 <= gamma <= 1e12:
-            raise InputError(f"found {gamma}; allowed is 1 or more", where="eris.gamma")
+        if not 1.0 <= gamma <= MOST_GAMMA:
+            raise InputError(
+                f"found {gamma:g}; allowed are numbers from 1 to {MOST_GAMMA:g}", where="eris.gamma"
+            )
         self.ledger = CapacityLedger(setup)
         self.gamma, self.floor, self.flat = gamma, floor, flat
         self._open: dict[int, tuple[Offer, ...]] = {}
@@ -173,13 +176,17 @@ class Seller:
     def _observe_quote(self, view: View, event: Event) -> None:
         """Learns from a bid once it was quoted, and takes in what became of the quote."""
         if event.kind in ("accepted", "declined", "refused", "quoted") and event.job not in self._learned:
-            self.floor.learn(view.job(event.job))
+            self._learn(view.job(event.job))
             self._learned.add(event.job)
         if event.kind in ("accepted", "declined", "refused", "cancelled", "ended"):
             offers = self._open.pop(event.job)
             self._learned.discard(event.job)
             if event.kind == "accepted":
                 self.ledger.reserve(view.job(event.job), offers[event.value].plan)
+
+    def _learn(self, job: Job) -> None:
+        """Takes in a bid that was quoted."""
+        self.floor.learn(job)
 
     def save(self) -> bytes:
         state = {

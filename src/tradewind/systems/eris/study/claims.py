@@ -211,3 +211,47 @@ def somewhere(knobs: Sequence[str], claimed: dict[str, float]) -> Predicate:
         )
 
     return holds
+
+
+def ratio_somewhere(knobs: Sequence[str], most: float) -> Predicate:
+    """Among the settings, one in which the interval of bound / welfare ends below a limit."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        high = "high" if policy == PAPER else f"{policy} high"
+        found: list[Row] = [
+            {
+                **{k: r[k] for k in knobs},
+                "measured": r[policy],
+                "holds": "yes" if float(r[high]) < most else "no",
+            }
+            for r in rows
+        ]
+        return Judged(
+            any(r["holds"] == "yes" for r in found),
+            f"{region(found, knobs, largest=False)} (measured: bound / welfare)",
+        )
+
+    return holds
+
+
+def covered(column: str) -> Predicate:
+    """The printed base covers every bid of every size and seed."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        del policy
+        found = {str(r["size"]): float(r[column]) for r in rows}
+        text = ", ".join(f"{size} {value:,.0f}" for size, value in found.items())
+        return Judged(all(v <= 1000 for v in found.values()), f"the bids ask for up to {text}")
+
+    return holds
+
+
+def derived_below(base: str, most: float) -> Predicate:
+    """With the bases derived from bids, bound / welfare is below a limit on every size."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        mine = [r for r in rows if r["base"] == (base if policy == PAPER else policy)]
+        text = ", ".join(f"{r['size']} {1 / max(float(r['of bound']), 1e-9):.2f}" for r in mine)
+        return Judged(all(float(r["low"]) * most > 1 for r in mine), f"bound / welfare {text}")
+
+    return holds

@@ -57,7 +57,7 @@ def loss_rows(effort: Effort) -> list[Row]:
     return joined(testbed_rows(effort), ("policy",), "loss")
 
 
-SMALL = {"sites": 3, "jobs": 4, "slots": 17, "last_arrival": 12, "chunks_per_worker": 9.0, "forecast": False}
+SMALL = {"sites": 3, "jobs": 4, "slots": 17, "last_arrival": 12, "chunks_per_worker": 9.0}
 """A third of the testbed, at the same load and length of jobs: the largest whose optimum is proven in a second."""
 
 

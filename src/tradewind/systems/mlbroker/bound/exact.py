@@ -27,10 +27,11 @@ def exact(scenario: Scenario, nodes: int = 200_000) -> ExactResult:
     return solve_exactly(*_chained(rows), nodes, caps=_caps(scenario, rows))
 
 
-def look_ahead(scenario: Scenario, slots: int, nodes: int = 20_000) -> float:
+def look_ahead(scenario: Scenario, slots: int, nodes: int = 20_000, *, known: bool = True) -> float:
     """Cost in USD of a small scenario when each slot is decided by the exact program over it and the next `slots`.
 
-    This is what a policy could do with a perfect forecast of arrivals and data for a few slots.
+    This is what a policy could do with a perfect forecast of arrivals and data for a few slots; or (known=False) with one
+    that repeats what was seen last: the jobs of the present slot stay, with their data and prices of now.
     """
     _check_whole_slots(scenario)
     rows = list(slots_of(scenario, first_only=False))
@@ -43,7 +44,10 @@ def look_ahead(scenario: Scenario, slots: int, nodes: int = 20_000) -> float:
         nowhere = np.zeros(slot.shape[1], dtype=np.bool_)
         deployed = np.array([here.get(job.index, nowhere) for job in jobs])
         now = replace(slot, deployed=deployed)
-        window, follows = _chained([(now, jobs, number), *rows[t + 1 : t + 1 + slots]])
+        later = rows[t + 1 : t + 1 + slots]
+        if not known:
+            later = [(slot, jobs, number + k) for k in range(1, 1 + len(later))]
+        window, follows = _chained([(now, jobs, number), *later])
         found = solve_exactly(window, follows, nodes)
         workers, server = found.workers[0], found.servers[0]
         total += sum(cost_parts(now, workers, server))

@@ -1,0 +1,213 @@
+"""Predicates that judge what the paper says of its Figures 2-7, for the printed algorithm and for ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from tradewind.lab.study import Claim, Judged, Row
+from tradewind.systems.dps.study.rows import mean_of
+
+PAPER, OURS = "dps-paper", "dps"
+Predicate = Callable[[Sequence[Row], str], Judged]
+
+
+def claim(name: str, words: str, holds: Predicate | None, paper: str = PAPER, ours: str = OURS) -> Claim:
+    """A claim about the printed algorithm, with ours beside it."""
+    return Claim(name=name, words=words, holds=holds, paper=paper, ours=ours)
+
+
+def curve(rows: Sequence[Row], **where: str | float) -> dict[float, Row]:
+    """Slot -> row of one curve, in the order of time."""
+    mine = [r for r in rows if all(r[key] == want for key, want in where.items())]
+    return {float(r["slot"]): r for r in sorted(mine, key=lambda r: float(r["slot"]))}
+
+
+def at(line: dict[float, Row], slot: float) -> Row:
+    """The first row of a curve at or after a slot."""
+    return next(row for t, row in line.items() if t >= slot)
+
+
+def peak(line: dict[float, Row]) -> float:
+    """Slot of the largest mean regret."""
+    return max(line, key=lambda t: float(line[t]["regret"]))
+
+
+def last(line: dict[float, Row]) -> Row:
+    """The end of a curve."""
+    return line[max(line)]
+
+
+def turns(rows: Sequence[Row], policy: str) -> Judged:
+    """The regret is largest near slot 1120 (within half of it) and smaller at the end."""
+    line = curve(rows, policy=policy, against="bfp")
+    top = peak(line)
+    held = 560 <= top <= 1680 and float(last(line)["high"]) < float(line[top]["low"])
+    return Judged(held, f"largest at slot {top:,.0f}: {float(line[top]['regret']):,.0f}; {_end(line)}")
+
+
+def _end(line: dict[float, Row]) -> str:
+    row = last(line)
+    return f"at the end {float(row['regret']):,.0f} ({float(row['low']):,.0f} to {float(row['high']):,.0f})"
+
+
+def zero(against: str) -> Predicate:
+    """The interval of the regret reaches zero by the first point after slot 3140."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        row = at(curve(rows, policy=policy, against=against), 3140)
+        return Judged(
+            float(row["low"]) <= 0, f"{float(row['regret']):,.0f} at slot {float(row['slot']):,.0f}"
+        )
+
+    return holds
+
+
+def negative(against: str) -> Predicate:
+    """At the end the regret is below zero beyond chance, and below that of half time."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        line = curve(rows, policy=policy, against=against)
+        half = float(at(line, max(line) / 2)["regret"])
+        held = float(last(line)["high"]) < 0 and float(last(line)["regret"]) < half
+        return Judged(held, f"{half:,.0f} at half time, {_end(line)}")
+
+    return holds
+
+
+def below(rival: str) -> Predicate:
+    """At the end the regret lies below the rival's beyond chance."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        mine, other = (last(curve(rows, policy=p, against="bfp")) for p in (policy, rival))
+        found = f"{float(mine['regret']):,.0f} against {float(other['regret']):,.0f} of {rival}"
+        return Judged(float(mine["high"]) < float(other["low"]), found)
+
+    return holds
+
+
+def ratio(rival: str, claimed: float) -> Predicate:
+    """The interval of profit over the rival's lies above 1 and reaches what is claimed."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        row = next(r for r in rows if r["policy"] == rival)
+        value, low, high = (float(row[f"{policy} over it{end}"]) for end in ("", " low", " high"))
+        return Judged(low > 1 and high >= claimed, f"{value:.0%} of {rival} ({low:.0%} to {high:.0%})")
+
+    return holds
+
+
+def _by_jobs(rows: Sequence[Row], policy: str) -> dict[float, dict[float, Row]]:
+    sizes = sorted({float(r["jobs"]) for r in rows})
+    return {n: curve(rows, policy=policy, jobs=n) for n in sizes}
+
+
+def starts_small(rows: Sequence[Row], policy: str) -> Judged:
+    """Early regret grows with the number of jobs."""
+    found = {n: float(at(line, 1000)["regret"]) for n, line in _by_jobs(rows, policy).items()}
+    text = ", ".join(f"{v:,.0f} with {n:,.0f} jobs" for n, v in found.items())
+    return Judged(all(a < b for a, b in pairwise(found.values())), f"at slot 1000 {text}")
+
+
+def falls_faster(rows: Sequence[Row], policy: str) -> Judged:
+    """After its peak the regret falls, by more per slot the more jobs there are."""
+    found = {}
+    for n, line in _by_jobs(rows, policy).items():
+        top = peak(line)
+        span = max(max(line) - top, 1.0)
+        found[n] = (float(last(line)["regret"]) - float(line[top]["regret"])) / span
+    text = ", ".join(f"{v:.3g} per slot with {n:,.0f} jobs" for n, v in found.items())
+    rates = list(found.values())
+    return Judged(all(r < 0 for r in rates) and all(b < a for a, b in pairwise(rates)), text)
+
+
+def _ends(rows: Sequence[Row], name: str) -> dict[str, float]:
+    return {
+        str(v): float(last(curve(rows, **{name: v}))["regret"]) for v in dict.fromkeys(r[name] for r in rows)
+    }
+
+
+def smallest(name: str, chosen: str) -> Predicate:
+    """At the end the chosen constant has the smallest mean regret."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        del policy
+        ends = _ends(rows, name)
+        text = ", ".join(f"{key}: {value:,.0f}" for key, value in ends.items())
+        return Judged(ends[chosen] == min(ends.values()), f"regret at the end by {name}: {text}")
+
+    return holds
+
+
+def worse(name: str, extreme: str, than: str) -> Predicate:
+    """At the end an extreme constant has more regret than a middle one, beyond chance."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        del policy
+        bad, good = (last(curve(rows, **{name: v})) for v in (extreme, than))
+        found = f"{float(bad['regret']):,.0f} with {extreme}, {float(good['regret']):,.0f} with {than}"
+        return Judged(float(bad["low"]) > float(good["high"]), found)
+
+    return holds
+
+
+def _thetas(rows: Sequence[Row]) -> list[str]:
+    return sorted({str(r["theta"]) for r in rows} - {"formula"}, key=float)
+
+
+def shorter_is_smaller(rows: Sequence[Row], policy: str) -> Judged:
+    """At slot 1000 the regret grows with theta."""
+    del policy
+    found = {t: float(at(curve(rows, theta=t), 1000)["regret"]) for t in _thetas(rows)}
+    text = ", ".join(f"{v:,.0f} with {t}" for t, v in found.items())
+    return Judged(all(a <= b for a, b in pairwise(found.values())), f"at slot 1000 {text}")
+
+
+def shorter_falls_slower(rows: Sequence[Row], policy: str) -> Judged:
+    """Over the second half the regret falls, the less the smaller theta is."""
+    del policy
+    found = {}
+    for t in _thetas(rows):
+        line = curve(rows, theta=t)
+        found[t] = float(last(line)["regret"]) - float(at(line, max(line) / 2)["regret"])
+    text = ", ".join(f"{v:+,.0f} with {t}" for t, v in found.items())
+    changes = list(found.values())
+    held = all(c < 0 for c in changes) and all(b < a for a, b in pairwise(changes))
+    return Judged(held, f"change of the regret over the second half: {text}")
+
+
+def earns_more(rival: str) -> Predicate:
+    """More profit than the rival from slot 4000 on, by more and more, at the end beyond chance seed by seed."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        line, column = curve(rows, policy=policy), f"over {rival}"
+        gap = {t: float(row[column]) for t, row in line.items() if t >= 4000}
+        first, end = gap[min(gap)], gap[max(gap)]
+        low, high = (float(last(line)[f"{column} {side}"]) for side in ("low", "high"))
+        held = all(g > 0 for g in gap.values()) and end > first and low > 0
+        text = f"{first:+,.0f} against {rival} at slot 4000, {end:+,.0f} ({low:+,.0f} to {high:+,.0f}) at the end"
+        return Judged(held, text)
+
+    return holds
+
+
+def runs_shorter(rows: Sequence[Row], policy: str) -> Judged:
+    """Jobs completed so far ran shorter than with random placement at every point, by more and more in total."""
+    mine, other = curve(rows, policy=policy), curve(rows, policy="dps-rs")
+    times = [t for t in mine if float(mine[t]["mean runtime"]) > 0 and float(other[t]["mean runtime"]) > 0]
+    off = {t: float(other[t]["mean runtime"]) - float(mine[t]["mean runtime"]) for t in times}
+    saved = {t: off[t] * float(mine[t]["runtime"]) / float(mine[t]["mean runtime"]) for t in times}
+    held = all(v > 0 for v in off.values()) and saved[times[-1]] > saved[times[len(times) // 2]]
+    end = times[-1]
+    found = f"{float(mine[end]['mean runtime']):.0f} slots against {float(other[end]['mean runtime']):.0f} at random"
+    return Judged(held, f"mean runtime of completed jobs {found}; least difference {min(off.values()):.1f}")
+
+
+def meets(market: str, required: float) -> Predicate:
+    """Our requirement for a market."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        found = mean_of(rows, "of bfp", market=market, policy=policy)
+        return Judged(found >= required, f"{found:.2f} of bfp")
+
+    return holds
