@@ -28,7 +28,7 @@ SLOT = 100
 """Microseconds of a slot in hand-made scenarios; small, so that times are easy to add."""
 HORIZON = 10_000
 ALL: frozenset[Trigger] = frozenset(("arrival", "completion", "slot", "change", "timer"))
-WORKS = frozenset(("fixed", "stream", "dataset", "rounds"))
+WORKS = frozenset(("fixed", "stream", "dataset", "rounds", "rounds/machines"))
 
 
 def node(name: str, gpus: int | None = 4, *, parent: int = -1, kind: Any = "site") -> Node:

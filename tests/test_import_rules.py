@@ -43,6 +43,7 @@ PLANTED = [
     ("The trainer is a program like any other", "train/report.py", "import tradewind.model.job"),
     ("Imports point one way", "store/chain.py", "import tradewind.worlds.clock"),
     ("Imports point one way", "engine/ledger.py", "import tradewind.store.chain"),
+    ("Only the service needs a web framework", "worlds/clock.py", "import fastapi"),
     ("Databases stay in the store", "worlds/clock.py", "import sqlalchemy"),
     ("Pydantic stays in files", "engine/ledger.py", "import pydantic"),
     ("Pydantic stays in files", "systems/apsp/policy.py", "import matplotlib"),

@@ -18,6 +18,7 @@ from tradewind.version import __version__
 if TYPE_CHECKING:
     from tradewind.api import (
         Comparison,
+        Where,
         bound,
         check,
         compare,
@@ -33,10 +34,11 @@ if TYPE_CHECKING:
     )
     from tradewind.model.result import Run
     from tradewind.model.scenario import Scenario
+    from tradewind.service.client import AsyncClient, Client
 
 __all__ = [
-    "Comparison", "Run", "Scenario", "__version__", "bound", "check", "compare", "dump", "generate", "load", "load_run",
-    "period", "replay", "run", "save", "whatif",
+    "AsyncClient", "Client", "Comparison", "Run", "Scenario", "Where", "__version__", "bound", "check", "compare",
+    "dump", "generate", "load", "load_run", "period", "replay", "run", "save", "whatif",
 ]  # fmt: skip
 
 
@@ -50,6 +52,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     where = {"Run": "tradewind.model.result", "Scenario": "tradewind.model.scenario"}
+    where |= dict.fromkeys(("AsyncClient", "Client"), "tradewind.service.client")
     value = getattr(import_module(where.get(name, "tradewind.api")), name)
     globals()[name] = value
     return value

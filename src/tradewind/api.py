@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from tradewind.audit import Audit
 from tradewind.engine import bounds
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import check_fit
-from tradewind.engine.instants import answered_quotes, instants, read_charges
+from tradewind.engine.instants import instants
 from tradewind.engine.isolation.policy import isolated
 from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
@@ -22,6 +22,7 @@ from tradewind.files.run_file import load_run, save
 from tradewind.files.scenario_file import dump, load
 from tradewind.model.errors import InputError, RunFileError
 from tradewind.model.hash import scenario_hash
+from tradewind.model.params import resolve_params
 from tradewind.model.result import Bound, Run, Violation
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
@@ -30,13 +31,17 @@ from tradewind.model.workload import Workload
 from tradewind.registry import policies, systems, workloads
 from tradewind.report.audited import Audited, Depth, audit_run, with_bills
 from tradewind.report.bounds import Bounds
+from tradewind.report.life import life_of
+from tradewind.report.simulations import Simulation, bounded, simulated
 from tradewind.report.whatif import Difference, difference
+from tradewind.tasks.pool import HERE, Where
 from tradewind.worlds.period import Period, cut
 from tradewind.worlds.simulate import simulate
 
 __all__ = [
     "Comparison",
     "WhatIf",
+    "Where",
     "audit",
     "bound",
     "check",
@@ -82,7 +87,7 @@ def run(
 
     isolate: run the policy in a confined process of its own, where it can reach nothing but its view (docs/isolation.md).
     """
-    data = scenario if isinstance(scenario, Scenario) else load(Path(scenario))
+    data = _opened(scenario)
     spec = isolated(policy) if isolate else policies.get(policy)
     result = with_bills(data, simulate(data, spec, params, seed=seed, progress=progress), spec)
     return Bounds(data).attach(result) if bound else result
@@ -104,18 +109,15 @@ def remarks(scenario: Scenario, result: Run) -> list[str]:
 
 
 def explain(scenario: Scenario, result: Run, job: str, slot: int = -1) -> Explained:
-    """Why a job was placed as it was in a slot; in a market, what a job was offered or charged (no slot)."""
-    from tradewind.engine.menu import invoice_of, menu_of
-
-    if result.tables["answers"]["job"]:
-        return menu_of(scenario, result, job, answered_quotes(instants(scenario, result.tables)))
-    if charges := read_charges(result.tables):
-        return invoice_of(scenario, result, job, charges)
+    """The life of a job; with a slot, why it was placed as it was there, where its system can say so."""
+    if slot < 0:
+        return life_of(scenario, result, job)
     system = _system(scenario, result)
     if system is None or not system.explain:
         able = ", ".join(name for name, each in systems().items() if each.explain)
         raise InputError(
-            f"{result.policy} has no explanation of placements; markets and {able} do. `tradewind ranks` shows rings"
+            f"{result.policy} does not explain single slots; {able} does. Without --slot the whole life of the job is "
+            "shown, and `tradewind ranks` shows the rings of a slot"
         )
     explained: Explained = registry.load(system.explain)(scenario, result, job, slot)
     return explained
@@ -144,35 +146,44 @@ class Comparison:
 
 
 def compare(
-    scenario: Scenario | Sequence[Scenario],
+    scenario: Scenario | str | Path | Sequence[Scenario | str | Path],
     policy_names: Sequence[str | Spec],
     *,
     seeds: Sequence[int] = (0,),
     params: Mapping[str, Mapping[str, Any]] | None = None,
     bound: bool = False,
     isolate: bool = False,
-    progress: Callable[[str, int], Progress | None] | None = None,
+    progress: Callable[[str, int], None] | None = None,
+    where: Where = HERE,
 ) -> Comparison:
-    """Runs every policy (name, FILE.py:NAME or Spec) on every scenario (one, or one per seed) with every seed.
+    """Runs every policy (name, FILE.py:NAME or Spec) on every scenario or file (one, or one per seed) with every seed.
 
+    A name may carry parameters, also several times: `["las", "las:limits=100,1000"]`; params are for all settings of a name.
     Systems that declare rivals `beside` them are always compared with these, and with the bound.
-    isolate: run each in a confined process of its own.
+    isolate: run each in a confined process of its own. progress: called with policy and seed of each run that is done.
+    where: `tw.Where(jobs=4)` for processes, `tw.Where(on="ray://HOST:PORT")` for a cluster; results are the same.
     """
-    data = (scenario,) * len(seeds) if isinstance(scenario, Scenario) else tuple(scenario)
-    specs = policies.with_rivals(policy_names, isolated if isolate else None)
-    bound = bound or any(spec.system in systems() and systems()[spec.system].beside for spec in specs)
-    for spec in specs:  # a mismatch is said before the first run
-        for each in data:
-            check_fit(spec, each)
-    bounds = {id(s): Bounds(s) for s in data}
-    runs = []
-    for spec in specs:
+    if isinstance(scenario, Scenario | str | Path):
+        data = (_opened(scenario),) * len(seeds)
+    else:
+        data = tuple(map(_opened, scenario))
+    settings = policies.with_rivals(policy_names, isolated if isolate else None)
+    bound = bound or any(s.spec.system in systems() and systems()[s.spec.system].beside for s in settings)
+    wanted = []
+    for spec, own in settings:  # a mismatch is said before the first run
+        values = {**(params or {}).get(spec.name, {}), **own}
+        resolve_params(spec.name, spec.params, values)
         for seed, each in zip(seeds, data, strict=True):
-            told = progress(spec.name, seed) if progress else None
-            own = (params or {}).get(spec.name)
-            one = with_bills(each, simulate(each, spec, own, seed=seed, progress=told), spec)
-            runs.append(bounds[id(each)].attach(one) if bound else one)
+            check_fit(spec, each)
+            wanted.append(Simulation(scenario=each, spec=spec, params=values, seed=seed))
+    runs = simulated(wanted, where, progress)
+    if bound:
+        runs = bounded([(each.scenario, run) for each, run in zip(wanted, runs, strict=True)], where)
     return Comparison(scenarios=data, runs=tuple(runs), bounded=bound)
+
+
+def _opened(scenario: Scenario | str | Path) -> Scenario:
+    return scenario if isinstance(scenario, Scenario) else load(Path(scenario))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +222,7 @@ def whatif(
     params: Mapping[str, Any] | None = None,
     seed: int | None = None,
     most: int = 5,
+    where: Where = HERE,
 ) -> WhatIf:
     """Runs another policy on the scenario of a run; says which `most` jobs differ most, and why."""
     if recorded.scenario_hash != scenario_hash(scenario):
@@ -218,11 +230,11 @@ def whatif(
             f"this run does not belong to the scenario {scenario.name!r}; give the one that was run"
         )
     spec, number = policies.get(policy), recorded.seed if seed is None else seed
-    other = simulate(scenario, spec, params, seed=number)
-    again, notes = None, []
+    wanted, notes = [Simulation(scenario=scenario, spec=spec, params=params, seed=number, bills=False)], []
     if recorded.world == "processes":
         if recorded.policy in policies.entries:
-            again = simulate(scenario, policies.get(recorded.policy), recorded.params, seed=recorded.seed)
+            old = policies.get(recorded.policy)
+            wanted.append(replace(wanted[0], spec=old, params=recorded.params, seed=recorded.seed))
         notes.append(
             f"{recorded.policy} was measured and {spec.name} is simulated: part of the difference is what the model misses"
         )
@@ -238,6 +250,8 @@ def whatif(
             f"{len(thought)} customers took their time to answer, and were free to; under {spec.name} they answer at once, "
             "by their limits, and take the cheapest offer where they have none"
         )
+    other, again = (*simulated(wanted, where), None)[:2]
+    assert other is not None
     found = difference(scenario, recorded, other, most)
     return WhatIf(
         scenario=scenario, recorded=recorded, again=again, other=other, difference=found, notes=tuple(notes)

@@ -14,6 +14,7 @@ Wherever a policy or workload is named, an object or a file works too: `./my_pol
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -21,7 +22,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.spec import Spec
@@ -226,23 +227,58 @@ def _line_in(error: BaseException, path: str) -> int:
     return line
 
 
+class Setting(NamedTuple):
+    """A policy with the parameters that were given beside its name."""
+
+    spec: Spec
+    params: Mapping[str, str]
+
+
 class _Policies(Openable[Spec]):
     def with_rivals(
         self, given: Sequence[str | Spec], get: Callable[[str | Spec], Spec] | None = None
-    ) -> list[Spec]:
-        """These policies, and the rivals that their systems always show beside them; get: how each is found."""
+    ) -> list[Setting]:
+        """These policies, and the rivals that their systems always show beside them; get: how each is found.
+
+        A policy may come with parameters, `las:limits=3250,7200:tick_s=2`, and several times with different ones.
+        """
         get = get or self.get
-        specs = {spec.name: spec for spec in map(get, given)}
-        for system in dict.fromkeys(spec.system for spec in specs.values()):
-            for rival in systems()[system].beside if system in systems() else ():
-                if rival not in specs:
-                    specs[rival] = get(rival)
-        return list(specs.values())
+        found: list[Setting] = []
+        for each in given:
+            name, params = _parameters(each) if isinstance(each, str) else (each, {})
+            setting = Setting(get(name), params)
+            if not any(s.spec.name == setting.spec.name and s.params == params for s in found):
+                found.append(setting)
+        named = {setting.spec.name for setting in found}
+        for system in dict.fromkeys(setting.spec.system for setting in found):
+            rivals = systems()[system].beside if system in systems() else ()
+            found += [Setting(get(rival), {}) for rival in rivals if rival not in named]
+        return found
+
+    def split(self, text: str) -> list[str]:
+        """`fifo,las:limits=1,2` -> ["fifo", "las:limits=1,2"]: a comma within a parameter's value ends no policy."""
+        found: list[str] = []
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            head = _parameters(part)[0]
+            if found and "=" in found[-1] and head not in self.entries and not is_file_ref(head):
+                found[-1] += f",{part}"
+            else:
+                found.append(part)
+        return found
 
     def that(self, able: Callable[[Spec], bool]) -> str:
         """`; a, b and c can`, naming the policies that are able to do something; empty where none is."""
         found = [spec.name for spec in self.all() if able(spec)]
         return f"; {' and '.join(filter(None, (', '.join(found[:-1]), found[-1])))} can" if found else ""
+
+
+_PARAMETER = re.compile(r":(?=[A-Za-z_]\w*=)")
+
+
+def _parameters(text: str) -> tuple[str, dict[str, str]]:
+    """`las:limits=1,2:tick_s=2` -> las, {"limits": "1,2", "tick_s": "2"}."""
+    name, *given = _PARAMETER.split(text)
+    return name, dict(each.split("=", 1) for each in given)
 
 
 class _Workloads(Openable[Workload]):

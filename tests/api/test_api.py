@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_public_surface_is_exactly_this() -> None:
     wanted = (
-        "Comparison Run Scenario __version__ bound check compare dump generate load load_run period replay run save "
-        "whatif"
+        "AsyncClient Client Comparison Run Scenario Where __version__ bound check compare dump generate load load_run "
+        "period replay run save whatif"
     )
     assert tw.__all__ == wanted.split()
     for name in tw.__all__:

@@ -23,7 +23,7 @@ def test_a_new_policy_runs_is_compared_and_passes_its_test(tmp_path: Path) -> No
         tmp_path,
         "compare",
         "cluster",
-        "--set",
+        "--given",
         "jobs=30",
         "--policies",
         "fifo,./my_idea.py:MY_IDEA",

@@ -119,7 +119,7 @@ def test_compare_writes_a_report_and_intervals_over_seeds(tmp_path: Path) -> Non
     args = (
         "compare",
         "cluster",
-        "--set",
+        "--given",
         "jobs=40",
         "--policies",
         "fifo,las",

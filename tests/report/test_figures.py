@@ -93,7 +93,8 @@ def test_a_long_tail_with_little_activity_is_cut() -> None:
 def test_moved_data_adds_up_by_pair() -> None:
     scenario = wan()
     found = RunData(ScenarioData(scenario), moved(scenario))
-    src, dst, size = moved_bytes(found)
+    src, dst, size, traffic = moved_bytes(found)
+    assert not traffic.any()
     assert set(zip(src.tolist(), dst.tolist(), strict=True)) == {((h + 2) % 6, h) for h in range(6)}
     assert size.sum() == sum(5 * 10**9 * (1 + i) for i in range(20))
     assert (np.diff(size) <= 0).all()

@@ -116,18 +116,46 @@ def explain(
     run_file: RunFile,
     job: Annotated[str, typer.Option("--job", help="Id of a job.")],
     slot: Annotated[
-        int, typer.Option("--slot", min=-1, help="Slot number; -1 shows the offers or charges of a market.")
+        int, typer.Option("--slot", min=-1, help="Number of a slot; -1 shows the whole life of the job.")
     ] = -1,
     scenario: ItsScenario = "",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Explain a job's placement in a slot (sites, next best, tiers), or its offers and charges in a market."""
+    """Show the life of a job (offers, where it ran, what it cost), or explain its placement in a slot."""
     from tradewind import api
     from tradewind.cli import show
 
     data, result = run_with_scenario(run_file, scenario, seed)
     show.explanation(api.explain(data, result, job, slot), as_json=as_json)
+
+
+@commands.command(name="show")
+def show_command(
+    run_file: RunFile,
+    job: Annotated[str, typer.Option("--job", help="Id of a job; default: all jobs.")] = "",
+    slot: Annotated[int, typer.Option("--slot", min=-1, help="Number of a slot; -1: all slots.")] = -1,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="CSV file to write, one row per job, time and node.")
+    ] = None,
+    scenario: ItsScenario = "",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Show what ran where and when, what moved for it and what it cost, as a table, CSV or JSON."""
+    from tradewind.cli import show_placements
+    from tradewind.engine.menu import job_index
+    from tradewind.report.placements import placements
+
+    data, result = run_with_scenario(run_file, scenario, seed)
+    rows = placements(data, result, job_index(data, job) if job else None)
+    if slot >= 0:
+        first, last = slot * data.setup.slot_us, (slot + 1) * data.setup.slot_us
+        rows = [row for row in rows if row.from_us < last and row.until_us > first]
+    if output is not None:
+        show_placements.write(output, rows, data.setup.slot_us)
+    else:
+        show_placements.table(data, result, rows, whole=not job and slot < 0, as_json=as_json)
 
 
 @commands.command()

@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tradewind.cli.options import (
-    Json,
-)
+from tradewind.cli.options import Jobs, Json, On
 
 commands = typer.Typer()
 
@@ -32,7 +30,8 @@ def reproduce(
             help="google:FILE takes the arrivals of mlBroker, DPS, GADGET and Eris from a trace.",
         ),
     ] = "drawn",
-    jobs: Annotated[int, typer.Option("--jobs", min=1, max=64, help="Processes.")] = 1,
+    jobs: Jobs = 0,
+    on: On = "",
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder of CSV, pictures and index.html.")
     ] = Path("out/reproduce"),
@@ -43,13 +42,14 @@ def reproduce(
     from tradewind.lab.reproduce import reproduce as compute
     from tradewind.lab.study import Effort
     from tradewind.registry import studies
+    from tradewind.tasks.pool import Where
 
     systems = list(studies.names()) if system == "all" else [system]
     for name in systems:
         studies.find(name)
     name = f"fig-{figure}" if figure.isdecimal() else figure
     effort = Effort(quick=quick, seeds=seeds or (3 if quick else 10), arrivals=arrivals)
-    results = compute(systems, output, figure=name, effort=effort, jobs=jobs)
+    results = compute(systems, output, figure=name, effort=effort, where=Where(jobs, on))
     show.reproduction(results, output, as_json=as_json)
     if any(r.failed for r in results):
         raise typer.Exit(1)

@@ -7,9 +7,24 @@ from typing import Annotated
 
 import typer
 
-from tradewind.cli import author, catalogue, file_commands, lab_commands, run_commands, whatif, world_commands
+from tradewind.cli import (
+    author,
+    catalogue,
+    file_commands,
+    lab_commands,
+    plan,
+    profile,
+    run_commands,
+    serve,
+    service_commands,
+    wan,
+    whatif,
+    world_commands,
+)
 from tradewind.cli.guard import guarded
+from tradewind.cli.help import with_help
 from tradewind.cli.library import commands as library_commands
+from tradewind.cli.prices import commands as price_commands
 from tradewind.cli.store_commands import commands as store_commands
 from tradewind.cli.testbed import commands as testbed_commands
 from tradewind.version import __version__
@@ -21,9 +36,23 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Places, scales, routes and prices distributed machine-learning training.",
 )
-for group in (run_commands, file_commands, whatif, catalogue, author, world_commands, lab_commands):
+for group in (
+    run_commands,
+    file_commands,
+    whatif,
+    catalogue,
+    wan,
+    profile,
+    plan,
+    author,
+    world_commands,
+    serve,
+    service_commands,
+    lab_commands,
+):
     app.add_typer(group.commands)
 app.add_typer(library_commands, name="library")
+app.add_typer(price_commands, name="prices")
 app.add_typer(testbed_commands, name="testbed")
 app.add_typer(store_commands, name="store")
 
@@ -51,7 +80,7 @@ def version_command() -> None:
 
 def main() -> None:
     """The `tradewind` command; wrong usage is explained by typer itself (exit code 2)."""
-    sys.exit(guarded(app))
+    sys.exit(guarded(with_help(app)))
 
 
 if __name__ == "__main__":

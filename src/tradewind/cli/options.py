@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from functools import wraps
 from inspect import Parameter, Signature
@@ -16,9 +16,23 @@ from tradewind.model.errors import InputError, LookupFailed
 if TYPE_CHECKING:
     from tradewind.model.result import Run
     from tradewind.model.scenario import Scenario
+    from tradewind.registry import Setting
 
 Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set a parameter; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Set a parameter (of the policy, or of the workload to generate); may be repeated.",
+    ),
+]
+Given = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--given",
+        metavar="KEY=VALUE",
+        help="Set a parameter of the workload, where SCENARIO names one; may be repeated.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**53, help="Seed of all random numbers.")]
@@ -32,6 +46,19 @@ Isolate = Annotated[
 ]
 ScenarioArg = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A scenario file, a workload, or FILE.py:NAME.")
+]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "--jobs",
+        min=0,
+        max=1024,
+        help="Processes; with --on: workers at most.",
+        show_default="1, or all CPUs",
+    ),
+]
+On = Annotated[
+    str, typer.Option("--on", metavar="ray://HOST:PORT", help="Run on a Ray cluster, with the same results.")
 ]
 RunFile = Annotated[Path, typer.Argument(metavar="RUN", help="A run file.")]
 ItsScenario = Annotated[
@@ -104,6 +131,20 @@ def pairs(items: list[str] | None) -> dict[str, str]:
     return found
 
 
+def for_all(given: dict[str, str], chosen: Sequence[Setting]) -> dict[str, dict[str, str]]:
+    """Policy -> those of these parameters that it has; a parameter that none has is an error."""
+    known = {name for each in chosen for name in each.spec.params}
+    for key in given:
+        if key not in known:
+            raise LookupFailed(
+                "parameter of a compared policy (one of the workload is set with --given)", key, known
+            )
+    return {
+        each.spec.name: {key: value for key, value in given.items() if key in each.spec.params}
+        for each in chosen
+    }
+
+
 def is_workload(name: str) -> bool:
     """Whether a scenario argument names a workload (or FILE.py:NAME) rather than a scenario file."""
     from tradewind.registry import is_file_ref, workloads
@@ -118,6 +159,10 @@ def scenario_from(name: str, seed: int, given: dict[str, str] | None = None) -> 
 
     if is_workload(name):
         return workloads.generate(name, given or {}, seed)
+    if given:
+        raise InputError(
+            "--given sets parameters of a workload; a scenario file is used as it is", where=name
+        )
     path = Path(name)
     if not path.exists() and path.suffix not in (".json", ".yaml", ".yml"):
         raise LookupFailed("scenario file or workload", name, workloads.names())

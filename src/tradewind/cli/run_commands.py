@@ -10,14 +10,17 @@ import typer
 from tradewind.cli.options import (
     PAGES,
     Bounded,
+    Given,
     Isolate,
+    Jobs,
     Json,
+    On,
     Out,
     ScenarioArg,
     Seed,
     Set,
+    for_all,
     is_workload,
-    must_be_page,
     pairs,
     scenario_from,
 )
@@ -54,6 +57,7 @@ def run(
     ],
     seed: Seed = 0,
     settings: Set = None,
+    given: Given = None,
     bound: Bounded = False,
     isolate: Isolate = False,
     output: Out = None,
@@ -69,7 +73,7 @@ def run(
     from tradewind.report.progress import bar
 
     spec = isolated(policy) if isolate else catalogue.get(policy)
-    data = scenario_from(scenario, seed)
+    data = scenario_from(scenario, seed, pairs(given))
     with bar(f"{spec.name} on {data.name}", len(data.jobs)) as tell:
         result = api.run(data, spec, seed=seed, params=pairs(settings), progress=tell)
     if bound:
@@ -85,12 +89,19 @@ def run(
 def compare(
     scenario: ScenarioArg,
     policies: Annotated[
-        str, typer.Option("--policies", help="Policies or FILE.py:NAME, separated by commas.")
+        str,
+        typer.Option(
+            "--policies",
+            help="Policies or FILE.py:NAME, separated by commas, each with parameters if you like: las,las:limits=100,900.",
+        ),
     ],
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="How many seeds (0, 1, …).")] = 1,
     settings: Set = None,
+    given: Given = None,
     bound: Bounded = False,
     isolate: Isolate = False,
+    jobs: Jobs = 0,
+    on: On = "",
     output: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -99,31 +110,32 @@ def compare(
     from tradewind.cli import show
     from tradewind.engine.isolation.policy import isolated
     from tradewind.registry import policies as catalogue
-    from tradewind.report import page as report
+    from tradewind.report import comparison_file
     from tradewind.report.progress import bar
+    from tradewind.tasks.pool import Where
 
-    names = [name.strip() for name in policies.split(",") if name.strip()]
+    names = catalogue.split(policies)
     if not names:
         raise InputError("--policies is empty; name at least one, for example --policies fifo,las")
-    specs = catalogue.with_rivals(names, isolated if isolate else None)
+    chosen = catalogue.with_rivals(names, isolated if isolate else None)
     if output is not None:
-        must_be_page(output)
-    given = pairs(settings)
+        comparison_file.must_be_one(output)
     made = is_workload(scenario)
-    if given and not made:
-        raise InputError("--set changes the parameters of a workload; a scenario file is used as it is")
-    data = [scenario_from(scenario, seed, given) for seed in range(seeds if made else 1)]
+    data = [scenario_from(scenario, seed, pairs(given)) for seed in range(seeds if made else 1)]
     scenarios = data if made else data * seeds
-    with bar("comparing", len(specs) * seeds, unit="runs") as tell:
+    with bar("comparing", len(chosen) * seeds, unit="runs") as tell:
         done = 0
 
         def one_more(_policy: str, _seed: int) -> None:
             nonlocal done
+            done += 1
             if tell is not None:
                 tell(0, done)
-            done += 1
 
-        result = api.compare(scenarios, specs, seeds=range(seeds), bound=bound, progress=one_more)
+        result = api.compare(
+            scenarios, names, seeds=range(seeds), params=for_all(pairs(settings), chosen), bound=bound,
+            isolate=isolate, progress=one_more, where=Where(jobs, on),
+        )  # fmt: skip
     if output is not None:
-        report.write(output, data, result.runs)
+        comparison_file.write(output, result)
     show.comparison(result, as_json=as_json, saved=output)

@@ -21,7 +21,7 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE
 from tradewind.report import bounds
 from tradewind.report.audited import Audited
-from tradewind.report.summary import Estimate, Group, estimate, group, measured, ranked
+from tradewind.report.summary import Estimate, Group, estimate, group, is_idle, measured, ranked
 
 if TYPE_CHECKING:
     from tradewind.api import Comparison, Explained
@@ -107,7 +107,7 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None, b
         table.add_row("bound of the served jobs (certified)", number(served.value))
         table.add_row("ratio to bound of the served jobs", f"{served.ratio:.4f}")
     for name, value in result.metrics.items():
-        if name != objective and value:
+        if name != objective and value and not is_idle(name, [result]):
             table.add_row(name, number(value))
     console.print(table)
     if bounded and (note := bounds.note(scenario, result)):
@@ -197,7 +197,11 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None
         print_json({"runs": runs, "summary": [_summary(g) for g in groups]})
         return
     objective = groups[0].objective
-    shown = [m for m in FIRST if m != objective and any(run.metrics.get(m) for run in result.runs)]
+    shown = [
+        m
+        for m in FIRST
+        if m != objective and any(run.metrics.get(m) for run in result.runs) and not is_idle(m, result.runs)
+    ]
     has_bound = any(run.bound is not None or bounds.served_of(run) is not None for run in result.runs)
     head = [
         "policy",

@@ -11,7 +11,9 @@ import typer
 from tradewind.cli.options import (
     From,
     ItsScenario,
+    Jobs,
     Json,
+    On,
     Set,
     To,
     is_store,
@@ -50,7 +52,9 @@ class WhatIfArguments:
     since: From = ""
     until: To = ""
     scenario: ItsScenario = ""
-    most: Annotated[int, typer.Option("--jobs", min=0, help="How many jobs to show.")] = 5
+    most: Annotated[int, typer.Option("--most", min=0, help="How many jobs to show.")] = 5
+    jobs: Jobs = 0
+    on: On = ""
     as_json: Json = False
 
 
@@ -60,11 +64,18 @@ def whatif(given: WhatIfArguments) -> None:
     """Re-run what happened under another policy; show both side by side, and why the largest differences."""
     from tradewind import api
     from tradewind.registry import policies
+    from tradewind.tasks.pool import Where
 
     spec = policies.get(given.policy)
     part = _period(given)
     found = api.whatif(
-        part.scenario, part.run, spec, params=pairs(given.settings), seed=given.seed, most=given.most
+        part.scenario,
+        part.run,
+        spec,
+        params=pairs(given.settings),
+        seed=given.seed,
+        most=given.most,
+        where=Where(given.jobs, given.on),
     )
     _show(replace(found, notes=(*part.notes, *found.notes)), as_json=given.as_json)
 

@@ -1,4 +1,4 @@
-"""Commands for real machines and networks: live, plan-wan."""
+"""Commands for real machines and networks: live, inventory, manifests, plan-wan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,20 @@ from typing import Annotated
 
 import typer
 
-from tradewind.cli.options import Isolate, Json, Out, ScenarioArg, Seed, Set, options_of, pairs, scenario_from
+from tradewind.cli.options import (
+    Isolate,
+    ItsScenario,
+    Json,
+    Out,
+    RunFile,
+    ScenarioArg,
+    Seed,
+    Set,
+    options_of,
+    pairs,
+    run_with_scenario,
+    scenario_from,
+)
 
 commands = typer.Typer()
 
@@ -86,7 +99,8 @@ class LiveArguments:
     fleet: Annotated[
         str,
         typer.Option(
-            "--fleet", help="Where ranks run: processes (of this machine), slurm or ray://HOST:PORT."
+            "--fleet",
+            help="Where ranks run: processes (of this machine), slurm, ray://HOST:PORT or kubernetes[:CONTEXT].",
         ),
     ] = "processes"
     sites: Annotated[
@@ -119,7 +133,9 @@ def live(given: LiveArguments) -> None:
 
 @commands.command()
 def inventory(
-    fleet: Annotated[str, typer.Option("--fleet", help="The cluster: slurm or ray://HOST:PORT.")],
+    fleet: Annotated[
+        str, typer.Option("--fleet", help="The cluster: slurm, ray://HOST:PORT or kubernetes[:CONTEXT].")
+    ],
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="Where to write a scenario with these nodes (.yaml)."),
@@ -130,6 +146,41 @@ def inventory(
     from tradewind.cli import inventory as inventory_command
 
     inventory_command.command(fleet, output, as_json)
+
+
+@commands.command()
+def manifests(
+    run_file: RunFile,
+    slot: Annotated[int, typer.Option("--slot", min=0, help="Number of a slot.")],
+    state: Annotated[
+        Path, typer.Option("--state", help="The directory of the run that the machines share.")
+    ] = Path("/shared/run"),
+    sites: Annotated[
+        Path | None, typer.Option("--sites", help="File with the machines of each node.")
+    ] = None,
+    scenario: ItsScenario = "",
+    seed: Seed = 0,
+) -> None:
+    """Print the pods that Kubernetes would be given for a slot of a run, as YAML."""
+    from tradewind.cli import manifests as manifests_command
+    from tradewind.cli.live import read_sites
+
+    data, result = run_with_scenario(run_file, scenario, seed)
+    manifests_command.command(data, result, slot, state, read_sites(sites))
+
+
+@commands.command()
+def scheduler(
+    policy: Annotated[
+        str, typer.Option("--policy", help="Policy for jobs of fixed length.")
+    ] = "fifo-backfill",
+    context: Annotated[str, typer.Option("--context", help="A context of KUBECONFIG.")] = "",
+) -> None:
+    """Bind pods of Kubernetes with schedulerName: tradewind, gang by gang, as a policy decides."""
+    from tradewind.cli import scheduler as scheduler_command
+    from tradewind.worlds.fleets.kubernetes import open_scheduler
+
+    scheduler_command.command(open_scheduler(context), policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Any, cast
 from tradewind import registry
 from tradewind.audit import Audit
 from tradewind.audit import compare as compare_metrics
+from tradewind.audit.attempts import AttemptLedger
 from tradewind.audit.placement import check_certificate, is_placement
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import mismatch
@@ -113,6 +114,10 @@ def _journal(scenario: Scenario, result: Run, binding: bool) -> tuple[Violation,
     """Events, offers, answers, decisions, charges, certificates and metrics."""
     audit = Audit(scenario.setup, scenario, measured=result.world == "processes", binding=binding)
     state = RunState(Ledger(scenario.setup), audit, Journal())
+    if result.world == "processes" and not _is_export(scenario, result):
+        audit.attempts = AttemptLedger(scenario.setup, result.tables)
+        if found := tuple(audit.attempts.form(len(scenario.jobs))):
+            return found
     doubts = [*_instants_of_decisions(result), *_reasons_of_refusals(result)]
     for instant in instants(scenario, result.tables):
         if found := state.replay(instant):
@@ -204,28 +209,27 @@ def _header(scenario: Scenario, result: Run, spec: Spec | None) -> Iterator[Viol
         if bound.sense != sense or not same(bound.ratio, ratio):
             detail = f"sense {bound.sense} and ratio {bound.ratio}; they must be {sense} and {ratio}"
             yield Violation("header.bound", detail=detail)
-    yield from _world(scenario, result)
+    yield from _world(result)
 
 
 def _wrong(field: str, found: str, expected: str) -> Violation:
     return Violation(f"header.{field}", detail=f"it is {found!r}; the scenario has {expected!r}")
 
 
-def _world(scenario: Scenario, result: Run) -> Iterator[Violation]:
-    """A measured run has attempts of every job that ran, a simulated one has none."""
-    attempts = result.tables.get("attempts", {}).get("job", [])
-    if result.world == "simulated":
-        if attempts:
-            yield Violation("header.world", detail="it is simulated, but the run has attempts")
-        return
-    if any(name in scenario.origin for name in EXPORTED):
-        return
-    outcomes = result.tables["outcomes"]
-    rows = zip(outcomes["job"], outcomes["state"], strict=True)
-    missing = [job for job, state in rows if state == "finished" and job not in set(attempts)]
-    if missing:
-        detail = f"it is processes, but no attempts of finished jobs are recorded, first job {missing[0]}"
-        yield Violation("header.world", detail=detail)
+def _world(result: Run) -> Iterator[Violation]:
+    """A simulated run has no attempts; those of a measured run are checked with its journal."""
+    if result.world == "simulated" and result.tables.get("attempts", {}).get("job"):
+        yield Violation("header.world", detail="it is simulated, but the run has attempts")
+    if result.world == "simulated" and result.fleet:
+        yield Violation(
+            "header.fleet", detail=f"it is simulated, but the run names the cluster {result.fleet!r}"
+        )
+
+
+def _is_export(scenario: Scenario, result: Run) -> bool:
+    """Whether a run was cut out of a longer one, whose attempts are not in the file."""
+    exported = any(name in scenario.origin for name in EXPORTED)
+    return exported and not result.tables.get("attempts", {}).get("job")
 
 
 # ---------------------------------------------------------------------- computed again
@@ -266,10 +270,22 @@ def _unknown(result: Run) -> str:
     return f"the policy {result.policy!r} is not registered; name it with --policy FILE.py:NAME"
 
 
+def _happened_once(result: Run) -> str:
+    """Why a run cannot be repeated: what happened in it follows from no scenario."""
+    kinds: Any = result.tables["events"]["kind"]
+    if result.world != "simulated":
+        return "it was measured"
+    if "quoted" in kinds:
+        return "its customers thought about their quotes"
+    if "cancelled" in kinds:
+        return "customers withdrew their jobs"
+    return "nodes or links failed without a script" if result.tables.get("changes", {}).get("kind") else ""
+
+
 def _rerun(scenario: Scenario, result: Run, spec: Spec | None) -> Iterator[Violation]:
     """The same policy, parameters and seed on the same scenario give the same run."""
-    if result.world != "simulated":
-        raise InputError("a measured run cannot be repeated; audit it without --rerun")
+    if why := _happened_once(result):
+        raise InputError(f"the run cannot be repeated: {why}; audit it without --rerun")
     if spec is None:
         raise InputError(f"the run cannot be repeated: {_unknown(result)}")
     if result.seed < 0:
@@ -309,19 +325,28 @@ def _unchecked(result: Run, spec: Spec | None, depth: Depth) -> Iterator[tuple[s
     if result.tables.get("bills", {}).get("usd") and not (depth.bills or depth.rerun):
         for column in result.tables["bills"]:
             yield f"bills.{column}", "not computed again; --bills does"
+    if "cancelled" in result.tables["events"]["kind"]:
+        yield "events.at_us", "when customers withdrew their jobs: they may do so at any time"
     if result.world == "processes":
         yield (
             "world",
             "completions and progress of fixed jobs and rounds are measured: only their limits are checked",
         )
+        if result.fleet:
+            yield "fleet", "on which cluster ranks ran is what the loop was told"
+        yield "events.at_us", "when ranks ended is measured: after their start, and before the next event"
+        yield "events.value", "progress of fixed jobs and rounds is measured: between nothing and all"
         for table in MEASURED:
             for column in result.tables.get(table, {}):
-                yield f"{table}.{column}", "measured by the run itself"
+                yield (
+                    f"{table}.{column}",
+                    "measured by the run itself, as far as it does not follow from plans",
+                )
 
 
 def _only_by_rerun(result: Run, spec: Spec | None) -> Iterator[tuple[str, str]]:
     """What only a second run of the policy can show."""
-    can = "" if result.world == "processes" else "; --rerun compares it with a new run"
+    can = "" if _happened_once(result) else "; --rerun compares it with a new run"
     unknown = "" if spec is not None else ", which is not registered: it may have sold plans that bind"
     yield "policy", f"not that this policy decided so{unknown}{can}"
     yield "params", f"names and ranges only{can}"

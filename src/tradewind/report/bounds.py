@@ -100,32 +100,43 @@ def _ratio(value: float, bound: Bound) -> float:
     return value / bound.value if bound.value else float("inf")
 
 
+Refusals = tuple[tuple[int, int], ...] | None
+"""(job, instant) of the jobs that a run refused, if its bound is that of the served jobs; None: of all jobs."""
+
+
+def find_bound(scenario: Scenario, refused: Refusals) -> Bound | None:
+    """The bound of all jobs, or of those that were served."""
+    if refused is None:
+        return offline.bound(scenario)
+    return offline.bound_of_served(scenario, dict(refused))
+
+
 class Bounds:
     """The bounds of one scenario, each computed once, on demand."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
-        self._known: dict[tuple[tuple[int, int], ...], Bound | None] = {}
+        self.known: dict[Refusals, Bound | None] = {}
+
+    def key(self, run: Run) -> Refusals:
+        """Which bound applies to a run."""
+        if SENSE[run.objective] != "min" or not turned_away(self._scenario, run):
+            return None
+        events = run.tables["events"]
+        rows = zip(events["kind"], events["job"], events["at_us"], strict=True)
+        return tuple((cast(int, job), cast(int, at)) for kind, job, at in rows if kind == "refused")
 
     def attach(self, run: Run) -> Run:
         """The run with the bound that applies to it; ratio is objective / bound."""
-        if SENSE[run.objective] == "min" and turned_away(self._scenario, run):
-            return self._with_served(run)
-        if () not in self._known:
-            self._known[()] = offline.bound(self._scenario)
-        found = self._known[()]
+        key = self.key(run)
+        if key not in self.known:
+            self.known[key] = find_bound(self._scenario, key)
+        found = self.known[key]
         if found is None:
             return run
-        return replace(run, bound=replace(found, ratio=_ratio(run.value, found)))
-
-    def _with_served(self, run: Run) -> Run:
-        events = run.tables["events"]
-        rows = zip(events["kind"], events["job"], events["at_us"], strict=True)
-        lost = tuple((cast(int, job), cast(int, at)) for kind, job, at in rows if kind == "refused")
-        if lost not in self._known:
-            self._known[lost] = offline.bound_of_served(self._scenario, dict(lost))
-        found = self._known[lost]
-        if found is None or not found.value:
+        if key is None:
+            return replace(run, bound=replace(found, ratio=_ratio(run.value, found)))
+        if not found.value:
             return run
         data = {"jobs": int(run.metrics["jobs"]), "turned_away": turned_away(self._scenario, run)}
         certificate = {"name": NAME, "value": found.value, "sense": found.sense, "data": data}

@@ -24,7 +24,10 @@ COST_COLOURS = tuple(f"var(--k{i})" for i in range(4))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartSpec:
-    """A chart that can be drawn at any width; `name` is the prefix of its ids, `label` its text for screen readers."""
+    """A chart that can be drawn at any width; `name` is the prefix of its ids, `label` its text for screen readers.
+
+    tall  it is higher than others and takes the whole width
+    """
 
     name: str
     heading: str
@@ -32,17 +35,21 @@ class ChartSpec:
     draw: Callable[[float], Any]
     entries: Sequence[tuple[str, str]] = ()
     caption: str = ""
+    tall: bool = False
 
     def half(self) -> Chart:
-        """At half the width of the page (the whole width of a phone)."""
-        drawing = svg(self.draw(HALF), self.name, self.label)
-        return Chart(heading=self.heading, wide=drawing, entries=self.entries, caption=self.caption)
+        """At half the width of the page."""
+        return self._drawn(HALF)
 
     def whole(self) -> Chart:
-        """At the whole width of the page, with a second drawing for phones."""
+        """At the whole width of the page."""
+        return self._drawn(WIDE)
+
+    def _drawn(self, width: float) -> Chart:
+        """At a width, with a second drawing for phones, so that text keeps its size."""
         return Chart(
             heading=self.heading,
-            wide=svg(self.draw(WIDE), self.name, self.label),
+            wide=svg(self.draw(width), self.name, self.label),
             narrow=svg(self.draw(NARROW), f"{self.name}-narrow", self.label),
             entries=self.entries,
             caption=self.caption,
@@ -50,10 +57,10 @@ class ChartSpec:
 
 
 def grid(specs: Sequence[ChartSpec]) -> str:
-    """Charts in pairs; a last odd one takes the whole width."""
-    even = len(specs) - len(specs) % 2
-    rest = "".join(full(s.whole()) for s in specs[even:])
-    return pair([s.half() for s in specs[:even]]) + rest
+    """Charts in pairs; a last odd one and tall ones take the whole width."""
+    short, tall = [s for s in specs if not s.tall], [s for s in specs if s.tall]
+    even = len(short) - len(short) % 2
+    return pair([s.half() for s in short[:even]]) + "".join(full(s.whole()) for s in [*short[even:], *tall])
 
 
 def colour(number: int) -> str:
@@ -186,7 +193,8 @@ def _costs(series: Sequence[Series]) -> ChartSpec | None:
 
 
 def _use(series: Sequence[Series]) -> ChartSpec | None:
-    if not curves.used_kinds(series):
+    kinds = curves.used_kinds(series)
+    if not kinds:
         return None
     return ChartSpec(
         name="use",
@@ -195,6 +203,7 @@ def _use(series: Sequence[Series]) -> ChartSpec | None:
         draw=lambda width: curves.utilisation(series, THEMED, width),
         entries=_policies(series),
         caption=f"Total over all nodes. {curves.cut_note(series)}".strip(),
+        tall=len(kinds) > 1,
     )
 
 
@@ -235,6 +244,7 @@ def _prices(series: Sequence[Series]) -> ChartSpec | None:
         label="Prices offered to arriving jobs over time, one panel per policy",
         draw=lambda width: curves.prices(series, THEMED, width),
         entries=[*entries, ("taken", "dot"), ("not taken", "open")],
+        tall=len(series) > 1,
     )
 
 
@@ -299,9 +309,12 @@ def _map_caption(g: places.Graph, kind: str) -> str:
         scale = quantities.rate_scale(most)
         widest = quantities.number(most / scale.size)
         parts.append(f"Blue lines: mean reserved bandwidth, up to {widest} {scale.unit}.")
-    if len(g.arc_bytes):
-        most = float(g.arc_bytes[0])
-        parts.append(f"Arrows: data moved, up to {quantities.measure('_bytes', most)}.")
+    for what, sizes in (
+        ("Orange arrows: data moved", g.arc_bytes[~g.arc_is_traffic]),
+        ("Violet arrows: parameters exchanged", g.arc_bytes[g.arc_is_traffic]),
+    ):
+        if len(sizes):
+            parts.append(f"{what}, up to {quantities.measure('_bytes', float(sizes[0]))} between two nodes.")
     if g.arcs_left:
         parts.append(f"{quantities.number(g.arcs_left)} smaller flows are not shown.")
     return " ".join(parts)

@@ -26,9 +26,11 @@ def measured(scenario: Scenario, run: Run) -> str:
         parts.append(table([HEADS[i] for i in some], body, "Attempts of all jobs", "panel"))
     if alarms := _alarms(scenario, run):
         parts.append(table(["Time", "Job", "Alarm"], alarms, "Alarms", "panel"))
+    where = f" on a cluster ({escape(run.fleet)})" if run.fleet else ""
     note = (
-        "Completions and progress of this run were measured. An attempt is one start of all ranks of a job. Measured and "
-        "predicted are seconds per iteration: the median by the wall clock, and what the model predicts for this placement."
+        f"Completions and progress of this run were measured{where}. An attempt is one start of all ranks of a job. "
+        "Measured and predicted are seconds per iteration: the median by the wall clock, and what the model predicts for "
+        "this placement."
     )
     return section("Measured", *parts, note=note)
 

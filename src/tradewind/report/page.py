@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from tradewind.files import atomic
 from tradewind.model.result import Run
@@ -18,7 +19,7 @@ from tradewind.report.figures.data import Series
 from tradewind.report.figures.theme import style
 from tradewind.report.html import Cell, collapsible, full, section, stylesheet, table, template
 from tradewind.report.live import measured
-from tradewind.report.summary import Estimate, Group, estimate
+from tradewind.report.summary import Estimate, Group, estimate, is_idle
 from tradewind.report.verdict import sentences
 
 MOST_DETAILED = 8
@@ -56,11 +57,35 @@ def _sections(series: Sequence[Series]) -> list[str]:
         _verdict(series),
         _cover([s.group for s in series]),
         section("Results", report_charts.grid(report_charts.comparison_charts(series)), note=_which(series)),
+        section("Tenants", _bills(series)),
         section("Placement", full(place.whole()) if place else ""),
         section("Jobs", full(jobs.whole()) if jobs else ""),
         *[measured(best.data.base.scenario, run) for run in best.group.runs],
         section("All runs", *[_policy(s, s is not best and i < MOST_DETAILED) for i, s in enumerate(series)]),
     ]
+
+
+def _bills(series: Sequence[Series]) -> str:
+    """What each tenant pays under each policy, mean over seeds, beside its cost alone; empty without bills."""
+    bills = [[_bill(run) for run in s.group.runs] for s in series]
+    kept = [(s, runs) for s, runs in zip(series, bills, strict=True) if all(runs)]
+    tenants = sorted({tenant for _, runs in kept for run in runs for tenant, _ in run})
+    if not kept or tenants == [""]:
+        return ""
+    heads = ["Tenant", "alone"] + [s.group.label for s, _ in kept]
+    rows = []
+    for tenant in tenants:
+        means = [estimate([run.get((tenant, "alone"), math.nan) for run in kept[0][1]])]
+        means += [estimate([run.get((tenant, "pooled"), math.nan) for run in runs]) for _, runs in kept]
+        rows.append(("", [escape(tenant or "(none)"), *[_with_interval("cost_usd", mean) for mean in means]]))
+    return table(heads, rows, "Bills by tenant and policy", "panel cover")
+
+
+def _bill(run: Run) -> dict[tuple[str, str], float]:
+    """(tenant, kind) -> USD."""
+    bills: Mapping[str, Any] = run.tables.get("bills", {})
+    columns = (bills.get(name, ()) for name in ("tenant", "kind", "usd"))
+    return {(tenant, kind): usd for tenant, kind, usd in zip(*columns, strict=True)}
 
 
 def _title(series: Sequence[Series], scenario: Scenario) -> str:
@@ -206,6 +231,8 @@ def _metrics(runs: Sequence[Run]) -> list[tuple[str, list[Cell]]]:
     names = dict.fromkeys((objective, *[m for r in runs for m in r.metrics]))
     rows = []
     for metric in names:
+        if metric != objective and is_idle(metric, runs):
+            continue
         values = [r.metrics.get(metric, math.nan) for r in runs]
         if metric == objective or any(values):
             title = f"{escape(quantities.name(metric))} <small>{escape(metric)}</small>"
@@ -241,6 +268,10 @@ def _remarks(g: Group) -> str:
 
 
 def _footer(runs: Sequence[Run]) -> str:
-    hashes = sorted({run.scenario_hash for run in runs})
+    hashes, seeds = sorted({run.scenario_hash for run in runs}), sorted({run.seed for run in runs})
     named = ", ".join(f'<code title="{escape(h)}">{escape(h[:16])}</code>' for h in hashes[:3])
-    return f"Tradewind {escape(runs[0].version)} · scenario {named}"
+    more = f" and {len(hashes) - 3} more" if len(hashes) > 3 else ""
+    said = (
+        ", ".join(map(str, seeds)) if len(seeds) <= 12 else f"{seeds[0]} to {seeds[-1]}, {len(seeds)} in all"
+    )
+    return f"Tradewind {escape(runs[0].version)} · seed{'s' if len(seeds) > 1 else ''} {said} · scenario {named}{more}"

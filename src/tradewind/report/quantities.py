@@ -9,6 +9,8 @@ from tradewind.model.setup import SENSE, Objective
 
 NAMES: dict[str, str] = {
     "cost_usd": "cost",
+    "total_usd": "cost and lost value",
+    "cost_discount_usd": "discounts",
     "profit_usd": "profit",
     "welfare_usd": "social welfare",
     "utility": "utility",

@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 
 from tradewind.model.result import Run
 from tradewind.model.setup import SENSE, Objective
+from tradewind.registry import policies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,12 @@ def measured(run: Run, name: str) -> float:
     value = run.metrics.get(name, math.nan)
     none = value == 0 and run.metrics.get("jobs", 0) > 0 and not run.metrics.get("jobs_completed", 0)
     return math.nan if none and name in COMPLETION else value
+
+
+def is_idle(metric: str, runs: Sequence[Run]) -> bool:
+    """Whether a metric says nothing that the cost does not: profit where nobody pays, welfare where no job has a value."""
+    needs = {"profit_usd": "payments_usd", "welfare_usd": "value_usd"}.get(metric)
+    return needs is not None and not any(run.metrics.get(needs, 0.0) for run in runs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +99,21 @@ class Group:
 def group(runs: Sequence[Run]) -> list[Group]:
     """One group per policy and parameters, in the order of first appearance."""
     found: dict[tuple[str, str], list[Run]] = {}
+    hindsight = {name for name in {run.policy for run in runs} if _computes_params(name)}
     for run in runs:
-        found.setdefault((run.policy, repr(sorted(run.params.items()))), []).append(run)
+        params = "" if run.policy in hindsight else repr(sorted(run.params.items()))
+        found.setdefault((run.policy, params), []).append(run)
     groups = []
     for number, ((policy, _), members) in enumerate(found.items()):
         rivals = [m[0] for (p, _), m in found.items() if p == policy]
         label = policy + _differing(members[0], rivals)
         groups.append(Group(label=label, number=number, runs=tuple(sorted(members, key=lambda r: r.seed))))
     return groups
+
+
+def _computes_params(policy: str) -> bool:
+    """Whether a policy's parameters are computed from each scenario, so that they differ from seed to seed."""
+    return policy in policies.entries and not policies.find(policy).online
 
 
 def _differing(run: Run, rivals: Sequence[Run]) -> str:

@@ -121,6 +121,9 @@ class FakeCluster:
         self.done: dict[int, list[int]] = {}
         self.twice: list[str] = []
         self.down: set[int] = set()
+        self.limits: dict[
+            tuple[int, int], int
+        ] = {}  # (node, resource) -> what there is, where it is less than it should be
         self.silent: set[int] = set()
         self.slow: dict[int, float] = {}  # node -> factor on the time of an iteration
         self._crashed: set[tuple[int, int]] = set()
@@ -282,7 +285,7 @@ class FakeFleet:
         time.advance(min(timeout_s, cluster.next_end_s() - time.monotonic()))
         cluster.hear()
         launches = {key: self._status(launch) for key, launch in self._named.items()}
-        return Observations(launches, frozenset(cluster.down))
+        return Observations(launches, frozenset(cluster.down), limits=dict(cluster.limits))
 
     def _status(self, launch: Launch) -> LaunchStatus:
         exits: list[Exit | None] = []

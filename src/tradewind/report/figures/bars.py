@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tradewind.report import quantities
 from tradewind.report.figures.theme import Theme, canvas, style_axes, ticks
-from tradewind.report.summary import Estimate, Group
+from tradewind.report.summary import Group
 
 ROW = 30
 """Height of a bar with its gap, CSS pixels."""
 
 
+class Bar(NamedTuple):
+    """A bar: its length, the ends of its interval (nan: none), and its text."""
+
+    mean: float
+    low: float
+    high: float
+    text: str
+
+
 def _names(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
     axes.set_yticks(range(len(groups)), [shorten(g.label, 20) for g in groups])
     axes.set_ylim(len(groups) - 0.45, -0.55)
-    axes.tick_params(axis="y", labelcolor=theme.ink, labelsize=11)
+    axes.tick_params(axis="y", labelcolor=theme.ink, labelsize=12)
 
 
 def shorten(text: str, length: int) -> str:
@@ -29,7 +38,7 @@ def shorten(text: str, length: int) -> str:
 
 def room_for(groups: Sequence[Group]) -> float:
     """Width of the longest label, CSS pixels."""
-    return 14 + 6.6 * max(len(shorten(g.label, 20)) for g in groups)
+    return 14 + 7.0 * max(len(shorten(g.label, 20)) for g in groups)
 
 
 def height_of(groups: Sequence[Group]) -> float:
@@ -52,7 +61,7 @@ def _figure(groups: Sequence[Group], width: float, margin: float) -> tuple[Any, 
 
 def objective(groups: Sequence[Group], theme: Theme, width: float) -> Any:
     """Horizontal bars of the objective in the given order, with 95% intervals and the bound as a line."""
-    figure, axes = _figure(groups, width, 84)
+    figure, axes = _figure(groups, width, 88)
     draw_objective(axes, groups, theme)
     return figure
 
@@ -66,21 +75,26 @@ def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | 
     bars = []
     for g in groups:
         value = g.value
-        scaled = Estimate(mean=value.mean / scale.size, half=value.half / scale.size, n=value.n)
+        least = 0.0 if all(run.metrics.get(metric, 0.0) >= 0 for run in g.runs) else -math.inf
         bars.append(
-            (scaled, quantities.measure(metric, value.mean) if math.isfinite(value.mean) else "no value")
+            Bar(
+                mean=value.mean / scale.size,
+                low=max(least, value.mean - value.half) / scale.size,
+                high=(value.mean + value.half) / scale.size,
+                text=quantities.measure(metric, value.mean) if math.isfinite(value.mean) else "no value",
+            )
         )
     _bars(axes, groups, bars, theme)
     bound = float(np.mean(bounds)) / scale.size if bounds else None
     _finish(axes, groups, bound, theme)
-    axes.xaxis.set_major_locator(ticks(5))
+    _ticks(axes)
     axes.set_xlabel(scale.unit)
     return bound
 
 
 def ratio(groups: Sequence[Group], theme: Theme, width: float) -> Any:
     """Horizontal bars of objective / bound, per scenario, with 95% intervals; the bound is the line at 1."""
-    figure, axes = _figure(groups, width, 52)
+    figure, axes = _figure(groups, width, 58)
     draw_ratio(axes, groups, theme)
     return figure
 
@@ -89,11 +103,29 @@ def draw_ratio(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
     """Draw the bars on the given axes; a policy without a bound (it did not serve all jobs) gets a note instead."""
     ratios = [g.ratio for g in groups]
     missing = "no bound: not all jobs served"
-    bars = [(found, f"{found.mean:.3f}" if math.isfinite(found.mean) else missing) for found in ratios]
+    bars = [
+        Bar(
+            mean=found.mean,
+            low=max(least, found.mean - found.half),
+            high=min(most, found.mean + found.half),
+            text=f"{found.mean:.3f}" if math.isfinite(found.mean) else missing,
+        )
+        for found, (least, most) in zip(ratios, map(_possible, groups), strict=True)
+    ]
     _bars(axes, groups, bars, theme)
     _finish(axes, groups, 1.0, theme)
-    axes.xaxis.set_major_locator(ticks(4))
+    _ticks(axes)
     axes.set_xlabel(f"{quantities.name(groups[0].objective)} / bound")
+
+
+def _possible(g: Group) -> tuple[float, float]:
+    """Between what a ratio to the bound can be; a certified bound is never on the wrong side."""
+    bounds = [run.bound for run in g.runs if run.bound is not None]
+    certified = all(bound.kind == "certified" for bound in bounds)
+    least = 0.0 if all(bound.ratio >= 0 for bound in bounds) else -math.inf
+    if not bounds or not certified:
+        return least, math.inf
+    return (1.0, math.inf) if bounds[0].sense == "min" else (least, 1.0)
 
 
 def has_ratio(groups: Sequence[Group]) -> bool:
@@ -101,28 +133,32 @@ def has_ratio(groups: Sequence[Group]) -> bool:
     return any(g.ratio.n and math.isfinite(g.ratio.mean) for g in groups)
 
 
-def _bars(axes: Any, groups: Sequence[Group], bars: Sequence[tuple[Estimate, str]], theme: Theme) -> None:
+def _bars(axes: Any, groups: Sequence[Group], bars: Sequence[Bar], theme: Theme) -> None:
     """One bar per group with its interval and text; only the text if there is no value."""
-    for row, (g, (value, text)) in enumerate(zip(groups, bars, strict=True)):
-        if not math.isfinite(value.mean):
-            axes.text(0, row, f" {text}", va="center", color=theme.muted, fontsize=10)
+    for row, (g, bar) in enumerate(zip(groups, bars, strict=True)):
+        if not math.isfinite(bar.mean):
+            axes.text(0, row, f" {bar.text}", va="center", color=theme.muted, fontsize=12)
             continue
-        axes.barh(row, value.mean, height=_thickness(groups), color=theme.policy(g.number), linewidth=0)
-        half = value.half if math.isfinite(value.half) else 0.0
-        if half > 0:
+        axes.barh(row, bar.mean, height=_thickness(groups), color=theme.policy(g.number), linewidth=0)
+        if bar.high > bar.low:
             axes.plot(
-                [value.mean - half, value.mean + half], [row, row], color=theme.ink, linewidth=1.4, marker="|",
+                [bar.low, bar.high], [row, row], color=theme.ink, linewidth=1.4, marker="|",
                 markersize=8, solid_capstyle="butt",
             )  # fmt: skip
-        _value(axes, max(0.0, value.mean + half), row, text, theme)
+        _value(axes, row, bar.text, theme)
 
 
-def _value(axes: Any, x: float, row: int, text: str, theme: Theme) -> None:
-    """Write a number at the right end of a bar."""
+def _value(axes: Any, row: int, text: str, theme: Theme) -> None:
+    """Write a number right of the axes, where no bar, interval or line crosses it."""
     axes.annotate(
-        text, (x, row), xytext=(6, 0), textcoords="offset points", va="center", color=theme.ink, fontsize=10.5,
-        annotation_clip=False,
+        text, (1, row), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points", va="center",
+        color=theme.ink, annotation_clip=False,
     )  # fmt: skip
+
+
+def _ticks(axes: Any) -> None:
+    """As many ticks as have room for their numbers."""
+    axes.xaxis.set_major_locator(ticks(max(2, min(5, int(axes.get_window_extent().width / 48)))))
 
 
 def _finish(axes: Any, groups: Sequence[Group], bound: float | None, theme: Theme) -> None:
@@ -136,7 +172,7 @@ def _finish(axes: Any, groups: Sequence[Group], bound: float | None, theme: Them
 
 def costs(groups: Sequence[Group], theme: Theme, width: float) -> Any:
     """Stacked bars of rent, data transfer, training traffic and deployment in USD, mean over seeds."""
-    figure, axes = _figure(groups, width, 84)
+    figure, axes = _figure(groups, width, 88)
     base = np.zeros(len(groups))
     for colour, cost in zip(theme.costs, quantities.COSTS, strict=True):
         amount = np.nan_to_num(np.array([g.metric(cost).mean for g in groups]))
@@ -146,10 +182,10 @@ def costs(groups: Sequence[Group], theme: Theme, width: float) -> Any:
         )  # fmt: skip
         base += amount
     for row, total in enumerate(base):
-        _value(axes, float(total), row, quantities.measure("cost_usd", float(total)), theme)
+        _value(axes, row, quantities.measure("cost_usd", float(total)), theme)
     style_axes(axes, theme, grid="x")
     _names(axes, groups, theme)
-    axes.xaxis.set_major_locator(ticks(5))
+    _ticks(axes)
     axes.set_xlabel("USD")
     return figure
 

@@ -12,7 +12,7 @@ from tradewind.model.arrays import Floats
 from tradewind.model.units import US_PER_S
 from tradewind.report import quantities
 from tradewind.report.figures.data import Series, bins
-from tradewind.report.figures.theme import Theme, axes_title, canvas, style_axes, ticks
+from tradewind.report.figures.theme import Theme, axes_title, canvas, draw_curves, style_axes, ticks
 
 POINTS = 360
 """Bins of a curve over time: few enough for a small SVG, more than one per two pixels."""
@@ -47,12 +47,12 @@ def time_axis(axes: Any, end: int) -> float:
     return per_unit
 
 
-def _stairs(axes: Any, edges: Floats, values: Floats, colour: str) -> None:
-    """Plot a step curve; points between equal values are left out."""
+def _stairs(edges: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """The points of a step curve; those between equal values are left out."""
     keep = np.ones(len(values), dtype=bool)
     keep[1:-1] = (values[1:-1] != values[:-2]) | (values[1:-1] != values[2:])
-    x = np.repeat(edges, 2)[1:-1]
-    axes.plot(x[np.repeat(keep, 2)], np.repeat(values, 2)[np.repeat(keep, 2)], color=colour, linewidth=1.3)
+    kept = np.repeat(keep, 2)
+    return np.repeat(edges, 2)[1:-1][kept], np.repeat(values, 2)[kept]
 
 
 def used_kinds(series: Sequence[Series]) -> list[int]:
@@ -77,9 +77,12 @@ def utilisation(series: Sequence[Series], theme: Theme, width: float) -> Any:
         cap = capacity[kind]
         bounded = bool(np.isfinite(cap).all() and (cap > 0).any())
         per_unit = time_axis(axes, end)
+        lines = []
         for s, u in zip(series, used, strict=True):
             share = np.divide(u[kind], cap, out=np.zeros_like(cap), where=cap > 0) if bounded else u[kind]
-            _stairs(axes, edges / per_unit, 100 * share if bounded else share, theme.policy(s.number))
+            points = _stairs(edges / per_unit, 100 * share if bounded else share)
+            lines.append((*points, theme.policy(s.number)))
+        draw_curves(axes, lines, linewidth=1.3)
         top = max(float(line.get_ydata().max()) for line in axes.lines)
         axes.set_ylim(0, 104.0 if bounded and top > 40 else 1.1 * top)
         axes.yaxis.set_major_locator(ticks(3))
@@ -107,8 +110,8 @@ def draw_queue(axes: Any, series: Sequence[Series], theme: Theme) -> None:
     end = span_us(series)
     edges = bins(end, POINTS)
     per_unit = time_axis(axes, end)
-    for s in series:
-        _stairs(axes, edges / per_unit, s.data.queue(edges), theme.policy(s.number))
+    lines = [(*_stairs(edges / per_unit, s.data.queue(edges)), theme.policy(s.number)) for s in series]
+    draw_curves(axes, lines, linewidth=1.3)
     axes.margins(y=0.05)
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(ticks(5, whole=True))
@@ -144,6 +147,7 @@ def draw_completion(axes: Any, series: Sequence[Series], theme: Theme) -> None:
     shortest = max(min(float(t[len(t) // 100]) for t in times if len(t)), longest * 1e-6)
     logarithmic = longest / shortest > 100
     scale = quantities.time_scale(longest)
+    lines = []
     for s, t in zip(series, times, strict=True):
         if not len(t):
             continue
@@ -152,7 +156,8 @@ def draw_completion(axes: Any, series: Sequence[Series], theme: Theme) -> None:
         x, y = t[rank] / scale.size, share
         if len(t) <= POINTS:
             x, y = np.repeat(x, 2), np.repeat(np.concatenate(([0.0], y)), 2)[1:-1]
-        axes.plot(x, y, color=theme.policy(s.number))
+        lines.append((x, y, theme.policy(s.number)))
+    draw_curves(axes, lines)
     axes.set_xlabel("from arrival to completion" + ("" if logarithmic else f", {scale.unit}"))
     if logarithmic:
         axes.set_xscale("log")
@@ -257,5 +262,6 @@ def _marks(axes: Any, points: tuple[Floats, Floats, Any], colour: str, theme: Th
 
 
 def finished(series: Sequence[Series]) -> bool:
-    """Whether any job finished."""
-    return any(len(s.data.completion_s) for s in series)
+    """Whether any job finished that is not there for a given time, as streams are."""
+    jobs = series[0].data.base.scenario.jobs
+    return any(job.kind != "stream" for job in jobs) and any(len(s.data.completion_s) for s in series)

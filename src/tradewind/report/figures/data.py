@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tradewind.engine.intervals import (
     GONE,
@@ -315,10 +316,10 @@ def bins(end: int, count: int) -> Floats:
     return np.linspace(0.0, float(end), count + 1)
 
 
-def moved_bytes(data: RunData) -> tuple[Ints, Ints, Floats]:
-    """Bytes moved between pairs of different nodes, largest first: src (F,), dst (F,), bytes (F,).
+def moved_bytes(data: RunData) -> tuple[Ints, Ints, Floats, NDArray[np.bool_]]:
+    """Bytes moved between pairs of different nodes, largest first: src, dst, bytes, whether they are parameters, each (F,).
 
-    Counts the data of flows and the training traffic between workers and servers (from the costs table).
+    Counts the data of flows and, as parameters, the training traffic between workers and servers (from the costs table).
     """
     run = data.run
     lived = np.zeros(len(ints(run, "steps", "plan")), dtype=bool)
@@ -329,11 +330,13 @@ def moved_bytes(data: RunData) -> tuple[Ints, Ints, Floats]:
     dst = np.concatenate((ints(run, "flows", "dst")[kept], ints(run, "costs", "b")[kind]))
     size = np.concatenate((floats(run, "flows", "bytes")[kept], floats(run, "costs", "amount")[kind] * 1e9))
     count = len(data.base.setup.nodes)
-    key, inverse = np.unique(src * count + dst, return_inverse=True)
+    traffic = np.repeat([0, 1], [int(kept.sum()), int(kind.sum())])
+    key, inverse = np.unique((traffic * count + src) * count + dst, return_inverse=True)
     total = np.bincount(inverse, size, len(key))
     order = np.argsort(-total, kind="stable")
-    order = order[(key[order] // count != key[order] % count) & (total[order] > 0)]
-    return key[order] // count, key[order] % count, total[order]
+    src, dst, traffic = key // count % count, key % count, key // count // count
+    order = order[(src[order] != dst[order]) & (total[order] > 0)]
+    return src[order], dst[order], total[order], traffic[order] > 0
 
 
 def link_bps(data: RunData) -> Floats:

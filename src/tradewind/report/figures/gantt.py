@@ -114,9 +114,9 @@ def draw(chart: Gantt, data: RunData, theme: Theme, width: float) -> Any:
     rows = len(chart.jobs)
     step = max(4.6, min(17.0, 520 / max(rows, 1)))
     height = step * rows + 46
-    labelled = step >= 11
+    labelled = step >= 13
     ids = [shorten(data.base.scenario.jobs[int(j)].id, 16 if width > 600 else 9) for j in chart.jobs]
-    left = 14 + 6.4 * max(len(i) for i in ids) if labelled else 16.0
+    left = 14 + 7.0 * max(len(i) for i in ids) if labelled else 16.0
     figure = canvas(width, height)
     axes = figure.add_axes((left / width, 40 / height, 1 - (left + 14) / width, 1 - 46 / height))
     scale = quantities.time_scale(data.shown_us / US_PER_S)
@@ -136,7 +136,7 @@ def draw(chart: Gantt, data: RunData, theme: Theme, width: float) -> Any:
     axes.set_ylim(rows, 0)
     style_axes(axes, theme, grid="x")
     if labelled:
-        axes.set_yticks(middle, ids, fontsize=10)
+        axes.set_yticks(middle, ids, fontsize=12)
     else:
         axes.set_yticks([])
     axes.grid(False, axis="y")

@@ -23,12 +23,14 @@ from tradewind.registry import load, systems
 from tradewind.report import quantities
 from tradewind.report.figures.curves import POINTS, single, span_us, time_axis
 from tradewind.report.figures.data import RunData, ScenarioData, Series, bins
-from tradewind.report.figures.theme import Theme, axes_title, style_axes, ticks
+from tradewind.report.figures.theme import Theme, axes_title, draw_curves, style_axes, ticks
 
 MOST_JOBS = 20_000
 """Most jobs for which a report computes the best fixed prices; the search takes about 0.3 ms per job."""
 CLASSES = 10
 """Number of classes: equally many offers each (by price) or equal width (by expected acceptance)."""
+LEAST_USD, LEAST_SHARE = 0.001, 0.01
+"""Lowest price worth a curve: in USD, and as a share of the highest one."""
 FEWEST = 5
 """Fewest offers in a class that is drawn."""
 _EXPECTED = re.compile(r"\bexpected acceptance (\d+(?:\.\d+)?)%")
@@ -137,8 +139,7 @@ def profit(series: Sequence[Series], reference: Reference | None, theme: Theme, 
     figure, axes = single(width)
     at = instants(series)
     per_unit = time_axis(axes, int(at[-1]))
-    for s in series:
-        axes.plot(at / per_unit, profit_until(s.data, at), color=theme.policy(s.number))
+    draw_curves(axes, [(at / per_unit, profit_until(s.data, at), theme.policy(s.number)) for s in series])
     if reference is not None:
         axes.plot(
             reference.at_us / per_unit, reference.profit, color=theme.muted, linestyle="--", linewidth=1.2
@@ -150,9 +151,11 @@ def regret(series: Sequence[Series], reference: Reference, theme: Theme, width: 
     """Cumulative profit of the reference minus that of each policy; below zero the policy is ahead."""
     figure, axes = single(width)
     per_unit = time_axis(axes, int(reference.at_us[-1]))
+    lines = []
     for s in series:
         behind = reference.profit - profit_until(s.data, reference.at_us)
-        axes.plot(reference.at_us / per_unit, behind, color=theme.policy(s.number))
+        lines.append((reference.at_us / per_unit, behind, theme.policy(s.number)))
+    draw_curves(axes, lines)
     axes.axhline(0.0, color=theme.muted, linewidth=1.0)
     return _money(figure, axes, "regret so far, USD", theme)
 
@@ -210,8 +213,11 @@ def by_expectation(offers: Offers) -> tuple[Floats, Floats, Floats]:
 
 
 def sellers(series: Sequence[Series]) -> list[Series]:
-    """Policies with enough single offers for a curve."""
-    return [s for s in series if len(by_price(single_offers(s.data))[0]) > 1]
+    """Policies with enough single offers for a curve, at prices that can be seen beside those of the others."""
+    prices = {s.number: by_price(single_offers(s.data))[0] for s in series}
+    most = max((float(price.max()) for price in prices.values() if len(price)), default=0.0)
+    least = max(LEAST_USD, LEAST_SHARE * most)
+    return [s for s in series if len(prices[s.number]) > 1 and float(prices[s.number].max()) >= least]
 
 
 def forecasters(series: Sequence[Series]) -> list[Series]:

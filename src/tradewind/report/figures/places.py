@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
@@ -32,7 +34,8 @@ class Graph:
     busy    mean units in use at each node (N,);  share  busy / capacity, nan if unlimited
     serves  mean number of parameter servers at each node (N,)
     links   ends of each link (L, 2);  link_bps  mean reserved bit/s (L,)
-    arcs    src and dst of data moved (F, 2), largest first;  arc_bytes (F,);  arcs_left  number of arcs not drawn
+    arcs    src and dst of bytes moved (F, 2), largest first;  arc_bytes (F,);  arcs_left  number of arcs not drawn
+    arc_is_traffic  whether they are parameters of models, not data (F,)
     """
 
     xy: Floats
@@ -44,6 +47,7 @@ class Graph:
     link_bps: Floats
     arcs: Ints
     arc_bytes: Floats
+    arc_is_traffic: NDArray[np.bool_]
     arcs_left: int
 
 
@@ -57,7 +61,7 @@ def graph(data: RunData) -> Graph:
     setup, kind = data.base.setup, data.main_kind
     whole = np.array([0.0, float(data.end_us)])
     busy = data.used_by_node(kind, whole)[:, 0]
-    src, dst, size = moved_bytes(data)
+    src, dst, size, traffic = moved_bytes(data)
     links = np.array([(link.a, link.b) for link in setup.links], dtype=np.int64).reshape(-1, 2)
     most = MOST_ARCS if len(setup.nodes) < MANY else MOST_ARCS // 3
     arcs = np.stack((src, dst), axis=1)[:most]
@@ -67,10 +71,12 @@ def graph(data: RunData) -> Graph:
     capacity = data.base.node_capacity[shown, kind]
     known = np.isfinite(capacity) & (capacity > 0)
     share = np.where(known, busy[shown] / np.where(known, capacity, 1.0), np.nan)
+    names = tuple(setup.nodes[int(n)].name for n in shown)
+    known = _known_positions(data, names)
     return Graph(
-        xy=layout(len(shown), place[links]), names=tuple(setup.nodes[int(n)].name for n in shown),
+        xy=layout(len(shown), place[links]) if known is None else known, names=names,
         busy=busy[shown], share=share, serves=data.servers_by_node()[shown], links=place[links], link_bps=link_bps(data),
-        arcs=place[arcs], arc_bytes=size[:most], arcs_left=max(0, len(size) - most),
+        arcs=place[arcs], arc_bytes=size[:most], arc_is_traffic=traffic[:most], arcs_left=max(0, len(size) - most),
     )  # fmt: skip
 
 
@@ -97,10 +103,27 @@ def layout(count: int, links: Ints) -> Floats:
         found = nx.kamada_kawai_layout(network, pos=nx.circular_layout(network))
     else:
         found = dict(enumerate(_by_distance(count, links)))
-    xy = np.array([found[n] for n in range(count)], dtype=np.float64).reshape(-1, 2)
+    return _spread(np.array([found[n] for n in range(count)], dtype=np.float64).reshape(-1, 2))
+
+
+def _spread(xy: Floats) -> Floats:
+    """Positions (N, 2) stretched to fill [-1, 1] in both directions."""
     low, high = xy.min(axis=0), xy.max(axis=0)
-    spread = np.where(high > low, high - low, 1.0)
-    return np.where(high > low, 2 * (xy - low) / spread - 1, 0.0)
+    return np.where(high > low, 2 * (xy - low) / np.where(high > low, high - low, 1.0) - 1, 0.0)
+
+
+def _known_positions(data: RunData, names: Sequence[str]) -> Floats | None:
+    """Positions within [-1, 1] from the latitudes and longitudes in the scenario's origin; None where one is missing."""
+    known = data.base.scenario.origin.get("positions")
+    if not isinstance(known, Mapping) or any(name not in known for name in names):
+        return None
+    try:
+        degrees = np.array([known[name] for name in names], dtype=np.float64).reshape(len(names), 2)
+    except (TypeError, ValueError):
+        return None
+    if not np.isfinite(degrees).all():
+        return None
+    return _spread(degrees[:, ::-1])  # east to the right, north up
 
 
 def _by_distance(count: int, links: Ints, pivots: int = 50) -> Floats:
@@ -197,13 +220,13 @@ def _draw_arcs(axes: Any, g: Graph, xy: Floats, theme: Theme) -> None:
     from matplotlib.patches import FancyArrowPatch
 
     most = float(g.arc_bytes.max(initial=0.0))
-    for (a, b), size in zip(g.arcs, g.arc_bytes, strict=True):
+    for (a, b), size, traffic in zip(g.arcs, g.arc_bytes, g.arc_is_traffic, strict=True):
         width = 0.7 + 4.3 * math.sqrt(size / most)
         head = f"-|>,head_length={2 + width},head_width={1 + width / 2}"
         axes.add_patch(
             FancyArrowPatch(
-                xy[a], xy[b], connectionstyle="arc3,rad=0.16", arrowstyle=head,
-                linewidth=width, color=theme.series[1], alpha=0.6, shrinkA=11, shrinkB=12, zorder=3,
+                xy[a], xy[b], connectionstyle=f"arc3,rad={0.24 if traffic else 0.16}", arrowstyle=head,
+                linewidth=width, color=theme.series[3 if traffic else 1], alpha=0.6, shrinkA=11, shrinkB=12, zorder=3,
             )
         )  # fmt: skip
 
@@ -235,13 +258,44 @@ def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, width: float) -> 
         if count <= (40 if width > 600 else 16)
         else np.argsort(-g.busy, kind="stable")[: 8 if count < MANY else 0]
     )
-    for n in named:
-        below = xy[n, 1] < 0 or count > 12
-        axes.annotate(
-            shorten(g.names[n], 16), xy[n], xytext=(0, (-1 if below else 1) * (size[n] / 2 + (8 if n in hosting else 4))),
-            textcoords="offset points", ha="center", va="top" if below else "bottom", color=theme.ink,
-            fontsize=11.5 if width > 600 else 10.5, zorder=6,
-        )  # fmt: skip
+    texts = {int(n): shorten(g.names[n], 24 if width > 600 else 14) for n in named}
+    gaps = size / 2 + np.where(np.isin(np.arange(count), hosting), 8.0, 4.0)
+    for n, (x, y) in _label_spots(xy, gaps, texts).items():
+        axes.text(x, y, texts[n], ha="center", va="center", color=theme.ink, zorder=7)
+
+
+CHARACTER, LINE = 6.6, 14.0
+"""Width of a character and height of a line of a label, CSS pixels."""
+
+
+def _label_spots(xy: Floats, gaps: Floats, texts: Mapping[int, str]) -> dict[int, tuple[float, float]]:
+    """Node -> centre of its label: below, above, right or left of its disc, where it covers the least of others."""
+    discs = np.concatenate((xy - gaps[:, None], xy + gaps[:, None]), axis=1)
+    taken: list[Floats] = []
+    found = {}
+    for n, text in texts.items():
+        half = np.array([CHARACTER * len(text) / 2, LINE / 2])
+        away = gaps[n] + half
+        tries = [
+            (0, -away[1]),
+            (0, away[1]),
+            (away[0], 0),
+            (-away[0], 0),
+            *((x, y) for x in (half[0], -half[0]) for y in (-away[1], away[1])),
+        ]
+        others = np.array([*np.delete(discs, n, axis=0), *taken]).reshape(-1, 4)
+        best = min(tries, key=lambda step: _covered(xy[n] + step, half, others))
+        spot = xy[n] + best
+        taken.append(np.concatenate((spot - half, spot + half)))
+        found[n] = (float(spot[0]), float(spot[1]))
+    return found
+
+
+def _covered(centre: Floats, half: Floats, boxes: Floats) -> float:
+    """Area that a label shares with boxes (left, bottom, right, top), each row one."""
+    low = np.maximum(centre - half, boxes[:, :2])
+    high = np.minimum(centre + half, boxes[:, 2:])
+    return float(np.prod(np.maximum(high - low, 0.0), axis=1).sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,9 +358,9 @@ def draw_heat(h: Heat, theme: Theme, colour: tuple[float, float, float], width: 
     rows = len(h.share)
     row = max(2.6, min(26.0, 420 / rows))
     height = rows * row + 48
-    labelled = row >= 11
+    labelled = row >= 13
     names = [shorten(n, 16 if width > 600 else 9) for n in h.names]
-    left = 14 + 6.4 * max(len(n) for n in names) if labelled else 30.0
+    left = 14 + 7.0 * max(len(n) for n in names) if labelled else 30.0
     figure = canvas(width, height)
     axes = figure.add_axes((left / width, 40 / height, 1 - (left + 14) / width, 1 - 48 / height))
     end = int(h.edges[-1])
@@ -318,8 +372,8 @@ def draw_heat(h: Heat, theme: Theme, colour: tuple[float, float, float], width: 
     style_axes(axes, theme, grid="")
     axes.spines["bottom"].set_visible(False)
     if labelled:
-        axes.set_yticks(np.arange(rows) + 0.5, names, fontsize=10)
+        axes.set_yticks(np.arange(rows) + 0.5, names, fontsize=12)
     else:
         axes.set_yticks([])
-        axes.set_ylabel(f"{h.count} {h.hosts.lower()}", fontsize=10)
+        axes.set_ylabel(f"{h.count} {h.hosts.lower()}", fontsize=12)
     return figure

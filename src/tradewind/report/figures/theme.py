@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
+DASH = 6.0
+"""Length of a dash of curves that take turns, in line widths."""
 PX = 1 / 72
 """Inches per viewBox unit; all sizes, fonts included, are in CSS pixels."""
 
@@ -72,11 +75,11 @@ _STYLE = {
     "svg.fonttype": "none",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 11.5,
+    "font.size": 12.0,
     "axes.linewidth": 0.8,
     "axes.axisbelow": True,
     "axes.unicode_minus": True,
-    "axes.titlesize": 11.5,
+    "axes.titlesize": 12.0,
     "axes.titlelocation": "left",
     "axes.formatter.limits": (-4, 6),
     "lines.linewidth": 1.6,
@@ -85,8 +88,8 @@ _STYLE = {
     "ytick.major.size": 0.0,
     "xtick.minor.size": 0.0,
     "ytick.minor.size": 0.0,
-    "xtick.labelsize": 10.8,
-    "ytick.labelsize": 10.8,
+    "xtick.labelsize": 12.0,
+    "ytick.labelsize": 12.0,
     "path.simplify": True,
     "path.simplify_threshold": 0.2,
     "figure.dpi": 72.0,
@@ -126,6 +129,20 @@ def style_axes(axes: Any, theme: Theme, *, grid: str = "y") -> None:
 def ticks(count: int, whole: bool = False) -> Any:
     """About `count` ticks at round values; integers only if `whole`."""
     return MaxNLocator(count, steps=[1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10], integer=whole)
+
+
+def draw_curves(axes: Any, curves: Sequence[tuple[Any, Any, str]], **more: Any) -> None:
+    """Plot (x, y, colour); curves that are exactly the same take turns, so that each of their colours is seen."""
+    same: dict[bytes, list[int]] = {}
+    for number, (x, y, _) in enumerate(curves):
+        same.setdefault(np.asarray(x).tobytes() + np.asarray(y).tobytes(), []).append(number)
+    turns = {number: (turn, len(group)) for group in same.values() for turn, number in enumerate(group)}
+    for number, (x, y, colour) in enumerate(curves):
+        turn, of = turns[number]
+        dashes = (
+            {"linestyle": (DASH * turn, (DASH, DASH * (of - 1))), "dash_capstyle": "butt"} if of > 1 else {}
+        )
+        axes.plot(x, y, color=colour, **dashes, **more)
 
 
 def axes_title(axes: Any, text: str, theme: Theme) -> None:

@@ -1,0 +1,35 @@
+"""docs/own-data.md: its files are valid, and its commands work in the order of the page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tradewind.cli.guard import guarded
+from tradewind.cli.main import app
+
+PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_can_be_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = 0
+    for kind, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        if kind:
+            first, _, rest = text.partition("\n")
+            (tmp_path / first.removeprefix("# ")).write_text(rest, encoding="utf-8")
+            continue
+        for line in text.splitlines():
+            words = shlex.split(line)
+            assert words[0] == "tradewind"
+            code = guarded(lambda words=words: app(words[1:], standalone_mode=False))  # type: ignore[misc]
+            assert code == 0, f"{line}\n{capsys.readouterr().err}"
+            ran += 1
+    assert ran == 11
+    assert (tmp_path / "plan.csv").read_text().startswith("job,")

@@ -1,0 +1,102 @@
+"""What ran where and when, and the life of a job, for every kind of job."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from math import fsum
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tradewind as tw
+from tradewind.cli.guard import guarded
+from tradewind.cli.main import app
+from tradewind.model.errors import LookupFailed
+from tradewind.model.scenario import Scenario
+from tradewind.report.life import life_of
+from tradewind.report.placements import Place, Placement, joined, placements
+
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "mlbroker": ("mlbroker", {"slots": 3, "sites": 4, "jobs_per_slot": 4}),
+    "eris": ("eris", {"size": "testbed", "jobs": 4}),
+    "gadget": ("gadget", {"jobs": 6, "slots": 60}),
+    "cluster": ("las", {"jobs": 20}),
+    "dps": ("dps", {"jobs": 12}),
+    "apsp": ("apsp", {}),
+}
+
+
+def made(kind: str) -> tuple[Scenario, tw.Run]:
+    policy, params = KINDS[kind]
+    scenario = tw.generate(kind, **params)
+    return scenario, tw.run(scenario, policy=policy)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_job_has_a_life_that_agrees_with_its_outcome(kind: str) -> None:
+    scenario, run = made(kind)
+    outcomes: Mapping[str, Any] = run.tables["outcomes"]
+    costs = []
+    for job, state, start in zip(outcomes["job"], outcomes["state"], outcomes["start_us"], strict=True):
+        life = life_of(scenario, run, scenario.jobs[job].id)
+        costs.append(life.usd)
+        assert life.state == state
+        assert life.happened[0] == (scenario.jobs[job].arrive_us, "arrived")
+        assert (life.placed[0].from_us if life.placed else -1) == start
+        assert life.as_json()["job"] in life.lines[0]
+    assert fsum(costs) == pytest.approx(run.metrics["cost_usd"], rel=1e-9)
+
+
+def test_costs_of_placements_add_up_to_the_bill_and_so_do_the_bytes_moved() -> None:
+    scenario, run = made("mlbroker")
+    rows = placements(scenario, run)
+    assert run.metrics["cost_usd"] > 0
+    assert fsum(row.usd for row in rows) == pytest.approx(run.metrics["cost_usd"], rel=1e-9)
+    flows: Mapping[str, Any] = run.tables["flows"]
+    between = [b for a, z, b in zip(flows["src"], flows["dst"], flows["bytes"], strict=True) if a != z]
+    assert sum(move.bytes for row in rows for move in row.moves) == sum(between) > 0
+
+
+def test_equal_rows_of_a_job_are_joined_only_where_nothing_lies_between() -> None:
+    here, there = (Place("a", 2, 0),), (Place("b", 2, 0),)
+
+    def row(begin: int, end: int, places: tuple[Place, ...], job: str = "x") -> Placement:
+        return Placement(job, begin, end, places, (), 1.0, "")
+
+    rows = [row(0, 1, here), row(0, 9, there, "y"), row(1, 2, here), row(3, 4, here), row(4, 5, there)]
+    found = [(r.job, r.from_us, r.until_us, r.usd) for r in joined(rows)]
+    assert found == [("x", 0, 2, 2.0), ("y", 0, 9, 1.0), ("x", 3, 4, 1.0), ("x", 4, 5, 1.0)]
+
+
+def test_the_command_prints_a_table_and_writes_csv(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario, run = made("mlbroker")
+    tw.dump(scenario, tmp_path / "s.json")
+    tw.save(run, tmp_path / "r.json")
+
+    def said(*words: str) -> tuple[int, str]:
+        code = guarded(lambda: app([*words], standalone_mode=False))
+        out = capsys.readouterr()
+        return code, out.out + out.err
+
+    name = scenario.jobs[0].id
+    code, text = said("show", str(tmp_path / "r.json"))
+    assert (code, name in text, "server" in text) == (0, True, True)
+    assert said("show", str(tmp_path / "r.json"), "-o", str(tmp_path / "r.csv"))[0] == 0
+    rows = list(csv.DictReader((tmp_path / "r.csv").open()))
+    assert fsum(float(r["usd"]) for r in rows) == pytest.approx(run.metrics["cost_usd"], rel=1e-9)
+    code, text = said("show", str(tmp_path / "r.json"), "-o", str(tmp_path / "r.txt"))
+    assert (code, "end its name in .csv" in text) == (2, True)
+    code, text = said("show", str(tmp_path / "r.json"), "--job", name, "--slot", "0")
+    assert (code, scenario.jobs[-1].id in text) == (0, False)
+    code, text = said("explain", str(tmp_path / "r.json"), "--job", name)
+    assert (code, "arrived" in text, "USD of the cost" in text) == (0, True, True)
+
+
+def test_an_unknown_job_is_an_error_that_suggests_one() -> None:
+    scenario, run = made("cluster")
+    with pytest.raises(LookupFailed, match="No job is called"):
+        life_of(scenario, run, "nobody")

@@ -1,0 +1,123 @@
+"""Charts that an operator can read: nothing strikes through a number, no curve hides another, no impossible interval."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tradewind as tw
+from tests.report.sample_runs import cluster, run, wan
+from tradewind.model.result import Bound, Run
+from tradewind.report import page
+from tradewind.report.figures import bars, places
+from tradewind.report.figures.data import RunData, ScenarioData
+from tradewind.report.figures.theme import LIGHT, canvas, draw_curves, style
+from tradewind.report.summary import group, is_idle
+
+
+def runs(
+    values: Sequence[float], ratios: Sequence[float] = (), sense: Any = "min", kind: Any = "certified"
+) -> list[Run]:
+    scenario = cluster(3)
+    found = [run(scenario, policy="a", seed=i, metrics={"jct_mean_s": v}) for i, v in enumerate(values)]
+    bounds = [Bound(value=1.0, sense=sense, kind=kind, ratio=r) for r in ratios]
+    return [replace(r, bound=b) for r, b in zip(found, bounds, strict=True)] if ratios else found
+
+
+def drawn(make: Any, given: Sequence[Run]) -> tuple[Any, Any]:
+    with style():
+        figure = make(group(given), LIGHT, 400.0)
+    figure.canvas.draw()
+    return figure, figure.axes[0]
+
+
+def interval(axes: Any) -> tuple[float, float]:
+    line = next(line for line in axes.lines if line.get_marker() == "|")
+    return float(line.get_xdata()[0]), float(line.get_xdata()[-1])
+
+
+@pytest.mark.parametrize("make", [bars.objective, bars.ratio])
+def test_numbers_stand_right_of_everything_that_is_drawn(make: Any) -> None:
+    _, axes = drawn(make, runs([1.0, 900.0, 3.0], [1.0, 1.6, 1.1]))
+    right = axes.get_window_extent().x1
+    assert axes.texts
+    for text in axes.texts:
+        assert text.get_window_extent().x0 > right
+
+
+def test_an_interval_ends_where_no_value_can_be() -> None:
+    assert interval(drawn(bars.objective, runs([1.0, 900.0, 3.0]))[1])[0] == 0.0
+    assert interval(drawn(bars.ratio, runs([1.0, 2.0], [1.0, 1.6]))[1])[0] == 1.0
+    low, high = interval(drawn(bars.ratio, runs([1.0, 2.0], [0.1, 0.99], "max"))[1])
+    assert (low, high) == (0.0, 1.0)
+    assert interval(drawn(bars.ratio, runs([1.0, 2.0], [0.9, 1.4], "max", "in-expectation"))[1])[1] > 1.4
+
+
+def test_equal_curves_take_turns_and_others_stay_solid() -> None:
+    axes = canvas(300, 200).add_subplot()
+    x, y = np.arange(4.0), np.arange(4.0)
+    draw_curves(axes, [(x, y, "red"), (x, y + 1, "green"), (x, y.copy(), "blue")])
+    first, alone, second = axes.lines
+    assert alone.get_linestyle() == "-"
+    assert first.get_linestyle() == second.get_linestyle() == "--"
+    assert first._unscaled_dash_pattern != second._unscaled_dash_pattern
+
+
+def test_every_text_of_a_chart_is_at_least_twelve_pixels_on_a_phone() -> None:
+    scenario = cluster(20)
+    text = page.html(scenario, [tw.run(scenario, policy=name) for name in ("fifo", "las")])
+    narrow = re.findall(r'<div class="narrow"><svg viewBox="0 0 ([0-9.]+) .*?</svg>', text, flags=re.DOTALL)
+    assert narrow
+    assert max(map(float, narrow)) <= 345  # drawn at the width of a phone, so a unit is a pixel
+    assert min(map(float, re.findall(r"font-size: ([0-9.]+)px", text))) >= 12
+
+
+def test_a_policy_whose_parameters_follow_from_each_scenario_is_one_group() -> None:
+    found = [tw.run(tw.generate("dps", jobs=8, seed=s), policy="bfp", seed=s) for s in (0, 1)]
+    assert found[0].params != found[1].params
+    assert [g.label for g in group(found)] == ["bfp"]
+
+
+def test_streams_have_no_completion_curve_and_no_profit_but_bills() -> None:
+    scenario = tw.generate("mlbroker", slots=3, sites=4, jobs_per_slot=4)
+    both = [tw.run(scenario, policy=name) for name in ("mlbroker", "local")]
+    text = page.html(scenario, both)
+    assert "Completion times" not in text
+    assert is_idle("profit_usd", both)
+    assert ">profit" not in text
+    assert "Bills by tenant and policy" in text
+    assert "seed 0 · scenario" in text
+
+
+def test_known_positions_are_drawn_and_names_do_not_cover_each_other() -> None:
+    scenario = tw.generate("apsp")
+    found = places.graph(RunData(ScenarioData(scenario), tw.run(scenario, policy="apsp")))
+    position: Any = scenario.origin["positions"]
+    east = np.array([position[name][1] for name in found.names])
+    assert np.corrcoef(east, found.xy[:, 0])[0, 1] == pytest.approx(1.0)
+    with style():
+        figure = places.draw_graph(found, LIGHT, 960.0)
+    figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    assert len(boxes) == len(found.names)
+    overlapping = [
+        (a, b)
+        for i, a in enumerate(boxes)
+        for b in boxes[:i]
+        if a.shrunk(0.98, 0.7).overlaps(b.shrunk(0.98, 0.7))
+    ]
+    assert overlapping == []
+    nowhere = replace(scenario, origin={**scenario.origin, "positions": {"x": "y"}})
+    assert places.graph(RunData(ScenarioData(nowhere), tw.run(nowhere, policy="apsp"))).names == found.names
+
+
+def test_data_and_parameters_are_told_apart() -> None:
+    scenario = tw.generate("mlbroker", slots=3, sites=5, jobs_per_slot=4)
+    found = places.graph(RunData(ScenarioData(scenario), tw.run(scenario, policy="mlbroker")))
+    assert {bool(x) for x in found.arc_is_traffic} == {True, False}
+    assert not places.graph(RunData(ScenarioData(wan()), run(wan()))).arc_is_traffic.any()
