@@ -4,17 +4,26 @@ EXTRAS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 comma := ,
-STAMP := $(VENV)/installed-dev$(subst $(comma),-,$(EXTRAS))
+STAMP := $(VENV)/installed$(if $(EXTRAS),-$(subst $(comma),-,$(EXTRAS)))
 WHOLE := $(VENV)/installed-whole
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
 JOBS ?= 2
 
-.PHONY: run install test check bench fingerprints docs-pictures theory clean
+.PHONY: run serve install test check bench fingerprints docs-pictures theory clean
 
 run: $(STAMP)
 	$(BIN)/tradewind tour -o out
 
+# The demo of examples/serve.yaml: a service on this machine, http://127.0.0.1:8642. Ctrl-C ends it; it goes on where it was.
+serve: $(VENV)/installed-dev-serve
+	$(BIN)/tradewind serve examples/serve.yaml --data out/serve
+
+$(VENV)/installed-dev-serve: pyproject.toml constraints.txt | $(VENV)/made
+	$(PIP) '.[dev,serve]'
+	touch $@
+
 install: $(STAMP)
+	$(BIN)/python -m tradewind.cli.warm
 
 $(VENV)/made:
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
@@ -22,19 +31,18 @@ $(VENV)/made:
 	touch $@
 
 $(STAMP): pyproject.toml constraints.txt | $(VENV)/made
-	$(PIP) '.[dev$(if $(EXTRAS),$(comma)$(EXTRAS))]'
-	$(BIN)/python -m tradewind.cli.warm
+	$(PIP) '.$(if $(EXTRAS),[$(EXTRAS)])'
 	touch $@
 
-# Tests and checks need everything: real training, a driver for PostgreSQL, Ray, and the programs that Debian has and pip has not.
+# Tests and checks need everything: real training, a driver for PostgreSQL, Ray, the service, Kubernetes, pandas, and the programs that Debian has and pip has not.
 $(WHOLE): pyproject.toml constraints.txt tools/system-packages | $(VENV)/made
 	tools/system-packages
-	$(PIP) '.[dev,train,postgres,ray]'
+	$(PIP) '.[dev,train,postgres,ray,serve,kubernetes,frames]'
 	$(BIN)/python -m tradewind.cli.warm
 	touch $@
 
 test: $(WHOLE)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -rs
 
 check: $(WHOLE)
 	$(BIN)/ruff check .

@@ -6,35 +6,35 @@ last measurement of every figure; `known` gives the reason why a figure may miss
 silently: crashed benchmarks, figures that cannot run here and figures that disappeared get a row, too.
 
 A benchmark that takes less than `--again` CPU seconds runs three times; the table shows median and range.
+They run one after the other. With `--jobs`, or several workers of `--on` on one machine, they disturb each other: figures of
+time need machines of their own.
 Exit code 1: a figure misses its target without a known reason, has disappeared, or crashed.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import pkgutil
 import sys
-import time
 import tomllib
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 import benchmarks
+from benchmarks.measure import Row, measure
+from tradewind.report.progress import bar
+from tradewind.tasks.pool import PoolTask, TaskResult, Where, run_tasks
 
-Row = dict[str, Any]
 Budgets = dict[str, dict[str, Row]]
 """Benchmark -> figure -> target, better, unit, measured, spread, known."""
 FILE = Path(benchmarks.__file__).parent / "budgets.toml"
-REPEATS = 3
 FIELDS = ("target", "better", "unit", "measured", "spread", "known")
 STYLES = {"SHORT": "red", "CRASHED": "red", "MISSING": "red", "known short": "yellow", "not run": "yellow"}
 
@@ -62,50 +62,28 @@ def verdict(row: Row, budget: Row) -> str:
     return "known short" if budget.get("known") else "SHORT"
 
 
-def repeated(several: Sequence[list[Row]]) -> list[Row]:
-    """Merge the rows of several runs of a benchmark: the median, and the range if a row has no spread of its own."""
-    found = []
-    for row in several[0]:
-        values = [
-            r["measured"]
-            for rows in several
-            for r in rows
-            if r["name"] == row["name"] and r["measured"] is not None
-        ]
-        if len(values) < 2:
-            found.append(row)
-            continue
-        own = row.get("spread")
-        found.append(
-            {**row, "measured": median(values), "spread": max(values) - min(values) if own is None else own}
-        )
-    return found
-
-
-def measure(name: str, again_s: float) -> list[Row]:
-    """Run a benchmark; repeat it if it is cheap."""
-    module = importlib.import_module(f"benchmarks.{name}")
-    begin = time.process_time()
-    several = [module.rows()]
-    if time.process_time() - begin < again_s:
-        several += [module.rows() for _ in range(REPEATS - 1)]
-    return repeated(several)
-
-
-def run(names: Sequence[str], budgets: Budgets, again_s: float) -> Outcome:
-    """Run the benchmarks with these names."""
+def run(names: Sequence[str], budgets: Budgets, again_s: float, where: Where) -> Outcome:
+    """Run the benchmarks with these names; each is a task of its own."""
     outcome = Outcome()
+    tasks = [PoolTask(name=name, group=name, call=measure, args=(name, again_s)) for name in names]
+    print(
+        f"running {', '.join(name.removeprefix('bench_') for name in names)} …", file=sys.stderr, flush=True
+    )
+    with bar("benchmarks", len(tasks), unit="benchmarks") as tell:
+        found: dict[str, TaskResult] = {}
+        for done in run_tasks(tasks, where):
+            found[done.task.name] = done
+            if tell is not None:
+                tell(0, len(found))
     for name in names:
-        short = name.removeprefix("bench_")
-        print(f"running {short} …", file=sys.stderr, flush=True)
+        short, done = name.removeprefix("bench_"), found[name]
         known = budgets.get(short, {})
-        try:
-            rows = measure(name, again_s)
-        except Exception as error:
-            traceback.print_exc()
-            crash = {"name": "crashed", "measured": None, "note": f"{type(error).__name__}: {error}"}
-            outcome.rows.append((short, crash, "CRASHED"))
+        if done.error:
+            if done.cause is not None:
+                traceback.print_exception(done.cause)
+            outcome.rows.append((short, {"name": "crashed", "measured": None, "note": done.error}, "CRASHED"))
             continue
+        rows: list[Row] = done.value
         for row in rows:
             outcome.rows.append((short, row, verdict(row, known.get(row["name"], {}))))
         measured = {row["name"] for row in rows}
@@ -190,6 +168,10 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--again", type=float, default=15.0, metavar="S", help="repeat benchmarks that take less CPU time"
     )
+    parser.add_argument(
+        "--jobs", type=int, default=0, metavar="N", help="run N beside each other, or N workers of --on"
+    )
+    parser.add_argument("--on", default="", metavar="ray://HOST:PORT", help="run on a Ray cluster")
     options = parser.parse_args(given)
     every = sorted(m.name for m in pkgutil.iter_modules([str(Path(benchmarks.__file__).parent)]))
     names = [n for n in every if n.startswith("bench_") and (not options.only or n[6:] in options.only)]
@@ -198,7 +180,7 @@ def main(given: Sequence[str] | None = None) -> int:
         print(f"Unknown benchmark: {', '.join(unknown)}. Known: {known}.", file=sys.stderr)
         return 2
     budgets = read()
-    outcome = run(names, budgets, options.again)
+    outcome = run(names, budgets, options.again, Where(options.jobs, options.on))
     console = Console()
     (console if console.is_terminal else Console(width=190)).print(_table(outcome, budgets))
     if options.update:

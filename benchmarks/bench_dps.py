@@ -11,7 +11,7 @@ from typing import Any
 from tradewind.systems.dps.kernels.fixed import LIGHT, simulate_payments
 from tradewind.systems.dps.kernels.place import BEST_FIT, WORST_FIT
 from tradewind.systems.dps.kernels.sales import new_sales
-from tradewind.systems.dps.study.judges import GOAL, REQUIRED
+from tradewind.systems.dps.study.ours import GOAL, REQUIRED
 from tradewind.systems.dps.study.runs import arrays, best_fixed, drawn, non_peeking, sell, sell_fixed
 from tradewind.systems.dps.workload.draw import KINDS
 

@@ -116,7 +116,7 @@ def fill(path: Path, ended: int, active: int, tail: int) -> tuple[Setup, bytes]:
         loop = LiveLoop(Recorded(late), live, perf_counter)
         for events in late:
             loop.cycle(events)
-            loop._write(events[0].at_us)
+            loop.write(events[0].at_us)
         return setup, live.snapshot()
 
 
