@@ -11,7 +11,7 @@ from tradewind import registry
 from tradewind.audit import Audit
 from tradewind.engine import bounds
 from tradewind.engine.accounts import settle
-from tradewind.engine.fit import check_fit
+from tradewind.engine.fit import check_fit, check_tenants
 from tradewind.engine.instants import instants
 from tradewind.engine.isolation.policy import isolated
 from tradewind.engine.journal import Journal
@@ -89,6 +89,7 @@ def run(
     """
     data = _opened(scenario)
     spec = isolated(policy) if isolate else policies.get(policy)
+    check_tenants(spec, params or {}, data)
     result = with_bills(data, simulate(data, spec, params, seed=seed, progress=progress), spec)
     return Bounds(data).attach(result) if bound else result
 
@@ -175,6 +176,7 @@ def compare(
         resolve_params(spec.name, spec.params, values)
         for seed, each in zip(seeds, data, strict=True):
             check_fit(spec, each)
+            check_tenants(spec, values, each)
             wanted.append(Simulation(scenario=each, spec=spec, params=values, seed=seed))
     runs = simulated(wanted, where, progress)
     if bound:

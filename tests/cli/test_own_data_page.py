@@ -31,5 +31,5 @@ def test_the_page_can_be_followed(
             code = guarded(lambda words=words: app(words[1:], standalone_mode=False))  # type: ignore[misc]
             assert code == 0, f"{line}\n{capsys.readouterr().err}"
             ran += 1
-    assert ran == 11
+    assert ran == 13
     assert (tmp_path / "plan.csv").read_text().startswith("job,")

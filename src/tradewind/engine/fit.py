@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from tradewind.model.errors import Unsupported
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from tradewind.model.errors import LookupFailed, Unsupported
 from tradewind.model.job import Fixed, Job, Rounds
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
@@ -66,6 +69,19 @@ def job_mismatch(spec: Spec, job: Job) -> str:
     if "bid" in spec.needs and job.utility is None:
         return f"{spec.name} needs a bid (utility) from every job; job {job.id} has none"
     return ""
+
+
+def check_tenants(spec: Spec, given: Mapping[str, Any], scenario: Scenario) -> None:
+    """Refuse parameters that name a tenant who is not in the scenario."""
+    check_named(spec, given, {job.tenant for job in scenario.jobs} | set(scenario.setup.spend_caps))
+
+
+def check_named(spec: Spec, given: Mapping[str, Any], tenants: Collection[str]) -> None:
+    """Refuse parameters that name a tenant who is not among these."""
+    for name in (name for name, param in spec.params.items() if param.tenants):
+        for part in filter(None, str(given.get(name, "")).split(",")):
+            if (tenant := part.partition("=")[0].strip()) not in tenants:
+                raise LookupFailed(f"tenant (named in {spec.name}.{name})", tenant, tenants)
 
 
 def _is_connected(setup: Setup) -> bool:

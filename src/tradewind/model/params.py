@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.spec import Param
 
 MOST_SEED = 2**53
+MOST_BYTES = 1_000_000
+"""Size of a file that a parameter may name."""
 
 
 def resolve_params(owner: str, params: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,6 +34,8 @@ def check_seed(seed: int) -> None:
 
 def _read(where: str, param: Param, value: Any) -> Any:
     kind = type(param.default)
+    if param.file and value and "\n" not in str(value):
+        value = _text(where, Path(str(value)))
     try:
         if kind is bool:
             read: Any = {"true": True, "1": True, "false": False, "0": False}[str(value).lower()]
@@ -50,6 +55,20 @@ def _read(where: str, param: Param, value: Any) -> Any:
     if (param.least is not None and read < param.least) or (param.most is not None and read > param.most):
         raise InputError(f"found {value}; it must be {param.range}", where=where)
     return read
+
+
+def _text(where: str, path: Path) -> str:
+    """The text of a file."""
+    try:
+        with path.open("rb") as source:
+            data = source.read(MOST_BYTES + 1)
+        text = data.decode()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise InputError(f"cannot read {str(path)!r}: {reason}", where=where) from None
+    if len(data) > MOST_BYTES:
+        raise InputError(f"{str(path)!r} is larger than {MOST_BYTES} bytes", where=where)
+    return text if "\n" in text else text + "\n"
 
 
 def _whole(value: Any) -> int:

@@ -19,13 +19,19 @@ EVERY_SLOT: frozenset[Trigger] = frozenset(("slot", "timer"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Param:
-    """A parameter: its default (which also gives its type), a description and its allowed values."""
+    """A parameter: its default (which also gives its type), a description and its allowed values.
+
+    file     a path stands for the text of that file, which becomes the value
+    tenants  NAME=VALUE pairs, separated by commas; each name must be a tenant of the scenario
+    """
 
     default: Any
     doc: str
     choices: tuple[str, ...] = ()
     least: float | None = None
     most: float | None = None
+    file: bool = False
+    tenants: bool = False
 
     @property
     def range(self) -> str:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from tradewind.files import atomic
@@ -244,7 +245,7 @@ def _remarks(g: Group) -> str:
     """Parameters, bound, certificates and audit violations."""
     notes = []
     if g.first.params:
-        params = ", ".join(f"{k}={v}" for k, v in sorted(g.first.params.items()))
+        params = ", ".join(f"{k}={shorten(str(v), 80)}" for k, v in sorted(g.first.params.items()))
         notes.append(f"Parameters: <code>{escape(params)}</code>")
     if bound := g.first.bound:
         value = quantities.measure(g.objective, g.bound.mean)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from tradewind.engine.fit import check_fit
+from tradewind.engine.fit import check_fit, check_named
 from tradewind.files import documents
 from tradewind.files.messages import nearest, sentence, shown
 from tradewind.files.scalars import Count, Flag, Name, Number, PlainObject, Some, Tenant, Text
@@ -170,6 +170,7 @@ def parse(raw: Any, path: Path) -> Config:
         raise InputError(
             "tenants is empty; name at least one, such as tenants: {research: {any_command: true}}"
         )
+    check_named(spec, params, file.tenants)
     for tenant in scenario.setup.spend_caps:
         if tenant != "*" and tenant not in file.tenants:
             raise InputError(

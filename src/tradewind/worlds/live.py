@@ -19,7 +19,7 @@ from typing import Any
 
 from tradewind.audit import Audit, compare
 from tradewind.engine.accounts import settle
-from tradewind.engine.fit import check_fit
+from tradewind.engine.fit import check_fit, check_tenants
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.live import DiskJournal, LiveLoop, LiveSession, Store
 from tradewind.engine.state import RunState
@@ -132,6 +132,7 @@ def drive(
 
 def _check(request: LiveRequest) -> None:
     check_fit(request.spec, request.scenario)
+    check_tenants(request.spec, request.params, request.scenario)
     if not request.spec.online:
         raise InputError(
             f"{request.spec.name} decides in hindsight, so it cannot run live; choose an online policy"

@@ -51,7 +51,7 @@ def test_an_answer_moves_the_moments_as_the_exact_posterior_does(noise: np.ndarr
 def test_the_gradient_is_that_of_the_location() -> None:
     mean, cov = prior_moments(Prior(pair=0.3), 3, 2)
     mean += np.random.default_rng(0).normal(0, 0.3, len(mean))
-    buyer, where, weight = Buyer(1, 1, 7.0, 3.0, 0.4, -0.2), np.empty(6, dtype=np.int64), np.empty(6)
+    buyer, where, weight = Buyer(1, 1, 7.0, 3.0, 0.4, -0.2, 0.7), np.empty(6, dtype=np.int64), np.empty(6)
     base = locate(mean, buyer, 3, 2, where, weight)
     for at, slope in zip(where.copy(), weight.copy(), strict=True):
         moved = mean.copy()

@@ -24,6 +24,7 @@ SYSTEM = System(
     bound="tradewind.systems.dps.bound:bound",
     bound_for=frozenset(("profit_usd",)),
     offline="tradewind.systems.dps.offline:offline",
+    remarks="tradewind.systems.dps.remarks:remarks",
     study="tradewind.systems.dps.study.figures:STUDY",
     reference_policy="bfp",
     reference_sales="tradewind.systems.dps.bound:fixed_price_sales",

@@ -36,7 +36,7 @@ from tradewind.systems.dps.kernels.fixed import (
 )
 from tradewind.systems.dps.kernels.occupancy import Cluster, Stream
 from tradewind.systems.dps.kernels.sales import ACCEPTED, new_sales
-from tradewind.systems.dps.shared.order import PLACEMENTS
+from tradewind.systems.dps.shared.order import PLACEMENTS, PriceScale
 from tradewind.systems.dps.workload.draw import exchange_us
 
 SHRINKING = ("node_down", "node_up", "link_down", "link_up", "price", "egress")
@@ -46,18 +46,33 @@ ROUNDING = 16 * 2.0**-53
 
 
 class MarketArrays(NamedTuple):
-    """A scenario as arrays for the kernels; `first` and `second` are the resources of workers and parameter servers."""
+    """A scenario as arrays for the kernels; `first` and `second` are the resources of workers and parameter servers.
+
+    usd: the highest unit price, in whose units the kernels count
+    """
 
     stream: Stream
     cluster: Cluster
     budget: Floats
     first: tuple[int, ...]
     second: tuple[int, ...]
+    usd: float = 1.0
+
+    @property
+    def worth(self) -> Floats:
+        """Budgets in units of the highest unit price, (N,)."""
+        return self.budget / self.usd
 
 
 def arrays_of(scenario: Scenario) -> MarketArrays:
     """The scenario as arrays; every job must ask for one type of worker and one of parameter server."""
-    setup = scenario.setup
+    setup, scale = scenario.setup, PriceScale.of(scenario.setup)
+    if scale.hourly:
+        raise InputError(
+            "found prices by the hour (forecast.usd_per_item_hour); best fixed prices are found for prices by the job "
+            "(forecast.usd_per_item, or neither). Give bfp its prices: --set bfp.prices=…",
+            where=scenario.name,
+        )
     second = tuple(r for r, name in enumerate(setup.resources) if name.startswith("ps"))
     first = tuple(r for r in range(len(setup.resources)) if r not in second)
     row_k, row_m = {r: i for i, r in enumerate(first)}, {r: i for i, r in enumerate(second)}
@@ -91,7 +106,8 @@ def arrays_of(scenario: Scenario) -> MarketArrays:
         np.ascontiguousarray(capacity[list(first)]), np.ascontiguousarray(capacity[list(second)])
     )
     budget = np.array([c.budget_usd if c.budget_usd is not None else 0.0 for c in scenario.customers])
-    return MarketArrays(Stream(arrive, k, m, d_k, d_m, spread, together), cluster, budget, first, second)
+    stream = Stream(arrive, k, m, d_k, d_m, spread, together)
+    return MarketArrays(stream, cluster, budget, first, second, scale.usd)
 
 
 def best_prices(
@@ -101,7 +117,7 @@ def best_prices(
     it = arrays_of(scenario)
     how = search if search is not None else Search(PLACEMENTS[placement])
     how = how._replace(rule=PLACEMENTS[placement], with_runtime=with_runtime)
-    found = best_fixed_prices(it.stream, it.cluster, it.budget, how)
+    found = best_fixed_prices(it.stream, it.cluster, it.worth, how)
     median = float(np.median(it.stream.spread)) if len(it.budget) else 1.0
     return {
         "prices": _listed(scenario, it, found),
@@ -114,10 +130,10 @@ def best_prices(
 def fixed_price_sales(scenario: Scenario) -> Floats:
     """What each job pays (J,) at the best fixed prices of a short search; 0 where it does not buy."""
     it = arrays_of(scenario)
-    prices = best_fixed_prices(it.stream, it.cluster, it.budget, QUICK)
+    prices = best_fixed_prices(it.stream, it.cluster, it.worth, QUICK)
     payment = fixed_payments(it.stream, prices)
-    answer = simulate_payments(new_sales(it.stream, it.cluster, it.budget, QUICK.rule), payment).answer
-    return np.where(answer == ACCEPTED, payment, 0.0)
+    answer = simulate_payments(new_sales(it.stream, it.cluster, it.worth, QUICK.rule), payment).answer
+    return np.where(answer == ACCEPTED, payment * it.usd, 0.0)
 
 
 def bfp(scenario: Scenario, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,7 +146,7 @@ def bfp_printed(scenario: Scenario, given: Mapping[str, Any]) -> dict[str, Any]:
     if "prices" in given:
         return dict(given)
     it = arrays_of(scenario)
-    found = printed_prices(it.stream, it.cluster, it.budget, scenario.setup.slots)
+    found = printed_prices(it.stream, it.cluster, it.worth, scenario.setup.slots)
     return {"prices": _listed(scenario, it, found), **given}
 
 
@@ -145,7 +161,7 @@ def _listed(scenario: Scenario, it: MarketArrays, found: FixedPrices) -> str:
     """Unit prices as the parameter `prices`."""
     names = scenario.setup.resources
     prices = [*zip(it.first, found.p_k, strict=True), *zip(it.second, found.p_m, strict=True)]
-    return ",".join(f"{names[r]}={float(p)!r}" for r, p in prices)
+    return ",".join(f"{names[r]}={float(p * it.usd)!r}" for r, p in prices)
 
 
 def _placement(given: Mapping[str, Any]) -> dict[str, Any]:

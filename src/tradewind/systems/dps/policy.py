@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from tradewind.model.errors import InputError
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
-from tradewind.systems.dps.kernels.demand import HEAD, Prior
+from tradewind.model.units import US_PER_HOUR
+from tradewind.systems.dps.kernels.demand import HEAD, NO_CAP, Prior
 from tradewind.systems.dps.kernels.learner import Arrival, observe, observe_unpriced, quote, reprice
 from tradewind.systems.dps.kernels.state import (
     PENDING,
@@ -22,47 +24,78 @@ from tradewind.systems.dps.kernels.state import (
     Tuning,
     new_learner,
 )
-from tradewind.systems.dps.shared.order import Order, unit_price
+from tradewind.systems.dps.shared.history import Past, read_history
+from tradewind.systems.dps.shared.order import Order, PriceScale
 from tradewind.systems.dps.shared.seller import Seller
 from tradewind.systems.dps.shared.spec import seller_spec
 
-_HISTORY = ("kinds", "demand", "logs", "hold", "came", "offer", "answer")
+_HISTORY = ("kinds", "demand", "logs", "paid", "hold", "came", "offer", "answer")
 ENDLESS = 4096
 """Latest arrivals that the learner keeps in a market without an end."""
 _SAVED_AS = {"noise": "law"}
 """Fields of the learner whose name in a saved state differs."""
+STATED, LEARNED = "stated", "learned"
+"""Scales of prices: as the scenario states it, or learned from the answers alone."""
+UNSURE = 3.0
+"""Standard deviation of the log of what items are worth, where the scale is learned: a factor of 20 either way."""
 
 
 class Learner(Seller):
-    """Learns what customers would pay. The provider may set a floor and a cap of unit prices, and prices per tenant."""
+    """Learns what customers would pay. The provider may set a floor and a cap of unit prices, and prices per tenant.
+
+    Inside, money is counted in units of the highest unit price, `scale.usd`.
+    """
 
     def __init__(self, setup: Setup, params: Mapping[str, Any], seed: int) -> None:
         super().__init__(setup, params["placement"], seed)
-        self._floor = unit_price(params["floor"], "dps.floor")
-        self._cap = unit_price(params["cap"], "dps.cap")
+        learned = params["scale"] == LEARNED
+        log_top = NO_CAP if learned else 0.0
+        most = math.exp(log_top)
+        self._floor = self.scale.share(params["floor"], "dps.floor", most)
+        self._cap = self.scale.share(params["cap"], "dps.cap", most) if params["cap"] else most
         if self._floor > self._cap:
             raise InputError(
-                f"found {self._floor}, above the cap {self._cap}; it must not exceed the cap",
+                f"found {params['floor']}, above the cap {params['cap']}; it must not exceed the cap",
                 where="dps.floor",
             )
-        self._contracts = contracts(params["contracts"])
+        self._contracts = contracts(params["contracts"], self.scale, most)
         total, _ = self.kinds.expected(setup)
         slots = float(setup.slots) if setup.window_slots is None else float("inf")
-        market = Market(self.kinds.cap_k, self.kinds.cap_m, slots, total)
-        self._settings = Settings(Tuning(), market, Prior())
+        market = Market(self.kinds.cap_k, self.kinds.cap_m, slots, total, log_top)
+        prior = Prior(g=UNSURE) if learned else Prior()
+        self._settings = Settings(Tuning(), market, prior)
         self._learner = self._new_learner(seed)
+        for past in read_history(params["history"], setup, "dps.history"):
+            self._remember(past)
 
     def _new_learner(self, seed: int) -> LearnerState:
         if self.setup.window_slots is None:
             return new_learner(self._settings, seed)
         return new_learner(self._settings, seed, ENDLESS)
 
+    def _remember(self, past: Past) -> None:
+        """Learn from an offer of the past and its answer, as if it had been the offer of this seller."""
+        k, m = self.kinds.row_k[past.worker], self.kinds.row_m[past.server]
+        slots = max(1, math.ceil(past.hours * US_PER_HOUR / self.setup.slot_us))
+        log_paid = math.log(self.scale.items(slots))
+        # nothing is idle or in use as far as an offer of the past is concerned
+        arrival = Arrival(
+            k, m, past.workers, past.servers, 0, slots, slots,
+            int(self.kinds.cap_k[k]), int(self.kinds.cap_m[m]), log_paid,
+        )  # fmt: skip
+        if quote(self._learner, self._settings, arrival).payment > 0.0:
+            reprice(self._learner, past.price_usd / self.scale.usd)
+            observe(self._learner, self._settings, past.accepted)
+
     def price(self, order: Order) -> tuple[float, str]:
-        offered = quote(self._learner, self._settings, _arrival(order))
-        items = order.d_k + order.d_m
+        offered = quote(self._learner, self._settings, self._arrival(order))
+        paid, usd = self.scale.items(order.spread), self.scale.usd
+        items = (order.d_k + order.d_m) * paid
         fixed = self._contracts.get(order.tenant)
         if offered.payment <= 0.0 and fixed is None:
-            return -1.0, f"capacity is worth {offered.cost:.4g} to future jobs, more than any allowed price"
+            return -1.0, (
+                f"capacity is worth {offered.cost * usd:.4g} to future jobs, more than any allowed price"
+            )
         payment = min(max(offered.payment, self._floor * items), self._cap * items)
         reasons = [] if fixed is None else [f"contract price of {order.tenant}"]
         if fixed is not None:
@@ -71,11 +104,11 @@ class Learner(Seller):
             chance = reprice(self._learner, payment) if payment != offered.payment else offered.chance
             reasons.append(f"expected acceptance {chance:.0%}")
         reasons += [
-            f"capacity cost {offered.cost:.4g}",
-            f"mark-up {payment - offered.cost:.4g}",
-            f"expected worth {offered.value:.4g}",
+            f"capacity cost {offered.cost * usd:.4g}",
+            f"mark-up {(payment - offered.cost) * usd:.4g}",
+            f"expected worth {offered.value * usd:.4g}",
         ]
-        return payment, ", ".join(reasons)
+        return payment / paid, ", ".join(reasons)
 
     def unit_prices(self, order: Order, payment: float) -> tuple[float, float]:
         """Split in proportion to the learned worth of the two kinds, as far as floor and cap allow."""
@@ -102,7 +135,21 @@ class Learner(Seller):
             observe(self._learner, self._settings, accepted)
 
     def observe_no_room(self, order: Order) -> None:
-        observe_unpriced(self._learner, self._settings, _arrival(order))
+        observe_unpriced(self._learner, self._settings, self._arrival(order))
+
+    def _arrival(self, order: Order) -> Arrival:
+        return Arrival(
+            order.k,
+            order.m,
+            order.d_k,
+            order.d_m,
+            order.slot,
+            order.runtime,
+            order.spread,
+            order.idle_k,
+            order.idle_m,
+            math.log(self.scale.items(order.spread)),
+        )
 
     def _state(self) -> dict[str, NDArray[Any]]:
         used = int(min(self._learner.counts[SEEN], len(self._learner.hold)))
@@ -118,8 +165,8 @@ class Learner(Seller):
             array[: len(saved)] = saved
 
 
-def contracts(text: str) -> dict[str, float]:
-    """`"tenant=0.3,other=0.25"` -> unit prices per tenant."""
+def contracts(text: str, scale: PriceScale, most: float) -> dict[str, float]:
+    """`"tenant=0.3,other=0.25"` -> unit prices per tenant, as shares of the highest."""
     found: dict[str, float] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
         tenant, sign, price = part.partition("=")
@@ -132,22 +179,8 @@ def contracts(text: str) -> dict[str, float]:
                 f"found {part!r}; write tenant=0.3, separated by commas for several tenants",
                 where="dps.contracts",
             )
-        found[tenant.strip()] = unit_price(number, f"dps.contracts[{tenant.strip()}]")
+        found[tenant.strip()] = scale.share(number, f"dps.contracts[{tenant.strip()}]", most)
     return found
-
-
-def _arrival(order: Order) -> Arrival:
-    return Arrival(
-        order.k,
-        order.m,
-        order.d_k,
-        order.d_m,
-        order.slot,
-        order.runtime,
-        order.spread,
-        order.idle_k,
-        order.idle_m,
-    )
 
 
 DPS = seller_spec(
@@ -155,9 +188,23 @@ DPS = seller_spec(
     "Posted prices from a demand model learned from accepted and declined offers, with capacity prices; ours",
     Learner,
     {
-        "floor": Param(default=0.0, doc="lowest unit price"),
-        "cap": Param(default=1.0, doc="highest unit price"),
-        "contracts": Param(default="", doc="fixed unit prices per tenant: tenant=0.3,other=0.25"),
+        "floor": Param(default=0.0, doc="lowest unit price in USD"),
+        "cap": Param(default=0.0, doc="highest unit price in USD; 0: as the scale of the scenario says"),
+        "contracts": Param(
+            default="", doc="fixed unit prices per tenant in USD: tenant=0.3,other=0.25", tenants=True
+        ),
+        "scale": Param(
+            default=STATED,
+            doc="what items are worth: stated by the scenario's forecast (usd_per_item or usd_per_item_hour; without it "
+            "unit prices end at 1 USD), or learned from the answers, without a limit",
+            choices=(STATED, LEARNED),
+        ),
+        "history": Param(
+            default="",
+            doc="past offers and answers to learn from first: a CSV file with the columns worker, workers, server, servers, "
+            "hours, price_usd, accepted",
+            file=True,
+        ),
     },
     placement="best-fit",
 )

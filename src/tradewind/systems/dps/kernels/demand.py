@@ -1,7 +1,7 @@
 """The demand model: what a bundle is worth to its buyer, learned from accepted and declined offers.
 
 Model: log of the willingness to pay y = f(theta) + noise, with
-f = log(e^(g + a_k) d_k + e^(g + b_m) d_m) + gamma log(tau / tau0) + zeta log(d_k / d0) + c_km,
+f = log(e^(g + a_k) d_k + e^(g + b_m) d_m) + gamma log(tau / tau0) + zeta log(d_k / d0) + c_km + log(paid),
 theta = (g, gamma, zeta, a (K), b (M), c (K M)) Gaussian with full covariance. The noise is a mixture of normals,
 `noise` (G, 3): share, mean, standard deviation. An offer at log price x is taken if x <= y. Because the noise is a normal
 mixture, the moments of f after a yes or a no have a closed form (assumed-density filtering needs no quadrature).
@@ -40,7 +40,7 @@ class Prior(NamedTuple):
 
 
 class Buyer(NamedTuple):
-    """One arrival as the model sees it: kinds, demands, and centred logs of runtime and demand."""
+    """One arrival as the model sees it: kinds, demands, centred logs of runtime and demand, log of times paid."""
 
     k: int
     m: int
@@ -48,6 +48,7 @@ class Buyer(NamedTuple):
     d_m: float
     log_tau: float
     log_d: float
+    log_paid: float
 
 
 def prior_moments(prior: Prior, kinds_k: int, kinds_m: int) -> tuple[Floats, Floats]:
@@ -90,6 +91,7 @@ def locate(mean: Floats, buyer: Buyer, kinds_k: int, kinds_m: int, where: Ints, 
         + mean[1] * buyer.log_tau
         + mean[2] * buyer.log_d
         + mean[at_pair]
+        + buyer.log_paid
     )
 
 

@@ -43,7 +43,10 @@ from tradewind.systems.dps.kernels.state import (
 
 
 class Arrival(NamedTuple):
-    """A bundle on arrival: kinds, demands, slot, planned and spread runtime, idle items of its two kinds."""
+    """A bundle on arrival: kinds, demands, slot, planned and spread runtime, idle items of its two kinds.
+
+    log_paid: log of how often each item is paid (hours, where prices are by the hour; 0 where it is paid once)
+    """
 
     k: int
     m: int
@@ -54,12 +57,13 @@ class Arrival(NamedTuple):
     spread: int
     idle_k: int
     idle_m: int
+    log_paid: float
 
 
 class PriceQuote(NamedTuple):
     """A quote with its reasons: payment, acceptance probability, capacity cost, and the value the model expects.
 
-    A payment of 0 means no offer: future jobs are expected to pay more for the capacity than any price up to 1 per item.
+    A payment of 0 means no offer: future jobs are expected to pay more for the capacity than the highest price.
     """
 
     payment: float
@@ -70,7 +74,7 @@ class PriceQuote(NamedTuple):
 
 @kernel
 def quote(learner: LearnerState, settings: Settings, arrival: Arrival) -> PriceQuote:
-    """The payment to ask, at most 1 per item. The offer stays pending until `observe`, unless the payment is 0."""
+    """The payment to ask, at most the highest price per item. Pending until `observe`, unless the payment is 0."""
     tuning, market = settings.tuning, settings.market
     row = _remember(learner, settings, arrival)
     where, weight = np.empty(6, dtype=np.int64), np.empty(6)
@@ -78,8 +82,8 @@ def quote(learner: LearnerState, settings: Settings, arrival: Arrival) -> PriceQ
     f = locate(learner.mean, buyer, market.cap_k.shape[0], market.cap_m.shape[0], where, weight)
     spread = variance(learner.cov, where, weight)
     cost = capacity_cost(learner, tuning, market, arrival)
-    log_cap = math.log(arrival.d_k + arrival.d_m)
-    if cost > arrival.d_k + arrival.d_m:
+    log_cap = math.log(arrival.d_k + arrival.d_m) + arrival.log_paid + market.log_top
+    if cost > (arrival.d_k + arrival.d_m) * math.exp(arrival.log_paid + market.log_top):
         return PriceQuote(0.0, 0.0, cost, math.exp(f))
     sampled = f + tuning.thompson * math.sqrt(spread) * _normal(learner.state)
     left = (1.0 - tuning.thompson**2) * spread
@@ -161,6 +165,7 @@ def _remember(learner: LearnerState, settings: Settings, arrival: Arrival) -> in
     learner.kinds[row, 0], learner.kinds[row, 1] = arrival.k, arrival.m
     learner.demand[row, 0], learner.demand[row, 1] = arrival.d_k, arrival.d_m
     learner.logs[row, 0], learner.logs[row, 1] = math.log(max(1, arrival.spread)), math.log(arrival.d_k)
+    learner.paid[row] = arrival.log_paid
     learner.hold[row] = arrival.runtime + 1.0
     learner.came[row] = arrival.slot
     learner.answer[row] = NO_PRICE
@@ -183,6 +188,7 @@ def _buyer(learner: LearnerState, row: int) -> Buyer:
         learner.demand[row, 1],
         learner.logs[row, 0] - learner.centre[0],
         learner.logs[row, 1] - learner.centre[1],
+        learner.paid[row],
     )
 
 
@@ -224,9 +230,8 @@ def sweep(learner: LearnerState, tuning: Tuning, market: Market) -> None:
             continue
         f = locate(learner.mean, _buyer(learner, row), kinds_k, kinds_m, where, weight)
         per_slot = d_k * learner.price[k] + d_m * learner.price[kinds_k + m]
-        _, chance = respond(
-            f, learner.hold[row] * per_slot, math.log(d_k + d_m), learner.noise, learner.response
-        )
+        log_cap = math.log(d_k + d_m) + learner.paid[row] + market.log_top
+        _, chance = respond(f, learner.hold[row] * per_slot, log_cap, learner.noise, learner.response)
         use[k] += learner.hold[row] * d_k * chance
         use[kinds_k + m] += learner.hold[row] * d_m * chance
     if market.slots == math.inf:

@@ -32,7 +32,7 @@ def _simulate(sales: Sales, told: Stream, learner: LearnerState, settings: Setti
         expected = told.together[i] if count == 1 else spread
         idle_k, idle_m = occupancy.idle_k[k], occupancy.idle_m[m]
         arrival = Arrival(
-            k, m, stream.d_k[i], stream.d_m[i], stream.arrive[i], expected, spread, idle_k, idle_m
+            k, m, stream.d_k[i], stream.d_m[i], stream.arrive[i], expected, spread, idle_k, idle_m, 0.0
         )
         if not room:
             sales.answer[i] = REFUSED_CAPACITY

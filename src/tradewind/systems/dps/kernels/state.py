@@ -62,12 +62,14 @@ class Market(NamedTuple):
     """Public data: items of each kind (K,), (M,), the horizon in slots and the arrivals expected until then.
 
     slots is inf where the market has no end; arrivals are then counted, not expected.
+    log_top: log of the highest unit price; 0 where the scale of prices is known
     """
 
     cap_k: Floats
     cap_m: Floats
     slots: float
     arrivals: float
+    log_top: float = 0.0
 
 
 class Settings(NamedTuple):
@@ -105,6 +107,8 @@ class LearnerState(NamedTuple):
     """(H, 2) items d_k and d_m."""
     logs: Floats
     """(H, 2) log of the spread runtime and of d_k."""
+    paid: Floats
+    """(H,) log of how often each item is paid."""
     hold: Floats
     """(H,) slots the bundle would hold its items."""
     came: Floats
@@ -138,6 +142,7 @@ def new_learner(settings: Settings, seed: int, history: int = 16384) -> LearnerS
         kinds=np.zeros((history, 2), dtype=np.int64),
         demand=np.zeros((history, 2)),
         logs=np.zeros((history, 2)),
+        paid=np.zeros(history),
         hold=np.zeros(history),
         came=np.zeros(history),
         offer=np.zeros((history, 3)),

@@ -13,7 +13,7 @@ import numpy as np
 from tradewind.model.errors import InputError
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param, Spec
-from tradewind.systems.dps.shared.order import Order, unit_price
+from tradewind.systems.dps.shared.order import Order, PriceScale
 from tradewind.systems.dps.shared.seller import Seller
 from tradewind.systems.dps.shared.spec import seller_spec
 
@@ -23,7 +23,7 @@ class FixedPrice(Seller):
 
     def __init__(self, setup: Setup, params: Mapping[str, Any], seed: int) -> None:
         super().__init__(setup, params["placement"], seed)
-        known = read_prices(params["prices"], setup)
+        known = read_prices(params["prices"], setup, self.scale)
         names = setup.resources
         self._p_k = np.array([known[names[r]] for r in self.kinds.first])
         self._p_m = np.array([known[names[r]] for r in self.kinds.second])
@@ -46,14 +46,17 @@ class FixedPrice(Seller):
         return self._units
 
 
-def read_prices(text: str, setup: Setup) -> dict[str, float]:
-    """`"worker-01=0.4,ps-01=0.3"` -> price per resource; every resource needs one. A single number is the price of all."""
+def read_prices(text: str, setup: Setup, scale: PriceScale) -> dict[str, float]:
+    """`"worker-01=0.4,ps-01=0.3"` -> price per resource; every resource needs one. A single number is the price of all.
+
+    Prices are in USD; the result has shares of the highest price.
+    """
     where = "bfp.prices"
     found: dict[str, float] = {}
     for part in filter(None, (p.strip() for p in text.split(","))):
         name, sign, price = part.rpartition("=")
         try:
-            number = unit_price(float(price), where)
+            number = scale.share(float(price), where)
         except ValueError:
             raise InputError(
                 f"found {part!r}; write worker-01=0.4, separated by commas for several resources", where=where
@@ -77,7 +80,7 @@ def _spec(name: str, summary: str, hindsight: str) -> Spec:
     params = {
         "prices": Param(
             default="0.4",
-            doc="unit prices: one number, or worker-01=0.4,ps-01=0.3,…; the best ones in hindsight where not given",
+            doc="unit prices in USD: one number, or worker-01=0.4,ps-01=0.3,…; the best ones in hindsight where not given",
         ),
         "power": Param(default=0.0, doc="power of (spread runtime / median) in the prices"),
         "median_slots": Param(default=1.0, doc="median of the spread runtimes, in slots"),

@@ -17,7 +17,7 @@ from typing import Any
 from tradewind.model.errors import InputError
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
-from tradewind.systems.dps.shared.order import Order, unit_price
+from tradewind.systems.dps.shared.order import Order
 from tradewind.systems.dps.shared.seller import Seller
 from tradewind.systems.dps.shared.spec import seller_spec
 
@@ -27,7 +27,8 @@ class ScarcityPrice(Seller):
 
     def __init__(self, setup: Setup, params: Mapping[str, Any], seed: int) -> None:
         super().__init__(setup, params["placement"], seed)
-        self._gamma, self._cap = params["gamma"], unit_price(params["cap"], "eris-units.cap")
+        self._gamma = params["gamma"]
+        self._cap = self.scale.share(params["cap"] or self.scale.usd, "eris-units.cap")
         if not 1.0 < self._gamma <= 1e12:
             raise InputError(
                 f"found {self._gamma}; allowed is more than 1, up to 1e12", where="eris-units.gamma"
@@ -54,7 +55,7 @@ ERIS_UNITS = seller_spec(
     ScarcityPrice,
     {
         "gamma": Param(default=30.0, doc="base of the price function (6)"),
-        "cap": Param(default=1.0, doc="unit price when everything is in use"),
+        "cap": Param(default=0.0, doc="unit price in USD when everything is in use; 0: the highest"),
     },
     placement="best-fit",
 )

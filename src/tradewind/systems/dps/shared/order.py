@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from tradewind.model.arrays import Floats
 from tradewind.model.decision import Step
 from tradewind.model.errors import InputError
 from tradewind.model.setup import Setup
-from tradewind.model.units import MILLI
+from tradewind.model.units import MILLI, US_PER_HOUR
 from tradewind.systems.dps.kernels.place import BEST_FIT, LARGEST, RANDOM, WORST_FIT
 
 PLACEMENTS = {"pa": WORST_FIT, "best-fit": BEST_FIT, "random": RANDOM}
@@ -68,8 +69,54 @@ def _capacity(setup: Setup, resources: list[int]) -> Floats:
     return np.array([sum(min(n.capacity_milli[r], most) for n in hosts) / MILLI for r in resources])
 
 
-def unit_price(value: float, where: str) -> float:
-    """Check that a unit price lies between 0 and 1."""
-    if not 0.0 <= value <= 1.0:
-        raise InputError(f"found {value}; a unit price must lie between 0 and 1", where=where)
-    return value
+PER_JOB, PER_HOUR = "usd_per_item", "usd_per_item_hour"
+"""Keys of the public forecast: what an item is usually worth for a whole job, or for an hour."""
+ABOVE = math.e
+"""The highest unit price is this many times what an item is usually worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriceScale:
+    """What a unit price of 1 means in USD: for an item and a job, or for an item and an hour.
+
+    usd     the highest unit price; 1 where the scenario does not say what an item is worth, as in the paper
+    hourly  whether an item is paid by the hour of the job's runtime on several servers, which its owner can know
+    """
+
+    usd: float = 1.0
+    hourly: bool = False
+    slot_hours: float = 0.0
+
+    @classmethod
+    def of(cls, setup: Setup) -> PriceScale:
+        """The scale that the public forecast states."""
+        stated = [key for key in (PER_JOB, PER_HOUR) if key in setup.forecast]
+        if len(stated) == 2:
+            raise InputError(
+                f"both {PER_JOB} and {PER_HOUR} are stated; an item is priced by the job or by the hour",
+                where="forecast",
+            )
+        if not stated:
+            return cls()
+        worth = setup.forecast[stated[0]]
+        if not 0.0 < worth < 1e12:
+            raise InputError(f"found {worth}; it must be positive", where=f"forecast.{stated[0]}")
+        return cls(ABOVE * worth, stated[0] == PER_HOUR, setup.slot_us / US_PER_HOUR)
+
+    def items(self, spread: int) -> float:
+        """How often an item of a job with this runtime in slots is paid: once, or once an hour."""
+        return max(1, spread) * self.slot_hours if self.hourly else 1.0
+
+    @property
+    def words(self) -> str:
+        """The unit of a price."""
+        return "USD per item-hour" if self.hourly else "USD per item"
+
+    def share(self, usd: float, where: str, most: float = 1.0) -> float:
+        """A unit price in USD as a share of the highest one; refused where it lies outside."""
+        if not 0.0 <= usd <= most * self.usd:
+            raise InputError(
+                f"found {usd}; a unit price must lie between 0 and {most * self.usd:.6g} {self.words}",
+                where=where,
+            )
+        return usd / self.usd

@@ -20,7 +20,7 @@ from tradewind.model.setup import Setup
 from tradewind.model.units import MILLI, OPEN
 from tradewind.model.view import View
 from tradewind.systems.dps.kernels.place import LARGEST, place, scratch
-from tradewind.systems.dps.shared.order import PLACEMENTS, Kinds, Order
+from tradewind.systems.dps.shared.order import PLACEMENTS, Kinds, Order, PriceScale
 
 
 class Seller(ABC):
@@ -28,7 +28,7 @@ class Seller(ABC):
 
     def __init__(self, setup: Setup, placement: str, seed: int) -> None:
         self.setup, self.rule = setup, PLACEMENTS[placement]
-        self.kinds = Kinds(setup)
+        self.kinds, self.scale = Kinds(setup), PriceScale.of(setup)
         self._room = scratch(len(setup.hosts), seed)
         self._read = 0
         self._pending: dict[int, tuple[Order, list[int]]] = {}
@@ -39,10 +39,10 @@ class Seller(ABC):
     # ------------------------------------------------------------------ for subclasses
     @abstractmethod
     def price(self, order: Order) -> tuple[float, str]:
-        """The payment to ask for the whole bundle, and why; a negative payment means no offer."""
+        """The unit prices of the whole bundle, added up, and why; a negative sum means no offer."""
 
     def unit_prices(self, order: Order, payment: float) -> tuple[float, float]:
-        """Split the payment into the prices of one worker and one parameter server."""
+        """Split the sum into the prices of one worker and one parameter server, as shares of the highest."""
         both = payment / (order.d_k + order.d_m)
         return both, both
 
@@ -87,7 +87,8 @@ class Seller(ABC):
         payment, why = self.price(planned)
         if payment < 0.0:
             return Quote(job.index, refused="capacity", why=why)
-        unit_k, unit_m = self.unit_prices(planned, payment)
+        usd = self.scale.usd * self.scale.items(planned.spread)
+        unit_k, unit_m = (share * usd for share in self.unit_prices(planned, payment))
         payment = unit_k * planned.d_k + unit_m * planned.d_m
         units = ((job.worker[0][0], unit_k / planned.unit_k), (job.server[0][0], unit_m / planned.unit_m))
         plan = Plan(job.index, (planned.step,))

@@ -1,0 +1,37 @@
+"""What a seller should know about a run: why nothing was sold, and when prices were too low to learn anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tradewind.model.result import Run
+from tradewind.model.scenario import Scenario
+from tradewind.systems.dps.shared.order import PER_HOUR, PER_JOB, PriceScale
+
+NEARLY_ALL, FEW = 0.9, 3
+"""Share of accepted offers from which on prices look too low, and the offers that it takes to say so."""
+
+
+def remarks(scenario: Scenario, run: Run) -> list[str]:
+    """Sentences about the sales of a run."""
+    answers = run.tables["answers"]
+    refused = Counter(why for why, code in zip(answers["why"], answers["refused"], strict=True) if code)
+    asked, sold = len(answers["job"]), sum(int(taken) >= 0 for taken in answers["taken"])
+    offered = asked - sum(refused.values())
+    if asked and not offered:
+        reason, count = refused.most_common(1)[0]
+        return [f"No job was made an offer; {count} of {asked} because of this: {reason}."]
+    if offered and not sold:
+        return [
+            f"None of the {offered} jobs that were made an offer accepted it: all prices were above their budgets."
+        ]
+    if offered < FEW or sold < NEARLY_ALL * offered:
+        return []
+    scale = PriceScale.of(scenario.setup)
+    limit = (
+        "" if run.params.get("scale") == "learned" else f" Unit prices end at {scale.usd:.4g} {scale.words}."
+    )
+    return [
+        f"{sold} of {offered} offers were accepted: customers may be willing to pay more.{limit} State what an item is "
+        f"usually worth in the scenario (forecast: {{{PER_HOUR}: 4}}, or {PER_JOB}), or use --set scale=learned."
+    ]
