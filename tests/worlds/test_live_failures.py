@@ -15,6 +15,7 @@ from tests.worlds.live_runs import LONG, Observer, alarms, handles, log, one, ru
 from tests.worlds.live_scenarios import COUNT, S, broker, market, rings
 from tradewind import api
 from tradewind.engine.live import LiveSession
+from tradewind.model.errors import InputError
 from tradewind.model.job import Rounds
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Limits
@@ -87,7 +88,7 @@ def test_a_command_that_always_fails_is_given_up_and_the_others_continue(tmp_pat
     )
     run = run_live(given, tmp_path / "state")
     assert states(run) == ["unfinished", "finished"]
-    assert "failed: rank 0@a ended with 3; retry 1 of 2" in alarms(run)
+    assert "failed: rank 0@a ended with 3; retry 1 of 2; its log ends with: oh dear" in alarms(run)
     assert "given up" in alarms(run)
     assert log(tmp_path / "state").count("oh dear") == 3
     assert api.check(given, run) == ()
@@ -115,6 +116,17 @@ def test_policies_that_plan_slots_cope_with_jobs_that_are_given_up(made: Any, tm
     assert run.violations == ()
     assert "refused" not in alarms(run)
     assert api.check(given, run) == ()
+
+
+def test_a_missing_pytorch_is_said_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tradewind.worlds.live.find_spec", lambda name: None)
+    command = ("python", "-m", "tradewind.train", "--mode", "ps")
+    given = scenario([job(0, work=LONG, command=command)], where=two_sites())
+    with pytest.raises(InputError, match=r"jobs\[j0\] runs tradewind.train, which needs PyTorch"):
+        run_live(given, tmp_path / "state")
+    assert not (tmp_path / "state" / "logs").exists()
 
 
 def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:

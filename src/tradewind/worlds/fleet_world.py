@@ -28,6 +28,7 @@ from tradewind.worlds.gang import (
     attempt_from_record,
     attempt_record,
     end_record,
+    last_words,
     replay_end,
     restore_gang,
     save_gang,
@@ -319,8 +320,13 @@ class FleetWorld:
         attempt = gang.end(self._present_us(), why)
         if failed:
             after = gang.count_failure(self._options, self.clock.now_us(), self.clock.pace)
-            self._alarm(gang, f"attempt {attempt.launch.number} {why}; {after}")
+            self._alarm(gang, f"attempt {attempt.launch.number} {why}; {after}{self._cause(gang, exits)}")
         self._record("over", end_record(gang, attempt, self.clock.source.wall()))
+
+    def _cause(self, gang: Gang, exits: Sequence[Exit]) -> str:
+        """How the log of the first rank that failed ends."""
+        rank = next((number for number, each in enumerate(exits) if each.code), None)
+        return "" if rank is None else last_words(self.fleet.logs(gang.job, rank))
 
     def _begin(self, gang: Gang, wanted: tuple[Rank, ...]) -> None:
         """Record an attempt, then let it run."""

@@ -184,6 +184,14 @@ class Gang:
         return "given up" if self.given_up else f"retry {self.failures} of {options.retries}"
 
 
+def last_words(log: str) -> str:
+    """What the newest attempt wrote last, as the end of an alarm."""
+    _, _, own = log.rpartition("--- attempt ")
+    lines = [line.strip() for line in own.splitlines()[1:] if line.strip() and not line.startswith("--- ")]
+    text = " | ".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:]
+    return f"; its log ends with: {text}" if text else ""
+
+
 def verdict(
     gang: Gang, exits: Sequence[Exit], names: Sequence[str], down: Collection[int]
 ) -> tuple[str, bool]:
@@ -220,6 +228,8 @@ def attempt_from_record(job: Job, step: Step, record: Mapping[str, Any]) -> Atte
 
 
 TALLIED = ("iterations", "measured_s", "bytes_sent", "loss")
+LAST_LINES, LAST_CHARACTERS = 3, 300
+"""What an alarm quotes of a log."""
 KEPT = ("failures", "iterations", "best", "retry_us", "given_up")
 
 

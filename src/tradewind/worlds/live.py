@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -47,6 +48,7 @@ Observer = Callable[[LiveSession, FleetWorld], None]
 """Called regularly with the session and the world, for a live view."""
 VERSION = 4
 """Version of the records."""
+TRAINER = "tradewind.train"
 LOCK_WAIT_S = 2.0
 FIRST_UID, USERS = 61_184, 4000
 """Users of jobs if the loop is root: numbers that no distribution gives to people or services for good."""
@@ -143,6 +145,8 @@ def _check(request: LiveRequest) -> None:
             "--slot-seconds 0 (as in the scenario) or more, and a --speed above 0"
         )
     check_commands(request.scenario)
+    if request.fleet == PROCESSES:
+        check_torch(request.scenario)
 
 
 def _assemble(
@@ -313,6 +317,17 @@ def locked(state: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def check_torch(scenario: Scenario) -> None:
+    """Say before anything starts that the reference trainer cannot run here."""
+    if find_spec("torch") is None:
+        for job in scenario.jobs:
+            if TRAINER in job.command:
+                raise InputError(
+                    f"jobs[{job.id}] runs {TRAINER}, which needs PyTorch; it is not installed here. "
+                    "Run `make install EXTRAS=train`, or pip install 'tradewind[train]'."
+                )
 
 
 def check_commands(scenario: Scenario) -> None:
