@@ -15,20 +15,21 @@ from tradewind.train import checkpoint
 from tradewind.train.local import LocalJob, environments, free_port, report_file
 from tradewind.worlds.forkserver import ForkServer
 
-MODULES = ("torch._dynamo", "tradewind.train.ring", "tradewind.train.server", "tests.train.writer")
+MODULES = ("torch._dynamo", "tradewind.train.ring", "tradewind.train.server_async", "tests.train.writer")
 PATIENCE_S = 100.0
 SIZE = 40_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is trained, and the site of every rank (rank 0 is the server in mode ps)."""
+    """What is trained, and the site of every rank (the first are the servers in modes with servers)."""
 
     mode: str
     sites: Sequence[str]
     iterations: int = 12
     seed: int = 1
     arguments: Sequence[str] = ()
+    servers: int = 1
 
 
 class Ranks:
@@ -39,8 +40,9 @@ class Ranks:
         self.world = len(job.sites)
         folder.mkdir(parents=True, exist_ok=True)
         self._local = LocalJob(
-            mode=job.mode, sites=job.sites, folder=folder, seed=job.seed, stop_after=job.iterations
-        )
+            mode=job.mode, sites=job.sites, folder=folder, seed=job.seed, stop_after=job.iterations,
+            servers=job.servers,
+        )  # fmt: skip
         arguments = [
             "--mode",
             job.mode,

@@ -58,7 +58,8 @@ def test_a_job_learns_reports_every_iteration_and_ends_with_a_checkpoint(
         assert ranks.losses(rank) == ranks.losses(0)
     losses = ranks.losses()
     assert sum(losses[-5:]) < 0.6 * sum(losses[:5])
-    assert ranks.report(0)[-1]["accuracy"] > 0.3  # by chance: 0.1
+    for leader in (1, 2) if mode == "ps" else (0, 2):  # the first worker of each site
+        assert ranks.report(leader)[-1]["accuracy"] > 0.3  # by chance: 0.1
     assert ranks.saved_iteration() == 80
 
 
@@ -110,6 +111,74 @@ def test_a_stopped_job_continues_with_other_workers_another_server_site_and_anot
     third = trained(fork_server, tmp_path / "cut", Job(mode="ps", sites=("d", "a", "a", "b"), iterations=30))
     assert [line["iteration"] for line in third.report(0)] == list(range(again + 1, 31))
     assert first.losses() + second.losses() + third.losses() == pytest.approx(whole, rel=SAME)
+
+
+def test_several_servers_hold_a_block_each_and_give_the_same_losses(
+    fork_server: ForkServer, tmp_path: Path
+) -> None:
+    one = trained(fork_server, tmp_path / "one", Job(mode="ps", sites=("a", "b", "b", "c")))
+    three = trained(
+        fork_server, tmp_path / "three", Job(mode="ps", sites=("a", "b", "c", "b", "b", "c"), servers=3)
+    )
+    assert three.losses(3) == one.losses(1)
+    size = models.size_of(models.build("mlp", SIZE, 1))
+    sent = [three.report(rank)[-1]["bytes_sent"] for rank in range(6)]
+    # a server sends a third to two sites; b's leader sends every server a third, and all parameters to b's other worker
+    assert sent[:3] == [pytest.approx(2 * size / 3, rel=0.01)] * 3
+    assert sent[3:] == [pytest.approx(n * size, rel=0.01) for n in (2, 1, 1)]
+
+
+def test_servers_stop_together_and_another_number_of_them_goes_on(
+    fork_server: ForkServer, tmp_path: Path
+) -> None:
+    whole = trained(fork_server, tmp_path / "whole", Job(mode="ps", sites=("a", "b"), iterations=20)).losses()
+    job = Job(mode="ps", sites=("a", "b", "b", "c"), servers=2, iterations=20, arguments=SLOW)
+    first = Ranks(fork_server, tmp_path / "cut", job)
+    first.until(4)
+    os.kill(first.pids[1], signal.SIGTERM)  # one server is told; it tells the others
+    assert first.wait() == [STOPPED] * 4
+    cut = first.saved_iteration()
+    assert {first.report(rank)[-1]["iteration"] for rank in range(4)} == {cut}
+    second = trained(
+        fork_server,
+        tmp_path / "cut",
+        Job(mode="ps", sites=("c", "c", "a", "a", "b"), servers=3, iterations=20),
+    )
+    assert first.losses(0) + second.losses(0) == pytest.approx(whole, rel=SAME)
+
+
+def test_without_waiting_sites_stay_within_the_staleness_and_learn(
+    fork_server: ForkServer, tmp_path: Path
+) -> None:
+    arguments = ("--rate", "0.05", "--checkpoint-every", "1000", "--staleness", "3", "--sample-ms", "0.5")
+    job = Job(
+        mode="ps-async", sites=("a", "b", "a", "a", "a", "b"), servers=2, iterations=60, arguments=arguments
+    )
+    ranks = trained(fork_server, tmp_path, job)
+    # a has three workers and so three quarters of each batch on one rank each, b a quarter: nobody waits for a round
+    times = [[line["at"] for line in ranks.report(leader)] for leader in (2, 5)]
+    assert [len(each) for each in times] == [60, 60]
+    for mine, other in ((times[0], times[1]), (times[1], times[0])):
+        for number in range(4, 60):  # when it ends iteration n + 1, the other has ended n + 1 - 3 - 1
+            assert mine[number] >= other[number - 4] - 0.05
+    losses = ranks.losses(0)
+    assert [line["iteration"] for line in ranks.report(0)] == list(range(1, 61))
+    assert sum(losses[-5:]) < 0.6 * sum(losses[:5])
+    assert ranks.saved_iteration() == 60
+
+
+def test_asynchronous_training_stops_at_one_iteration_and_goes_on(
+    fork_server: ForkServer, tmp_path: Path
+) -> None:
+    job = Job(mode="ps-async", sites=("a", "b", "a", "b"), servers=2, iterations=400, arguments=SLOW)
+    first = Ranks(fork_server, tmp_path, job)
+    first.until(5)
+    assert first.stop() == [STOPPED] * 4
+    cut = first.saved_iteration()
+    assert {first.report(rank)[-1]["iteration"] for rank in range(4)} == {cut}
+    then = trained(fork_server, tmp_path, Job(mode="ps", sites=("a", "a", "b"), iterations=cut + 5))
+    assert then.report(0)[0]["iteration"] == cut + 1
+    assert then.losses(0)[0] < 1.2 * first.losses(0)[-1]
 
 
 def test_a_finished_job_that_is_started_again_ends_at_once(fork_server: ForkServer, tmp_path: Path) -> None:

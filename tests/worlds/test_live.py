@@ -209,6 +209,23 @@ def test_ranks_get_the_contract_and_nothing_else_of_the_loops_environment(
     assert {n for n in one_of if not n.startswith("TRADEWIND_")} <= allowed | {"_", "SHLVL", "OLDPWD"}
 
 
+def test_several_servers_are_the_first_ranks(tmp_path: Path) -> None:
+    given = scenario(
+        [
+            job(
+                0, work=Rounds(count=7, compute_us=10), command=("sh", "-c", "echo $TRADEWIND_ROLE $TRADEWIND_SERVERS $RANK"),
+                workers_min=2, workers_max=2, servers=3, architecture="ps", server=((0, 500),),
+            )
+        ],
+        where=two_sites(),
+    )  # fmt: skip
+    step = run_at(0, (1, 0), (1, 1), servers=(1, 2))
+    run = run_live(given, tmp_path / "state", spec_of(Scripted({0: decision(plan(0, step))}, {})))
+    assert rows(run, "attempts", "places") == [("ps@b ps@a ps@a 1@b 1@a",)]
+    said = [log(tmp_path / "state", rank=rank).splitlines()[1] for rank in range(5)]
+    assert said == ["ps 3 0", "ps 3 1", "ps 3 2", "worker 3 3", "worker 3 4"]
+
+
 def test_a_ring_gets_its_peers_in_ring_order(tmp_path: Path) -> None:
     given = one(("sh", "-c", "echo $TRADEWIND_RING $TRADEWIND_ROLE"), workers_min=3, workers_max=3)
     script = {0: decision(plan(0, run_at(0, (1, 0), (1, 2))))}

@@ -83,8 +83,6 @@ def check_allowed(job: Job, tenant: TenantFile, name: str) -> None:
     """Check that a job has a command that its tenant may run."""
     if not job.command:
         raise InputError("command is missing; add the program and its arguments: [program, argument, …]")
-    if job.servers > 1:
-        raise InputError(f"servers is {job.servers}; a running job has at most one parameter server")
     if isinstance(job.work, Dataset) and job.architecture == "ps" and not job.servers:
         raise InputError("architecture is ps but servers is 0; set servers to 1")
     if tenant.any_command or any(

@@ -33,10 +33,12 @@ def _train(options: TrainOptions, rank: Rank) -> int:
     import torch
 
     torch.set_num_threads(1)
-    from tradewind.train import exchange, ring, server
+    from tradewind.train import exchange, ring, server, server_async
 
     number = exchange.ring_numbers(rank.ring)[rank.rank] if rank.ring else rank.rank
-    work = ring.work if options.mode != "ps" else server.serve if rank.role == "ps" else server.work
+    servers = {"ps": server, "ps-async": server_async}
+    module = servers.get(options.mode)
+    work = ring.work if module is None else module.serve if rank.role == "ps" else module.work
     name = f"rank {rank.rank} at {rank.site}"
     try:
         store = exchange.join(

@@ -13,6 +13,9 @@ PEER_LOST = 69
 STOPPED = 75
 """Exit codes: training is complete; this rank failed; wrong options; another rank is gone; stopped, can be resumed."""
 
+SERVER_MODES = ("ps", "ps-async")
+"""Modes with parameter servers."""
+
 
 class ContractError(Exception):
     """The environment or the options are invalid."""
@@ -22,14 +25,16 @@ class ContractError(Exception):
 class Rank:
     """This process among the ranks of its job.
 
-    sites  site of every rank
-    ring   ranks in ring order; empty with a parameter server
-    shard  (i, n): worker i of n, from 0
+    servers  number of parameter servers; they are the first ranks
+    sites    site of every rank
+    ring     ranks in ring order; empty with a parameter server
+    shard    (i, n): worker i of n, from 0
     """
 
     rank: int
     world: int
     role: str
+    servers: int
     sites: tuple[str, ...]
     ring: tuple[int, ...]
     shard: tuple[int, int]
@@ -45,6 +50,11 @@ class Rank:
         """Site of this rank."""
         return self.sites[self.rank]
 
+    @property
+    def workers(self) -> int:
+        """Number of workers."""
+        return self.world - self.servers
+
 
 def read(environment: Mapping[str, str], mode: str) -> Rank:
     """The rank that an environment describes; by default a job with one rank."""
@@ -52,25 +62,29 @@ def read(environment: Mapping[str, str], mode: str) -> Rank:
     rank = _number(environment, "RANK", 0, 0)
     if rank >= world:
         raise ContractError(f"RANK is {rank}; it must be below WORLD_SIZE, which is {world}")
-    role = environment.get("TRADEWIND_ROLE", "ps" if mode == "ps" and rank == 0 else "worker")
-    if (role == "ps") != (mode == "ps" and rank == 0):
+    has_servers = mode in SERVER_MODES
+    servers = _number(environment, "TRADEWIND_SERVERS", 1, 1) if has_servers else 0
+    role = environment.get("TRADEWIND_ROLE", "ps" if rank < servers else "worker")
+    if (role == "ps") != (rank < servers):
         raise ContractError(
-            f"TRADEWIND_ROLE is {role!r} for rank {rank} in mode {mode}; with a parameter server it must be 'ps' for rank 0 "
-            "and 'worker' for all others, in a ring 'worker' for all"
+            f"TRADEWIND_ROLE is {role!r} for rank {rank} in mode {mode}; with parameter servers it must be 'ps' for the first "
+            f"ranks (TRADEWIND_SERVERS, which is {servers}) and 'worker' for all others, in a ring 'worker' for all"
         )
-    workers = world - 1 if mode == "ps" else world
+    workers = world - servers
     if workers < 1:
-        raise ContractError("a parameter server needs at least one worker: WORLD_SIZE must be 2 or more")
-    first = 1 if mode == "ps" else 0
+        raise ContractError(
+            f"parameter servers need at least one worker: WORLD_SIZE must be {servers + 1} or more"
+        )
     report = environment.get("TRADEWIND_REPORT", "")
     stop_after = environment.get("TRADEWIND_STOP_AFTER_ITERATIONS", "")
     return Rank(
         rank=rank,
         world=world,
         role=role,
+        servers=servers,
         sites=_sites(environment, world),
-        ring=() if mode == "ps" else _ring(environment, world),
-        shard=_shard(environment, max(0, rank - first), workers) if role == "worker" else (0, 1),
+        ring=() if has_servers else _ring(environment, world),
+        shard=_shard(environment, max(0, rank - servers), workers) if role == "worker" else (0, 1),
         master=(environment.get("MASTER_ADDR", "127.0.0.1"), _number(environment, "MASTER_PORT", 29500, 0)),
         interface=environment.get("TRADEWIND_INTERFACE", "") or "lo",
         folder=Path(environment.get("TRADEWIND_CHECKPOINT_DIR", "") or "checkpoints"),

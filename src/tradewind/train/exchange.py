@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -95,10 +95,24 @@ class Site:
 
 def send(values: Tensor, to: Sequence[int]) -> int:
     """Send to all peers concurrently; return the bytes sent."""
-    for work in [dist.isend(values, peer) for peer in to]:
+    return send_all([(values, peer) for peer in to])
+
+
+def send_all(messages: Sequence[tuple[Tensor, int]]) -> int:
+    """Send (values, peer) pairs concurrently; return the bytes sent."""
+    _wait(dist.isend(values, peer) for values, peer in messages)
+    return sum(values.numel() * values.element_size() for values, _ in messages)
+
+
+def receive_all(messages: Sequence[tuple[Tensor, int]]) -> None:
+    """Receive (values, peer) pairs concurrently."""
+    _wait(dist.irecv(values, peer) for values, peer in messages)
+
+
+def _wait(begun: Iterable[dist.Work | None]) -> None:
+    for work in list(begun):
         if work is not None:
             work.wait()
-    return values.numel() * values.element_size() * len(to)
 
 
 def receive(values: Tensor, source: int) -> None:
@@ -109,10 +123,8 @@ def receive(values: Tensor, source: int) -> None:
 def add_from(sources: Sequence[int], values: Tensor) -> None:
     """Receive from all sources concurrently, then add to `values` in the given order."""
     arrived = [torch.empty_like(values) for _ in sources]
-    works = [dist.irecv(buffer, source) for buffer, source in zip(arrived, sources, strict=True)]
-    for work, buffer in zip(works, arrived, strict=True):
-        if work is not None:
-            work.wait()
+    receive_all(list(zip(arrived, sources, strict=True)))
+    for buffer in arrived:
         values += buffer
 
 
@@ -124,6 +136,17 @@ class Ring:
         self._leaders = len(leaders)
         self._group = dist.new_group(sorted(leaders)) if 1 < len(leaders) < world else None
         self._ring_bytes = 0
+        self._seconds = 0.0
+
+    @property
+    def leads(self) -> bool:
+        """Whether this worker is its site's leader."""
+        return self._site.leads
+
+    def take_seconds(self) -> float:
+        """Seconds spent in sums since the last call."""
+        seconds, self._seconds = self._seconds, 0.0
+        return seconds
 
     @property
     def sent_bytes(self) -> int:
@@ -132,9 +155,11 @@ class Ring:
 
     def sum(self, values: Tensor) -> None:
         """Sum `values` over all workers, at all workers."""
+        began = time.perf_counter()
         self._site.reduce(values)
         if self._site.leads and self._leaders > 1:
             dist.all_reduce(values, group=self._group)
             n = self._leaders
             self._ring_bytes += round(2 * (n - 1) / n * values.numel() * values.element_size())
         self._site.broadcast(values)
+        self._seconds += time.perf_counter() - began

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tradewind.train.contract import SERVER_MODES
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalJob:
     """A job.
 
-    sites       site of every rank (rank 0 is the server in mode ps)
+    sites       site of every rank; the first are the servers in modes with servers
+    servers     how many they are
     folder      directory of checkpoint and reports
     stop_after  total number of iterations
     """
@@ -22,6 +25,7 @@ class LocalJob:
     folder: Path
     seed: int
     stop_after: int
+    servers: int = 1
 
 
 def report_file(job: LocalJob, rank: int) -> Path:
@@ -31,7 +35,7 @@ def report_file(job: LocalJob, rank: int) -> Path:
 
 def environments(job: LocalJob, port: int) -> list[dict[str, str]]:
     """The environment of every rank."""
-    first, world = int(job.mode == "ps"), len(job.sites)
+    first, world = job.servers if job.mode in SERVER_MODES else 0, len(job.sites)
     return [
         {
             "RANK": str(rank),
@@ -40,6 +44,7 @@ def environments(job: LocalJob, port: int) -> list[dict[str, str]]:
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
             "TRADEWIND_ROLE": "ps" if rank < first else "worker",
+            "TRADEWIND_SERVERS": str(first),
             "TRADEWIND_SITE": job.sites[rank],
             "TRADEWIND_SITES": ",".join(job.sites),
             "TRADEWIND_RING": "" if first else ",".join(f"{r}@{s}" for r, s in enumerate(job.sites)),

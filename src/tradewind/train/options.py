@@ -20,12 +20,14 @@ class TrainOptions:
 
     size        bytes of the model
     iterations  in total, over restarts
+    staleness   iterations that a site may be ahead of another (ps-async)
     pause       seconds to sleep per sample, in place of computation
     """
 
     model: str
     size: int
     mode: str
+    staleness: int
     data: str
     samples: int
     batch: int
@@ -50,9 +52,17 @@ def parse(arguments: Sequence[str]) -> TrainOptions:
     add("--size", type=_bytes, default=400_000, help="size of the model, for example 400KB or 4MB")
     add(
         "--mode",
-        choices=("ps", "ring", "ddp"),
+        choices=("ps", "ps-async", "ring", "ddp"),
         default="ps",
-        help="parameter server (rank 0), ring all-reduce, or the same ring in DistributedDataParallel",
+        help="parameter servers (the first ranks), the same without waiting for all sites, ring all-reduce, or the same "
+        "ring in DistributedDataParallel",
+    )
+    add(
+        "--staleness",
+        type=_whole,
+        default=2,
+        metavar="N",
+        help="iterations that a site may be ahead of another in mode ps-async",
     )
     add("--data", choices=("synthetic", "shapes"), default="synthetic")
     add("--samples", type=_positive, default=8192, help="samples in the dataset, over all workers")
@@ -77,7 +87,7 @@ def parse(arguments: Sequence[str]) -> TrainOptions:
     if not found.timeout_s > 0:
         raise ContractError(f"--timeout-s is {found.timeout_s}; it must be positive")
     return TrainOptions(
-        model=found.model, size=found.size, mode=found.mode, data=found.data, samples=found.samples, batch=found.batch,
+        model=found.model, size=found.size, mode=found.mode, staleness=found.staleness, data=found.data, samples=found.samples, batch=found.batch,
         iterations=found.iterations, checkpoint_every=found.checkpoint_every, evaluate_every=found.evaluate_every,
         rate=found.rate, momentum=found.momentum, pause=found.sample_ms / 1000, timeout_s=found.timeout_s,
     )  # fmt: skip

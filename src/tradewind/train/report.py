@@ -9,7 +9,7 @@ from typing import IO
 
 
 class ReportWriter:
-    """Writes {"iteration", "seconds", "bytes_sent", "loss", "workers", "at"}, and "accuracy" if it was measured."""
+    """Writes {"iteration", "seconds", "bytes_sent", "loss", "workers", "at"} and what else was measured."""
 
     def __init__(self, path: Path | None, workers: int) -> None:
         self._workers = workers
@@ -19,8 +19,9 @@ class ReportWriter:
             self._file = path.open("a", encoding="utf-8", buffering=1)
 
     def write(
-        self, iteration: int, seconds: float, bytes_sent: int, loss: float, accuracy: float | None = None
+        self, iteration: int, seconds: float, bytes_sent: int, loss: float, **more: float | None
     ) -> None:
+        """Append a line; more: `accuracy`, `communication_seconds` and others, where they are known."""
         if self._file is None:
             return
         line: dict[str, float] = {
@@ -31,6 +32,5 @@ class ReportWriter:
             "workers": self._workers,
             "at": round(time.time(), 3),
         }
-        if accuracy is not None:
-            line["accuracy"] = accuracy
+        line |= {name: round(value, 6) for name, value in more.items() if value is not None}
         self._file.write(json.dumps(line) + "\n")

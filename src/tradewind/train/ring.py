@@ -24,7 +24,6 @@ from tradewind.train.work import (
     CONTINUE,
     STOP,
     Evaluator,
-    Flat,
     Training,
     last_iteration,
     load_checkpoint,
@@ -67,7 +66,7 @@ class FlatReducer:
 
     def __init__(self, training: Training, ring: Ring) -> None:
         self.model: nn.Module = training.model
-        self._ring, self._flat = ring, Flat(training.model)
+        self._ring, self._flat = ring, training.flat
 
     def sum(self, loss: Tensor, stop: bool) -> tuple[float, bool]:
         values = self._flat.gradient
@@ -90,7 +89,7 @@ class DdpReducer:
         self._training, self._ring = training, ring
 
     def sum(self, loss: Tensor, stop: bool) -> tuple[float, bool]:
-        self._training.optimizer.clear()
+        self._training.flat.gradient.zero_()
         torch.autograd.backward(loss)
         extras = torch.tensor([float(loss.detach()), STOP if stop else CONTINUE])
         self._ring.sum(extras)
@@ -119,7 +118,7 @@ def work(options: TrainOptions, rank: Rank, stop_signal: StopSignal) -> int:
     training, data, ring = new_training(options, rank), shard(options, rank), ring_of(rank)
     done, last = _resume(rank, training), last_iteration(options, rank)
     reducer: Reducer = DdpReducer(training, ring) if options.mode == "ddp" else FlatReducer(training, ring)
-    report, evaluator = ReportWriter(rank.report, rank.world), Evaluator(options, rank.seed)
+    report, evaluator = ReportWriter(rank.report, rank.world), Evaluator(options, rank.seed, leads=ring.leads)
     stop_signal.training = True
     stop, saved = False, done
     while done < last and not stop:
@@ -128,8 +127,11 @@ def work(options: TrainOptions, rank: Rank, stop_signal: StopSignal) -> int:
         loss, stop = reducer.sum(part, stop_signal.received)
         training.optimizer.step()
         done += 1
-        score = evaluator.accuracy(training.model, done) if rank.rank == 0 else None
-        report.write(done, time.perf_counter() - began, ring.sent_bytes - before, loss, score)
+        ended = time.perf_counter()
+        report.write(
+            done, ended - began, ring.sent_bytes - before, loss, communication_seconds=ring.take_seconds(),
+            accuracy=evaluator.accuracy(training.model, done),
+        )  # fmt: skip
         if rank.rank == 0 and (stop or done >= last or done - saved >= options.checkpoint_every):
             checkpoint.save(rank.folder, training.snapshot(done))
             saved = done

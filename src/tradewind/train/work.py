@@ -16,24 +16,33 @@ from tradewind.train.options import TrainOptions
 
 EXTRAS = 2
 """Numbers appended to the gradient or the parameters: the loss, and a status code."""
-CONTINUE, STOP, FINISH = 0.0, 1.0, 2.0
-"""Status codes."""
+CONTINUE, STOP, FINISH, WISH = 0.0, 1.0, 2.0, 3.0
+"""Status codes; WISH: a server was asked to stop, so workers ask all servers to stop in their next message."""
 
 
 class Flat:
     """All parameters as one vector, so that they are sent without copying. values, gradient: (P + EXTRAS,)."""
 
     def __init__(self, model: nn.Module) -> None:
-        parameters = list(model.parameters())
-        count = sum(p.numel() for p in parameters)
-        self.values, self.gradient = torch.zeros(count + EXTRAS), torch.zeros(count + EXTRAS)
-        at = 0
-        for p in parameters:
-            mine = self.values[at : at + p.numel()].view_as(p)
-            mine.copy_(p.detach())
-            p.data = mine
-            p.grad = self.gradient[at : at + p.numel()].view_as(p)
-            at += p.numel()
+        self._shapes = [p.shape for p in model.parameters()]
+        self.count = sum(p.numel() for p in model.parameters())
+        self.values, self.gradient = torch.zeros(self.count + EXTRAS), torch.zeros(self.count + EXTRAS)
+        for p, value, gradient in zip(
+            model.parameters(), self.split(self.values), self.split(self.gradient), strict=True
+        ):
+            value.copy_(p.detach())
+            p.data = value
+            p.grad = gradient
+
+    def split(self, vector: Tensor) -> list[Tensor]:
+        """The parts of a vector that belong to each parameter."""
+        sizes = [shape.numel() for shape in self._shapes]
+        parts = vector[: self.count].split(sizes)
+        return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
+
+    def block(self, number: int, of: int) -> slice:
+        """Block `number` of `of` blocks of equal size, which together are all parameters."""
+        return slice(number * self.count // of, (number + 1) * self.count // of)
 
 
 class Momentum:
@@ -42,32 +51,24 @@ class Momentum:
     torch.optim.SGD does the same, but loads PyTorch's compiler, which adds two seconds to the start of every rank.
     """
 
-    def __init__(self, model: nn.Module, rate: float, momentum: float) -> None:
-        self._parameters = list(model.parameters())
-        self._velocity = [torch.zeros_like(p) for p in self._parameters]
+    def __init__(self, flat: Flat, rate: float, momentum: float) -> None:
+        self._flat, self.velocity = flat, torch.zeros(flat.count)
         self._rate, self._momentum = rate, momentum
 
-    def step(self) -> None:
-        """Update the parameters with their gradients."""
-        with torch.no_grad():
-            for p, v in zip(self._parameters, self._velocity, strict=True):
-                v.mul_(self._momentum)
-                if p.grad is not None:
-                    v.add_(p.grad)
-                p.sub_(v, alpha=self._rate)
-
-    def clear(self) -> None:
-        """Clear the gradients."""
-        for p in self._parameters:
-            p.grad = None
+    def step(self, block: slice | None = None) -> None:
+        """Update the parameters, or a block of them, with their gradients."""
+        part = slice(0, self._flat.count) if block is None else block
+        v = self.velocity[part]
+        v.mul_(self._momentum).add_(self._flat.gradient[part])
+        self._flat.values[part].sub_(v, alpha=self._rate)
 
     def state(self) -> dict[str, Tensor]:
         """State for a checkpoint."""
-        return {str(k): v for k, v in enumerate(self._velocity)}
+        return {str(k): v for k, v in enumerate(self._flat.split(self.velocity))}
 
     def resume(self, state: dict[str, Tensor]) -> None:
         """Restore the state of a checkpoint."""
-        for k, v in enumerate(self._velocity):
+        for k, v in enumerate(self._flat.split(self.velocity)):
             v.copy_(state[str(k)])
 
 
@@ -76,6 +77,7 @@ class Training:
     """Model and optimizer of one rank. `about`: values in which interchangeable checkpoints agree."""
 
     model: nn.Module
+    flat: Flat
     optimizer: Momentum
     about: dict[str, str | int]
 
@@ -102,7 +104,8 @@ class Training:
 def new_training(options: TrainOptions, rank: Rank) -> Training:
     """Initial state, the same at every rank: the seed determines the parameters."""
     model = models.build(options.model, options.size, rank.seed)
-    optimizer = Momentum(model, options.rate, options.momentum)
+    flat = Flat(model)
+    optimizer = Momentum(flat, options.rate, options.momentum)
     about: dict[str, str | int] = {
         "model": options.model,
         "bytes": models.size_of(model),
@@ -111,7 +114,7 @@ def new_training(options: TrainOptions, rank: Rank) -> Training:
         "batch": options.batch,
         "seed": rank.seed,
     }
-    return Training(model=model, optimizer=optimizer, about=about)
+    return Training(model=model, flat=flat, optimizer=optimizer, about=about)
 
 
 def load_checkpoint(rank: Rank, training: Training) -> Checkpoint | None:
@@ -138,10 +141,10 @@ def partial_loss(model: nn.Module, part: data.Shard, iteration: int, pause: floa
 
 
 class Evaluator:
-    """Measures accuracy on held-out samples every K iterations."""
+    """Measures accuracy on held-out samples every K iterations, at the leader of each site."""
 
-    def __init__(self, options: TrainOptions, seed: int) -> None:
-        self._every = options.evaluate_every
+    def __init__(self, options: TrainOptions, seed: int, *, leads: bool) -> None:
+        self._every = options.evaluate_every if leads else 0
         self._samples = data.held_out(options.data, seed) if self._every else None
 
     def accuracy(self, model: nn.Module, iteration: int) -> float | None:

@@ -331,16 +331,12 @@ def check_torch(scenario: Scenario) -> None:
 
 
 def check_commands(scenario: Scenario) -> None:
-    """Check that every job has a command, and a number of parameter servers that a live run supports."""
+    """Check that every job has a command, and a parameter server where its plans need one."""
     for job in scenario.jobs:
         if not job.command:
             raise InputError(
                 f"jobs[{job.id}] has no command, so it cannot be started. Add command: [program, argument, …] "
                 "(docs/jobs.md), or use `tradewind run` to simulate."
-            )
-        if job.servers > 1:
-            raise InputError(
-                f"jobs[{job.id}] has {job.servers} parameter servers; a live job has at most one. Set servers to 1 or 0."
             )
         if isinstance(job.work, Dataset) and job.servers == 0 and job.architecture == "ps":
             raise InputError(f"jobs[{job.id}] has architecture ps but no parameter server. Set servers to 1.")

@@ -83,7 +83,7 @@ def _trained(
         if any(codes):
             output = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
             raise TradewindError(f"training with {count} workers failed: {output[-1] if output else codes}")
-        report = report_file(local, 0)
+        report = report_file(local, 1)  # of the first worker, which measures accuracy
         lines += [
             _picked(line) for line in map(json.loads, report.read_text().splitlines()) if "accuracy" in line
         ]

@@ -237,6 +237,7 @@ class Launcher:
             "MASTER_ADDR": self.network(ranks[0].node).address,
             "MASTER_PORT": str(port),
             "TRADEWIND_ROLE": rank.role,
+            "TRADEWIND_SERVERS": str(len(ranks) - len(workers)),
             "TRADEWIND_SITE": nodes[rank.node].name,
             "TRADEWIND_SITES": ",".join(nodes[r.node].name for r in ranks),
             "TRADEWIND_RING": ring,
