@@ -16,6 +16,7 @@ from tradewind.model.job import Fixed
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies
+from tradewind.worlds.clock import SystemTime
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets.processes.fleet import ProcessFleet
 from tradewind.worlds.fleets.processes.handles import RankHandle, marked_processes
@@ -24,8 +25,35 @@ from tradewind.worlds.live import LiveRequest, live
 from tradewind.worlds.simulate import simulate
 
 QUICK = ExecutionOptions(grace_s=0.5, backoff_s=0.02, retries=2)
+PATIENCE_S = 150.0
 LONG = Fixed(runtime_us=10 * S)
 Observer = Callable[[LiveSession, FleetWorld], None]
+
+
+class Slots:
+    """A clock that nearly stands still until every running job has reported `enough` iterations in its attempt."""
+
+    def __init__(self, enough: int) -> None:
+        self.enough, self.now, self.begun = enough, 1000.0, time.monotonic()
+        self.then: dict[tuple[int, int], int] = {}
+
+    def monotonic(self) -> float:
+        return self.now
+
+    wall = monotonic
+
+    def update(self, session: LiveSession, world: FleetWorld) -> None:
+        if time.monotonic() - self.begun > PATIENCE_S:
+            world.interrupt()
+        self.now += 1e-5  # measured events come after those already emitted
+        gangs = [gang for gang in world.gangs.values() if gang.current is not None and not gang.stopping]
+        for gang in gangs:
+            self.then.setdefault((gang.job.index, len(gang.attempts)), gang.iterations)
+        ready = [
+            gang.iterations - self.then[gang.job.index, len(gang.attempts)] >= self.enough for gang in gangs
+        ]
+        if ready and all(ready) and session.ledger.slot == int(self.now - 1000.0):
+            self.now += 1.0
 
 
 def two_sites(*, horizon: int = 20, **more: Any) -> Any:
@@ -40,20 +68,21 @@ def one(command: Sequence[str], *, work: Any = None, horizon: int = 20, **more: 
 
 def run_live(
     given: Scenario, state: Path, policy: Any = "fifo", *, slot_seconds: float = 0.25, options: ExecutionOptions = QUICK,
-    observer: Observer | None = None,
+    observer: Observer | None = None, slots: Slots | None = None,
 ) -> Run:  # fmt: skip
     """A live run; no process of it may be left behind."""
     spec = policies.find(policy) if isinstance(policy, str) else policy
     request = LiveRequest(
         scenario=given, spec=spec, seed=1, state=state, slot_seconds=slot_seconds,
-        options=replace(options, as_root=options.first_uid is None),
+        options=replace(options, as_root=options.first_uid is None), time=slots or SystemTime(),
     )  # fmt: skip
     tokens: list[str] = []
 
     def watch(session: LiveSession, world: FleetWorld) -> None:
         tokens.append(processes(world).token)
-        if observer is not None:
-            observer(session, world)
+        for each in (observer, slots.update if slots is not None else None):
+            if each is not None:
+                each(session, world)
 
     run = live(request, watch)
     until = time.monotonic() + 2

@@ -125,7 +125,7 @@ class StartsAgain(FakeFleet):
     """Starts every rank that does not run."""
 
     def reconcile(self, wanted: Collection[Wanted]) -> None:
-        for launch, run in wanted:
+        for launch, run, _ in wanted:
             for number in range(len(launch.ranks)):
                 rank = self.cluster.ranks.get((*launch.key, number))
                 if run and rank is not None and rank.exit is not None:
@@ -145,7 +145,7 @@ class Deaf(FakeFleet):
     """Stops nothing."""
 
     def reconcile(self, wanted: Collection[Wanted]) -> None:
-        super().reconcile([Wanted(launch, True) for launch, _ in wanted])
+        super().reconcile([Wanted(each.launch, True) for each in wanted])
 
 
 class Hasty(FakeFleet):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.builders import job, link, node, rows, scenario, setup
-from tests.worlds.live_runs import alarms, processes, states
+from tests.worlds.live_runs import Slots, alarms, processes, states
 from tests.worlds.live_scenarios import S
 from tradewind import api
 from tradewind.cli.live import networks_of_testbed
@@ -35,33 +34,6 @@ pytestmark = pytest.mark.skipif(
 )
 TRAIN = ("python", "-m", "tradewind.train", "--samples", "64", "--batch", "8")
 BPS, SIZE = 20_000_000, 1_000_000
-PATIENCE_S = 150.0
-
-
-class Slots:
-    """A clock that nearly stands still until every running job has reported `enough` iterations in its attempt."""
-
-    def __init__(self, enough: int) -> None:
-        self.enough, self.now, self.begun = enough, 1000.0, time.monotonic()
-        self.then: dict[tuple[int, int], int] = {}
-
-    def monotonic(self) -> float:
-        return self.now
-
-    wall = monotonic
-
-    def update(self, session: LiveSession, world: FleetWorld) -> None:
-        if time.monotonic() - self.begun > PATIENCE_S:
-            world.interrupt()
-        self.now += 1e-5  # measured events come after those already emitted
-        gangs = [gang for gang in world.gangs.values() if gang.current is not None and not gang.stopping]
-        for gang in gangs:
-            self.then.setdefault((gang.job.index, len(gang.attempts)), gang.iterations)
-        ready = [
-            gang.iterations - self.then[gang.job.index, len(gang.attempts)] >= self.enough for gang in gangs
-        ]
-        if ready and all(ready) and session.ledger.slot == int(self.now - 1000.0):
-            self.now += 1.0
 
 
 def trained(

@@ -132,6 +132,7 @@ class RankOptions:
             raise InputError("--first-uid starts jobs as other users, --as-root as root: use one of them")
         return ExecutionOptions(
             limits=limits(self.limits), networks=networks_of_testbed(self.testbed) | read_networks(self.places),
+            testbed=self.testbed,
             first_uid=self.first_uid or None, as_root=self.as_root, grace_s=self.grace_s,
             retries=self.retries, stall_s=self.stall_s,
         )  # fmt: skip

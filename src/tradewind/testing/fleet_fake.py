@@ -269,7 +269,7 @@ class FakeFleet:
         for key, rank in cluster.ranks.items():
             if rank.exit is None and key[:2] not in runs and rank.node not in cluster.silent:
                 cluster.stop(rank)
-        for launch, run in wanted:
+        for launch, run, _ in wanted:
             for number, place in enumerate(launch.ranks):
                 key = (*launch.key, number)
                 if key in cluster.ranks or key in cluster.blocked:

@@ -67,8 +67,8 @@ def read(environment: Mapping[str, str], mode: str) -> Rank:
     role = environment.get("TRADEWIND_ROLE", "ps" if rank < servers else "worker")
     if (role == "ps") != (rank < servers):
         raise ContractError(
-            f"TRADEWIND_ROLE is {role!r} for rank {rank} in mode {mode}; with parameter servers it must be 'ps' for the first "
-            f"ranks (TRADEWIND_SERVERS, which is {servers}) and 'worker' for all others, in a ring 'worker' for all"
+            f"TRADEWIND_ROLE is {role!r} for rank {rank} in mode {mode}; with parameter servers it must be 'ps' for the "
+            f"first ranks (TRADEWIND_SERVERS, which is {servers}) and 'worker' for all others, in a ring 'worker' for all"
         )
     workers = world - servers
     if workers < 1:

@@ -37,7 +37,7 @@ class Flat:
     def split(self, vector: Tensor) -> list[Tensor]:
         """The parts of a vector that belong to each parameter."""
         sizes = [shape.numel() for shape in self._shapes]
-        parts = vector[: self.count].split(sizes)
+        parts = torch.split(vector[: self.count], sizes)
         return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
 
     def block(self, number: int, of: int) -> slice:

@@ -12,15 +12,15 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
-from tradewind.model.decision import Step
+from tradewind.model.decision import Route, Step
 from tradewind.model.job import Job
 
 STOPPED = 75
 """Exit code of a rank that wrote its checkpoint and wants to be resumed (EX_TEMPFAIL)."""
 
-Capability = Literal["cpu_shares", "node_inventory"]
+Capability = Literal["cpu_shares", "node_inventory", "routes"]
 """cpu_shares: a rank gets no more CPU than its job demands · node_inventory: lost nodes and links, and smaller ones,
-are noticed."""
+are noticed · routes: packets of a job take the paths of its plan, at the reserved rates."""
 
 
 class Rank(NamedTuple):
@@ -67,10 +67,15 @@ class Launch(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """A launch that the loop has not closed. run: whether it should run; if not, its ranks are stopped."""
+    """A launch that the loop has not closed.
+
+    run     whether it should run; if not, its ranks are stopped
+    routes  of the plan in force; they may change while it runs
+    """
 
     launch: Launch
     run: bool = True
+    routes: tuple[Route, ...] = ()
 
 
 class Exit(NamedTuple):

@@ -174,7 +174,7 @@ class FleetWorld:
     # ------------------------------------------------------------------ the fleet
     def _reconcile(self) -> None:
         """Tell the fleet what should run; where this machine cannot, such as with a full disk, it is tried again."""
-        named = (gang.wanted() for gang in self._busy_gangs())
+        named = (gang.wanted(self._step_of(gang)) for gang in self._busy_gangs())
         try:
             self.fleet.reconcile([each for each in named if each is not None])
         except OSError as error:
@@ -209,11 +209,13 @@ class FleetWorld:
 
     def _wanted(self, gang: Gang) -> tuple[Rank, ...]:
         """The ranks that should run now."""
-        state = self._progress.active.get(gang.job.index)
-        if state is None or gang.complete or gang.given_up:
-            return ()
-        step = self._step(state)
+        step = None if gang.complete or gang.given_up else self._step_of(gang)
         return ranks_of(step) if step is not None else ()
+
+    def _step_of(self, gang: Gang) -> Step | None:
+        """The step of a gang's job that is in force now."""
+        state = self._progress.active.get(gang.job.index)
+        return None if state is None else self._step(state)
 
     def _is_idle(self) -> bool:
         """Whether nothing can happen any more: nothing is due, no job runs, and nothing lost may come back."""

@@ -119,10 +119,12 @@ class Gang:
         seen = self.attempts[:-1] if self.current is not None and self.status is None else self.attempts
         return bool(seen) and seen[-1].why.startswith(FAILED)
 
-    def wanted(self) -> Wanted | None:
-        """What the fleet should do for this job."""
+    def wanted(self, step: Step | None) -> Wanted | None:
+        """What the fleet should do for this job; step: the one in force."""
         attempt = self.current
-        return None if attempt is None else Wanted(attempt.launch, not self.stopping)
+        if attempt is None:
+            return None
+        return Wanted(attempt.launch, not self.stopping, (step or attempt.step).routes)
 
     def running_us(self, now_us: int) -> int:
         """Time that the job's ranks have run."""

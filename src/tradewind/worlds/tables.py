@@ -14,6 +14,10 @@ from tradewind.model.tables import TABLES
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.gang import Attempt
 
+UNPINNED = (
+    "this fleet cannot carry out the routes of plans: packets take default paths, and no bandwidth is reserved"
+)
+
 
 def live_tables(
     scenario: Scenario, world: FleetWorld, alarms: Sequence[Mapping[str, Any]], pace: float
@@ -22,6 +26,9 @@ def live_tables(
     attempts = [attempt for _, gang in sorted(world.gangs.items()) for attempt in gang.attempts]
     rows = [_row(scenario.setup, attempt, pace) for attempt in attempts]
     texts = [(alarm["at_us"], alarm["job"], alarm["text"]) for alarm in alarms]
+    unpinned = [attempt.at_us for attempt in attempts if attempt.step.routes]
+    if unpinned and "routes" not in world.fleet.capabilities:
+        texts = sorted([*texts, (min(unpinned), -1, UNPINNED)])
     found: dict[str, Table] = {"attempts": _columns("attempts", rows), "alarms": _columns("alarms", texts)}
     if world.agenda.found:
         found["changes"] = _columns("changes", world.agenda.found)

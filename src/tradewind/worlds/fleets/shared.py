@@ -107,16 +107,16 @@ class SharedFleet:
     def reconcile(self, wanted: Collection[Wanted]) -> None:
         """Have ranks started and stopped (worlds.fleet)."""
         self._keep_alive()
-        named = {launch.key: run for launch, run in wanted}
+        named = {each.launch.key for each in wanted}
         if self._is_new:
             self._is_new = False
-            for control in self.launcher.unfinished([launch for launch, _ in wanted]):
+            for control in self.launcher.unfinished([each.launch for each in wanted]):
                 _stop(control)
         for key in [key for key in self.running if key not in named]:
             for rank in self.running.pop(key).ranks:
                 if rank.exit is None:
                     _stop(rank.control)
-        for launch, run in wanted:
+        for launch, run, _ in wanted:
             if launch.key not in self.running:
                 self.running[launch.key] = self._take_over(launch, run)
             mine = self.running[launch.key]

@@ -26,6 +26,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path as File
+from types import MappingProxyType
+from typing import NamedTuple
 
 from tradewind.model.errors import InputError, TradewindError
 from tradewind.worlds.testbed.state import State, check_name, delete, load, locked, save, saved_names
@@ -55,7 +57,24 @@ SETTINGS = {
 """Forward packets without redirects; do not reuse TCP metrics of earlier transfers."""
 MAX_SITES = 200
 DEFAULT, PINNED = 0x1000, 0x2000
-"""htb classes of a site: 1 + k: link to site k; DEFAULT + k: its default queue; PINNED + i: queue of pinned path i."""
+"""htb classes of a site: 1 + k: link to site k; DEFAULT + k: its default queue; PINNED + i: queue of pin i."""
+MOST_PINS = 0xC000
+LAST = 0xFFFF
+"""Priority of the filters of default queues; pin i has 1 + i."""
+
+
+class Pin(NamedTuple):
+    """Packets from one address to another take a path; bps: the rate that they get on it (0: an even share)."""
+
+    source: str
+    goal: str
+    path: Path
+    bps: int = 0
+
+    @classmethod
+    def of(cls, path: Path) -> Pin:
+        """A pin of all packets between two sites."""
+        return cls(_address(path[0]), _address(path[-1]), path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,23 +102,38 @@ class Testbed:
         return ["ip", "netns", "exec", self.namespace(site), *command]
 
     def pin(self, paths: Sequence[Path]) -> None:
-        """Route packets between the ends of each path along it; replaces earlier pins.
+        """Route packets between the ends of each path along it; replaces all earlier pins.
 
         On every link each pinned path has its own queue, so paths share the link evenly, as a plan that reserves
         bandwidth per path assumes. (With one queue TCP shares unevenly, and a round takes up to a tenth longer.)
         """
-        rates = self.wan.rates()
-        for path in paths:
-            for hop in pairwise(path):
-                if hop not in rates:
-                    names = " > ".join(self.wan.sites[s] for s in path)
-                    raise InputError(f"the path {names} uses a link that does not exist", where=self.name)
+        self.unpin()
+        self.change_pins(add={number: Pin.of(path) for number, path in enumerate(paths)})
+
+    def unpin(self) -> None:
+        """Remove all pins."""
         with locked():
             for site in range(len(self.wan.sites)):
                 _unpin(self.namespace(site))
-                here = [(path, path[path.index(site) + 1]) for path in paths if site in path[:-1]]
-                if here:
-                    _pin(self.namespace(site), here, {hop: rates[site, hop] for _, hop in here})
+
+    def change_pins(self, *, add: Mapping[int, Pin], remove: Mapping[int, Pin] = MappingProxyType({})) -> None:
+        """Add and remove pins by their numbers (from 0 to MOST_PINS - 1); all others stay as they are."""
+        rates = self.wan.rates()
+        for pin in add.values():
+            for hop in pairwise(pin.path):
+                if hop not in rates:
+                    names = " > ".join(self.wan.sites[s] for s in pin.path)
+                    raise InputError(f"the path {names} uses a link that does not exist", where=self.name)
+        commands: dict[tuple[int, str], list[str]] = {}
+        for verb, pins in (("del", remove), ("add", add)):
+            for number, pin in pins.items():
+                for here, towards in pairwise(pin.path):
+                    rules, queues = _pin(verb, number, pin, towards, rates[here, towards])
+                    commands.setdefault((here, "ip"), []).extend(rules)
+                    commands.setdefault((here, "tc"), []).extend(queues)
+        with locked():
+            for (site, program), lines in commands.items():
+                batch([program], self.namespace(site), lines)
 
     def sent_bytes(self) -> dict[tuple[int, int], int]:
         """Bytes on the wire by (from, to) since the testbed was created, with frame headers."""
@@ -266,7 +300,7 @@ def _classes(near: Mapping[int, int]) -> str:
         lines += [
             f"class add dev {INTERFACE} parent 1: classid 1:{other + 1:x} htb {_rate(bps, bps)}",
             *_queue(other, DEFAULT + other, bps),
-            f"filter add dev {INTERFACE} parent 1: protocol ip prio 2 u32 match u32 0x{_mac_tail(other)} 0xffffffff "
+            f"filter add dev {INTERFACE} parent 1: protocol ip prio {LAST} u32 match u32 0x{_mac_tail(other)} 0xffffffff "
             f"at -12 flowid 1:{DEFAULT + other:x}",
         ]
     return "\n".join(lines) + "\n"
@@ -278,28 +312,28 @@ def _rate(guaranteed_bps: int, max_bps: int) -> str:
     return f"rate {guaranteed_bps}bit ceil {max_bps}bit {size}"
 
 
-def _queue(towards: int, minor: int, bps: int) -> list[str]:
-    """A queue of a link. Its guaranteed rate is tiny; it borrows the rest from the link, evenly with other queues."""
-    limit = max(MIN_QUEUE_BYTES, int(bps * QUEUE_S / 8))
+def _queue(towards: int, minor: int, bps: int, reserved_bps: int = 0) -> list[str]:
+    """A queue of a link. It has its reserved rate, no more and no less; without one, its guaranteed rate is tiny, and it
+    borrows the rest from the link, evenly with other such queues.
+    """
+    most = reserved_bps or bps
+    limit = max(MIN_QUEUE_BYTES, int(most * QUEUE_S / 8))
+    rate = _rate(reserved_bps or bps // 1000, most)
     return [
-        f"class add dev {INTERFACE} parent 1:{towards + 1:x} classid 1:{minor:x} htb {_rate(bps // 1000, bps)}",
+        f"class add dev {INTERFACE} parent 1:{towards + 1:x} classid 1:{minor:x} htb {rate}",
         f"qdisc add dev {INTERFACE} parent 1:{minor:x} bfifo limit {limit}",
     ]
 
 
-def _pin(space: str, here: Sequence[tuple[Path, int]], rates: Mapping[int, int]) -> None:
-    """Add rules and queues for the pinned paths through a site; `here`: each path and its next hop."""
-    rules, queues = [], []
-    for number, (path, towards) in enumerate(here):
-        source, goal, minor = _address(path[0]), _address(path[-1]), PINNED + number
-        rules.append(f"rule add pref {PIN} from {source} to {goal} lookup {TABLE + towards}")
-        queues += _queue(towards, minor, rates[towards])
-        queues.append(
-            f"filter add dev {INTERFACE} parent 1: protocol ip prio 1 u32 match ip src {source} match ip dst {goal} "
-            f"flowid 1:{minor:x}"
-        )
-    _run(["ip", "-n", space, "-batch", "-"], "\n".join(rules) + "\n")
-    _run(["tc", "-n", space, "-batch", "-"], "\n".join(queues) + "\n")
+def _pin(verb: str, number: int, pin: Pin, towards: int, bps: int) -> tuple[list[str], list[str]]:
+    """ip and tc commands that add or delete a pin at one site of its path; bps: rate of the link to the next one."""
+    ends, minor = f"from {pin.source} to {pin.goal}", PINNED + number
+    rules = [f"rule {verb} pref {PIN} {ends} lookup {TABLE + towards}"]
+    which = f"dev {INTERFACE} parent 1: protocol ip prio {1 + number} u32"
+    match = f"match ip src {pin.source} match ip dst {pin.goal} flowid 1:{minor:x}"
+    if verb == "add":
+        return rules, [*_queue(towards, minor, bps, min(pin.bps, bps)), f"filter add {which} {match}"]
+    return rules, [f"filter del {which}", f"class del dev {INTERFACE} classid 1:{minor:x}"]
 
 
 def _unpin(space: str) -> None:
@@ -310,9 +344,10 @@ def _unpin(space: str) -> None:
     text = _run(["tc", "-n", space, "class", "show", "dev", INTERFACE])
     minors = [m for m in re.findall(r"class htb 1:([0-9a-f]+) ", text) if int(m, 16) >= PINNED]
     if minors:
-        removed = [f"filter del dev {INTERFACE} parent 1: prio 1"]
+        numbers = [int(minor, 16) - PINNED for minor in minors]
+        removed = [f"filter del dev {INTERFACE} parent 1: prio {1 + number}" for number in numbers]
         removed += [f"class del dev {INTERFACE} classid 1:{minor}" for minor in minors]
-        _run(["tc", "-n", space, "-force", "-batch", "-"], "\n".join(removed) + "\n", check=False)
+        batch(["tc", "-force"], space, removed, check=False)
 
 
 def _mac_tail(site: int) -> str:
@@ -347,6 +382,11 @@ def _end(name: str, how: signal.Signals, patience_s: float) -> None:
 
 def _namespaces(name: str) -> list[str]:
     return sorted(path.name for path in NETNS.glob(f"{PREFIX}.{name}.*")) if NETNS.is_dir() else []
+
+
+def batch(program: Sequence[str], space: str, lines: Sequence[str], *, check: bool = True) -> None:
+    """Run several commands of ip or tc in a namespace."""
+    _run([*program, "-n", space, "-batch", "-"], "\n".join(lines) + "\n", check=check)
 
 
 def _run(command: Sequence[str], text: str = "", *, check: bool = True) -> str:

@@ -26,6 +26,8 @@ from tradewind.worlds.fleet import (
 from tradewind.worlds.fleets.processes.handles import RankHandle, adopt, kill_groups, unsupervised
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Launcher, LaunchSettings
 from tradewind.worlds.fleets.processes.reports import ReportReader
+from tradewind.worlds.testbed.network import find
+from tradewind.worlds.testbed.routes import JobRoutes, Wish, covers
 
 EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS)
 """Errors of this machine, not of a job that broke its own directories."""
@@ -46,24 +48,32 @@ class Running:
 class ProcessFleet:
     """Runs ranks in a state directory. `token` marks all processes of the run."""
 
-    capabilities: frozenset[Capability] = frozenset({"cpu_shares"})
-
     def __init__(self, state: Path, setup: Setup, options: ExecutionOptions, token: str) -> None:
         self.token, self._options = token, options
         self.launcher = Launcher(state, setup, options, token)
         self.running: dict[LaunchKey, Running] = {}
         self._is_new = True  # ranks of earlier loops have not been looked for
+        bed = find(options.testbed) if options.testbed else None
+        self._routes = JobRoutes(bed, setup) if bed is not None and covers(bed, setup) else None
+        self.capabilities: frozenset[Capability] = frozenset({"cpu_shares"})
+        if self._routes is not None:
+            self.launcher.own_network = self._routes.network
+            self.capabilities |= {"routes"}
 
     # ------------------------------------------------------------------ what should run
     def reconcile(self, wanted: Collection[Wanted]) -> None:
         """Start, adopt and stop ranks (worlds.fleet)."""
-        named = {launch.key: run for launch, run in wanted}
+        named = {each.launch.key for each in wanted}
         if self._is_new:
             self._is_new = False
-            self._stop_strangers([launch for launch, _ in wanted])
+            self._stop_strangers([each.launch for each in wanted])
         for key in [key for key in self.running if key not in named]:
             self._forget(key)
-        for launch, run in wanted:
+        if self._routes is not None:
+            for each in wanted:
+                self._routes.join(each.launch.job, [rank.node for rank in each.launch.ranks])
+            self._routes.apply({each.launch.job.index: Wish(each.launch.job, each.routes) for each in wanted})
+        for launch, run, _ in wanted:
             if launch.key not in self.running:
                 self.running[launch.key] = self._take_over(launch, run)
             if not run:

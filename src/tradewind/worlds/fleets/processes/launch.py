@@ -11,7 +11,7 @@ import stat
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,6 +67,7 @@ class ExecutionOptions(RetryOptions):
     """How commands are run, and started again when they fail (RetryOptions).
 
     networks    network of each site by node name; others use the machine's own
+    testbed     name of the testbed that these are; it carries out the routes of plans
     first_uid   job i runs as user first_uid + i (needs root); None: as the user of the control loop, unless it is root
     users       number of such users, which later jobs use again; 0: one for every job
     as_root     if the loop is root, jobs are too; without it they get users of their own
@@ -76,6 +77,7 @@ class ExecutionOptions(RetryOptions):
 
     limits: Limits = field(default_factory=Limits)
     networks: Mapping[str, SiteNetwork] = field(default_factory=dict)
+    testbed: str = ""
     first_uid: int | None = None
     users: int = 0
     as_root: bool = False
@@ -112,6 +114,8 @@ class Launcher:
         self._state, self._setup, self.options, self._token = state, setup, options, token
         self._resource = setup.resource_index.get("cpu")
         self._next_cpu = 0
+        self.own_network: Callable[[Job, SiteNetwork], SiteNetwork] = lambda _, network: network
+        """Network of a job at a site, where each has its own."""
         self._ports: deque[int] = deque(maxlen=PORTS_KEPT)
         self._own()
         for name, mode in (("jobs", 0o711), ("logs", 0o700), ("control", 0o700)):
@@ -234,7 +238,7 @@ class Launcher:
             "RANK": str(number),
             "WORLD_SIZE": str(len(ranks)),
             "LOCAL_RANK": str(rank.local),
-            "MASTER_ADDR": self.network(ranks[0].node).address,
+            "MASTER_ADDR": self.own_network(job, self.network(ranks[0].node)).address,
             "MASTER_PORT": str(port),
             "TRADEWIND_ROLE": rank.role,
             "TRADEWIND_SERVERS": str(len(ranks) - len(workers)),
@@ -246,7 +250,7 @@ class Launcher:
             "TRADEWIND_JOB": job.id,
             "TRADEWIND_SLOT": str(launch.slot),
             "TRADEWIND_REPORT": str(self.report(job, number)),
-            "TRADEWIND_INTERFACE": self.network(rank.node).interface,
+            "TRADEWIND_INTERFACE": self.own_network(job, self.network(rank.node)).interface,
             "TRADEWIND_SEED": str(job.seed),
             "TRADEWIND_TOKEN": self._token,
         }

@@ -1,0 +1,151 @@
+"""Carries out the routes of plans on a testbed: each job has addresses of its own, whose packets take the job's paths.
+
+A job has an address and an interface at every site where it has ranks, so that packets of two jobs between the same
+sites can be told apart. A route reserves the rate that it reserves in the scenario, times the scale of the testbed. What is pushed to a server is pulled back over the same path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from tradewind.model.decision import Route
+from tradewind.model.job import Job
+from tradewind.model.setup import Setup
+from tradewind.worlds.fleets.processes.launch import SiteNetwork
+from tradewind.worlds.testbed.network import INTERFACE, MOST_PINS, Pin, Testbed, batch
+from tradewind.worlds.testbed.wan import GOODPUT, Path, shortest
+
+JOBS = 1 << 14
+"""Jobs that have addresses of their own at the same time."""
+
+
+class Wish(NamedTuple):
+    """The routes of a job that runs."""
+
+    job: Job
+    routes: tuple[Route, ...]
+
+
+def job_address(job: int, site: int) -> str:
+    """Address of a job at a site, in 10.64.0.0/10."""
+    number = (64 << 16) | (site << 14) | (job % JOBS)
+    return f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+
+
+def interface_of(job: int) -> str:
+    """Name of the interface that has a job's addresses."""
+    return f"job{job % JOBS}"
+
+
+def covers(bed: Testbed, setup: Setup) -> bool:
+    """Whether a testbed has every link of a setup, by the names of its ends."""
+    rates, site = bed.wan.rates(), {name: number for number, name in enumerate(bed.wan.sites)}
+    ends = ((setup.nodes[link.a].name, setup.nodes[link.b].name) for link in setup.links)
+    return all((site.get(a, -1), site.get(b, -1)) in rates for a, b in ends)
+
+
+class JobRoutes:
+    """Addresses and pinned routes of jobs. A new object takes over a testbed: it removes all pins first."""
+
+    def __init__(self, bed: Testbed, setup: Setup) -> None:
+        self._bed, self._setup = bed, setup
+        self._site = {name: number for number, name in enumerate(bed.wan.sites)}
+        self._default = shortest(bed.wan)
+        self._members: dict[int, set[int]] = {}  # job -> sites at which it has an address
+        self._pins: dict[Pin, int] = {}
+        bed.unpin()
+
+    # ------------------------------------------------------------------ addresses
+    def network(self, job: Job, base: SiteNetwork) -> SiteNetwork:
+        """A job's own address and interface at the site that has this network."""
+        spaces = {self._bed.namespace(site): site for site in range(len(self._bed.wan.sites))}
+        site = spaces.get(base.namespace)
+        if site is None:
+            return base
+        return replace(base, address=job_address(job.index, site), interface=interface_of(job.index))
+
+    def join(self, job: Job, nodes: Iterable[int]) -> None:
+        """Give a job an address at each of these nodes, and ways from each to all others."""
+        sites = {site for node in nodes if (site := self._find(node)) is not None}
+        known = self._members.setdefault(job.index, set())
+        if sites <= known:
+            return
+        known |= sites
+        name = interface_of(job.index)
+        for site in known:
+            mine, space = job_address(job.index, site), self._bed.namespace(site)
+            lines = [
+                f"link add {name} type bridge",
+                f"addr add {mine}/32 dev {name}",
+                f"link set {name} up",
+            ]
+            batch(["ip", "-force"], space, lines, check=False)  # it may exist
+        self._add_ways(job.index, known)
+
+    def _add_ways(self, job: int, members: Collection[int]) -> None:
+        """Routes to a job's addresses along default paths, also at sites that only forward."""
+        lines: dict[int, list[str]] = {}
+        for a in members:
+            for b in members:
+                if a == b:
+                    continue
+                path, goal = self._default[a, b], job_address(job, b)
+                for here, towards in zip(path[:-1], path[1:], strict=True):
+                    own = f" src {job_address(job, here)}" if here in members else ""
+                    lines.setdefault(here, []).append(
+                        f"route replace {goal} via {self._bed.address(towards)} dev {INTERFACE} onlink congctl cubic{own}"
+                    )
+        for site, each in lines.items():
+            batch(["ip"], self._bed.namespace(site), each)
+
+    def _find(self, node: int) -> int | None:
+        """Site of a node: that of its name, or of the nearest node above it."""
+        while node >= 0:
+            if (site := self._site.get(self._setup.nodes[node].name)) is not None:
+                return site
+            node = self._setup.nodes[node].parent
+        return None
+
+    # ------------------------------------------------------------------ routes
+    def apply(self, wishes: Mapping[int, Wish]) -> None:
+        """Pin the routes of the jobs that run; only what changed is touched."""
+        for job in [job for job in self._members if job not in wishes]:
+            for site in self._members.pop(job):
+                batch(["ip"], self._bed.namespace(site), [f"link del {interface_of(job)}"], check=False)
+        wanted = {pin for wish in wishes.values() for pin in self._wanted(wish)}
+        gone = {self._pins[pin]: pin for pin in self._pins if pin not in wanted}
+        new = sorted(wanted - self._pins.keys())
+        if not (gone or new):
+            return
+        free = iter(number for number in range(MOST_PINS) if number not in self._pins.values() or number in gone)
+        added = {next(free): pin for pin in new}
+        self._bed.change_pins(add=added, remove=gone)
+        self._pins = {pin: number for pin, number in self._pins.items() if number not in gone}
+        self._pins |= {pin: number for number, pin in added.items()}
+
+    def _wanted(self, wish: Wish) -> Iterable[Pin]:
+        for route in wish.routes:
+            path = self._path(route)
+            if len(path) < 2:
+                continue
+            job, bps = wish.job.index, self._bps(route, path)
+            ends = job_address(job, path[0]), job_address(job, path[-1])
+            yield Pin(*ends, path, bps)
+            if wish.job.pulls_back or route.duplex == "push-pull":
+                yield Pin(*ends[::-1], path[::-1], bps)
+
+    def _bps(self, route: Route, path: Path) -> int:
+        """Rate that carries the reserved bits as data: of the first link, the same share as in the scenario."""
+        link = self._setup.links[route.path[0]]
+        there = link.ab_bps if link.a == route.src else link.ba_bps
+        return round(route.bps / GOODPUT / there * self._bed.wan.rates()[path[0], path[1]])
+
+    def _path(self, route: Route) -> Path:
+        """Sites along a route."""
+        nodes = [route.src]
+        for number in route.path:
+            link = self._setup.links[number]
+            nodes.append(link.b if link.a == nodes[-1] else link.a)
+        return tuple(self._site[self._setup.nodes[node].name] for node in nodes)

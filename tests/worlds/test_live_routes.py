@@ -1,0 +1,129 @@
+"""Routes and rates of plans on a testbed: several jobs at once, and plans that change."""
+
+from __future__ import annotations
+
+import importlib.util
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.builders import Scripted, decision, job, link, node, plan, rows, run_at, scenario, setup, spec_of
+from tests.worlds.live_runs import QUICK, Slots, alarms, run_live, states
+from tests.worlds.live_scenarios import S
+from tradewind.cli.live import networks_of_testbed
+from tradewind.engine.live import LiveSession
+from tradewind.model.decision import Route, Step
+from tradewind.model.job import Rounds
+from tradewind.model.scenario import Scenario
+from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.tables import UNPINNED
+from tradewind.worlds.testbed import network as testbed
+from tradewind.worlds.testbed.wan import Wan, WanLink
+
+REASON = testbed.unavailable() or (
+    "" if importlib.util.find_spec("torch") else "PyTorch is not installed: make install EXTRAS=train"
+)
+needs_testbed = pytest.mark.skipif(bool(REASON), reason=f"no testbed or trainer here: {REASON}")
+M = 1_000_000
+SIZE = 250_000
+"""Bytes of a model: 0.2 s at 10 Mbit/s."""
+SQUARE = ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2))
+NAMES = ("a", "b", "c", "d")
+
+
+@pytest.fixture
+def bed() -> Iterator[testbed.Testbed]:
+    """Four sites in a ring with a diagonal, 20 Mbit/s each."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    try:
+        links = tuple(WanLink(a, b, 20 * M, 20 * M) for a, b in SQUARE)
+        yield testbed.up(Wan(name="square", sites=NAMES, links=links), name)
+    finally:
+        testbed.down(name)
+
+
+def given(*counts: int) -> Scenario:
+    """Jobs with a server at a and a worker at c, of so many rounds."""
+    where = setup(
+        [node(name) for name in NAMES],
+        links=tuple(link(a, b, 20 * M) for a, b in SQUARE),
+        slot_us=S,
+        horizon_us=600 * S,
+        transport="cut-through",
+    )
+    train = ("python", "-m", "tradewind.train", "--samples", "64", "--batch", "4", "--size", str(SIZE))
+    jobs = [
+        job(
+            i, work=Rounds(count=count, compute_us=1000, comm="flows", pinned=((2, 1),)), model_bytes=SIZE, servers=1, architecture="ps",
+            server=((0, 500),), worker=((0, 500),), command=train,
+        )
+        for i, count in enumerate(counts)
+    ]  # fmt: skip
+    return scenario(jobs, where=where)
+
+
+def through(bps: int, *path: int) -> Route:
+    return Route(2, 0, bps, path)
+
+
+def running(route: Route, at: int = 0) -> Step:
+    return run_at(at, (0, 2), (0, 1), servers=(1, 0), routes=(route,))
+
+
+@needs_testbed
+def test_jobs_between_the_same_sites_take_their_own_paths_at_their_own_rates(
+    bed: testbed.Testbed, tmp_path: Path
+) -> None:
+    options = replace(QUICK, networks=networks_of_testbed(bed.name), testbed=bed.name)
+    # links 1 and 0: c > b > a; link 4: the diagonal; links 2 and 3: c > d > a
+    mine = [through(10 * M, 1, 0), through(5 * M, 4), through(15 * M, 4)]
+    script = {0: decision(*(plan(i, running(route)) for i, route in enumerate(mine)))}
+    spec = spec_of(Scripted(script, {}))
+    run = run_live(given(12, 6, 12), tmp_path / "s", spec, slot_seconds=1.0, options=options)
+    assert states(run) == ["finished"] * 3
+    assert alarms(run) == ""
+    found = rows(run, "attempts", "measured_s", "predicted_s")
+    assert [predicted for _, predicted in found] == pytest.approx([0.401, 0.801, 0.268], abs=0.001)
+    for measured, predicted in found:  # median over rounds; a busy machine makes them longer
+        assert 0.9 * predicted < measured < 1.3 * predicted
+    sent = bed.sent_bytes()
+    assert sent[2, 1] > 12 * SIZE
+    assert sent[2, 0] > 18 * SIZE
+    assert sent[2, 3] < SIZE / 10  # nothing but what gloo says to find its peers
+
+
+@needs_testbed
+def test_a_new_plan_pins_the_job_anew_without_a_restart(bed: testbed.Testbed, tmp_path: Path) -> None:
+    options = replace(QUICK, networks=networks_of_testbed(bed.name), testbed=bed.name)
+    seen: list[dict[tuple[int, int], int]] = []
+
+    def watch(session: LiveSession, world: FleetWorld) -> None:
+        if session.ledger.slot == 0:
+            seen[:] = [bed.sent_bytes()]
+
+    script = {
+        0: decision(plan(0, running(through(20 * M, 1, 0)))),
+        S: decision(plan(0, running(through(20 * M, 2, 3), S))),
+    }
+    run = run_live(
+        given(16), tmp_path / "s", spec_of(Scripted(script, {})), slot_seconds=1.0, options=options, observer=watch,
+        slots=Slots(3),
+    )  # fmt: skip
+    assert states(run) == ["finished"]
+    assert rows(run, "attempts", "why", "iterations") == [("complete", 16)]
+    after = bed.sent_bytes()
+    assert seen[0][2, 1] > 2 * SIZE
+    assert seen[0][2, 3] < SIZE / 10
+    assert after[2, 3] > 8 * SIZE
+    assert after[2, 1] < 8 * SIZE
+
+
+def test_a_fleet_that_cannot_pin_routes_says_so_in_the_run(tmp_path: Path) -> None:
+    script = {0: decision(plan(0, running(through(M, 4))))}
+    one = given(1)
+    quick = replace(one, jobs=(replace(one.jobs[0], command=("true",)),))
+    run = run_live(quick, tmp_path / "s", spec_of(Scripted(script, {})))
+    assert alarms(run) == UNPINNED
