@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.builders import job, link, node, rows, scenario, setup
-from tests.worlds.live_runs import assert_as_simulated, run_live
+from tests.worlds.live_runs import Slots, assert_as_simulated, run_live
 from tests.worlds.live_scenarios import S, market, rings
-from tests.worlds.test_live_training import Slots, moving_server, ring
+from tests.worlds.test_live_training import moving_server, ring
 from tradewind import api
 from tradewind.engine.live import LiveSession
 from tradewind.model.job import Rounds

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from tests.lab.test_live_study import curves
+from tests.lab.test_live_study import curves, lines
 
-MADE = {"workers/unchanged": (lambda _: curves(0.001), lambda _: curves(0.05))}
+MADE = {
+    "workers/unchanged": (lambda _: curves(0.001), lambda _: curves(0.05)),
+    "reservation/as-planned": (lambda _: lines(-0.05), lambda _: lines(0.2)),
+}

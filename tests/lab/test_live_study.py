@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from tradewind.lab.live import reservation as live_reservation
 from tradewind.lab.live import sites as live_sites
 from tradewind.lab.live import workers as live_workers
 from tradewind.lab.study import Effort, Row
@@ -37,7 +38,43 @@ def curves(shift: float) -> list[Row]:
 def test_fixed_and_changing_workers_are_drawn_on_the_same_axes() -> None:
     with style():
         drawn = svg(live_workers.paint(curves(0.0), LIGHT, 760), "workers", "made up")
-    assert drawn.count("changed every slot") == len(live_workers.JOBS)
+    assert drawn.count("as eris decides") == len(live_workers.JOBS)
+
+
+def test_the_trained_schedule_is_one_of_eris_and_changes_workers_and_server() -> None:
+    slots = live_workers.decided()
+    assert slots == live_workers.decided()
+    assert len({len(ranks) for ranks in slots}) > 2
+    assert len({ranks[0] for ranks in slots}) > 1
+    assert max(len(ranks) for ranks in slots) - 1 <= live_workers.BATCH
+
+
+def lines(off: float) -> list[Row]:
+    """Rounds of three ways of sharing; those with reserved rates are off by so much."""
+    found: list[Row] = []
+    for sharing in (live_reservation.RESERVED, live_reservation.EVEN, live_reservation.TOGETHER):
+        late = off if sharing == live_reservation.RESERVED else 0.5
+        found.append(
+            {
+                "network": "mesh, 4 sites", "draw": 0, "job": 0, "sharing": sharing, "server": "a", "rounds": 3,
+                "predicted_s": 1.0, "measured_s": 1.0 + late, "fastest_s": 0.9, "slowest_s": 1.2,
+                "difference_percent": 100 * late,
+            }
+        )  # fmt: skip
+    return found
+
+
+@pytest.mark.skipif(bool(testbed.unavailable()), reason="no network namespaces here")
+def test_reserved_rates_give_the_planned_times_to_several_jobs_at_once() -> None:
+    found = live_reservation.measured(network("mesh", scale=0.01, sites=4), 0, 1.5)
+    assert len(found) == 9
+    for row in found:
+        print(row)
+        if row["sharing"] == live_reservation.RESERVED:  # a busy machine only makes rounds longer
+            assert float(row["fastest_s"]) == pytest.approx(float(row["predicted_s"]), rel=0.1)
+    together = [r for r in found if r["sharing"] == live_reservation.TOGETHER]
+    # what one job pushes meets what another pulls: the plan counts them apart
+    assert max(float(r["fastest_s"]) / float(r["predicted_s"]) for r in together) > 1.1
 
 
 @pytest.mark.parametrize("policy", live_sites.POLICIES)

@@ -214,7 +214,8 @@ def test_several_servers_are_the_first_ranks(tmp_path: Path) -> None:
         [
             job(
                 0, work=Rounds(count=7, compute_us=10),
-                command=("sh", "-c", "echo $TRADEWIND_ROLE $TRADEWIND_SERVERS $RANK"), workers_min=2, workers_max=2, servers=3, architecture="ps", server=((0, 500),),
+                command=("sh", "-c", "echo $TRADEWIND_ROLE $TRADEWIND_SERVERS $RANK"),
+                workers_min=2, workers_max=2, servers=3, architecture="ps", server=((0, 500),),
             )
         ],
         where=two_sites(),

@@ -57,7 +57,8 @@ def given(*counts: int) -> Scenario:
     train = ("python", "-m", "tradewind.train", "--samples", "64", "--batch", "4", "--size", str(SIZE))
     jobs = [
         job(
-            i, work=Rounds(count=count, compute_us=1000, comm="flows", pinned=((2, 1),)), model_bytes=SIZE, servers=1, architecture="ps",
+            i, work=Rounds(count=count, compute_us=1000, comm="flows", pinned=((2, 1),)), model_bytes=SIZE,
+            servers=1, architecture="ps",
             server=((0, 500),), worker=((0, 500),), command=train,
         )
         for i, count in enumerate(counts)

@@ -88,7 +88,8 @@ def parse(arguments: Sequence[str]) -> TrainOptions:
         raise ContractError(f"--timeout-s is {found.timeout_s}; it must be positive")
     return TrainOptions(
         model=found.model, size=found.size, mode=found.mode, staleness=found.staleness, data=found.data,
-        samples=found.samples, batch=found.batch, iterations=found.iterations, checkpoint_every=found.checkpoint_every, evaluate_every=found.evaluate_every,
+        samples=found.samples, batch=found.batch, iterations=found.iterations,
+        checkpoint_every=found.checkpoint_every, evaluate_every=found.evaluate_every,
         rate=found.rate, momentum=found.momentum, pause=found.sample_ms / 1000, timeout_s=found.timeout_s,
     )  # fmt: skip
 

@@ -14,9 +14,7 @@ from tradewind.model.tables import TABLES
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.gang import Attempt
 
-UNPINNED = (
-    "this fleet cannot carry out the routes of plans: packets take default paths, and no bandwidth is reserved"
-)
+UNPINNED = "this fleet cannot carry out the routes of plans: packets take default paths, and no bandwidth is reserved"
 
 
 def live_tables(

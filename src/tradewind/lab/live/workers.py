@@ -10,11 +10,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tradewind.engine.instants import read_steps
+from tradewind.engine.intervals import effective, end_us
 from tradewind.lab.study import Effort, Judged, Row
 from tradewind.model.errors import InputError, TradewindError
+from tradewind.model.params import resolve_params
+from tradewind.registry import policies
 from tradewind.report.figures.theme import Theme, axes_title, canvas, style_axes
+from tradewind.systems.eris.workload import ERIS as WORKLOAD
 from tradewind.train.local import LocalJob, environments, free_port, report_file
+from tradewind.worlds.fleet import ranks_of
 from tradewind.worlds.forkserver import ForkServer
+from tradewind.worlds.simulate import simulate
 
 JOBS = {
     "pictures, CNN": ("--model", "cnn", "--size", "60KB", "--data", "shapes", "--rate", "0.03"),
@@ -22,13 +29,29 @@ JOBS = {
 }
 BATCH, SAMPLES = 64, 1024
 FIXED = "2 workers all the time"
-CHANGING = "1 to 4 workers, changed every slot"
-WORKERS = (1, 3, 2, 4, 1, 4, 3, 2)
-"""Workers per slot of the changing schedule; its server moves as well."""
-SITES = ("a", "b", "c", "d")
+CHANGING = "workers and server as eris decides, slot by slot"
+MARKET: dict[str, str | int | float] = {"size": "testbed", "sites": 4, "gpu": 2.0, "jobs": 12}
+"""The market whose schedules are trained: four sites with two GPUs each, so that jobs wait for one another."""
+SEED = 1
 TIMEOUT_S = 600.0
 CLOSE = 0.01
 """Smaller differences in accuracy count as equal: 512 held-out samples cannot resolve them."""
+
+
+Ranks = tuple[str, ...]
+"""Sites of all ranks in a slot: the server, then the workers."""
+
+
+def decided() -> list[Ranks]:
+    """What `eris` gives, slot by slot, to the job of its market whose placement changes most often."""
+    scenario = WORKLOAD.generate(resolve_params("eris", WORKLOAD.params, MARKET), SEED)
+    run = simulate(scenario, policies.find("eris"), {}, seed=SEED)
+    steps, intervals = read_steps(run.tables), effective(run, end_us(run))
+    of_job: dict[int, list[Ranks]] = {}
+    for job, step in zip(intervals.job.tolist(), intervals.step.tolist(), strict=True):
+        names = tuple(scenario.setup.nodes[rank.node].name for rank in ranks_of(steps[step]))
+        of_job.setdefault(job, []).append(names)
+    return max(of_job.values(), key=lambda slots: (len(set(slots)), len(slots)))
 
 
 def rows(effort: Effort) -> list[Row]:
@@ -36,18 +59,20 @@ def rows(effort: Effort) -> list[Row]:
     if importlib.util.find_spec("torch") is None:
         raise InputError("this figure needs PyTorch, which is not installed; run: make install EXTRAS=train")
     slot = effort.pick(10, 40)
+    changing = decided()
+    fixed = [(changing[0][0], *changing[0][:1] * 2)] * len(changing)
     found: list[Row] = []
     with ForkServer(["tradewind.train.server"]) as fork_server:
         for job in JOBS:
-            for schedule, workers in ((FIXED, (2,) * len(WORKERS)), (CHANGING, WORKERS)):
+            for schedule, slots in ((FIXED, fixed), (CHANGING, changing)):
                 with tempfile.TemporaryDirectory(prefix="tradewind-workers-") as folder:
-                    lines = _trained(fork_server, Path(folder), job, workers, slot)
+                    lines = _trained(fork_server, Path(folder), job, slots, slot)
                     found += [{"job": job, "schedule": schedule, **line} for line in lines]
     return found
 
 
 def _trained(
-    fork_server: ForkServer, folder: Path, job: str, workers: Sequence[int], slot: int
+    fork_server: ForkServer, folder: Path, job: str, slots: Sequence[Ranks], slot: int
 ) -> list[dict[str, float]]:
     """Train one job, restarted from its checkpoint in every slot; return a line per measured accuracy."""
     arguments = (
@@ -60,11 +85,10 @@ def _trained(
         str(slot // 5),
     )
     lines: list[dict[str, float]] = []
-    for number, count in enumerate(workers):
-        server = SITES[number % len(SITES)] if len(set(workers)) > 1 else SITES[0]
+    for number, sites in enumerate(slots):
         local = LocalJob(
             mode="ps",
-            sites=(server, *SITES[:count]),
+            sites=sites,
             folder=folder,
             seed=1,
             stop_after=(number + 1) * slot,
@@ -82,7 +106,9 @@ def _trained(
         codes = fork_server.wait_all(pids, TIMEOUT_S)
         if any(codes):
             output = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise TradewindError(f"training with {count} workers failed: {output[-1] if output else codes}")
+            raise TradewindError(
+                f"training with {len(sites) - 1} workers failed: {output[-1] if output else codes}"
+            )
         report = report_file(local, 1)  # of the first worker, which measures accuracy
         lines += [
             _picked(line) for line in map(json.loads, report.read_text().splitlines()) if "accuracy" in line

@@ -43,6 +43,8 @@ TABLE = 1000
 BURST_S = 0.001
 MIN_BURST_BYTES = 3_200
 """Burst of an idle link: large enough to absorb a late timer, small compared with a model."""
+QUANTUM_BYTES = 30_000
+"""What a queue that has reserved all of a link sends in a turn, where several want more than there is."""
 QUEUE_S = 0.03
 MIN_QUEUE_BYTES = 64_000
 SETTINGS = {
@@ -116,7 +118,9 @@ class Testbed:
             for site in range(len(self.wan.sites)):
                 _unpin(self.namespace(site))
 
-    def change_pins(self, *, add: Mapping[int, Pin], remove: Mapping[int, Pin] = MappingProxyType({})) -> None:
+    def change_pins(
+        self, *, add: Mapping[int, Pin], remove: Mapping[int, Pin] = MappingProxyType({})
+    ) -> None:
         """Add and remove pins by their numbers (from 0 to MOST_PINS - 1); all others stay as they are."""
         rates = self.wan.rates()
         for pin in add.values():
@@ -306,21 +310,22 @@ def _classes(near: Mapping[int, int]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rate(guaranteed_bps: int, max_bps: int) -> str:
+def _rate(guaranteed_bps: int, max_bps: int, quantum: int = MTU_BYTES + FRAME_BYTES) -> str:
     burst = max(MIN_BURST_BYTES, int(max_bps * BURST_S / 8))
-    size = f"burst {burst} cburst {burst} quantum {MTU_BYTES + FRAME_BYTES}"
-    return f"rate {guaranteed_bps}bit ceil {max_bps}bit {size}"
+    return f"rate {guaranteed_bps}bit ceil {max_bps}bit burst {burst} cburst {burst} quantum {quantum}"
 
 
 def _queue(towards: int, minor: int, bps: int, reserved_bps: int = 0) -> list[str]:
-    """A queue of a link. It has its reserved rate, no more and no less; without one, its guaranteed rate is tiny, and it
-    borrows the rest from the link, evenly with other such queues.
+    """A queue of a link, with a largest rate if one is reserved for it.
+
+    Its guaranteed rate is tiny, and it borrows the rest from the link, because guaranteed rates together may exceed that
+    of the link. Queues that want more than there is share it evenly, those with reserved rates in proportion.
     """
     most = reserved_bps or bps
     limit = max(MIN_QUEUE_BYTES, int(most * QUEUE_S / 8))
-    rate = _rate(reserved_bps or bps // 1000, most)
+    quantum = MTU_BYTES + FRAME_BYTES + QUANTUM_BYTES * reserved_bps // bps
     return [
-        f"class add dev {INTERFACE} parent 1:{towards + 1:x} classid 1:{minor:x} htb {rate}",
+        f"class add dev {INTERFACE} parent 1:{towards + 1:x} classid 1:{minor:x} htb {_rate(bps // 1000, most, quantum)}",
         f"qdisc add dev {INTERFACE} parent 1:{minor:x} bfifo limit {limit}",
     ]
 

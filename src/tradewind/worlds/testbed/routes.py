@@ -1,21 +1,21 @@
 """Carries out the routes of plans on a testbed: each job has addresses of its own, whose packets take the job's paths.
 
 A job has an address and an interface at every site where it has ranks, so that packets of two jobs between the same
-sites can be told apart. A route reserves the rate that it reserves in the scenario, times the scale of the testbed. What is pushed to a server is pulled back over the same path.
+sites can be told apart. A route gets the rate that it reserves in the scenario, times the scale of the testbed.
+What is pushed to a server is pulled back over the same path.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 from tradewind.model.decision import Route
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
-from tradewind.worlds.fleets.processes.launch import SiteNetwork
 from tradewind.worlds.testbed.network import INTERFACE, MOST_PINS, Pin, Testbed, batch
-from tradewind.worlds.testbed.wan import GOODPUT, Path, shortest
+from tradewind.worlds.testbed.wan import Path, shortest
 
 JOBS = 1 << 14
 """Jobs that have addresses of their own at the same time."""
@@ -58,13 +58,11 @@ class JobRoutes:
         bed.unpin()
 
     # ------------------------------------------------------------------ addresses
-    def network(self, job: Job, base: SiteNetwork) -> SiteNetwork:
-        """A job's own address and interface at the site that has this network."""
+    def own(self, job: Job, namespace: str) -> tuple[str, str] | None:
+        """A job's own address and interface at the site with this namespace; None if there is no such site."""
         spaces = {self._bed.namespace(site): site for site in range(len(self._bed.wan.sites))}
-        site = spaces.get(base.namespace)
-        if site is None:
-            return base
-        return replace(base, address=job_address(job.index, site), interface=interface_of(job.index))
+        site = spaces.get(namespace)
+        return None if site is None else (job_address(job.index, site), interface_of(job.index))
 
     def join(self, job: Job, nodes: Iterable[int]) -> None:
         """Give a job an address at each of these nodes, and ways from each to all others."""
@@ -92,7 +90,7 @@ class JobRoutes:
                 if a == b:
                     continue
                 path, goal = self._default[a, b], job_address(job, b)
-                for here, towards in zip(path[:-1], path[1:], strict=True):
+                for here, towards in pairwise(path):
                     own = f" src {job_address(job, here)}" if here in members else ""
                     lines.setdefault(here, []).append(
                         f"route replace {goal} via {self._bed.address(towards)} dev {INTERFACE} onlink congctl cubic{own}"
@@ -119,7 +117,9 @@ class JobRoutes:
         new = sorted(wanted - self._pins.keys())
         if not (gone or new):
             return
-        free = iter(number for number in range(MOST_PINS) if number not in self._pins.values() or number in gone)
+        free = iter(
+            number for number in range(MOST_PINS) if number not in self._pins.values() or number in gone
+        )
         added = {next(free): pin for pin in new}
         self._bed.change_pins(add=added, remove=gone)
         self._pins = {pin: number for pin, number in self._pins.items() if number not in gone}
@@ -137,10 +137,10 @@ class JobRoutes:
                 yield Pin(*ends[::-1], path[::-1], bps)
 
     def _bps(self, route: Route, path: Path) -> int:
-        """Rate that carries the reserved bits as data: of the first link, the same share as in the scenario."""
+        """Rate on the testbed: of the first link, the same share as in the scenario."""
         link = self._setup.links[route.path[0]]
         there = link.ab_bps if link.a == route.src else link.ba_bps
-        return round(route.bps / GOODPUT / there * self._bed.wan.rates()[path[0], path[1]])
+        return round(route.bps / there * self._bed.wan.rates()[path[0], path[1]])
 
     def _path(self, route: Route) -> Path:
         """Sites along a route."""

@@ -15,11 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 from statistics import median
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tradewind.model.errors import TradewindError
 from tradewind.worlds.forkserver import ForkServer
 from tradewind.worlds.testbed.network import INTERFACE, Testbed
+from tradewind.worlds.testbed.routes import interface_of, job_address
 from tradewind.worlds.testbed.wan import Path, Wan, loads, ring_hops, ring_s, server_s
 
 PORT = 29500
@@ -121,46 +122,72 @@ def traffic_server(how: Literal["gloo", "sockets"]) -> ForkServer:
     return ForkServer([MODULES[how]])
 
 
+class Load(NamedTuple):
+    """An exchange to be measured: `rounds` rounds, after one to warm up.
+
+    job  it uses the addresses of this job (worlds.testbed.routes); -1: those of the sites
+    """
+
+    exchange: Exchange
+    model_bytes: int
+    rounds: int
+    predicted_s: float
+    job: int = -1
+
+
 def measure(
     bed: Testbed, fork_server: ForkServer, how: str, exchange: Exchange, *, model_bytes: int, rounds: int
 ) -> Measured:
-    """Time `rounds` rounds of an exchange, after one to warm up, with one process per site."""
+    """Time `rounds` rounds of an exchange on its paths, after one to warm up."""
     bed.pin([*exchange.paths, *exchange.back])
-    predicted = exchange.predicted_s(bed.wan, model_bytes)
-    limit = START_S + TIMEOUT_FACTOR * (rounds + 1) * predicted
+    load = Load(exchange, model_bytes, rounds, exchange.predicted_s(bed.wan, model_bytes))
+    return measure_all(bed, fork_server, how, [load])[0]
+
+
+def measure_all(bed: Testbed, fork_server: ForkServer, how: str, loads: Sequence[Load]) -> list[Measured]:
+    """Time exchanges that take place at the same time, with one process per site and exchange."""
+    limit = START_S + TIMEOUT_FACTOR * max((each.rounds + 1) * each.predicted_s for each in loads)
     with tempfile.TemporaryDirectory(prefix="tradewind-traffic-") as folder:
-        result, log = File(folder) / "seconds.json", File(folder) / "log"
-        pids = []
-        for number, site in enumerate(exchange.sites):
-            argument: dict[str, Any] = {
-                "kind": exchange.kind,
-                "number": number,
-                "addresses": [bed.address(s) for s in exchange.sites],
-                "port": PORT,
-                "interface": INTERFACE,
-                "model_bytes": model_bytes,
-                "rounds": rounds,
-                "timeout_s": limit,
-                "result": str(result),
-            }
-            pids.append(
-                fork_server.start(
-                    f"{MODULES[how]}:run",
-                    argument,
-                    environment={"PATH": os.environ.get("PATH", "")},
-                    namespace=bed.namespace(site),
-                    log=log,
-                )
-            )
+        results = [File(folder) / f"seconds-{number}.json" for number in range(len(loads))]
+        log = File(folder) / "log"
+        pids: list[int] = []
+        for number, (load, result) in enumerate(zip(loads, results, strict=True)):
+            pids += _started(bed, fork_server, how, load, {
+                "port": PORT + number, "timeout_s": limit, "result": str(result), "log": str(log),
+            })  # fmt: skip
         codes = fork_server.wait_all(pids, limit)
-        if any(codes) or not result.exists():
+        if any(codes) or not all(result.exists() for result in results):
             lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            names = ", ".join(f"{each.exchange.kind} {each.exchange.label}" for each in loads)
             raise TradewindError(
-                f"testbed {bed.name}: traffic of {exchange.kind} {exchange.label} failed: "
-                f"{lines[-1] if lines else f'exit codes {codes}'}"
+                f"testbed {bed.name}: traffic of {names} failed: {lines[-1] if lines else f'exit codes {codes}'}"
             )
-        seconds = json.loads(result.read_text(encoding="utf-8"))
-    return Measured(exchange=exchange, predicted_s=predicted, rounds_s=tuple(float(s) for s in seconds))
+        return [
+            Measured(exchange=load.exchange, predicted_s=load.predicted_s, rounds_s=tuple(json.loads(result.read_text())))
+            for load, result in zip(loads, results, strict=True)
+        ]  # fmt: skip
+
+
+def _started(
+    bed: Testbed, fork_server: ForkServer, how: str, load: Load, more: Mapping[str, Any]
+) -> list[int]:
+    """Start the processes of an exchange."""
+    sites = load.exchange.sites
+    addresses = [bed.address(site) if load.job < 0 else job_address(load.job, site) for site in sites]
+    return [
+        fork_server.start(
+            f"{MODULES[how]}:run",
+            {
+                "kind": load.exchange.kind, "number": number, "addresses": addresses,
+                "interface": INTERFACE if load.job < 0 else interface_of(load.job),
+                "model_bytes": load.model_bytes, "rounds": load.rounds, **more,
+            },
+            environment={"PATH": os.environ.get("PATH", "")},
+            namespace=bed.namespace(site),
+            log=File(more["log"]),
+        )
+        for number, site in enumerate(sites)
+    ]  # fmt: skip
 
 
 def model_size(wan: Wan, exchanges: Sequence[Exchange], seconds: float) -> int:

@@ -8,7 +8,7 @@ import os
 import select
 import signal
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tradewind.model.job import Job
@@ -24,7 +24,7 @@ from tradewind.worlds.fleet import (
     Wanted,
 )
 from tradewind.worlds.fleets.processes.handles import RankHandle, adopt, kill_groups, unsupervised
-from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Launcher, LaunchSettings
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Launcher, LaunchSettings, SiteNetwork
 from tradewind.worlds.fleets.processes.reports import ReportReader
 from tradewind.worlds.testbed.network import find
 from tradewind.worlds.testbed.routes import JobRoutes, Wish, covers
@@ -57,8 +57,13 @@ class ProcessFleet:
         self._routes = JobRoutes(bed, setup) if bed is not None and covers(bed, setup) else None
         self.capabilities: frozenset[Capability] = frozenset({"cpu_shares"})
         if self._routes is not None:
-            self.launcher.own_network = self._routes.network
+            self.launcher.own_network = self._own_network
             self.capabilities |= {"routes"}
+
+    def _own_network(self, job: Job, base: SiteNetwork) -> SiteNetwork:
+        """The network of a job at a site: its own address and interface there."""
+        own = None if self._routes is None else self._routes.own(job, base.namespace)
+        return base if own is None else replace(base, address=own[0], interface=own[1])
 
     # ------------------------------------------------------------------ what should run
     def reconcile(self, wanted: Collection[Wanted]) -> None:

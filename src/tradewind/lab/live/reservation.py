@@ -1,0 +1,168 @@
+"""What reservation buys: several jobs at once on a testbed, on the paths and at the rates that `apsp` reserves.
+
+Each job is planned on its part of every link. The same paths are measured with the reserved rates, and without: then jobs
+share links evenly, moment by moment. Beside it, all jobs are planned together, each on what the others leave. The model
+then counts what jobs push apart from what they pull, as if all jobs pushed at the same time, and real jobs do not.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tradewind.engine.instants import read_steps
+from tradewind.engine.intervals import ints
+from tradewind.lab.study import Effort, Judged, Row
+from tradewind.lab.testbed.networks import network
+from tradewind.model.decision import Step
+from tradewind.model.errors import InputError
+from tradewind.model.job import Job, Rounds
+from tradewind.model.network import Link
+from tradewind.model.node import Node
+from tradewind.model.progress import comm_us
+from tradewind.model.scenario import Scenario
+from tradewind.model.setup import Setup
+from tradewind.model.units import US_PER_S
+from tradewind.registry import policies
+from tradewind.worlds.simulate import simulate
+from tradewind.worlds.testbed import network as testbed
+from tradewind.worlds.testbed.routes import JobRoutes, Wish
+from tradewind.worlds.testbed.traffic import Load, carrier, measure_all, routed_exchange, traffic_server
+from tradewind.worlds.testbed.wan import GOODPUT, Wan
+
+SCALE = 0.01
+RESERVED, EVEN, TOGETHER = "reserved", "shared evenly", "planned together, reserved"
+JOBS, WORKER_SITES = 3, 3
+SECONDS = 0.5
+"""Planned time of a round; the sizes of models follow from it."""
+UNIT_BYTES = 1_000_000
+CLOSE = 0.1
+
+
+def scenario_of(wan: Wan, seed: int, parts: int) -> Scenario:
+    """Jobs with workers at sites that are drawn, on links with a part of their rates."""
+    rng = np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(22,)))
+    n = len(wan.sites)
+    setup = Setup(
+        resources=("gpu",),
+        nodes=tuple(Node(name=name, kind="site", capacity_milli=(100_000,)) for name in wan.sites),
+        links=tuple(
+            Link(a=each.a, b=each.b, ab_bps=each.ab_bps // parts, ba_bps=each.ba_bps // parts)
+            for each in wan.links
+        ),
+        slot_us=3600 * US_PER_S,
+        horizon_us=10**6 * US_PER_S,
+        transport="cut-through",
+        objective="jct_mean_s",
+    )
+    jobs = []
+    for index in range(JOBS):
+        sites = sorted(rng.choice(n, WORKER_SITES, replace=False).tolist())
+        work = Rounds(count=1000, comm="flows", pinned=tuple((site, 1) for site in sites))
+        jobs.append(
+            Job(
+                index=index, id=f"job-{index}", arrive_us=0, work=work, worker=((0, 1000),), server=((0, 1000),),
+                architecture="ps", servers=1, workers_min=WORKER_SITES, workers_max=WORKER_SITES,
+                model_bytes=UNIT_BYTES,
+            )
+        )  # fmt: skip
+    return Scenario(name=wan.name, setup=setup, jobs=tuple(jobs))
+
+
+def planned(scenario: Scenario) -> list[Step]:
+    """The step with which `apsp` lets each job begin, of those that begin at once."""
+    run = simulate(scenario, policies.find("apsp"))
+    steps, plans, of_job = read_steps(run.tables), ints(run, "steps", "plan"), ints(run, "plans", "job")
+    first = {int(of_job[plan]): step for plan, step in reversed(list(zip(plans, steps, strict=True)))}
+    return [first[index] for index in sorted(first) if first[index].from_us == 0]
+
+
+def apart(wan: Wan, seed: int) -> list[Step]:
+    """Steps of jobs that are planned one by one, each on its part of every link."""
+    jobs = scenario_of(wan, seed, JOBS)
+    alone = (replace(job, index=0) for job in jobs.jobs)
+    return [step for job in alone for step in planned(replace(jobs, jobs=(job,), customers=()))]
+
+
+def measured(wan: Wan, seed: int, seconds: float) -> list[Row]:
+    """A row per job and way of sharing; each job does rounds for about `seconds`."""
+    scenario = scenario_of(wan, seed, 1)
+    plans = [(RESERVED, apart(wan, seed)), (TOGETHER, planned(scenario))]
+    found: list[Row] = []
+    name, how = f"study-{os.getpid()}", carrier()
+    try:
+        bed = testbed.up(wan, name)
+        with traffic_server(how) as fork_server:
+            for sharing, steps in (*plans, (EVEN, plans[0][1])):
+                loads = [_load(wan, scenario, job, step, seconds) for job, step in enumerate(steps)]
+                routes = JobRoutes(bed, scenario.setup)
+                for job, load in enumerate(loads):
+                    routes.join(scenario.jobs[job], load.exchange.sites)
+                even = sharing == EVEN
+                routes.apply({job: _wish(scenario.jobs[job], step, even) for job, step in enumerate(steps)})
+                for job, each in enumerate(measure_all(bed, fork_server, how, loads)):
+                    found.append(
+                        {
+                            "network": f"{wan.name}, {len(wan.sites)} sites", "draw": seed, "job": job,
+                            "sharing": sharing, "server": each.exchange.label, "rounds": len(each.rounds_s),
+                            "predicted_s": each.predicted_s, "measured_s": each.seconds, "fastest_s": min(each.rounds_s),
+                            "slowest_s": max(each.rounds_s), "difference_percent": 100 * each.error,
+                        }
+                    )  # fmt: skip
+    finally:
+        testbed.down(name)
+    return found
+
+
+def _load(wan: Wan, scenario: Scenario, job: int, step: Step, seconds: float) -> Load:
+    """The traffic of a job's plan, with a model for which a round is planned to take SECONDS."""
+    server = next(node for node, count in zip(step.nodes, step.servers, strict=True) if count)
+    paths = []
+    for route in step.routes:
+        path = [route.src]
+        for number in route.path:
+            link = scenario.setup.links[number]
+            path.append(link.b if link.a == path[-1] else link.a)
+        paths.append(tuple(path))
+    unit_s = comm_us(scenario.setup, scenario.jobs[job], step) / US_PER_S / GOODPUT
+    size = max(1, round(SECONDS / unit_s * UNIT_BYTES / 4096)) * 4096
+    exchange = routed_exchange(server, paths, wan.sites[server])
+    return Load(exchange, size, max(2, round(seconds / SECONDS)), unit_s * size / UNIT_BYTES, job)
+
+
+def _wish(job: Job, step: Step, even: bool) -> Wish:
+    """The routes of a step; without their rates where links are shared evenly."""
+    return Wish(job, tuple(route._replace(bps=0) for route in step.routes) if even else step.routes)
+
+
+def rows(effort: Effort) -> list[Row]:
+    """Meshes of 4 and 6 sites and, not in a quick study, all of B4."""
+    if reason := testbed.unavailable():
+        raise InputError(f"this figure needs a testbed, which cannot be created here: {reason}")
+    beds = [("mesh", 4), ("mesh", 6), *effort.pick([], [("b4", 0)])]
+    return [
+        row
+        for topology, sites in beds
+        for seed in range(effort.pick(1, 3))
+        for row in measured(
+            network(topology, scale=SCALE, sites=sites, seed=seed), seed, effort.pick(1.5, 8.0)
+        )
+    ]
+
+
+def judge(found: Sequence[Row], _policy: str) -> Judged:
+    """Do reserved rates give the plan's round times?"""
+    texts, off = [], {}
+    for sharing in (RESERVED, EVEN, TOGETHER):
+        mine = [r for r in found if r["sharing"] == sharing]
+        errors = [float(r["measured_s"]) / float(r["predicted_s"]) - 1 for r in mine]
+        spread = max(float(r["slowest_s"]) / float(r["fastest_s"]) for r in mine)
+        off[sharing] = max(map(abs, errors))
+        texts.append(
+            f"{sharing}: {100 * min(errors):+.1f}% to {100 * max(errors):+.1f}% from the plan, "
+            f"slowest/fastest round {spread:.2f}"
+        )
+    return Judged(off[RESERVED] <= CLOSE, "; ".join(texts))
