@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from tradewind.lab.live import reservation as live_reservation
+from tradewind.lab.live import rings as live_rings
 from tradewind.lab.live import sites as live_sites
 from tradewind.lab.live import workers as live_workers
 from tradewind.lab.study import Effort, Row
@@ -62,6 +63,23 @@ def lines(off: float) -> list[Row]:
             }
         )  # fmt: skip
     return found
+
+
+def rings(ours: float) -> list[Row]:
+    """A planned ring that takes so long, and two in random order."""
+    times = [(live_rings.PLANNED, ours), (live_rings.RANDOM, 0.7), (live_rings.RANDOM, 0.5)]
+    return [
+        {"ring": ring, "order": "a > b", "hops_on_a_link": 1, "predicted_s": 0.5, "measured_s": seconds}
+        for ring, seconds in times
+    ]
+
+
+@pytest.mark.skipif(bool(testbed.unavailable()), reason="no network namespaces here")
+def test_the_ring_of_a_plan_is_twice_as_fast_as_random_orders_that_cross_the_core_twice() -> None:
+    found = live_rings.rows(QUICK)
+    print(found)
+    assert live_rings.judge(found, "gadget").holds
+    assert [row["hops_on_a_link"] for row in found] == [1, 2, 2, 2]
 
 
 @pytest.mark.skipif(bool(testbed.unavailable()), reason="no network namespaces here")
