@@ -10,6 +10,7 @@ import pytest
 from tradewind.lab.live import reservation as live_reservation
 from tradewind.lab.live import rings as live_rings
 from tradewind.lab.live import sites as live_sites
+from tradewind.lab.live import transport as live_transport
 from tradewind.lab.live import workers as live_workers
 from tradewind.lab.study import Effort, Row
 from tradewind.lab.testbed.networks import network
@@ -63,6 +64,28 @@ def lines(off: float) -> list[Row]:
             }
         )  # fmt: skip
     return found
+
+
+def blocks(off: float) -> list[Row]:
+    """A block per transport; the last is off the formula by so much."""
+    return [
+        {
+            "transport": transport, "links": 3, "latency_ms": 0.0, "predicted_s": 1.0, "fastest_s": 1.0,
+            "measured_s": 1.0 + (off if transport == live_transport.TRANSPORTS[-1] else 0.0),
+        }
+        for transport in live_transport.TRANSPORTS
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(bool(testbed.unavailable()), reason="no network namespaces here")
+def test_relays_take_as_long_as_the_formula_of_their_transport_says() -> None:
+    found = live_transport.rows(QUICK)
+    assert [(r["transport"], r["latency_ms"]) for r in found] == [
+        ("cut-through", 0.0), ("store-and-forward", 0.0), ("store-and-forward", 50.0), ("chunks:4", 0.0), ("chunks:4", 50.0),
+    ]  # fmt: skip
+    for row in found:
+        print(row)  # a busy machine only makes blocks longer
+        assert float(row["fastest_s"]) == pytest.approx(float(row["predicted_s"]), rel=0.1)
 
 
 def rings(ours: float) -> list[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tradewind.lab.live import reservation as live_reservation
 from tradewind.lab.live import rings as live_rings
 from tradewind.lab.live import sites as live_sites
+from tradewind.lab.live import transport as live_transport
 from tradewind.lab.live import workers as live_workers
 from tradewind.lab.study import Chart, Claim, PaperFigure, Study
 
@@ -54,6 +55,20 @@ STUDY = Study(
             ),
             rows=live_rings.rows,
             chart=Chart(x="ring", y="measured_s", kind="bar", y_label="measured seconds per all-reduce"),
+        ),
+        PaperFigure(
+            name="transport",
+            title="Store-and-forward, chunks and cut-through against their formula (APSP)",
+            claims=(
+                Claim(
+                    name="formula",
+                    words="APSP: a block over h links takes h times as long if every site stores and forwards it; with K "
+                    "chunks 1 + (h - 1) / K times, with cut-through once, and the latency of every link on top.",
+                    holds=live_transport.judge,
+                ),
+            ),
+            rows=live_transport.rows,
+            chart=Chart(x="links", y="measured_s", series="transport"),
         ),
         PaperFigure(
             name="b4",

@@ -22,7 +22,7 @@ def run(argument: dict[str, Any]) -> int:
     return 0
 
 
-def _dial(address: str, port: int, timeout_s: float) -> socket.socket:
+def dial(address: str, port: int, timeout_s: float) -> socket.socket:
     """Connect to a peer, waiting until it listens."""
     limit = time.monotonic() + timeout_s
     while True:
@@ -34,7 +34,8 @@ def _dial(address: str, port: int, timeout_s: float) -> socket.socket:
             time.sleep(0.01)
 
 
-def _read(peer: socket.socket, size: int) -> None:
+def read(peer: socket.socket, size: int) -> None:
+    """Receive so many bytes."""
     while size > 0:
         got = len(peer.recv(min(CHUNK_BYTES, size)))
         if not got:
@@ -53,11 +54,11 @@ def _server(argument: dict[str, Any], rounds: int) -> list[float]:
     """Each round: signal the start, receive from all, send to all, wait for all acknowledgements."""
     address, port, size = argument["addresses"][0], int(argument["port"]), int(argument["model_bytes"])
     if argument["number"]:
-        with _dial(address, port, argument["timeout_s"]) as server:
+        with dial(address, port, argument["timeout_s"]) as server:
             for _ in range(rounds):
-                _read(server, 1)
+                read(server, 1)
                 server.sendall(bytes(size))
-                _read(server, size)
+                read(server, size)
                 server.sendall(b"!")
         return []
     data, seconds = bytes(size), []
@@ -67,7 +68,7 @@ def _server(argument: dict[str, Any], rounds: int) -> list[float]:
             began = time.perf_counter()
             for peer in peers:
                 peer.sendall(b"!")
-            _run_all([threading.Thread(target=_read, args=(peer, size)) for peer in peers])
+            _run_all([threading.Thread(target=read, args=(peer, size)) for peer in peers])
             _run_all([threading.Thread(target=_push, args=(peer, data)) for peer in peers])
             seconds.append(time.perf_counter() - began)
         for peer in peers:
@@ -77,7 +78,7 @@ def _server(argument: dict[str, Any], rounds: int) -> list[float]:
 
 def _push(peer: socket.socket, data: bytes) -> None:
     peer.sendall(data)
-    _read(peer, 1)
+    read(peer, 1)
 
 
 def _ring(argument: dict[str, Any], rounds: int) -> list[float]:
@@ -87,7 +88,7 @@ def _ring(argument: dict[str, Any], rounds: int) -> list[float]:
     block = bytes(-(-int(argument["model_bytes"]) // n))
     seconds = []
     with socket.create_server((addresses[me], port)) as listener:
-        following = _dial(addresses[(me + 1) % n], port, argument["timeout_s"])
+        following = dial(addresses[(me + 1) % n], port, argument["timeout_s"])
         previous = listener.accept()[0]
         for _ in range(rounds):
             _barrier(following, previous, me)
@@ -95,7 +96,7 @@ def _ring(argument: dict[str, Any], rounds: int) -> list[float]:
             for _ in range(2 * (n - 1)):
                 pushing = threading.Thread(target=following.sendall, args=(block,))
                 pushing.start()
-                _read(previous, len(block))
+                read(previous, len(block))
                 pushing.join()
             _barrier(following, previous, me)
             seconds.append(time.perf_counter() - began)
@@ -109,6 +110,6 @@ def _barrier(following: socket.socket, previous: socket.socket, me: int) -> None
     for _ in range(2):
         if me == 0:
             following.sendall(b"!")
-        _read(previous, 1)
+        read(previous, 1)
         if me != 0:
             following.sendall(b"!")

@@ -1,0 +1,81 @@
+"""One site of a path with relays that store and forward: whole blocks, or chunks of them (the APSP paper's transport).
+
+A relay receives a chunk completely before it sends it on, while it receives the next one. What arrives over a link may be
+held back for the link's latency, which many kernels cannot add themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from tradewind.worlds.testbed.sockets import dial, read
+
+ACKNOWLEDGED = b"!"
+
+
+def run(argument: dict[str, Any]) -> int:
+    """Entry point of a child process; the source writes the seconds of each block, from the first byte to the last's end."""
+    socket.setdefaulttimeout(float(argument["timeout_s"]))
+    addresses, me = argument["addresses"], int(argument["number"])
+    port, timeout_s = int(argument["port"]), float(argument["timeout_s"])
+    chunks = _chunks(int(argument["model_bytes"]), int(argument["chunks"]))
+    rounds = int(argument["rounds"]) + 1
+    if me == 0:
+        with dial(addresses[1], port, timeout_s) as following:
+            seconds = [_send(following, chunks) for _ in range(rounds)]
+        Path(argument["result"]).write_text(json.dumps(seconds[1:]), encoding="utf-8")
+        return 0
+    with socket.create_server((addresses[me], port)) as listener:
+        last = me == len(addresses) - 1
+        following = None if last else dial(addresses[me + 1], port, timeout_s)
+        previous = listener.accept()[0]
+        for _ in range(rounds):
+            _forward(previous, following, chunks, float(argument["latency_s"]))
+        previous.close()
+        if following is not None:
+            following.close()
+    return 0
+
+
+def _chunks(size: int, count: int) -> list[int]:
+    """Sizes of the chunks of a block."""
+    return [(number + 1) * size // count - number * size // count for number in range(count)]
+
+
+def _send(following: socket.socket, chunks: list[int]) -> float:
+    """Send a block and wait until the last site has it; return the seconds."""
+    began = time.perf_counter()
+    for size in chunks:
+        following.sendall(bytes(size))
+    read(following, len(ACKNOWLEDGED))
+    return time.perf_counter() - began
+
+
+def _forward(
+    previous: socket.socket, following: socket.socket | None, chunks: list[int], latency_s: float
+) -> None:
+    """Receive a block chunk by chunk, hold each back for the latency, send it on, and pass the acknowledgement back."""
+    arrived: queue.Queue[tuple[int, float]] = queue.Queue()
+
+    def receive() -> None:
+        for size in chunks:
+            read(previous, size)
+            arrived.put((size, time.perf_counter()))
+
+    receiving = threading.Thread(target=receive, daemon=True)
+    receiving.start()
+    for _ in chunks:
+        size, at = arrived.get(timeout=socket.getdefaulttimeout())
+        time.sleep(max(0.0, at + latency_s - time.perf_counter()))
+        if following is not None:
+            following.sendall(bytes(size))
+    receiving.join()
+    if following is not None:
+        read(following, len(ACKNOWLEDGED))
+    previous.sendall(ACKNOWLEDGED)
