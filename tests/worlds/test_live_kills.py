@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tradewind.worlds.tables import UNPINNED
+
 KILLS = 55
 """For each of four scenarios."""
 
@@ -28,7 +30,7 @@ def test_a_loop_that_is_killed_many_times_loses_no_job_runs_none_twice_and_has_t
     assert found["twice"] == []
     assert found["left"] == []
     assert found["violations"] == 0
-    assert found["alarms"] == []
+    assert set(found["alarms"]) == ({UNPINNED} if name == "rings" else set())
     assert found["jobs"] >= 2
     assert found["cost_usd"] > 0 or name != "broker"
     assert found["payments_usd"] > 0 or name != "market"
