@@ -29,7 +29,7 @@ from tradewind.model.units import US_PER_S
 from tradewind.registry import policies
 from tradewind.worlds.simulate import simulate
 from tradewind.worlds.testbed import network as testbed
-from tradewind.worlds.testbed.routes import JobRoutes, Wish
+from tradewind.worlds.testbed.routes import JobRoutes, Wish, nodes_along
 from tradewind.worlds.testbed.traffic import Load, carrier, measure_all, routed_exchange, traffic_server
 from tradewind.worlds.testbed.wan import GOODPUT, Wan
 
@@ -120,13 +120,7 @@ def measured(wan: Wan, seed: int, seconds: float) -> list[Row]:
 def _load(wan: Wan, scenario: Scenario, job: int, step: Step, seconds: float) -> Load:
     """The traffic of a job's plan, with a model for which a round is planned to take SECONDS."""
     server = next(node for node, count in zip(step.nodes, step.servers, strict=True) if count)
-    paths = []
-    for route in step.routes:
-        path = [route.src]
-        for number in route.path:
-            link = scenario.setup.links[number]
-            path.append(link.b if link.a == path[-1] else link.a)
-        paths.append(tuple(path))
+    paths = [nodes_along(scenario.setup, route) for route in step.routes]
     unit_s = comm_us(scenario.setup, scenario.jobs[job], step) / US_PER_S / GOODPUT
     size = max(1, round(SECONDS / unit_s * UNIT_BYTES / 4096)) * 4096
     exchange = routed_exchange(server, paths, wan.sites[server])

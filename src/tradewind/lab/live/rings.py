@@ -25,6 +25,7 @@ from tradewind.model.utility import Utility
 from tradewind.registry import policies
 from tradewind.worlds.simulate import simulate
 from tradewind.worlds.testbed import network as testbed
+from tradewind.worlds.testbed.routes import nodes_along
 from tradewind.worlds.testbed.traffic import carrier, measure, ring_exchange, traffic_server
 from tradewind.worlds.testbed.wan import Path, Wan, WanLink, shortest
 
@@ -67,14 +68,7 @@ def planned(wan: Wan) -> tuple[Path, ...]:
         model_bytes=MODEL_BYTES, utility=Utility(of="progress", shape="log1p", args=(1.0, 1.0)),
     )  # fmt: skip
     run = simulate(Scenario(name=wan.name, setup=setup, jobs=(job,)), policies.find("gadget"))
-    found = []
-    for route in read_steps(run.tables)[0].routes:
-        path = [route.src]
-        for number in route.path:
-            link = setup.links[number]
-            path.append(link.b if link.a == path[-1] else link.a)
-        found.append(tuple(path))
-    return tuple(found)
+    return tuple(nodes_along(setup, route) for route in read_steps(run.tables)[0].routes)
 
 
 def rows(effort: Effort) -> list[Row]:

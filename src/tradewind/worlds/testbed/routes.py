@@ -39,6 +39,15 @@ def interface_of(job: int) -> str:
     return f"job{job % JOBS}"
 
 
+def nodes_along(setup: Setup, route: Route) -> tuple[int, ...]:
+    """Nodes along a route, both ends included."""
+    nodes = [route.src]
+    for number in route.path:
+        link = setup.links[number]
+        nodes.append(link.b if link.a == nodes[-1] else link.a)
+    return tuple(nodes)
+
+
 def covers(bed: Testbed, setup: Setup) -> bool:
     """Whether a testbed has every link of a setup, by the names of its ends."""
     rates, site = bed.wan.rates(), {name: number for number, name in enumerate(bed.wan.sites)}
@@ -144,8 +153,5 @@ class JobRoutes:
 
     def _path(self, route: Route) -> Path:
         """Sites along a route."""
-        nodes = [route.src]
-        for number in route.path:
-            link = self._setup.links[number]
-            nodes.append(link.b if link.a == nodes[-1] else link.a)
-        return tuple(self._site[self._setup.nodes[node].name] for node in nodes)
+        names = (self._setup.nodes[node].name for node in nodes_along(self._setup, route))
+        return tuple(self._site[name] for name in names)
