@@ -27,8 +27,8 @@ def run(argument: dict[str, Any]) -> int:
     chunks = _chunks(int(argument["model_bytes"]), int(argument["chunks"]))
     rounds = int(argument["rounds"]) + 1
     if me == 0:
-        with dial(addresses[1], port, timeout_s) as following:
-            seconds = [_send(following, chunks) for _ in range(rounds)]
+        with dial(addresses[1], port, timeout_s) as first:
+            seconds = [_send(first, chunks) for _ in range(rounds)]
         Path(argument["result"]).write_text(json.dumps(seconds[1:]), encoding="utf-8")
         return 0
     with socket.create_server((addresses[me], port)) as listener:
