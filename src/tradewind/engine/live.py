@@ -7,11 +7,10 @@ and the world then reconciles what runs with what should run.
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from tradewind.engine import delta
 from tradewind.engine.journal import Journal
 from tradewind.engine.loop import Loop, Progress
 from tradewind.engine.quotes import QuoteTerms
@@ -108,9 +107,9 @@ class LiveSession(Session):
         except TradewindError as error:
             self.alarm(self.ledger.now_us, -1, f"no customer was charged: {error}")
 
-    def restore(self, data: bytes) -> None:
-        super().restore(data)
-        self.saved = self.policy.save()
+    def _restore_policy(self, state: bytes) -> None:
+        super()._restore_policy(state)
+        self.saved = state
 
     def alarm(self, at_us: int, job: int, text: str) -> None:
         """Raise an alarm for the operator and record it at once."""
@@ -118,16 +117,16 @@ class LiveSession(Session):
         self.alarms.append(record)
         self.store.append("alarm", record)
 
-    def changed_state(self) -> str | None:
-        """The policy's state as text if it changed since the last call, else None, as where it cannot be saved."""
+    def changed_state(self) -> Any:
+        """The policy's state as JSON data if it changed since the last call, else None, as where it cannot be saved."""
         try:
             state = self.policy.save()
         except Exception as error:  # a policy may fail in any way
             self.alarm(self.ledger.now_us, -1, f"the policy's state was not saved: {error}")
             return None
-        text = base64.b64encode(zlib.compress(state)).decode() if state != self.saved else None
+        found = delta.pack(self.saved, state) if state != self.saved else None
         self.saved = state
-        return text
+        return found
 
     def _observe(self, events: Sequence[Event]) -> None:
         """Record violations of a measured world and continue; what has happened cannot be rejected."""
@@ -267,7 +266,7 @@ class LiveSession(Session):
                 self.ledger.clear_events()
         self.journal.ops = []
         if record["policy"] is not None:
-            self.saved = zlib.decompress(base64.b64decode(record["policy"]))
+            self.saved = delta.unpack(self.saved, record["policy"])
 
     def finish_replay(self) -> None:
         """Restore the policy's last saved state, after the whole journal has been replayed."""

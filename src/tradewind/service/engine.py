@@ -34,7 +34,7 @@ from tradewind.model.hash import setup_hash
 from tradewind.service import config as configs
 from tradewind.service.config import Config
 from tradewind.service.intake import Intake
-from tradewind.service.projector import Projector
+from tradewind.service.projector import SHOWN, Projector
 from tradewind.service.recorder import Recorder
 from tradewind.service.seal import Seal
 from tradewind.service.sites import Sites
@@ -133,7 +133,7 @@ class Engine:
     def recover(self) -> None:
         """Continue where the store ends: the last snapshot, then the records after it."""
         found, last_us = self._store.recover(), 0
-        rows = self._active_rows()
+        rows = self._board.active(SHOWN)
         self.intake.remember(rows)
         if found.state is not None:
             data = json.loads(zlib.decompress(found.state))
@@ -162,14 +162,6 @@ class Engine:
             case "over":
                 self.world.replay_end(data)
         return max(int(data.get("at_us", 0)), int(data.get("ended_us", 0)))
-
-    def _active_rows(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = []
-        while batch := self._board.rows(
-            "board_jobs", is_over=False, after=rows[-1]["number"] if rows else 0, most=10_000
-        ):
-            rows += batch
-        return rows
 
 
 def _options(config: Config) -> ExecutionOptions:

@@ -87,11 +87,9 @@ class Intake:
         self._thinking.discard(index)
 
     def remember(self, rows: list[Row]) -> None:
-        """Know the jobs of a store again that are not over, with what is private; rows: of the board."""
+        """Know the jobs of a store again that are not over, with what is private; rows: of the board (`Board.active`)."""
         for row in rows:
-            request = self._board.row("requests", number=row["number"])
-            if request is None or row["job"] is None:
-                continue
             self.known[row["id"]] = row["job"]
-            self._note(row["job"], request)
-            self.world.remember(row["job"], self._customer(request))
+            if row["sealed"] is not None or row["kind"] == "quote":
+                self._note(row["job"], row)
+                self.world.remember(row["job"], self._customer(row))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from threading import local
 from typing import Any, NamedTuple, Self
@@ -32,14 +33,19 @@ def put(connection: sql.Connection, rows: Sequence[Put]) -> None:
         key = row.key or {}
         values = {**row.values, **{f"key_{name}": value for name, value in key.items()}}
         groups.setdefault((row.table, tuple(row.values), tuple(key)), []).append(values)
-    for (name, columns, keys), each in groups.items():
-        table = schema.tables.tables[name]
-        if keys:
-            found = [table.c[key] == sql.bindparam(f"key_{key}") for key in keys]
-            new: dict[str, Any] = {column: sql.bindparam(column) for column in columns}
-            connection.execute(table.update().where(*found).values(new), each)
-        else:
-            connection.execute(table.insert(), each)
+    for kind, each in groups.items():
+        connection.execute(_statement(*kind), each)
+
+
+@cache
+def _statement(name: str, columns: tuple[str, ...], keys: tuple[str, ...]) -> sql.Insert | sql.Update:
+    """What writes rows of a kind."""
+    table = schema.tables.tables[name]
+    if not keys:
+        return table.insert()
+    found = [table.c[key] == sql.bindparam(f"key_{key}") for key in keys]
+    new: dict[str, Any] = {column: sql.bindparam(column) for column in columns}
+    return table.update().where(*found).values(new)
 
 
 class Board:
@@ -93,6 +99,20 @@ class Board:
                 query = query.order_by(number.desc())
         with self._reading() as connection:
             return [dict(row._mapping) for row in connection.execute(query.limit(most))]
+
+    def active(self, columns: Sequence[str]) -> list[Row]:
+        """These columns of all jobs that arrived and are not over, with `sealed` and `kind` of their requests."""
+        jobs, asked = schema.board_jobs, schema.requests
+        query = (
+            sql.select(*(jobs.c[name] for name in columns), asked.c.sealed, asked.c.kind)
+            .join(asked, asked.c.number == jobs.c.number)
+            .where(jobs.c.is_over == sql.false(), jobs.c.job.is_not(None))
+            .order_by(jobs.c.number)
+        )
+        with self._reading() as connection:
+            found = connection.execute(query)
+            names = tuple(found.keys())
+            return [dict(zip(names, row, strict=True)) for row in found]
 
     def row(self, name: str, /, **equal: Any) -> Row | None:
         """The row of a table with these values."""

@@ -120,6 +120,7 @@ class Desk:
     def do(self, task: Task[T]) -> Future[T]:
         """Carry out a task; its result is there when its transaction is on disk."""
         future: Future[T] = Future()
+        future.set_running_or_notify_cancel()  # whoever asked may go away; what it asked for is done
         self._tasks.put((task, future))
         return future
 
