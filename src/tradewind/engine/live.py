@@ -61,7 +61,7 @@ class DiskJournal(Journal):
 
     def events(self, events: Sequence[Event]) -> None:
         super().events(events)
-        self.ops.append(("events", [to_json(event) for event in events]))
+        self.ops.append(("events", events))
 
     def decision(self, at_us: int, decision: Decision) -> None:
         super().decision(at_us, decision)
@@ -311,9 +311,12 @@ class LiveLoop(Loop):
     def write(self, at_us: int) -> None:
         """Write what was done at an instant."""
         session = self.session
-        record = {"at_us": at_us, "wall": self._wall(), "ops": session.journal.ops}
-        record["policy"] = session.changed_state()
-        session.store.append("instant", record, self._ended(session.journal.ops))
+        ops = [
+            (kind, [to_json(event) for event in what] if kind == "events" else what)
+            for kind, what in session.journal.ops
+        ]
+        record = {"at_us": at_us, "wall": self._wall(), "ops": ops, "policy": session.changed_state()}
+        session.store.append("instant", record, self._ended(ops))
         session.journal.ops = []
 
     def _ended(self, ops: Sequence[Op]) -> list[EndedJob]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import faulthandler
+import gc
 import json
 import os
 import secrets
@@ -26,6 +27,7 @@ from tradewind.audit import Audit
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.live import DiskJournal, LiveLoop, LiveSession
 from tradewind.engine.quotes import QuoteTerms
+from tradewind.engine.snapshot import without_collections
 from tradewind.engine.state import RunState
 from tradewind.model.codec import plain, read
 from tradewind.model.decision import Step
@@ -130,6 +132,7 @@ class Engine:
         self._snapshot_took_s = self._snapshot_s - begin
 
     # ------------------------------------------------------------------ recovery
+    @without_collections()
     def recover(self) -> None:
         """Continue where the store ends: the last snapshot, then the records after it."""
         found, last_us = self._store.recover(), 0
@@ -232,6 +235,7 @@ def run(config: Config, data: Path) -> None:
         engine = Engine(config, store, board, Seal.of(data / "seal.key"), fleet)
         begin = time.monotonic()
         engine.recover()
+        gc.freeze()  # what waits is not looked at by every collection
         Thread(target=_watch, args=(engine,), daemon=True).start()
         say(ready=True, recovered_s=time.monotonic() - begin, record=store.head.number)
         engine.run()

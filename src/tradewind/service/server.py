@@ -7,12 +7,13 @@ import contextlib
 import ipaddress
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
+from fastapi import FastAPI
 
 from tradewind.model.errors import InputError
-from tradewind.service.app import create_app
 from tradewind.service.config import Config
 from tradewind.service.engine import store_address
 from tradewind.service.process import EngineProcess
@@ -42,12 +43,13 @@ async def serve(config: Config, data: Path, port: int) -> None:
     engine = EngineProcess(config.path, data)
     keeping = asyncio.create_task(engine.keep())
     try:
+        create_app = await asyncio.to_thread(_application)  # while the engine starts
         await engine.first.wait()
         if not engine.ready:
             raise InputError(engine.failed or "the engine did not start")
         service = Service(config, data, engine)
         try:
-            await _listen(service, port)
+            await _listen(service, create_app(service), port)
         finally:
             await engine.stop()
             service.close()
@@ -56,7 +58,14 @@ async def serve(config: Config, data: Path, port: int) -> None:
         await keeping
 
 
-async def _listen(service: Service, port: int) -> None:
+def _application() -> Callable[[Service], FastAPI]:
+    """What makes the application; it takes a while to import."""
+    from tradewind.service.app import create_app
+
+    return create_app
+
+
+async def _listen(service: Service, app: FastAPI, port: int) -> None:
     """Answer requests until a signal."""
     config, data = service.config, service.data
     service.tokens.make_admin(data / FILE)
@@ -64,7 +73,7 @@ async def _listen(service: Service, port: int) -> None:
     check_address(listen.host, service)
     server = _Server(
         uvicorn.Config(
-            create_app(service), host=listen.host, port=port, log_level="warning", access_log=False,
+            app, host=listen.host, port=port, log_level="warning", access_log=False,
             ssl_certfile=listen.certificate or None, ssl_keyfile=listen.key or None, timeout_graceful_shutdown=2,
             server_header=False, lifespan="off",
         )
