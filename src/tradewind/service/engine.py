@@ -37,7 +37,7 @@ from tradewind.service import config as configs
 from tradewind.service.config import Config
 from tradewind.service.intake import Intake
 from tradewind.service.projector import SHOWN, Projector
-from tradewind.service.recorder import Recorder
+from tradewind.service.recorder import RecordedFleet, Recorder
 from tradewind.service.seal import Seal
 from tradewind.service.sites import Sites
 from tradewind.store.board import Board
@@ -78,7 +78,8 @@ class Engine:
         self._clock = Clock(pace, setup.slot_us, SystemTime())
         slots = "slot" in spec.triggers or "stream" in spec.works
         world = self.world = self.intake.world = FleetWorld(
-            config.scenario, fleet, self._clock, self._record, slots=slots, options=_options(config), intake=self.intake
+            config.scenario, RecordedFleet(fleet, self.recorder), self._clock, self.recorder.append, slots=slots,
+            options=_options(config), intake=self.intake,
         )  # fmt: skip
         world.max_wait_s = POLL_S
         audit = Audit(setup, measured=True, binding=spec.binding)
@@ -89,9 +90,6 @@ class Engine:
         self._loop = LiveLoop(world, self.session, time.time)
         self._snapshot_s, self._snapshot_took_s, self._since = time.monotonic(), 0.0, 0
 
-    def _record(self, kind: str, record: dict[str, Any]) -> None:
-        self.recorder.append(kind, record)
-
     def _told(self) -> None:
         say(record=self._store.head.number)
 
@@ -101,6 +99,7 @@ class Engine:
         world, loop = self.world, self._loop
         while events := world.wait():
             if world.stopped:
+                self.recorder.flush()
                 return
             loop.cycle(events)
             loop.write(events[0].at_us)
