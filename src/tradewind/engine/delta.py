@@ -97,7 +97,9 @@ def _same(old: bytes, new: bytes, at: int, here: int, most: int) -> int:
             low, high = 0, step  # the first difference is in [low, high)
             while high - low > 1:
                 half = (low + high) // 2
-                equal = old[at + count + low : at + count + half] == new[here + count + low : here + count + half]
+                equal = (
+                    old[at + count + low : at + count + half] == new[here + count + low : here + count + half]
+                )
                 low, high = (half, high) if equal else (low, half)
             return count + low
         count += step

@@ -87,7 +87,10 @@ class Around:
             text = f"the server speaks version {API_VERSION} of the API, the client {wanted[:20]}; update the older one"
             app = JSONResponse({"error": {"code": "invalid", "message": text}}, 400)
         try:
-            await app(scope, receive, answer)
+            with scope["app"].state.service.tokens.opened(Headers(scope=scope).get("authorization")):
+                await app(scope, receive, answer)
+        except ApiError as error:
+            await _answer(error)(scope, receive, answer)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             scope["app"].state.metrics.answered(scope["method"], route, status, time.perf_counter() - begin)

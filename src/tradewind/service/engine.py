@@ -96,18 +96,23 @@ class Engine:
     # ------------------------------------------------------------------ running
     def run(self) -> None:
         """Handle instants until the world is interrupted."""
-        world, loop = self.world, self._loop
-        while events := world.wait():
-            if world.stopped:
-                self.recorder.flush()
-                return
-            loop.cycle(events)
-            loop.write(events[0].at_us)
-            self.session.journal.drain()
-            self.session.alarms.clear()
-            self.session.violations.clear()
-            self._since += 1
-            self._snapshot_if_due()
+        while self.step():
+            pass
+
+    def step(self) -> bool:
+        """Wait for the next instant and handle it; False if the world was interrupted."""
+        events = self.world.wait()
+        if self.world.stopped or not events:
+            self.recorder.flush()
+            return False
+        self._loop.cycle(events)
+        self._loop.write(events[0].at_us)
+        self.session.journal.drain()
+        self.session.alarms.clear()
+        self.session.violations.clear()
+        self._since += 1
+        self._snapshot_if_due()
+        return True
 
     def _snapshot_if_due(self) -> None:
         passed = time.monotonic() - self._snapshot_s
@@ -175,7 +180,7 @@ def _options(config: Config) -> ExecutionOptions:
     )  # fmt: skip
 
 
-def _header(config: Config, store: Store) -> dict[str, Any]:
+def header_of(config: Config, store: Store) -> dict[str, Any]:
     """The first record of the store, which is written where there is none; another setup or policy is refused."""
     first = store.first()
     mine = {"setup": setup_hash(config.setup), "policy": config.spec.name, "params": dict(config.params)}
@@ -220,7 +225,7 @@ def run(config: Config, data: Path) -> None:
     with ExitStack() as stack:
         stack.enter_context(locked(state))
         store = stack.enter_context(Store.open(store_address(config, data), write=True))
-        header = _header(config, store)
+        header = header_of(config, store)
         board = stack.enter_context(Board(store_address(config, data)))
         fleet = open_fleet(
             config.file.fleet.address,

@@ -90,7 +90,9 @@ def _key(name: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(values[column] for column in columns) if all(column in values for column in columns) else ()
 
 
-KEYS = {name: tuple(column.name for column in table.primary_key) for name, table in schema.tables.tables.items()}
+KEYS = {
+    name: tuple(column.name for column in table.primary_key) for name, table in schema.tables.tables.items()
+}
 Task = Callable[[Writing], T]
 
 

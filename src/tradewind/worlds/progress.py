@@ -76,11 +76,7 @@ SAVED: Mapping[str, Any] = {
 def _saved(state: ActiveJob) -> dict[str, Any]:
     """What distinguishes it from a job that arrives: most jobs wait."""
     fresh = ActiveJob(state.job, None)
-    return {
-        name: plain(value)
-        for name in SAVED
-        if (value := getattr(state, name)) != getattr(fresh, name)
-    }
+    return {name: plain(value) for name in SAVED if (value := getattr(state, name)) != getattr(fresh, name)}
 
 
 def is_measured(job: Job) -> bool:
