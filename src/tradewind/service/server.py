@@ -13,7 +13,7 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
-from tradewind.model.errors import InputError
+from tradewind.model.errors import InputError, StoreError
 from tradewind.service.config import Config
 from tradewind.service.engine import store_address
 from tradewind.service.process import EngineProcess
@@ -21,7 +21,8 @@ from tradewind.service.service import Service
 from tradewind.service.tokens import FILE
 from tradewind.store.store import Store
 
-PORT = 8642
+PORT, LEASE_S = 8642, 0.5
+"""Where it listens by default; how often a standby looks whether it is its turn."""
 
 
 def prepare(config: Config, data: Path) -> None:
@@ -37,9 +38,12 @@ def prepare(config: Config, data: Path) -> None:
             pass  # made, or brought to this version; the engine says what is wrong with it
 
 
-async def serve(config: Config, data: Path, port: int) -> None:
-    """Serve until SIGINT or SIGTERM."""
+async def serve(config: Config, data: Path, port: int, standby: bool = False) -> None:
+    """Serve until SIGINT or SIGTERM. standby: first wait until nobody else writes to the store."""
     prepare(config, data)
+    if standby:
+        print(f"{config.file.name}: stands by", file=sys.stderr, flush=True)
+        await _turn(store_address(config, data))
     engine = EngineProcess(config.path, data)
     keeping = asyncio.create_task(engine.keep())
     try:
@@ -56,6 +60,16 @@ async def serve(config: Config, data: Path, port: int) -> None:
     finally:
         await engine.stop()
         await keeping
+
+
+async def _turn(address: str) -> None:
+    """Wait until the store is free: the lock of its writer ends with its process or connection."""
+    while True:
+        try:
+            (await asyncio.to_thread(Store.open, address, write=True)).close()
+            return
+        except StoreError:  # taken, or not there for now
+            await asyncio.sleep(LEASE_S)
 
 
 def _application() -> Callable[[Service], FastAPI]:
@@ -132,6 +146,6 @@ def _greeting(config: Config, data: Path, port: int) -> str:
     )
 
 
-def run(config: Config, data: Path, port: int) -> None:
+def run(config: Config, data: Path, port: int, standby: bool = False) -> None:
     """Serve, from a program without an event loop."""
-    asyncio.run(serve(config, data, port))
+    asyncio.run(serve(config, data, port, standby))
