@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -46,6 +47,7 @@ class Server:
             self.port = int(probe.getsockname()[1])
         self.address = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
+        self.verify: ssl.SSLContext | bool = True
 
     def start(self, standby: bool = False) -> None:
         """Start it and wait until it is ready; a standby only once it waits for its turn."""
@@ -77,7 +79,7 @@ class Server:
     def answers(self) -> bool:
         """Whether it takes jobs."""
         try:
-            return httpx.get(f"{self.address}/readyz").status_code == 200
+            return httpx.get(f"{self.address}/readyz", verify=self.verify).status_code == 200
         except httpx.TransportError:
             return False
 

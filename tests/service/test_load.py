@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.service_load import admit, listeners, pass_through, serving, submit
+from benchmarks.service_load import TimedFleet, admit, engine, fill, listeners, pass_through, serving, submit
 from tradewind.store.board import Board
+from tradewind.store.desk import Desk
 
 CORE_S = 1.0
 
@@ -27,3 +28,16 @@ def test_200_admissions_a_second_fit_in_a_core_with_many_waiting_and_memory_stay
     assert found["cpu_s"] < CORE_S / 200
     first, *_, last = pass_through(500, 4, tmp_path / "pass")
     assert last - first < 5
+
+
+def test_a_job_that_is_cancelled_at_once_does_not_run(tmp_path: Path) -> None:
+    """Both requests are taken at one look."""
+    config, fleet = fill(tmp_path, 1), TimedFleet(600.0)
+    with Board(tmp_path / "data") as board, Desk(tmp_path / "data") as desk:
+        row = board.rows("requests")[0]
+        cancel = {**row, "kind": "cancel", "body": "{}"}
+        desk.do(lambda writing: writing.insert("requests", **cancel)).result()
+        with engine(config, tmp_path / "data", fleet) as made:
+            while not board.count("board_jobs", is_over=True):
+                made.step()
+        assert board.counts("board_jobs", "status") == {"cancelled": 1}
