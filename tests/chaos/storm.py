@@ -1,6 +1,6 @@
 """Clients that never give up while a service is hurt, and what must be true afterwards.
 
-    python -m tests.chaos.storm [SECONDS] [SEED]      # the long version: all faults in turn, on SQLite
+python -m tests.chaos.storm [SECONDS] [SEED]      # the long version: all faults in turn, on SQLite
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ def main(seconds: float, seed: int) -> None:
             crowd = storm(server, proxy.port, 20 * count, [fault] * count)
         check(server, crowd)
         repeats = sum(each.repeats for each in crowd)
-        print(f"{60 * count} jobs, {count} kills, {proxy.cuts} cuts, {repeats} repeated requests: none lost, none twice")
+        print(
+            f"{60 * count} jobs, {count} kills, {proxy.cuts} cuts, {repeats} repeated requests: none lost, none twice"
+        )
 
 
 if __name__ == "__main__":

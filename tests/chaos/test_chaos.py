@@ -52,7 +52,9 @@ def test_a_standby_takes_over_in_under_ten_seconds_with_every_job(tmp_path: Path
         second.start(standby=True)
         secret = first.secret("tenant", "red")
         with first.client(secret) as client:
-            kept = checked(client.post("/v1/jobs", json=job("sh", "-c", "sleep 1"), headers={"Idempotency-Key": "k"}))
+            kept = checked(
+                client.post("/v1/jobs", json=job("sh", "-c", "sleep 1"), headers={"Idempotency-Key": "k"})
+            )
         assert not second.answers()
         engine = first.engine()
         begin = time.monotonic()
@@ -69,7 +71,9 @@ def test_a_standby_takes_over_in_under_ten_seconds_with_every_job(tmp_path: Path
                 assert over(client, kept["id"], PATIENCE_S)["status"] == "finished"
         finally:
             second.stop()
-        limit_s = 10 * max(1.0, os.getloadavg()[0] / 2)  # ten seconds on a machine that has nothing else to do
+        limit_s = 10 * max(
+            1.0, os.getloadavg()[0] / 2
+        )  # ten seconds on a machine that has nothing else to do
         assert took_s < limit_s
 
 
@@ -81,29 +85,28 @@ def test_a_full_disk_refuses_jobs_and_keeps_those_that_were_taken(tmp_path: Path
     if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("cannot mount here")
     try:
-        with running(tmp_path, CONFIG) as server:
-            with server.tenant("red") as client:
-                before = checked(client.post("/v1/jobs", json=job("sleep", "0")))["id"]
-                over(client, before)
-                ballast = small / "ballast"
-                with open(ballast, "wb", buffering=0) as file:
-                    _fill(file.fileno())
-                codes, taken = set(), [before]
-                for _ in range(200):
-                    answer = client.post("/v1/jobs", json=job("sleep", "0", id="x" * 40))
-                    codes.add(answer.status_code)
-                    if answer.status_code != 201:
-                        assert "disk is full" in answer.text or answer.status_code == 503, answer.text
-                        break
-                    taken.append(answer.json()["id"])
-                assert codes - {201}
-                ballast.unlink()
-                end = time.monotonic() + PATIENCE_S
-                while client.post("/v1/jobs", json=job("sleep", "0")).status_code != 201:
-                    assert time.monotonic() < end
-                    time.sleep(0.2)
-                for id_ in taken:
-                    assert over(client, id_, PATIENCE_S)["status"] == "finished"
+        with running(tmp_path, CONFIG) as server, server.tenant("red") as client:
+            before = checked(client.post("/v1/jobs", json=job("sleep", "0")))["id"]
+            over(client, before)
+            ballast = small / "ballast"
+            with open(ballast, "wb", buffering=0) as file:
+                _fill(file.fileno())
+            codes, taken = set(), [before]
+            for _ in range(200):
+                answer = client.post("/v1/jobs", json=job("sleep", "0", id="x" * 40))
+                codes.add(answer.status_code)
+                if answer.status_code != 201:
+                    assert "disk is full" in answer.text or answer.status_code == 503, answer.text
+                    break
+                taken.append(answer.json()["id"])
+            assert codes - {201}
+            ballast.unlink()
+            end = time.monotonic() + PATIENCE_S
+            while client.post("/v1/jobs", json=job("sleep", "0")).status_code != 201:
+                assert time.monotonic() < end
+                time.sleep(0.2)
+            for id_ in taken:
+                assert over(client, id_, PATIENCE_S)["status"] == "finished"
     finally:
         subprocess.run(["umount", "-l", str(small)], check=False)
 

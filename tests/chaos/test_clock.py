@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 
 import pytest
-
 from benchmarks.service_load import TimedFleet, engine, fill
+
 from tradewind.store.board import Board
 from tradewind.store.store import Store
 

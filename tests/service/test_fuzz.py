@@ -44,8 +44,10 @@ def secret(server: Server) -> str:
 
 
 @schema.parametrize()
-@hypothesis.settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=SLOW, derandomize=True, database=None)
-def test_no_request_breaks_the_server(case: schemathesis.Case, server: Server, secret: str) -> None:
+@hypothesis.settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=SLOW, derandomize=True, database=None
+)
+def test_no_request_breaks_the_server(case: "schemathesis.Case[Any]", server: Server, secret: str) -> None:
     case.headers["Authorization"] = f"Bearer {secret}"
     for name in ("wait_s", "follow"):  # they only make it slow
         if case.query:
@@ -62,7 +64,9 @@ def test_no_request_breaks_the_server(case: schemathesis.Case, server: Server, s
 def test_no_text_as_a_job_breaks_the_server(server: Server, secret: str) -> None:
     values = st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4),
+        lambda inner: (
+            st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=4)
+        ),
         max_leaves=10,
     )
 
@@ -119,7 +123,11 @@ class Jobs(RuleBasedStateMachine):
         before = checked(self.client.get(f"/v1/jobs/{id_}"))
         after = checked(self.client.post(f"/v1/jobs/{id_}/cancel"))
         assert after["is_over"]
-        assert after["status"] == before["status"] if before["is_over"] else after["status"] in ("cancelled", "finished")
+        assert (
+            after["status"] == before["status"]
+            if before["is_over"]
+            else after["status"] in ("cancelled", "finished")
+        )
         self.cancelled.add(id_)
 
     @rule(id_=ids)
@@ -178,12 +186,12 @@ class Quotes(RuleBasedStateMachine):
 
 def _play(machine: type[RuleBasedStateMachine], server: Server) -> None:
     with server.client(server.secret("tenant", "red")) as client:
-        machine.client = client  # type: ignore[attr-defined]
+        machine.client = client
         settings = hypothesis.settings(
             max_examples=max(3, EXAMPLES // 2), stateful_step_count=12, deadline=None, suppress_health_check=SLOW,
             derandomize=True, database=None,
         )  # fmt: skip
-        run_state_machine_as_test(machine, settings=settings)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(machine, settings=settings)
 
 
 def test_jobs_do_what_the_model_does(server: Server) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.service_load import TimedFleet, admit, engine, fill, listeners, pass_through, serving, submit
+
 from tradewind.store.board import Board
 from tradewind.store.desk import Desk
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import httpx
 import pytest
-
 from benchmarks.service_load import TimedFleet, engine
+
 from tests.service.servers import QUEUE, Server, checked, job, over, running, until
-from tests.service.test_roles import ONLY_ADMIN, OPEN
+from tests.service.test_roles import ONLY_ADMIN
 from tradewind.service import config as configs
 from tradewind.service.app import create_app
 from tradewind.service.pages import COOKIE
@@ -91,7 +91,18 @@ def test_a_planted_budget_is_in_no_answer_page_event_table_file_or_snapshot(tmp_
 
 
 def test_tls_by_certificate_files(tmp_path: Path) -> None:
-    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1"]
+    make = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "1",
+    ]
     name = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
     files = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
     subprocess.run([*make, *name, *files], check=True, capture_output=True)

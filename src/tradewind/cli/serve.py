@@ -21,7 +21,8 @@ def serve(
         ),
     ] = Path("out/serve"),
     standby: Annotated[
-        bool, typer.Option("--standby", help="Wait until no other service writes to the store, then take over.")
+        bool,
+        typer.Option("--standby", help="Wait until no other service writes to the store, then take over."),
     ] = False,
 ) -> None:
     """Serve: take jobs over HTTP, decide, run, explain (docs/service.md). Ctrl-C ends it; the same command goes on."""

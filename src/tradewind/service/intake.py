@@ -44,7 +44,9 @@ class Intake:
         if self.world.now_us < self._pending_us:  # what was taken before is not recorded yet
             return
         for row in self._board.rows("requests", after=self.taken, most=BATCH):
-            if self.known.get(row["job"]) in self.fresh:  # its job arrives at this instant; this comes after it
+            if (
+                self.known.get(row["job"]) in self.fresh
+            ):  # its job arrives at this instant; this comes after it
                 return
             try:
                 self._take(row, json.loads(row["body"]), at_us)
