@@ -8,6 +8,8 @@ import random
 import threading
 from collections.abc import Iterator
 
+from tests.fleets.relay import copy
+
 
 class Proxy:
     """Joins connections to a port with another port; `cuts`: how many it has cut so far."""
@@ -36,16 +38,8 @@ class Proxy:
             return
         both = {writer, far_writer}
         self._writers |= both
-        await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+        await asyncio.gather(copy(reader, far_writer), copy(far_reader, writer))
         self._writers -= both
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await reader.read(1 << 16):
-            writer.write(data)
-            await writer.drain()
-    writer.close()
 
 
 @contextlib.contextmanager

@@ -47,7 +47,7 @@ def secret(server: Server) -> str:
 @hypothesis.settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=SLOW, derandomize=True, database=None
 )
-def test_no_request_breaks_the_server(case: "schemathesis.Case[Any]", server: Server, secret: str) -> None:
+def test_no_request_breaks_the_server(case: schemathesis.Case[Any], server: Server, secret: str) -> None:
     case.headers["Authorization"] = f"Bearer {secret}"
     for name in ("wait_s", "follow"):  # they only make it slow
         if case.query:
@@ -59,6 +59,13 @@ def test_no_request_breaks_the_server(case: "schemathesis.Case[Any]", server: Se
         assert error["code"]
         assert error["message"]
         assert "Traceback" not in answer.text
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**70), 10**30])
+def test_numbers_beyond_64_bits_are_compared_as_they_are(server: Server, secret: str, number: int) -> None:
+    with server.client(secret) as client:
+        assert client.get("/v1/jobs", params={"before": number}).status_code == 200
+        assert client.get("/v1/events", params={"after": number}).status_code == (200 if number > 0 else 422)
 
 
 def test_no_text_as_a_job_breaks_the_server(server: Server, secret: str) -> None:

@@ -16,6 +16,7 @@ from tradewind.store import schema
 from tradewind.store.database import Address, connect, explained
 
 Row = dict[str, Any]
+MOST = 2**63 - 1
 
 
 class Put(NamedTuple):
@@ -93,9 +94,9 @@ class Board:
         if "number" in table.c:
             number = table.c["number"]
             if after is not None:
-                query = query.where(number > after).order_by(number)
+                query = query.where(number > _bounded(after)).order_by(number)
             else:
-                query = query.where(number < before) if before is not None else query
+                query = query.where(number < _bounded(before)) if before is not None else query
                 query = query.order_by(number.desc())
         with self._reading() as connection:
             return [dict(row._mapping) for row in connection.execute(query.limit(most))]
@@ -146,6 +147,11 @@ class Board:
             with self._reading() as connection:
                 for row in connection.execute(sql.select(table)):
                     yield from (str(cell) for cell in row)
+
+
+def _bounded(number: int) -> int:
+    """A number that databases can compare."""
+    return max(-MOST, min(MOST, number))
 
 
 def _conditions(table: sql.Table, equal: Mapping[str, Any]) -> list[sql.ColumnElement[bool]]:
