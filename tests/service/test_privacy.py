@@ -120,6 +120,15 @@ def test_tls_by_certificate_files(tmp_path: Path) -> None:
         server.stop()
 
 
+@pytest.mark.parametrize("path", ["/v1/jobs", "/v1/tokens", "/v1/quotes/x/accept", "/login"])
+def test_nobody_makes_the_server_read_more_than_the_limit(queue: Server, path: str) -> None:
+    long = b" " * 1_000_001
+    answer = httpx.post(queue.address + path, content=long)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+    answer = httpx.post(queue.address + path, content=iter([long[:500_000]] * 40))  # without saying how much
+    assert answer.status_code in (400, 401, 413, 422)
+
+
 def test_limits_are_of_one_token_and_count_open_streams(tmp_path: Path) -> None:
     limits = {"requests_per_s": 2, "burst": 30, "streams": 3}
     with running(tmp_path, {**QUEUE, "limits": limits}) as server, ExitStack() as stack:

@@ -71,9 +71,19 @@ class Around:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begin, status = time.perf_counter(), 500
+        begin, status, size = time.perf_counter(), 500, 0
         pages.header_from_cookie(Request(scope))
-        wanted = Headers(scope=scope).get("tradewind-api", str(API_VERSION))
+        service, headers = scope["app"].state.service, Headers(scope=scope)
+        wanted, most = headers.get("tradewind-api", str(API_VERSION)), service.config.file.limits.body_bytes
+        too_large = ApiError("too_large", f"the request has more than {most} bytes; send less")
+
+        async def bounded() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > most:
+                raise too_large
+            return message
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -87,8 +97,10 @@ class Around:
             text = f"the server speaks version {API_VERSION} of the API, the client {wanted[:20]}; update the older one"
             app = JSONResponse({"error": {"code": "invalid", "message": text}}, 400)
         try:
-            with scope["app"].state.service.tokens.opened(Headers(scope=scope).get("authorization")):
-                await app(scope, receive, answer)
+            if int(headers.get("content-length", 0)) > most:
+                raise too_large
+            with service.tokens.opened(headers.get("authorization")):
+                await app(scope, bounded, answer)
         except ApiError as error:
             await _answer(error)(scope, receive, answer)
         finally:
