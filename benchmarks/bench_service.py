@@ -1,138 +1,111 @@
-"""The service under load: submissions per second, the time of a list, recovery. `python -m benchmarks service`."""
+"""The service under load: submissions, admissions, lists, streams, recovery, memory. `python -m benchmarks service`.
+
+TRADEWIND_BENCH_SCALE=0.1 takes a tenth of the jobs and of the time; targets are those of the whole.
+"""
 
 from __future__ import annotations
 
 import os
-import signal
-import socket
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
-from threading import Thread
-
-import yaml
 
 from benchmarks.measure import Row
+from benchmarks.service_load import CLIENTS, Server, admit, fill, listeners, pass_through, serving, submit
+from tradewind.store.board import Board
 
-CLIENTS, SECONDS = 16, 10.0
-CONFIG = {
-    "tradewind_service": 1,
-    "setup": {
-        "objective": "jct_mean_s", "slot_us": "1 min", "resources": ["gpu"],
-        "nodes": [{"name": "one", "capacity": {"gpu": 1}}],
-    },
-    "policy": {"name": "fifo-backfill"},
-    "fleet": {"as_root": True},
-    "tenants": {"load": {"commands": [["sleep"]]}},
-    "limits": {"requests_per_s": 1e6, "burst": 1000000},
-}  # fmt: skip
-JOB = b'{"worker":{"gpu":1},"command":["sleep","100000"]}'
-
-
-class Connection:
-    """HTTP on a socket of its own: a client library would take more time than the server."""
-
-    def __init__(self, port: int, token: str) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port))
-        self._head = f"Host: localhost\r\nAuthorization: Bearer {token}\r\n"
-
-    def ask(self, method: str, path: str, body: bytes = b"") -> int:
-        """Send a request and read the whole answer; its status."""
-        head = f"{method} {path} HTTP/1.1\r\n{self._head}Content-Length: {len(body)}\r\n\r\n"
-        self._socket.sendall(head.encode() + body)
-        data = b""
-        while b"\r\n\r\n" not in data:
-            data += self._read()
-        top, _, rest = data.partition(b"\r\n\r\n")
-        length = next(
-            int(line.split(b":")[1])
-            for line in top.split(b"\r\n")
-            if line.lower().startswith(b"content-length")
-        )
-        while len(rest) < length:
-            rest += self._read()
-        return int(top.split()[1])
-
-    def _read(self) -> bytes:
-        part = self._socket.recv(65_536)
-        if not part:
-            raise ConnectionError("the server closed the connection")
-        return part
-
-
-def start(folder: Path, port: int) -> tuple[subprocess.Popen[bytes], float]:
-    """A server that is ready, and the seconds until then."""
-    begin = time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tradewind.cli.main", "serve", str(folder / "config.yaml"), "--port", str(port),
-         "--data", str(folder / "data")], stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    while process.poll() is None:
-        try:
-            if Connection(port, "").ask("GET", "/readyz") == 200:
-                return process, time.monotonic() - begin
-        except OSError:
-            time.sleep(0.02)
-    raise RuntimeError("the server did not start")
-
-
-def submit(port: int, token: str, seconds: float) -> int:
-    """Submissions of several clients at once, each durable before its answer; how many."""
-    counts = [0] * CLIENTS
-    end = time.monotonic() + seconds
-
-    def client(number: int) -> None:
-        connection = Connection(port, token)
-        while time.monotonic() < end:
-            assert connection.ask("POST", "/v1/jobs?tenant=load", JOB) == 201
-            counts[number] += 1
-
-    threads = [Thread(target=client, args=(number,)) for number in range(CLIENTS)]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    return sum(counts)
+SCALE = float(os.environ.get("TRADEWIND_BENCH_SCALE", "1"))
+SECONDS, STORED, WAITING, STREAMS, ROUND = (
+    60 * SCALE,
+    int(100_000 * SCALE),
+    int(50_000 * SCALE),
+    1000,
+    int(50_000 * SCALE),
+)
+POLICIES = ("fifo-backfill", "fifo", "srtf", "srsf", "las", "drf")
+LISTS = 200
 
 
 def rows() -> list[Row]:
-    """Figures of one server on SQLite, with one client process on the same machine."""
+    """Figures of one server on SQLite, with its clients on the same machine; CPU time beside rates."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "config.yaml").write_text(yaml.safe_dump(CONFIG))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
-        process, _ = start(folder, port)
-        try:
-            token = (folder / "data" / "admin.token").read_text().strip()
-            count = submit(port, token, SECONDS)
-            p99_s = listed(port, token)
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait()
-            process, again_s = start(folder, port)
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait()
-    note = f"{count} jobs"
+        grown = memory(folder / "memory")  # first: in a process that was never larger
+        return [*served(folder / "served"), *admitted(folder), *grown]
+
+
+def figure(name: str, value: float, unit: str, target: float | None, note: str, better: str = "lower") -> Row:
+    """One row."""
+    found = {"name": name, "measured": value, "unit": unit, "better": better, "note": note}
+    return found if target is None else {**found, "target": target}
+
+
+def served(folder: Path) -> list[Row]:
+    """What a server does over HTTP, then how it comes back after kill -9."""
+    with serving(folder) as server:
+        before, begin = server.cpu_s(), time.monotonic()
+        count = submit(server, SECONDS)
+        passed = time.monotonic() - begin
+        api_s, engine_s = (now - then for now, then in zip(server.cpu_s(), before, strict=True))
+    fill(folder, max(0, STORED - count))
+    server = Server(folder)
+    server.start()
+    try:
+        p99_s, list_cpu_s = listed(server)
+        stream_s = listeners(server, STREAMS)
+        server.kill()
+        server.start()
+        again_s, again_cpu_s = server.ready_s, sum(server.cpu_s())
+    finally:
+        server.kill()
+    jobs = f"{max(count, STORED)} jobs wait"
     return [
-        {"name": "submissions", "measured": count / SECONDS, "unit": "/s", "target": 500, "better": "higher",
-         "note": f"{CLIENTS} clients, each durable before its answer"},
-        {"name": "list of 100 jobs, p99", "measured": 1000 * p99_s, "unit": "ms", "target": 50, "better": "lower",
-         "note": note},
-        {"name": "ready after kill -9", "measured": again_s, "unit": "s", "target": 5, "better": "lower",
-         "note": f"{note} waiting; start of Python included"},
+        figure("submissions", count / passed, "/s", 500, f"{CLIENTS} clients, keys, durable before the answer", "higher"),
+        figure("submission, CPU of the API", 1e6 * api_s / count, "us", None, f"{count} in {passed:.0f} s"),
+        figure("submission, CPU of the engine", 1e6 * engine_s / count, "us", None, "all wait"),
+        figure("list of 100 jobs, p99", 1000 * p99_s, "ms", 50, jobs),
+        figure("list of 100 jobs, CPU", 1000 * list_cpu_s, "ms", None, jobs),
+        figure("an event to 1,000 streams", 1000 * stream_s, "ms", 1000, "from the submission to the last client"),
+        figure("ready after kill -9", again_s, "s", 5, f"{jobs}; start of Python included"),
+        figure("ready after kill -9, CPU", again_cpu_s, "s", None, "API and engine"),
     ]  # fmt: skip
 
 
-def listed(port: int, token: str) -> float:
-    """Seconds within which 99 of 100 lists are answered."""
-    connection, times = Connection(port, token), []
-    for _ in range(200):
+def listed(server: Server) -> tuple[float, float]:
+    """Seconds within which 99 of 100 lists are answered, and CPU seconds of one, once all requests are taken."""
+    connection, times = server.connect(), []
+    with Board(server.folder / "data") as board:
+        while board.count("board_jobs", status="submitted"):
+            time.sleep(0.5)
+    before = server.cpu_s()[0]
+    for _ in range(LISTS):
         begin = time.perf_counter()
         assert connection.ask("GET", "/v1/jobs?limit=100") == 200
         times.append(time.perf_counter() - begin)
-    return statistics.quantiles(times, n=100)[98]
+    return statistics.quantiles(times, n=100)[98], (server.cpu_s()[0] - before) / LISTS
+
+
+def admitted(folder: Path) -> list[Row]:
+    """Admissions per second of the schedulers."""
+    found = []
+    for policy in POLICIES:
+        one = admit(policy, WAITING, 10 * SCALE + 2, folder / policy)
+        note = (
+            f"{WAITING} jobs wait; policy, audit and store, ranks only take time; {one['alarms']:.0f} alarms"
+        )
+        target = 200 if policy == "fifo-backfill" else None
+        found += [
+            figure(f"admissions, {policy}", one["rate"], "/s", target, note, "higher"),
+            figure(f"admission, {policy}, CPU", 1000 * one["cpu_s"], "ms", None, note),
+        ]
+    return found
+
+
+def memory(folder: Path) -> list[Row]:
+    """Growth of the engine's process over jobs that came and went."""
+    sizes = pass_through(ROUND, 4, folder)
+    first, last = sizes[1], sizes[-1]  # the first round warms up
+    note = f"after {2 * ROUND} jobs: {first:.0f} MB, after {len(sizes) * ROUND}: {last:.0f} MB"
+    per = (last - first) / ((len(sizes) - 2) * ROUND / 1e6)
+    return [figure("memory, growth over 1,000,000 jobs", per, "MB", 200, note)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -46,23 +47,41 @@ class Server:
             self.port = int(probe.getsockname()[1])
         self.address = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None
+        self.verify: ssl.SSLContext | bool = True
 
-    def start(self) -> None:
-        """Start it and wait until it is ready."""
+    def start(self, standby: bool = False) -> None:
+        """Start it and wait until it is ready; a standby only once it waits for its turn."""
         command = [sys.executable, "-m", "tradewind.cli.main", "serve", str(self.config)]
         with open(self.folder / "log", "ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--port", str(self.port), "--data", str(self.data)], stderr=log, stdout=log
-            )
+                [*command, "--port", str(self.port), "--data", str(self.data), *["--standby"] * standby],
+                stderr=log, stdout=log,
+            )  # fmt: skip
+        if not standby:
+            self.ready()
+            return
+        end = time.monotonic() + START_S
+        while "stands by" not in self.log:
+            assert time.monotonic() < end
+            time.sleep(0.05)
+
+    def ready(self) -> None:
+        """Wait until it is ready."""
+        assert self.process is not None
         end = time.monotonic() + START_S
         while time.monotonic() < end:
             assert self.process.poll() is None, self.log
-            try:
-                if httpx.get(f"{self.address}/readyz").status_code == 200:
-                    return
-            except httpx.TransportError:
-                time.sleep(0.05)
+            if self.answers():
+                return
+            time.sleep(0.05)
         raise AssertionError(f"not ready in {START_S} s: {self.log}")
+
+    def answers(self) -> bool:
+        """Whether it takes jobs."""
+        try:
+            return httpx.get(f"{self.address}/readyz", verify=self.verify).status_code == 200
+        except httpx.TransportError:
+            return False
 
     @property
     def log(self) -> str:

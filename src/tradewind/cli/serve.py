@@ -20,6 +20,10 @@ def serve(
             "--data", help="Directory of store, tokens, logs and checkpoints; continued if it exists."
         ),
     ] = Path("out/serve"),
+    standby: Annotated[
+        bool,
+        typer.Option("--standby", help="Wait until no other service writes to the store, then take over."),
+    ] = False,
 ) -> None:
     """Serve: take jobs over HTTP, decide, run, explain (docs/service.md). Ctrl-C ends it; the same command goes on."""
     from tradewind.cli.needs import extra
@@ -28,4 +32,4 @@ def serve(
     from tradewind.service import config as configs
     from tradewind.service.server import run
 
-    run(configs.load(config), data.resolve(), port)
+    run(configs.load(config), data.resolve(), port, standby)

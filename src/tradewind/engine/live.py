@@ -7,11 +7,10 @@ and the world then reconciles what runs with what should run.
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from tradewind.engine import delta
 from tradewind.engine.journal import Journal
 from tradewind.engine.loop import Loop, Progress
 from tradewind.engine.quotes import QuoteTerms
@@ -62,7 +61,7 @@ class DiskJournal(Journal):
 
     def events(self, events: Sequence[Event]) -> None:
         super().events(events)
-        self.ops.append(("events", [to_json(event) for event in events]))
+        self.ops.append(("events", events))
 
     def decision(self, at_us: int, decision: Decision) -> None:
         super().decision(at_us, decision)
@@ -108,9 +107,9 @@ class LiveSession(Session):
         except TradewindError as error:
             self.alarm(self.ledger.now_us, -1, f"no customer was charged: {error}")
 
-    def restore(self, data: bytes) -> None:
-        super().restore(data)
-        self.saved = self.policy.save()
+    def _restore_policy(self, state: bytes) -> None:
+        super()._restore_policy(state)
+        self.saved = state
 
     def alarm(self, at_us: int, job: int, text: str) -> None:
         """Raise an alarm for the operator and record it at once."""
@@ -118,16 +117,16 @@ class LiveSession(Session):
         self.alarms.append(record)
         self.store.append("alarm", record)
 
-    def changed_state(self) -> str | None:
-        """The policy's state as text if it changed since the last call, else None, as where it cannot be saved."""
+    def changed_state(self) -> Any:
+        """The policy's state as JSON data if it changed since the last call, else None, as where it cannot be saved."""
         try:
             state = self.policy.save()
         except Exception as error:  # a policy may fail in any way
             self.alarm(self.ledger.now_us, -1, f"the policy's state was not saved: {error}")
             return None
-        text = base64.b64encode(zlib.compress(state)).decode() if state != self.saved else None
+        found = delta.pack(self.saved, state) if state != self.saved else None
         self.saved = state
-        return text
+        return found
 
     def _observe(self, events: Sequence[Event]) -> None:
         """Record violations of a measured world and continue; what has happened cannot be rejected."""
@@ -267,7 +266,7 @@ class LiveSession(Session):
                 self.ledger.clear_events()
         self.journal.ops = []
         if record["policy"] is not None:
-            self.saved = zlib.decompress(base64.b64decode(record["policy"]))
+            self.saved = delta.unpack(self.saved, record["policy"])
 
     def finish_replay(self) -> None:
         """Restore the policy's last saved state, after the whole journal has been replayed."""
@@ -312,9 +311,12 @@ class LiveLoop(Loop):
     def write(self, at_us: int) -> None:
         """Write what was done at an instant."""
         session = self.session
-        record = {"at_us": at_us, "wall": self._wall(), "ops": session.journal.ops}
-        record["policy"] = session.changed_state()
-        session.store.append("instant", record, self._ended(session.journal.ops))
+        ops = [
+            (kind, [to_json(event) for event in what] if kind == "events" else what)
+            for kind, what in session.journal.ops
+        ]
+        record = {"at_us": at_us, "wall": self._wall(), "ops": ops, "policy": session.changed_state()}
+        session.store.append("instant", record, self._ended(ops))
         session.journal.ops = []
 
     def _ended(self, ops: Sequence[Op]) -> list[EndedJob]:

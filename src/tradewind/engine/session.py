@@ -113,7 +113,10 @@ class Session:
         for held in self.ledger.held.values():
             self.quotes.put(held)
         self.quotes.next_id, self.quotes.waiting = own["next_quote"], list(own["waiting"])
-        self.policy.restore(snapshot.state_of(own["policy"]))
+        self._restore_policy(snapshot.state_of(own["policy"]))
+
+    def _restore_policy(self, state: bytes) -> None:
+        self.policy.restore(state)
 
     def charge(self) -> None:
         """Collect the payments of a policy that charges after the run."""

@@ -26,8 +26,8 @@ QUICK = 1
 
 
 @contextmanager
-def _without_collections() -> Iterator[None]:
-    """Collect no garbage meanwhile: half the time would go into looking for it among the new objects."""
+def without_collections() -> Iterator[None]:
+    """Collect no garbage meanwhile: half the time would go into looking for it among many new objects."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -37,7 +37,7 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-@_without_collections()
+@without_collections()
 def pack(state: RunState, policy: str, session: dict[str, Any]) -> bytes:
     """Ledger, audit and the session's own values as bytes."""
     data = {
@@ -49,7 +49,7 @@ def pack(state: RunState, policy: str, session: dict[str, Any]) -> bytes:
     return zlib.compress(json.dumps(data, separators=(",", ":"), allow_nan=False).encode(), QUICK)
 
 
-@_without_collections()
+@without_collections()
 def unpack(state: RunState, policy: str, data: bytes) -> dict[str, Any]:
     """Restore a new ledger and audit from a snapshot; return the session's own values."""
     if state.ledger.now_us or len(state.ledger.active):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tradewind.model.errors import InputError
 from tradewind.service import pages, routes_admin, routes_jobs, routes_quotes
@@ -19,6 +20,8 @@ from tradewind.version import __version__
 
 API_VERSION = 1
 """Clients of this version are served. Fields are added without a new one; a change that breaks readers makes a new one."""
+VERSIONS = ((b"tradewind-api", str(API_VERSION).encode()), (b"tradewind-version", __version__.encode()))
+"""Headers of every answer."""
 CODE_OF = {status: code for code, status in reversed(STATUS.items())}
 
 
@@ -45,7 +48,7 @@ def create_app(service: Service | None = None) -> FastAPI:
     app.add_exception_handler(InputError, _input_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
-    app.middleware("http")(_around)
+    app.add_middleware(Around)
 
     @app.get("/metrics", tags=["health"], response_class=Response)
     async def metrics(request: Request) -> Response:
@@ -57,23 +60,52 @@ def create_app(service: Service | None = None) -> FastAPI:
     return app
 
 
-async def _around(request: Request, call: Callable[[Request], Awaitable[Response]]) -> Response:
-    """Refuse clients of another version, measure, and say which version this is."""
-    begin = time.perf_counter()
-    pages.header_from_cookie(request)
-    wanted = request.headers.get("tradewind-api", str(API_VERSION))
-    if wanted != str(API_VERSION):
-        message = f"the server speaks version {API_VERSION} of the API, the client {wanted[:20]}; update the older one"
-        response: Response = JSONResponse({"error": {"code": "invalid", "message": message}}, 400)
-    else:
-        response = await call(request)
-    route = getattr(request.scope.get("route"), "path", "other")
-    metrics: Metrics = request.app.state.metrics
-    metrics.requests.labels(request.method, route, response.status_code).inc()
-    metrics.seconds.labels(route).observe(time.perf_counter() - begin)
-    response.headers["Tradewind-Api"] = str(API_VERSION)
-    response.headers["Tradewind-Version"] = __version__
-    return response
+class Around:
+    """Refuses clients of another version, measures, and says which version this is."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begin, status, size = time.perf_counter(), 500, 0
+        pages.header_from_cookie(Request(scope))
+        service, headers = scope["app"].state.service, Headers(scope=scope)
+        wanted, most = headers.get("tradewind-api", str(API_VERSION)), service.config.file.limits.body_bytes
+        too_large = ApiError("too_large", f"the request has more than {most} bytes; send less")
+
+        async def bounded() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > most:
+                raise too_large
+            return message
+
+        async def answer(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *VERSIONS]
+            await send(message)
+
+        app = self._app
+        if wanted != str(API_VERSION):
+            text = f"the server speaks version {API_VERSION} of the API, the client {wanted[:20]}; update the older one"
+            app = JSONResponse({"error": {"code": "invalid", "message": text}}, 400)
+        try:
+            if int(headers.get("content-length", 0)) > most:
+                raise too_large
+            with service.tokens.opened(headers.get("authorization")):
+                await app(scope, bounded, answer)
+        except ApiError as error:
+            await _answer(error)(scope, receive, answer)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            scope["app"].state.metrics.answered(scope["method"], route, status, time.perf_counter() - begin)
 
 
 def _answer(error: ApiError) -> JSONResponse:

@@ -71,7 +71,9 @@ class LimitsFile(Strict):
     requests_per_s: Number = Field(default=1000.0, description="requests per second, on average")
     burst: Some = Field(default=2000, description="requests at once")
     body_bytes: Some = Field(default=1_000_000, description="size of a request in bytes")
-    streams: Some = Field(default=100, description="event streams and followed logs that are open at once")
+    streams: Some = Field(
+        default=100, description="requests that are open at once, such as event streams and followed logs"
+    )
 
 
 class QuotesFile(Strict):

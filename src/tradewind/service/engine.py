@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import faulthandler
+import gc
 import json
 import os
 import secrets
@@ -26,6 +27,7 @@ from tradewind.audit import Audit
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.live import DiskJournal, LiveLoop, LiveSession
 from tradewind.engine.quotes import QuoteTerms
+from tradewind.engine.snapshot import without_collections
 from tradewind.engine.state import RunState
 from tradewind.model.codec import plain, read
 from tradewind.model.decision import Step
@@ -34,8 +36,8 @@ from tradewind.model.hash import setup_hash
 from tradewind.service import config as configs
 from tradewind.service.config import Config
 from tradewind.service.intake import Intake
-from tradewind.service.projector import Projector
-from tradewind.service.recorder import Recorder
+from tradewind.service.projector import SHOWN, Projector
+from tradewind.service.recorder import RecordedFleet, Recorder
 from tradewind.service.seal import Seal
 from tradewind.service.sites import Sites
 from tradewind.store.board import Board
@@ -76,7 +78,8 @@ class Engine:
         self._clock = Clock(pace, setup.slot_us, SystemTime())
         slots = "slot" in spec.triggers or "stream" in spec.works
         world = self.world = self.intake.world = FleetWorld(
-            config.scenario, fleet, self._clock, self._record, slots=slots, options=_options(config), intake=self.intake
+            config.scenario, RecordedFleet(fleet, self.recorder), self._clock, self.recorder.append, slots=slots,
+            options=_options(config), intake=self.intake,
         )  # fmt: skip
         world.max_wait_s = POLL_S
         audit = Audit(setup, measured=True, binding=spec.binding)
@@ -87,26 +90,29 @@ class Engine:
         self._loop = LiveLoop(world, self.session, time.time)
         self._snapshot_s, self._snapshot_took_s, self._since = time.monotonic(), 0.0, 0
 
-    def _record(self, kind: str, record: dict[str, Any]) -> None:
-        self.recorder.append(kind, record)
-
     def _told(self) -> None:
         say(record=self._store.head.number)
 
     # ------------------------------------------------------------------ running
     def run(self) -> None:
         """Handle instants until the world is interrupted."""
-        world, loop = self.world, self._loop
-        while events := world.wait():
-            if world.stopped:
-                return
-            loop.cycle(events)
-            loop.write(events[0].at_us)
-            self.session.journal.drain()
-            self.session.alarms.clear()
-            self.session.violations.clear()
-            self._since += 1
-            self._snapshot_if_due()
+        while self.step():
+            pass
+
+    def step(self) -> bool:
+        """Wait for the next instant and handle it; False if the world was interrupted."""
+        events = self.world.wait()
+        if self.world.stopped or not events:
+            self.recorder.flush()
+            return False
+        self._loop.cycle(events)
+        self._loop.write(events[0].at_us)
+        self.session.journal.drain()
+        self.session.alarms.clear()
+        self.session.violations.clear()
+        self._since += 1
+        self._snapshot_if_due()
+        return True
 
     def _snapshot_if_due(self) -> None:
         passed = time.monotonic() - self._snapshot_s
@@ -130,10 +136,11 @@ class Engine:
         self._snapshot_took_s = self._snapshot_s - begin
 
     # ------------------------------------------------------------------ recovery
+    @without_collections()
     def recover(self) -> None:
         """Continue where the store ends: the last snapshot, then the records after it."""
         found, last_us = self._store.recover(), 0
-        rows = self._active_rows()
+        rows = self._board.active(SHOWN)
         self.intake.remember(rows)
         if found.state is not None:
             data = json.loads(zlib.decompress(found.state))
@@ -163,14 +170,6 @@ class Engine:
                 self.world.replay_end(data)
         return max(int(data.get("at_us", 0)), int(data.get("ended_us", 0)))
 
-    def _active_rows(self) -> list[dict[str, Any]]:
-        rows: list[dict[str, Any]] = []
-        while batch := self._board.rows(
-            "board_jobs", is_over=False, after=rows[-1]["number"] if rows else 0, most=10_000
-        ):
-            rows += batch
-        return rows
-
 
 def _options(config: Config) -> ExecutionOptions:
     fleet = config.file.fleet
@@ -181,7 +180,7 @@ def _options(config: Config) -> ExecutionOptions:
     )  # fmt: skip
 
 
-def _header(config: Config, store: Store) -> dict[str, Any]:
+def header_of(config: Config, store: Store) -> dict[str, Any]:
     """The first record of the store, which is written where there is none; another setup or policy is refused."""
     first = store.first()
     mine = {"setup": setup_hash(config.setup), "policy": config.spec.name, "params": dict(config.params)}
@@ -226,7 +225,7 @@ def run(config: Config, data: Path) -> None:
     with ExitStack() as stack:
         stack.enter_context(locked(state))
         store = stack.enter_context(Store.open(store_address(config, data), write=True))
-        header = _header(config, store)
+        header = header_of(config, store)
         board = stack.enter_context(Board(store_address(config, data)))
         fleet = open_fleet(
             config.file.fleet.address,
@@ -240,6 +239,7 @@ def run(config: Config, data: Path) -> None:
         engine = Engine(config, store, board, Seal.of(data / "seal.key"), fleet)
         begin = time.monotonic()
         engine.recover()
+        gc.freeze()  # what waits is not looked at by every collection
         Thread(target=_watch, args=(engine,), daemon=True).start()
         say(ready=True, recovered_s=time.monotonic() - begin, record=store.head.number)
         engine.run()

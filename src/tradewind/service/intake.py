@@ -44,6 +44,10 @@ class Intake:
         if self.world.now_us < self._pending_us:  # what was taken before is not recorded yet
             return
         for row in self._board.rows("requests", after=self.taken, most=BATCH):
+            if (
+                self.known.get(row["job"]) in self.fresh
+            ):  # its job arrives at this instant; this comes after it
+                return
             try:
                 self._take(row, json.loads(row["body"]), at_us)
             except InputError as error:
@@ -87,11 +91,9 @@ class Intake:
         self._thinking.discard(index)
 
     def remember(self, rows: list[Row]) -> None:
-        """Know the jobs of a store again that are not over, with what is private; rows: of the board."""
+        """Know the jobs of a store again that are not over, with what is private; rows: of the board (`Board.active`)."""
         for row in rows:
-            request = self._board.row("requests", number=row["number"])
-            if request is None or row["job"] is None:
-                continue
             self.known[row["id"]] = row["job"]
-            self._note(row["job"], request)
-            self.world.remember(row["job"], self._customer(request))
+            if row["sealed"] is not None or row["kind"] == "quote":
+                self._note(row["job"], row)
+                self.world.remember(row["job"], self._customer(row))

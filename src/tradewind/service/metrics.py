@@ -25,6 +25,11 @@ class Metrics:
         )
         self._record = Gauge("tradewind_records", "Records in the store", registry=self.registry)
 
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self.requests.labels(method, route, status).inc()
+        self.seconds.labels(route).observe(seconds)
+
     def text(self, service: Service) -> bytes:
         """The text that Prometheus reads."""
         for status, count in service.board.counts("board_jobs", "status").items():

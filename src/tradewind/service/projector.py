@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from tradewind.model.decision import Decision, HeldQuote, Quote
@@ -63,6 +63,9 @@ class Shown:
         return Put("board_jobs", values, {"number": self.number})
 
 
+SHOWN = tuple(each.name for each in fields(Shown))
+
+
 class Projector:
     """Follows the records. `pace`: microseconds of the run per second."""
 
@@ -87,21 +90,8 @@ class Projector:
     def restore(self, rows: Iterable[Row], quotes: Iterable[HeldQuote]) -> None:
         """Know the jobs again that are not over, and the open quotes."""
         self._open = {held.quote.job: held.id for held in quotes}
-        names = (
-            "number",
-            "id",
-            "tenant",
-            "job",
-            "status",
-            "started_s",
-            "ended_s",
-            "price_usd",
-            "reason",
-            "places",
-        )
         for row in rows:
-            if row["job"] is not None:
-                self.jobs[row["job"]] = Shown(**{name: row[name] for name in names})
+            self.jobs[row["job"]] = Shown(**{name: row[name] for name in SHOWN})
 
     # ------------------------------------------------------------------ records
     def instant(self, record: Mapping[str, Any], fresh: Mapping[int, Row]) -> list[Put]:

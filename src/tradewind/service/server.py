@@ -7,12 +7,13 @@ import contextlib
 import ipaddress
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
+from fastapi import FastAPI
 
-from tradewind.model.errors import InputError
-from tradewind.service.app import create_app
+from tradewind.model.errors import InputError, StoreError
 from tradewind.service.config import Config
 from tradewind.service.engine import store_address
 from tradewind.service.process import EngineProcess
@@ -20,7 +21,8 @@ from tradewind.service.service import Service
 from tradewind.service.tokens import FILE
 from tradewind.store.store import Store
 
-PORT = 8642
+PORT, LEASE_S = 8642, 0.5
+"""Where it listens by default; how often a standby looks whether it is its turn."""
 
 
 def prepare(config: Config, data: Path) -> None:
@@ -36,18 +38,22 @@ def prepare(config: Config, data: Path) -> None:
             pass  # made, or brought to this version; the engine says what is wrong with it
 
 
-async def serve(config: Config, data: Path, port: int) -> None:
-    """Serve until SIGINT or SIGTERM."""
+async def serve(config: Config, data: Path, port: int, standby: bool = False) -> None:
+    """Serve until SIGINT or SIGTERM. standby: first wait until nobody else writes to the store."""
     prepare(config, data)
+    if standby:
+        print(f"{config.file.name}: stands by", file=sys.stderr, flush=True)
+        await _turn(store_address(config, data))
     engine = EngineProcess(config.path, data)
     keeping = asyncio.create_task(engine.keep())
     try:
+        create_app = await asyncio.to_thread(_application)  # while the engine starts
         await engine.first.wait()
         if not engine.ready:
             raise InputError(engine.failed or "the engine did not start")
         service = Service(config, data, engine)
         try:
-            await _listen(service, port)
+            await _listen(service, create_app(service), port)
         finally:
             await engine.stop()
             service.close()
@@ -56,7 +62,24 @@ async def serve(config: Config, data: Path, port: int) -> None:
         await keeping
 
 
-async def _listen(service: Service, port: int) -> None:
+async def _turn(address: str) -> None:
+    """Wait until the store is free: the lock of its writer ends with its process or connection."""
+    while True:
+        try:
+            (await asyncio.to_thread(Store.open, address, write=True)).close()
+            return
+        except StoreError:  # taken, or not there for now
+            await asyncio.sleep(LEASE_S)
+
+
+def _application() -> Callable[[Service], FastAPI]:
+    """What makes the application; it takes a while to import."""
+    from tradewind.service.app import create_app
+
+    return create_app
+
+
+async def _listen(service: Service, app: FastAPI, port: int) -> None:
     """Answer requests until a signal."""
     config, data = service.config, service.data
     service.tokens.make_admin(data / FILE)
@@ -64,7 +87,7 @@ async def _listen(service: Service, port: int) -> None:
     check_address(listen.host, service)
     server = _Server(
         uvicorn.Config(
-            create_app(service), host=listen.host, port=port, log_level="warning", access_log=False,
+            app, host=listen.host, port=port, log_level="warning", access_log=False,
             ssl_certfile=listen.certificate or None, ssl_keyfile=listen.key or None, timeout_graceful_shutdown=2,
             server_header=False, lifespan="off",
         )
@@ -123,6 +146,6 @@ def _greeting(config: Config, data: Path, port: int) -> str:
     )
 
 
-def run(config: Config, data: Path, port: int) -> None:
+def run(config: Config, data: Path, port: int, standby: bool = False) -> None:
     """Serve, from a program without an event loop."""
-    asyncio.run(serve(config, data, port))
+    asyncio.run(serve(config, data, port, standby))

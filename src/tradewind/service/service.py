@@ -114,7 +114,7 @@ class Service:
         def task(writing: Writing) -> dict[str, Any]:
             if (old := _reply(writing, tenant, key, digest)) is not None:
                 return old
-            now, id_ = time.time(), f"{str(name)[:40]}-{secrets.token_hex(4)}"
+            now, id_ = time.time(), f"{str(name)[:40]}-{secrets.token_hex(8)}"
             number = writing.insert(
                 "requests",
                 kind=kind,

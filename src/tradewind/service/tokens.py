@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -26,7 +28,7 @@ USED_S = 60.0
 
 @dataclass(slots=True, kw_only=True)
 class Token:
-    """Who asks. allowance: requests that it may send now."""
+    """Who asks. allowance: requests that it may send now; open: those that are not answered yet."""
 
     id: str
     role: Role
@@ -39,7 +41,7 @@ class Token:
     revoked_s: float | None
     allowance: float = 0.0
     counted: float = field(default_factory=time.monotonic)
-    streams: int = 0
+    open: int = 0
 
     @property
     def actor(self) -> str:
@@ -109,12 +111,32 @@ class Tokens:
             self._desk.do(task).result()
         return token
 
+    @contextmanager
+    def opened(self, header: str | None) -> Iterator[None]:
+        """Count a request among the open ones of its token; ApiError if there are too many."""
+        token = self._find(header)
+        if token is None:
+            yield
+            return
+        if token.open >= self.limits.streams:
+            raise ApiError(
+                "too_many", f"{token.open} requests of this token are open; end a stream, or wait for answers"
+            )
+        token.open += 1
+        try:
+            yield
+        finally:
+            token.open -= 1
+
+    def _find(self, header: str | None) -> Token | None:
+        kind, _, secret = (header or "").partition(" ")
+        return self._by_hash.get(hash_of(secret.strip())) if kind.lower() == "bearer" else None
+
     def check(self, header: str | None) -> Token:
         """The token of a request; ApiError if there is none or it is not valid, or sends too much."""
-        kind, _, secret = (header or "").partition(" ")
-        if kind.lower() != "bearer" or not secret:
+        if (header or "").partition(" ")[0].lower() != "bearer":
             raise ApiError("unauthenticated", "send a token: Authorization: Bearer TOKEN")
-        token = self._by_hash.get(hash_of(secret.strip()))
+        token = self._find(header)
         now = time.time()
         if token is None or token.revoked_s is not None:
             raise ApiError("unauthenticated", "this token is not valid; ask an operator for one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from threading import local
 from typing import Any, NamedTuple, Self
@@ -15,6 +16,7 @@ from tradewind.store import schema
 from tradewind.store.database import Address, connect, explained
 
 Row = dict[str, Any]
+MOST = 2**63 - 1
 
 
 class Put(NamedTuple):
@@ -32,14 +34,19 @@ def put(connection: sql.Connection, rows: Sequence[Put]) -> None:
         key = row.key or {}
         values = {**row.values, **{f"key_{name}": value for name, value in key.items()}}
         groups.setdefault((row.table, tuple(row.values), tuple(key)), []).append(values)
-    for (name, columns, keys), each in groups.items():
-        table = schema.tables.tables[name]
-        if keys:
-            found = [table.c[key] == sql.bindparam(f"key_{key}") for key in keys]
-            new: dict[str, Any] = {column: sql.bindparam(column) for column in columns}
-            connection.execute(table.update().where(*found).values(new), each)
-        else:
-            connection.execute(table.insert(), each)
+    for kind, each in groups.items():
+        connection.execute(_statement(*kind), each)
+
+
+@cache
+def _statement(name: str, columns: tuple[str, ...], keys: tuple[str, ...]) -> sql.Insert | sql.Update:
+    """What writes rows of a kind."""
+    table = schema.tables.tables[name]
+    if not keys:
+        return table.insert()
+    found = [table.c[key] == sql.bindparam(f"key_{key}") for key in keys]
+    new: dict[str, Any] = {column: sql.bindparam(column) for column in columns}
+    return table.update().where(*found).values(new)
 
 
 class Board:
@@ -87,12 +94,26 @@ class Board:
         if "number" in table.c:
             number = table.c["number"]
             if after is not None:
-                query = query.where(number > after).order_by(number)
+                query = query.where(number > _bounded(after)).order_by(number)
             else:
-                query = query.where(number < before) if before is not None else query
+                query = query.where(number < _bounded(before)) if before is not None else query
                 query = query.order_by(number.desc())
         with self._reading() as connection:
             return [dict(row._mapping) for row in connection.execute(query.limit(most))]
+
+    def active(self, columns: Sequence[str]) -> list[Row]:
+        """These columns of all jobs that arrived and are not over, with `sealed` and `kind` of their requests."""
+        jobs, asked = schema.board_jobs, schema.requests
+        query = (
+            sql.select(*(jobs.c[name] for name in columns), asked.c.sealed, asked.c.kind)
+            .join(asked, asked.c.number == jobs.c.number)
+            .where(jobs.c.is_over == sql.false(), jobs.c.job.is_not(None))
+            .order_by(jobs.c.number)
+        )
+        with self._reading() as connection:
+            found = connection.execute(query)
+            names = tuple(found.keys())
+            return [dict(zip(names, row, strict=True)) for row in found]
 
     def row(self, name: str, /, **equal: Any) -> Row | None:
         """The row of a table with these values."""
@@ -126,6 +147,11 @@ class Board:
             with self._reading() as connection:
                 for row in connection.execute(sql.select(table)):
                     yield from (str(cell) for cell in row)
+
+
+def _bounded(number: int) -> int:
+    """A number that databases can compare."""
+    return max(-MOST, min(MOST, number))
 
 
 def _conditions(table: sql.Table, equal: Mapping[str, Any]) -> list[sql.ColumnElement[bool]]:

@@ -19,6 +19,8 @@ from tradewind.model.errors import StoreError
 FILE = "store.db"
 """Name of the store in a state directory."""
 CONNECT_S = 10
+LEASE = {"options": "-c tcp_keepalives_idle=3 -c tcp_keepalives_interval=1 -c tcp_keepalives_count=3"}
+"""The server notices within seconds that the machine of a writer is gone, and lets another one write."""
 _CAUSES = (
     ("password authentication failed", "the server refused user or password; correct the URL"),
     (
@@ -79,7 +81,8 @@ def connect(address: Address, *, write: bool, threads: bool = False) -> sql.Conn
     if address.path is None:
         try:
             engine = sql.create_engine(
-                address.url, poolclass=sql.NullPool, connect_args={"connect_timeout": CONNECT_S},
+                address.url, poolclass=sql.NullPool,
+                connect_args={"connect_timeout": CONNECT_S, **({} if "options" in address.url.query else LEASE)},
                 isolation_level="READ COMMITTED" if write else "REPEATABLE READ",
             )  # fmt: skip
         except (ImportError, NoSuchModuleError):

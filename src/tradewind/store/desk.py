@@ -16,6 +16,7 @@ from tradewind.store import schema
 from tradewind.store.database import Address, connect, explained
 
 T = TypeVar("T")
+Row = dict[str, Any]
 MOST = 500
 """Tasks that share a transaction, at most."""
 
@@ -29,31 +30,69 @@ class Rejected(TradewindError):
 
 
 class Writing:
-    """What a task may do inside the transaction. It must check before it writes: nothing of it is taken back."""
+    """What a task may do inside the transaction. It must check before it writes: nothing of it is taken back.
+
+    New rows of all tasks are kept until something has to see them, and written together, a statement per table.
+    """
 
     def __init__(self, connection: sql.Connection) -> None:
         self._connection = connection
+        self._rows: dict[str, dict[tuple[Any, ...], Row]] = {}  # table -> key -> row that is not written yet
+        self._last: int | None = None
 
     def insert(self, name: str, /, **values: Any) -> int:
-        """Add a row; return its number where the table has one."""
-        table = schema.tables.tables[name]
-        found = self._connection.execute(table.insert(), values)
-        return int(found.inserted_primary_key[0]) if "number" in table.c and found.inserted_primary_key else 0
+        """Add a row; return its number, of a request: nobody else writes these."""
+        number = 0
+        if name == "requests":
+            number = values["number"] = self._next()
+        rows = self._rows.setdefault(name, {})
+        rows[_key(name, values) or (len(rows),)] = values
+        return number
+
+    def _next(self) -> int:
+        """The number of the next request."""
+        if self._last is None:
+            query = sql.select(sql.func.max(schema.requests.c.number))
+            self._last = int(self._connection.execute(query).scalar() or 0)
+        self._last += 1
+        return self._last
 
     def update(self, name: str, key: Mapping[str, Any], /, **values: Any) -> int:
         """Change rows with these values; return how many."""
+        self.flush()
         table = schema.tables.tables[name]
         where = [table.c[column] == value for column, value in key.items()]
         return int(self._connection.execute(table.update().where(*where).values(**values)).rowcount)
 
-    def row(self, name: str, /, **key: Any) -> dict[str, Any] | None:
+    def row(self, name: str, /, **key: Any) -> Row | None:
         """The row with these values."""
+        rows, found = self._rows.get(name, {}), _key(name, key)
+        if rows and len(found) == len(key):
+            if found in rows:
+                return rows[found]
+        elif rows:
+            self.flush()
         table = schema.tables.tables[name]
         query = sql.select(table).where(*(table.c[column] == value for column, value in key.items()))
-        found = self._connection.execute(query.limit(1)).first()
-        return None if found is None else dict(found._mapping)
+        first = self._connection.execute(query.limit(1)).first()
+        return None if first is None else dict(first._mapping)
+
+    def flush(self) -> None:
+        """Write the new rows."""
+        for name, rows in self._rows.items():
+            self._connection.execute(schema.tables.tables[name].insert(), list(rows.values()))
+        self._rows = {}
 
 
+def _key(name: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The primary key of a row; empty where the database numbers it."""
+    columns = KEYS[name]
+    return tuple(values[column] for column in columns) if all(column in values for column in columns) else ()
+
+
+KEYS = {
+    name: tuple(column.name for column in table.primary_key) for name, table in schema.tables.tables.items()
+}
 Task = Callable[[Writing], T]
 
 
@@ -83,6 +122,7 @@ class Desk:
     def do(self, task: Task[T]) -> Future[T]:
         """Carry out a task; its result is there when its transaction is on disk."""
         future: Future[T] = Future()
+        future.set_running_or_notify_cancel()  # whoever asked may go away; what it asked for is done
         self._tasks.put((task, future))
         return future
 
@@ -112,6 +152,7 @@ class Desk:
                         done.append((future, task(writing)))
                     except Rejected as error:
                         done.append((future, error))
+                writing.flush()
         except Exception as error:  # the disk, the database: nothing of the batch was written
             for _, future in batch:
                 future.set_exception(error)

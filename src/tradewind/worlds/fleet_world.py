@@ -39,7 +39,7 @@ from tradewind.worlds.progress import ActiveJob, Progress, is_measured
 from tradewind.worlds.timeline import Timeline
 
 Record = Callable[[str, dict[str, Any]], None]
-"""(kind, plain values) -> None: appends a record to the journal; it is on disk when the call returns."""
+"""(kind, plain values) -> None: appends a record to the journal; it is on disk before the fleet is told."""
 Intake = Callable[[int], None]
 """Called with the present instant."""
 FEW = 100
@@ -51,7 +51,7 @@ MAX_WAIT_S = 0.5
 class FleetWorld:
     """Runs jobs on a fleet. `replay`, `replay_attempt`, `replay_end` and `resume` restore it after a crash.
 
-    record   appends to the journal; what it was given is on disk when it returns
+    record   appends to the journal; what it was given is on disk before the fleet is told what should run
     intake   called before every instant, to submit jobs and report what people want; with it, the run has no end, the
              scenario has no jobs, and what is over is dropped
     on_poll  called regularly with this world, for a live view
@@ -229,13 +229,15 @@ class FleetWorld:
         """Close attempts that are over, stop those that should be, queue outcomes, begin what should run."""
         now_us = self.clock.now_us()
         self._rest()
-        for gang in self._busy_gangs():
+        gangs = self._busy_gangs()
+        for gang in gangs:
             if gang.current is not None:
                 self._check_attempt(gang)
             self._measure(gang)
+        at = self._measured_now(due)  # what ended since the last look ends at one instant
+        for gang in gangs:
             if what := self._outcome(gang):
                 state = self._progress.active[gang.job.index]
-                at = self._measured_now(due)
                 if gang.announced != state.stamp and at < self._setup.horizon_us:  # then it ends with the run
                     gang.announced = state.stamp
                     self._progress.announce(at, gang.job.index, what)

@@ -73,6 +73,12 @@ SAVED: Mapping[str, Any] = {
 """Everything that an ActiveJob knows beside its job."""
 
 
+def _saved(state: ActiveJob) -> dict[str, Any]:
+    """What distinguishes it from a job that arrives: most jobs wait."""
+    fresh = ActiveJob(state.job, None)
+    return {name: plain(value) for name in SAVED if (value := getattr(state, name)) != getattr(fresh, name)}
+
+
 def is_measured(job: Job) -> bool:
     """Whether ranks can report completion and progress: fixed jobs and rounds (docs/jobs.md).
 
@@ -186,15 +192,15 @@ class Progress:
     # ------------------------------------------------------------------ saving
     def save(self) -> dict[str, Any]:
         """The state as JSON data; jobs are named by their index."""
-        active = {str(index): [plain(getattr(v, name)) for name in SAVED] for index, v in self.active.items()}
+        active = {str(index): _saved(state) for index, state in self.active.items()}
         return {"active": active, "due": sorted(self._heap), "failing": sorted(self.failing)}
 
     def restore(self, data: Mapping[str, Any], jobs: Mapping[int, Job]) -> None:
         """Continue from what `save` returned."""
         for index, values in data["active"].items():
             state = self.active[int(index)] = ActiveJob(jobs[int(index)], None)
-            for (name, kind), value in zip(SAVED.items(), values, strict=True):
-                setattr(state, name, read(kind, value, f"progress.{name}"))
+            for name, value in values.items():
+                setattr(state, name, read(SAVED[name], value, f"progress.{name}"))
         self._heap = [(at, job, stamp, what) for at, job, stamp, what in data["due"]]
         self.failing = set(data["failing"])
 
