@@ -11,6 +11,7 @@ from tradewind import registry
 from tradewind.audit import Audit
 from tradewind.audit import compare as compare_metrics
 from tradewind.audit.attempts import AttemptLedger
+from tradewind.audit.order import out_of_order
 from tradewind.audit.placement import check_certificate, is_placement
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import mismatch
@@ -118,7 +119,11 @@ def _journal(scenario: Scenario, result: Run, binding: bool) -> tuple[Violation,
         audit.attempts = AttemptLedger(scenario.setup, result.tables)
         if found := tuple(audit.attempts.form(len(scenario.jobs))):
             return found
-    doubts = [*_instants_of_decisions(result), *_reasons_of_refusals(result)]
+    doubts = [
+        *out_of_order(result.tables, scenario.setup.horizon_us),
+        *_instants_of_decisions(result),
+        *_reasons_of_refusals(result),
+    ]
     for instant in instants(scenario, result.tables):
         if found := state.replay(instant):
             return found

@@ -38,8 +38,10 @@ from tradewind.worlds.period_work import (
 
 BEFORE = (*OVER, "voided", "released", "changed", "answered", "expired")
 """Events of the first instant that belong to the time before it."""
-NOT_AT_END = ("arrived", "slot", "data", "timer", "answered", "expired")
-"""Events of the last instant that belong to the time after it."""
+LIMITS = ("capacity", "bandwidth", "node_down", "link_down")
+"""Changes that can cancel plans, the oldest first."""
+NOT_AT_END = ("arrived", "slot", "data", "timer", "answered", "expired", "ended")
+"""Events of the last instant that belong to the time after it, or come last."""
 
 
 class Period(NamedTuple):
@@ -150,9 +152,9 @@ class _Cut:
         return trade.event is not None and trade.event.kind != "quoted" and trade.event.job in self.held
 
     def _order(self, rest: Sequence[Instant]) -> None:
-        """Jobs stay in order of arrival, unless a limit changes: then the newest plans go first, so by age of the plan."""
+        """Jobs stay in order of arrival, unless plans may be cancelled, which is done by age of the plan."""
         facts = [event.fact for instant in rest for event in instant.events if event.kind == "changed"]
-        if not any(isinstance(fact, Change) and fact.kind in ("capacity", "bandwidth") for fact in facts):
+        if not any(isinstance(fact, Change) and fact.kind in LIMITS for fact in facts):
             return
         fresh = rest[0].decision.plans if rest[0].at_us == self.from_us and rest[0].decision else ()
         newest = {plan.job for plan in fresh}
@@ -284,6 +286,7 @@ class _Cut:
         wake = decision.wake_us if decision.wake_us is not None else self.timer
         wake_us = wake - self.from_us if self.from_us < wake < OPEN else None
         early = self._is_called_early(rest, index)
+        ended: list[Event] = []
         for instant in [first, *(i for i in rest if i.at_us > self.from_us)]:
             at = instant.at_us - self.from_us
             events = []
@@ -298,6 +301,7 @@ class _Cut:
             at_end = instant.at_us == end_us
             over = {e.job for e in (instant.events if at_end else all_events(instant)) if e.kind in OVER}
             if at_end:
+                ended = [e for e in events if e.kind == "ended"]
                 events = [e for e in events if e.kind not in NOT_AT_END]
             self.work.take(instant)
             if at == 0:
@@ -305,7 +309,7 @@ class _Cut:
             elif at == 1 and early:
                 events = [Event(1, "timer")]
             if events:
-                journal.events(events)
+                journal.events(_arranged(events))
             answers = self._start(again, quotes) if at == 0 else []
             for trade in instant.trades:
                 told = self._event(trade.event, index, quotes) if trade.event else None
@@ -334,10 +338,10 @@ class _Cut:
                     alive[event.job] = True  # its resources are held for another microsecond
                 elif event.kind == "released":
                     alive.pop(event.job, None)
-        if alive:
-            at = end_us - self.from_us
-            done = {job: 0 if over else self._done(job, end_us) for job, over in alive.items()}
-            journal.events([Event(at, "ended", index[job], done[job]) for job in alive])
+        for job, over in alive.items():
+            done = 0 if over else self._done(job, end_us)
+            ended.append(Event(end_us - self.from_us, "ended", index[job], done))
+        journal.events(_arranged(ended))
         return journal
 
     def _is_called_early(self, rest: Sequence[Instant], index: Mapping[int, int]) -> bool:
@@ -431,3 +435,12 @@ class _Cut:
             wake_us=None if wake is None else wake - self.from_us,
             certificate=None,
         )
+
+
+def _arranged(events: Sequence[Event]) -> list[Event]:
+    """Events of an instant in their order: jobs have other numbers than in the whole run."""
+    ends = ("finished", "left", "released", "ended")
+    stage = {"changed": 0, "voided": 0, **dict.fromkeys(ends, 1), "data": 3, "timer": 4}
+    return sorted(
+        events, key=lambda event: (stage.get(event.kind, 2), event.job if event.kind in (*ends, "data") else 0)
+    )
