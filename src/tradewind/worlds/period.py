@@ -152,18 +152,20 @@ class _Cut:
         return trade.event is not None and trade.event.kind != "quoted" and trade.event.job in self.held
 
     def _order(self, rest: Sequence[Instant]) -> None:
-        """Jobs stay in order of arrival, unless plans may be cancelled, which is done by age of the plan."""
+        """Jobs stay in order of arrival, but those come first whose sales and quotes are made again at the start, and where
+        plans may be cancelled, which is done by their age, older plans come first."""
         facts = [event.fact for instant in rest for event in instant.events if event.kind == "changed"]
-        if not any(isinstance(fact, Change) and fact.kind in LIMITS for fact in facts):
-            return
-        fresh = rest[0].decision.plans if rest[0].at_us == self.from_us and rest[0].decision else ()
+        by_age = any(isinstance(fact, Change) and fact.kind in LIMITS for fact in facts)
+        fresh = rest[0].decision.plans if rest and rest[0].at_us == self.from_us and rest[0].decision else ()
         newest = {plan.job for plan in fresh}
 
-        def age(job: int) -> tuple[bool, int, int]:
+        def place(job: int) -> tuple[bool, bool, bool, int, int]:
             state = self.active[job]
-            return job in newest or not state.steps, state.age, job
+            is_sold, is_last = state.paid is not None and bool(state.steps), job in newest or not state.steps
+            return not is_sold, by_age and is_last, job not in self.held, state.age if by_age else 0, job
 
-        self.active = {job: self.active[job] for job in sorted(self.active, key=age)}
+        self.active = {job: self.active[job] for job in sorted(self.active, key=place)}
+        self.held = {job: self.held[job] for job in self.active if job in self.held}
 
     def _follow(self, instant: Instant) -> None:
         self.work.take(instant)
