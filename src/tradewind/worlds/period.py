@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from tradewind.worlds.period_quotes import PeriodQuotes
 from tradewind.worlds.period_work import (
     WorkDone,
     all_events,
+    arranged,
     completion_us,
     read_instants,
     spent,
@@ -58,6 +59,7 @@ class _Active:
 
     age      number of the decision that made the plan; higher is newer
     thought  whether the customer took its time to answer
+    voided   whether a failure cancelled a plan of it
     """
 
     job: Job
@@ -67,6 +69,7 @@ class _Active:
     unit_usd: tuple[tuple[int, float], ...] = ()
     done: int = 0
     thought: bool = False
+    voided: bool = False
 
 
 def cut(scenario: Scenario, run: Run, from_us: int, to_us: int) -> Period:
@@ -175,7 +178,7 @@ class _Cut:
             elif event.kind in OVER:
                 self.active.pop(event.job, None)
             elif event.kind == "voided" and event.job in self.active:
-                self.active[event.job].steps = ()
+                self.active[event.job].steps, self.active[event.job].voided = (), True
             elif event.kind == "timer":
                 self.timer = OPEN
             elif isinstance(event.fact, Change):
@@ -311,7 +314,7 @@ class _Cut:
             elif at == 1 and early:
                 events = [Event(1, "timer")]
             if events:
-                journal.events(_arranged(events))
+                journal.events(arranged(events))
             answers = self._start(again, quotes) if at == 0 else []
             for trade in instant.trades:
                 told = self._event(trade.event, index, quotes) if trade.event else None
@@ -343,7 +346,7 @@ class _Cut:
         for job, over in alive.items():
             done = 0 if over else self._done(job, end_us)
             ended.append(Event(end_us - self.from_us, "ended", index[job], done))
-        journal.events(_arranged(ended))
+        journal.events(arranged(ended))
         return journal
 
     def _is_called_early(self, rest: Sequence[Instant], index: Mapping[int, int]) -> bool:
@@ -372,6 +375,8 @@ class _Cut:
     ) -> tuple[dict[int, Plan], list[tuple[Quote, bool]]]:
         """Plans of jobs that were active, and quotes that sold them; True: to a person who thought."""
         plans, again = {}, []
+        payments = self.run.tables["payments"]
+        owed = dict(zip(payments["job"], cast(list[float], payments["usd"]), strict=True))
         for job, state in self.active.items():
             steps = tuple(
                 s._replace(from_us=max(s.from_us, self.from_us))
@@ -379,6 +384,9 @@ class _Cut:
                 if s.until_us > self.from_us
             )
             if not steps:
+                if state.paid is not None:
+                    name = state.job.id
+                    self.notes.append(f"{name} had lost the plan that it paid for: its payment is not in the period")
                 continue
             plan = self._plan(Plan(job, steps), index)
             own, customer = scenario.jobs[index[job]], scenario.customers[index[job]]
@@ -387,6 +395,8 @@ class _Cut:
                 plans[job] = plan
                 continue
             offer = Offer(state.paid, due, plan, state.unit_usd)
+            if state.voided:  # what it owes depends on a promise of before, which this plan need not keep
+                offer = Offer(owed.get(job, 0.0), due, plan)
             again.append((Quote(index[job], (offer,), why="sold before the period"), state.thought))
         return plans, again
 
@@ -437,12 +447,3 @@ class _Cut:
             wake_us=None if wake is None else wake - self.from_us,
             certificate=None,
         )
-
-
-def _arranged(events: Sequence[Event]) -> list[Event]:
-    """Events of an instant in their order: jobs have other numbers than in the whole run."""
-    ends = ("finished", "left", "released", "ended")
-    stage = {"changed": 0, "voided": 0, **dict.fromkeys(ends, 1), "data": 3, "timer": 4}
-    return sorted(
-        events, key=lambda event: (stage.get(event.kind, 2), event.job if event.kind in (*ends, "data") else 0)
-    )
