@@ -42,7 +42,9 @@ def test_of_random_edits_none_passes_in_silence() -> None:
 
 @pytest.fixture(scope="module")
 def edited_cases() -> list[Case]:
-    return [case for name in ("gadget-f", "failures", "live_b", "held", "canc", "refunds") for case in cases(name)]
+    return [
+        case for name in ("gadget-f", "failures", "live_b", "held", "canc", "refunds") for case in cases(name)
+    ]
 
 
 @pytest.mark.parametrize("make", [swap_events, remove_event])

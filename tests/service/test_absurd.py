@@ -37,7 +37,9 @@ ABSURD: dict[str, Any] = {
     "model_bytes": job("sleep", "0", model_bytes=10**40),
     "runtime": job("sleep", "0", work={"kind": "fixed", "runtime_us": 10**30}),
     "count": job("sleep", "0", work={"kind": "rounds", "count": 10**18, "compute_us": 10**18}),
-    "a million digits": '{"worker": {"gpu": 1}, "command": ["sleep", "0"], "workers": 1' + "0" * 100_000 + "}",
+    "a million digits": '{"worker": {"gpu": 1}, "command": ["sleep", "0"], "workers": 1'
+    + "0" * 100_000
+    + "}",
     "not a number": '{"worker": {"gpu": NaN}, "command": ["sleep", "0"]}',
     "infinite": '{"worker": {"gpu": Infinity}, "command": ["sleep", "0"]}',
     "deep": json.dumps(job("sleep", "0", tags=1)).replace("1}", "[" * 50_000 + "]" * 50_000 + "}"),

@@ -63,7 +63,9 @@ def test_a_period_has_the_payments_and_refunds_of_the_whole_run(policy: str, tmp
             mine = paid(scenario, read)
             for job in (each.id for each in scenario.jobs):
                 times = lost.get(job, [])
-                if first * slot in times or (min(times, default=slot * first) < first * slot < max(times, default=0)):
+                if first * slot in times or (
+                    min(times, default=slot * first) < first * slot < max(times, default=0)
+                ):
                     continue  # lost at the very start, or twice: the period does not know the first promise
                 assert mine.get(job, 0.0) == pytest.approx(whole.get(job, 0.0)), (seed, first, job)
                 before += bool(times) and min(times) < first * slot

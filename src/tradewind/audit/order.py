@@ -19,7 +19,7 @@ STAGE = {
 }  # fmt: skip
 """Kind -> place of its events within an instant; those of quotes depend on when the quote was made."""
 CLOSED, QUOTED, REFUSED, AT_END = 9, 10, 11, 12
-"""Places of answers to open quotes, of new quotes and their answers, of refusals by a decision, of the end at the horizon."""
+"""Places of answers to open quotes, of new quotes and their answers, of refusals by a decision, of ends at the horizon."""
 BY_JOB = ("finished", "left", "released", "ended", "arrived", "data")
 """Kinds whose events come in order of their jobs; changes and cancelled plans are checked with their contents."""
 SAID = ("cancelled", "answered", "expired")
@@ -67,7 +67,9 @@ class _Places:
             return QUOTED, job
         if kind in ("answered", "expired"):
             return STAGE[kind], 0
-        number, made_us = self._open.pop(job, (-1, at_us))  # whatever else happens to the job closes its quote
+        number, made_us = self._open.pop(
+            job, (-1, at_us)
+        )  # whatever else happens to the job closes its quote
         if kind == "ended" and at_us >= self._horizon_us:
             return AT_END, job
         if kind in STAGE:

@@ -332,7 +332,10 @@ def _unchecked(result: Run, spec: Spec | None, depth: Depth) -> Iterator[tuple[s
             yield f"bills.{column}", "not computed again; --bills does"
     said = {str(kind) for kind in result.tables["events"]["kind"]} & set(SAID)
     if "cancelled" in said:
-        yield "events.at_us", "when customers withdrew their jobs: any time with the same work, costs and use passes"
+        yield (
+            "events.at_us",
+            "when customers withdrew their jobs: any time with the same work, costs and use passes",
+        )
     if said:
         yield "events.order", "in which order customers said something within a microsecond"
     if said - {"cancelled"}:

@@ -223,7 +223,9 @@ def run(config: Config, data: Path) -> None:
     """Run the engine until stdin is closed."""
     state = data / "state"
     options = _options(config)
-    warm_up(config.spec.system, (config.spec.name,))  # before it is ready: the first quote must not wait for a compiler
+    warm_up(
+        config.spec.system, (config.spec.name,)
+    )  # before it is ready: the first quote must not wait for a compiler
     create_state(state, options.first_uid is not None)
     with ExitStack() as stack:
         stack.enter_context(locked(state))

@@ -51,7 +51,9 @@ class Reader:
         check_allowed(found.job, self._config.file.tenants[tenant], tenant)
         _check_room(self._config.setup, found.job)
         if "/" in found.job.id or found.job.id.startswith("."):
-            raise InputError(f"id is {shown(found.job.id)}; it is part of addresses: no '/', and no '.' at its start")
+            raise InputError(
+                f"id is {shown(found.job.id)}; it is part of addresses: no '/', and no '.' at its start"
+            )
         job = replace(found.job, tenant=tenant)
         if why := job_mismatch(self._config.spec, job):
             raise InputError(why)
@@ -106,7 +108,9 @@ def _check_room(setup: Setup, job: Job) -> None:
     need = [(resource, milli) for resource, milli in job.worker if milli]
     if not need:
         return
-    most = sum(min(setup.nodes[n].capacity_milli[resource] // milli for resource, milli in need) for n in hosts)
+    most = sum(
+        min(setup.nodes[n].capacity_milli[resource] // milli for resource, milli in need) for n in hosts
+    )
     if most < job.workers_min:
         raise InputError(
             f"the job needs {job.workers_min} workers at once; where it may run there is room for {most} of them at most. "

@@ -343,8 +343,8 @@ class _Cut:
                     alive[event.job] = True  # its resources are held for another microsecond
                 elif event.kind == "released":
                     alive.pop(event.job, None)
-        for job, over in alive.items():
-            done = 0 if over else self._done(job, end_us)
+        for job, holds in alive.items():
+            done = 0 if holds else self._done(job, end_us)
             ended.append(Event(end_us - self.from_us, "ended", index[job], done))
         journal.events(arranged(ended))
         return journal
@@ -385,8 +385,8 @@ class _Cut:
             )
             if not steps:
                 if state.paid is not None:
-                    name = state.job.id
-                    self.notes.append(f"{name} had lost the plan that it paid for: its payment is not in the period")
+                    lost = "had lost the plan that it paid for: its payment is not in the period"
+                    self.notes.append(f"{state.job.id} {lost}")
                 continue
             plan = self._plan(Plan(job, steps), index)
             own, customer = scenario.jobs[index[job]], scenario.customers[index[job]]

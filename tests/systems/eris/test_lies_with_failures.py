@@ -39,7 +39,7 @@ def alone(arrive_slot: int) -> Scenario:
     """One job, and sites that are all down until slot 2."""
     given = tiny(0, jobs=1)
     slot = given.setup.slot_us
-    sites = [node for node in given.setup.hosts]
+    sites = given.setup.hosts
     down = [Change(0, "node_down", site, 0, 0) for site in sites]
     up = [Change(2 * slot, "node_up", site, 0, 0) for site in sites]
     job = replace(given.jobs[0], arrive_us=arrive_slot * slot)

@@ -41,8 +41,10 @@ def posted_menu(ledger: CapacityLedger, job: Job, first: int, prices: PostedPric
 
 
 def flat_offers(task: TrainingTask, market: Market, worth: Floats, flat_usd: float) -> Menu:
-    """`flat_menu`; where no slot has room for what a worker can train, of workers that train less, down to a chunk in a slot:
-    else a bidder could have them by stating more epochs."""
+    """`flat_menu`; where no slot has room for what a worker can train, of workers that train less, down to a chunk in a slot.
+
+    Else a bidder could have them by stating more epochs.
+    """
     found = flat_menu(task, market, worth, flat_usd)
     most = int(market.room.max(initial=0)) // task.chunk_bytes
     for chunks in range(most, 0, -1) if most < task.rate // task.need else ():

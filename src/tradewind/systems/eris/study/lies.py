@@ -219,7 +219,10 @@ def main() -> None:
         for kind in KINDS:
             gains = np.array([try_lie_with_failures(seed, kind) for seed in range(count)])
             better, luckier = (gains > 1e-6).sum(axis=0)
-            print(f"{kind}, failures: {count} lies, {better} promise more, {luckier} gain in the end", flush=True)
+            print(
+                f"{kind}, failures: {count} lies, {better} promise more, {luckier} gain in the end",
+                flush=True,
+            )
         return
     for mechanism, kind, (where, changes) in CASES:
         tried = [try_lie(seed, kind, mechanism, **changes) for seed in range(count)]
