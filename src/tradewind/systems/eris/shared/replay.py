@@ -41,7 +41,7 @@ def posted_menu(ledger: CapacityLedger, job: Job, first: int, prices: PostedPric
 
 
 def flat_offers(task: TrainingTask, market: Market, worth: Floats, flat_usd: float) -> Menu:
-    """`flat_menu`; where no slot has room for what a worker can train, of workers that train less, down to a chunk in a slot.
+    """`flat_menu`, where no slot has room for what a worker can train of workers that train less, down to a chunk per slot.
 
     Else a bidder could have them by stating more epochs.
     """
