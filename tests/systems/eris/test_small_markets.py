@@ -50,7 +50,7 @@ def test_a_forecast_floor_is_not_worse_than_none_on_other_days_beyond_noise(numb
 
 
 def test_where_a_floor_lost_on_the_day_itself_it_gains_on_others() -> None:
-    """That single markets earn less with their floor is noise: on days that nobody chose it by, it earns more in the mean."""
+    """That single markets earn less with their floor is noise: on days by which nobody chose it, it earns more."""
     lost, gains = 0, []
     for number in (280, 307, *range(40)):
         market = small_market(number)
