@@ -1,4 +1,5 @@
-"""Changes single cells and header fields of run files, makes the checksums right again, and audits the file.
+"""Changes single cells and header fields of run files, swaps or removes rows of events, makes the checksums right again, and
+audits the file.
 
     python -m tests.audit.edits 10000 [--seed N] [--only SYSTEM]
 
@@ -44,10 +45,13 @@ class Edit(NamedTuple):
 
 
 def draw(case: Case, random_: random.Random) -> tuple[Edit, dict[str, Any]]:
-    """A random edit and the edited document: a cell nine times of ten, else a field of the header."""
+    """A random edit and the edited document: a cell eight times of ten, else a field of the header or a row of events."""
     document = deepcopy(case.document)
-    if random_.random() < 0.1:
+    what = random_.random()
+    if what < 0.1:
         return _edit_header(document, random_), document
+    if what < 0.2:
+        return _edit_rows(document, random_), document
     tables = {name: table for name, table in document["tables"].items() if table["rows"]}
     name = random_.choice(list(tables))
     column = random_.choice(list(tables[name]["columns"]))
@@ -62,6 +66,32 @@ def _edit_cell(document: dict[str, Any], name: str, column: str, random_: random
     values[row] = _other(before, values, random_)
     table["sha256"] = checksum(name, normal(name, table["data"]))
     return Edit(f"{name}.{column}", row, before, values[row])
+
+
+def _edit_rows(document: dict[str, Any], random_: random.Random) -> Edit:
+    rows = document["tables"]["events"]["rows"]
+    if random_.random() < 0.5:
+        return remove_event(document, random_.randrange(rows))
+    return swap_events(document, random_.randrange(rows - 1))
+
+
+def swap_events(document: dict[str, Any], row: int) -> Edit:
+    """Swap a row of the events with the next one."""
+    table = document["tables"]["events"]
+    before = [column[row] for column in table["data"].values()]
+    for column in table["data"].values():
+        column[row], column[row + 1] = column[row + 1], column[row]
+    table["sha256"] = checksum("events", normal("events", table["data"]))
+    return Edit("events.order", row, before, [column[row] for column in table["data"].values()])
+
+
+def remove_event(document: dict[str, Any], row: int) -> Edit:
+    """Remove a row of the events."""
+    table = document["tables"]["events"]
+    before = [column.pop(row) for column in table["data"].values()]
+    table["rows"] -= 1
+    table["sha256"] = checksum("events", normal("events", table["data"]))
+    return Edit("events.rows", row, before, None)
 
 
 def _other(value: Any, values: list[Any], random_: random.Random) -> Any:

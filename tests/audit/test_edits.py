@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tradewind as tw
 from tests import builders
-from tests.audit.edit_cases import held_quotes, live_batch
-from tests.audit.edits import tally
+from tests.audit.edit_cases import Case, cancellations, cases, held_quotes, live_batch
+from tests.audit.edits import Edit, outcome, remove_event, swap_events, tally
 from tests.builders import job, node, setup
 from tests.worlds.live_scenarios import S
 from tradewind import api
+from tradewind.audit import Audit
 from tradewind.engine.accounts import settle
+from tradewind.model.decision import Decision
 from tradewind.model.errors import InputError
 from tradewind.model.job import Fixed
 from tradewind.model.result import Bound, Run, Violation
 from tradewind.model.scenario import Scenario
+from tradewind.model.view import Event
 from tradewind.testing.scenarios import contended_cluster
 
 NEVER = {"header.version", "header.policy", "header.params", "header.seed"}
@@ -32,6 +38,56 @@ def test_of_random_edits_none_passes_in_silence() -> None:
     assert not gaps
     free = {where for where, outcomes in found.items() if any(what.startswith("free") for what in outcomes)}
     assert free <= NEVER
+
+
+@pytest.fixture(scope="module")
+def edited_cases() -> list[Case]:
+    return [
+        case for name in ("gadget-f", "failures", "live_b", "held", "canc", "refunds") for case in cases(name)
+    ]
+
+
+@pytest.mark.parametrize("make", [swap_events, remove_event])
+def test_every_row_of_events_that_is_swapped_or_removed_is_noticed(
+    edited_cases: list[Case], make: Callable[[dict[str, Any], int], Edit], tmp_path: Path
+) -> None:
+    """Only what customers say within a microsecond is in any order, and only the expiry of a closed quote may be missing."""
+    free: dict[str, set[str]] = {}
+    for case in edited_cases:
+        for row in range(case.document["tables"]["events"]["rows"] - (make is swap_events)):
+            document = deepcopy(case.document)
+            edit = make(document, row)
+            if edit.before == edit.after or outcome(case, edit, document, tmp_path / "run.json") == "noticed":
+                continue
+            said = [edit.before, edit.after or edit.before]
+            assert {kind for _, kind, *_ in said} <= {"cancelled", "answered", "expired"}, (case.name, edit)
+            free.setdefault(case.name, set()).add(edit.where)
+    assert set(free) <= {"held_quotes"}
+
+
+def test_a_timer_that_is_removed_is_noticed_where_a_decision_of_its_instant_sets_another() -> None:
+    jobs = [job(index, arrive_us=index * S, work=Fixed(runtime_us=S)) for index in range(2)]
+    where = setup([node("a", 2)], slot_us=S, horizon_us=9 * S, objective="jct_mean_s")
+    given = builders.scenario(jobs, where=where)
+    audit = Audit(where, given)
+    arrivals = [Event(each.arrive_us, "arrived", each.index, 0, each) for each in given.jobs]
+    assert audit.take(arrivals[:1]) == audit.check(0, Decision(wake_us=S)) == ()
+    assert audit.take(arrivals[1:]) == ()
+    assert [each.rule for each in audit.check(S, Decision(wake_us=2 * S))] == ["time.timer"]
+    assert audit.take([Event(S, "timer")]) == audit.check(S, Decision(wake_us=2 * S)) == ()
+
+
+def test_the_time_of_a_cancellation_agrees_with_what_the_job_used() -> None:
+    given, run = cancellations()
+    events: Any = run.tables["events"]
+    noticed = 0
+    for row in (i for i, kind in enumerate(events["kind"]) if kind == "cancelled"):
+        moved = edited(run, "events", "at_us", row, events["at_us"][row] + given.setup.slot_us // 4)
+        try:
+            noticed += bool(rules(given, moved))
+        except InputError:  # no longer in order
+            noticed += 1
+    assert noticed == list(events["kind"]).count("cancelled") > 1
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,8 @@ QUEUE: Mapping[str, Any] = {
     "tenants": {"red": {"commands": [["sleep"], ["sh", "-c"]]}, "blue": {"commands": [["sleep"]]}},
 }
 """Two sites with room for four workers, a queue, two tenants."""
-START_S = 60.0
+START_S = 600.0
+"""How long a start may take: kernels may have to be compiled before it is ready."""
 
 
 def job(*command: str, **more: Any) -> dict[str, Any]:
@@ -106,12 +107,12 @@ class Server:
         if self.process is None or self.process.poll() is not None:
             return 0
         self.process.send_signal(signal.SIGINT)
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=120)
 
     def client(self, secret: str | None = None) -> httpx.Client:
         """A client with a token, by default the admin's."""
         secret = secret or (self.data / "admin.token").read_text().strip()
-        return httpx.Client(base_url=self.address, headers={"Authorization": f"Bearer {secret}"}, timeout=30)
+        return httpx.Client(base_url=self.address, headers={"Authorization": f"Bearer {secret}"}, timeout=120)
 
     def secret(self, role: str, tenant: str = "", **more: Any) -> str:
         """A new token."""
@@ -130,7 +131,7 @@ def checked(answer: httpx.Response) -> Any:
     return answer.json()
 
 
-def over(client: httpx.Client, id_: str, timeout_s: float = 20.0) -> dict[str, Any]:
+def over(client: httpx.Client, id_: str, timeout_s: float = 120.0) -> dict[str, Any]:
     """A job once it is over."""
     end = time.monotonic() + timeout_s
     while time.monotonic() < end:
@@ -140,7 +141,7 @@ def over(client: httpx.Client, id_: str, timeout_s: float = 20.0) -> dict[str, A
     raise AssertionError(f"{id_} is {found['status']} after {timeout_s} s")
 
 
-def until(client: httpx.Client, id_: str, status: str, timeout_s: float = 20.0) -> dict[str, Any]:
+def until(client: httpx.Client, id_: str, status: str, timeout_s: float = 120.0) -> dict[str, Any]:
     """A job once it has a status."""
     end = time.monotonic() + timeout_s
     while time.monotonic() < end:

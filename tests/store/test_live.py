@@ -11,10 +11,21 @@ import tradewind as tw
 from tests.store.postgres import Server
 from tests.worlds.live_runs import in_a_process
 from tests.worlds.live_scenarios import broker
+from tradewind.model.errors import StoreError
 from tradewind.registry import policies
 from tradewind.store.store import Store
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.live import LiveRequest, live
+
+
+def recorded(address: str | None) -> int:
+    """Number of records in a store that may not be there yet."""
+    assert address is not None
+    try:
+        with Store.open(address) as store:
+            return store.verify().number
+    except StoreError:
+        return 0
 
 
 def test_a_live_run_in_postgresql_is_continued_after_a_kill(postgres: Server, tmp_path: Path) -> None:
@@ -28,7 +39,10 @@ def test_a_live_run_in_postgresql_is_continued_after_a_kill(postgres: Server, tm
         options=ExecutionOptions(as_root=True),
     )
     pid = in_a_process(asked)
-    time.sleep(2)
+    end = time.monotonic() + 120
+    while recorded(asked.store) < 5:
+        assert time.monotonic() < end
+        time.sleep(0.1)
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     with Store.open(asked.store) as store:

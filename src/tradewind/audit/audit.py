@@ -84,6 +84,8 @@ class Audit(EventAudit):
                     detail=f"the timer is set to {wake!r} us; it must be later than now, {now_us}",
                 )
             )
+        elif wake is not None and self._timer <= now_us:
+            self._missed(now_us + 1, found)
         if refused := tuple(found) if found else self._commit(decision.plans, now_us):
             return refused
         for verdict in decision.verdicts:
@@ -341,6 +343,8 @@ class Audit(EventAudit):
                 detail = "its resources were never released"
                 found.append(Violation("time.release", record.job.id, detail=detail))
         self._unanswered(found)
+        if self._deadline <= end:
+            self._missed(end + 1, found)
         found += [] if self.attempts is None else self.attempts.close()
         missing = 0 if self._script is None else self._script.missing(self._next_arrival)
         if missing and not self._measured:

@@ -372,9 +372,13 @@ class EventAudit(AuditClock):
 
     def _void(self, record: Record, event: Event, found: list[Violation]) -> None:
         """A plan had to be cancelled; the job keeps its work up to the start of the slot (failure) or all of it."""
-        now, failed = event.at_us, self._cancelled.pop(event.job, None)
+        now, first = event.at_us, next(iter(self._cancelled), None)
+        failed = self._cancelled.pop(event.job, None)
         if failed is None:
             found.append(Violation("time.void", record.job.id, detail="its plan was cancelled without cause"))
+        elif first != event.job:
+            detail = f"its plan was cancelled before that of job {first}, which is older"
+            found.append(Violation("time.order", record.job.id, detail=detail))
         self._work.mark(record, now)
         self._settle(record, now)
         kept = record.mark_done if failed and not isinstance(record.job.work, Dataset) else record.done

@@ -11,6 +11,7 @@ from tradewind import registry
 from tradewind.audit import Audit
 from tradewind.audit import compare as compare_metrics
 from tradewind.audit.attempts import AttemptLedger
+from tradewind.audit.order import SAID, out_of_order
 from tradewind.audit.placement import check_certificate, is_placement
 from tradewind.engine.accounts import settle
 from tradewind.engine.fit import mismatch
@@ -118,7 +119,11 @@ def _journal(scenario: Scenario, result: Run, binding: bool) -> tuple[Violation,
         audit.attempts = AttemptLedger(scenario.setup, result.tables)
         if found := tuple(audit.attempts.form(len(scenario.jobs))):
             return found
-    doubts = [*_instants_of_decisions(result), *_reasons_of_refusals(result)]
+    doubts = [
+        *out_of_order(result.tables, scenario.setup.horizon_us),
+        *_instants_of_decisions(result),
+        *_reasons_of_refusals(result),
+    ]
     for instant in instants(scenario, result.tables):
         if found := state.replay(instant):
             return found
@@ -325,8 +330,16 @@ def _unchecked(result: Run, spec: Spec | None, depth: Depth) -> Iterator[tuple[s
     if result.tables.get("bills", {}).get("usd") and not (depth.bills or depth.rerun):
         for column in result.tables["bills"]:
             yield f"bills.{column}", "not computed again; --bills does"
-    if "cancelled" in result.tables["events"]["kind"]:
-        yield "events.at_us", "when customers withdrew their jobs: they may do so at any time"
+    said = {str(kind) for kind in result.tables["events"]["kind"]} & set(SAID)
+    if "cancelled" in said:
+        yield (
+            "events.at_us",
+            "when customers withdrew their jobs: any time with the same work, costs and use passes",
+        )
+    if said:
+        yield "events.order", "in which order customers said something within a microsecond"
+    if said - {"cancelled"}:
+        yield "events.rows", "an answer to a quote that is closed, or its expiry, changes nothing"
     if result.world == "processes":
         yield (
             "world",

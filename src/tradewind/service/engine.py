@@ -51,6 +51,7 @@ from tradewind.worlds.fleets import open_fleet
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.live import FIRST_UID, USERS, create_state, locked
 from tradewind.worlds.simulate import make_policy
+from tradewind.worlds.warm import warm_up
 
 POLL_S = 0.02
 """Requests are looked for at least this often."""
@@ -221,6 +222,9 @@ def run(config: Config, data: Path) -> None:
     """Run the engine until stdin is closed."""
     state = data / "state"
     options = _options(config)
+    warm_up(
+        config.spec.system, (config.spec.name,)
+    )  # before it is ready: the first quote must not wait for a compiler
     create_state(state, options.first_uid is not None)
     with ExitStack() as stack:
         stack.enter_context(locked(state))

@@ -49,6 +49,11 @@ class Reader:
                 raise InputError(f"{name} is set by the service; remove it")
         found = self.build(raw, 0, raw.get("id") or "job", 0)
         check_allowed(found.job, self._config.file.tenants[tenant], tenant)
+        _check_room(self._config.setup, found.job)
+        if "/" in found.job.id or found.job.id.startswith("."):
+            raise InputError(
+                f"id is {shown(found.job.id)}; it is part of addresses: no '/', and no '.' at its start"
+            )
         job = replace(found.job, tenant=tenant)
         if why := job_mismatch(self._config.spec, job):
             raise InputError(why)
@@ -93,6 +98,22 @@ def check_allowed(job: Job, tenant: TenantFile, name: str) -> None:
     raise InputError(
         f"command {' '.join(job.command)[:80]!r} is not allowed for {name}; commands must begin with: {allowed}"
     )
+
+
+def _check_room(setup: Setup, job: Job) -> None:
+    """Check that the sites together could hold the job if nothing else ran: no wait helps a job that they cannot."""
+    hosts = [node for node in setup.hosts if job.nodes is None or node in job.nodes]
+    need = [(resource, milli) for resource, milli in job.worker if milli]
+    if not need:
+        return
+    most = sum(
+        min(setup.nodes[n].capacity_milli[resource] // milli for resource, milli in need) for n in hosts
+    )
+    if most < job.workers_min:
+        raise InputError(
+            f"the job needs {job.workers_min} workers at once; where it may run there is room for {most} of them at most. "
+            "Ask for fewer or smaller workers"
+        )
 
 
 def sealed_text(customer: Customer) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from tradewind.worlds.period_quotes import PeriodQuotes
 from tradewind.worlds.period_work import (
     WorkDone,
     all_events,
+    arranged,
     completion_us,
     read_instants,
     spent,
@@ -38,8 +39,10 @@ from tradewind.worlds.period_work import (
 
 BEFORE = (*OVER, "voided", "released", "changed", "answered", "expired")
 """Events of the first instant that belong to the time before it."""
-NOT_AT_END = ("arrived", "slot", "data", "timer", "answered", "expired")
-"""Events of the last instant that belong to the time after it."""
+LIMITS = ("capacity", "bandwidth", "node_down", "link_down")
+"""Changes that can cancel plans, the oldest first."""
+NOT_AT_END = ("arrived", "slot", "data", "timer", "answered", "expired", "ended")
+"""Events of the last instant that belong to the time after it, or come last."""
 
 
 class Period(NamedTuple):
@@ -56,6 +59,7 @@ class _Active:
 
     age      number of the decision that made the plan; higher is newer
     thought  whether the customer took its time to answer
+    voided   whether a failure cancelled a plan of it
     """
 
     job: Job
@@ -65,6 +69,7 @@ class _Active:
     unit_usd: tuple[tuple[int, float], ...] = ()
     done: int = 0
     thought: bool = False
+    voided: bool = False
 
 
 def cut(scenario: Scenario, run: Run, from_us: int, to_us: int) -> Period:
@@ -150,18 +155,20 @@ class _Cut:
         return trade.event is not None and trade.event.kind != "quoted" and trade.event.job in self.held
 
     def _order(self, rest: Sequence[Instant]) -> None:
-        """Jobs stay in order of arrival, unless a limit changes: then the newest plans go first, so by age of the plan."""
+        """Jobs stay in order of arrival, but those come first whose sales and quotes are made again at the start, and where
+        plans may be cancelled, which is done by their age, older plans come first."""
         facts = [event.fact for instant in rest for event in instant.events if event.kind == "changed"]
-        if not any(isinstance(fact, Change) and fact.kind in ("capacity", "bandwidth") for fact in facts):
-            return
-        fresh = rest[0].decision.plans if rest[0].at_us == self.from_us and rest[0].decision else ()
+        by_age = any(isinstance(fact, Change) and fact.kind in LIMITS for fact in facts)
+        fresh = rest[0].decision.plans if rest and rest[0].at_us == self.from_us and rest[0].decision else ()
         newest = {plan.job for plan in fresh}
 
-        def age(job: int) -> tuple[bool, int, int]:
+        def place(job: int) -> tuple[bool, bool, bool, int, int]:
             state = self.active[job]
-            return job in newest or not state.steps, state.age, job
+            is_sold, is_last = state.paid is not None and bool(state.steps), job in newest or not state.steps
+            return not is_sold, by_age and is_last, job not in self.held, state.age if by_age else 0, job
 
-        self.active = {job: self.active[job] for job in sorted(self.active, key=age)}
+        self.active = {job: self.active[job] for job in sorted(self.active, key=place)}
+        self.held = {job: self.held[job] for job in self.active if job in self.held}
 
     def _follow(self, instant: Instant) -> None:
         self.work.take(instant)
@@ -171,7 +178,7 @@ class _Cut:
             elif event.kind in OVER:
                 self.active.pop(event.job, None)
             elif event.kind == "voided" and event.job in self.active:
-                self.active[event.job].steps = ()
+                self.active[event.job].steps, self.active[event.job].voided = (), True
             elif event.kind == "timer":
                 self.timer = OPEN
             elif isinstance(event.fact, Change):
@@ -284,6 +291,7 @@ class _Cut:
         wake = decision.wake_us if decision.wake_us is not None else self.timer
         wake_us = wake - self.from_us if self.from_us < wake < OPEN else None
         early = self._is_called_early(rest, index)
+        ended: list[Event] = []
         for instant in [first, *(i for i in rest if i.at_us > self.from_us)]:
             at = instant.at_us - self.from_us
             events = []
@@ -298,6 +306,7 @@ class _Cut:
             at_end = instant.at_us == end_us
             over = {e.job for e in (instant.events if at_end else all_events(instant)) if e.kind in OVER}
             if at_end:
+                ended = [e for e in events if e.kind == "ended"]
                 events = [e for e in events if e.kind not in NOT_AT_END]
             self.work.take(instant)
             if at == 0:
@@ -305,7 +314,7 @@ class _Cut:
             elif at == 1 and early:
                 events = [Event(1, "timer")]
             if events:
-                journal.events(events)
+                journal.events(arranged(events))
             answers = self._start(again, quotes) if at == 0 else []
             for trade in instant.trades:
                 told = self._event(trade.event, index, quotes) if trade.event else None
@@ -334,10 +343,10 @@ class _Cut:
                     alive[event.job] = True  # its resources are held for another microsecond
                 elif event.kind == "released":
                     alive.pop(event.job, None)
-        if alive:
-            at = end_us - self.from_us
-            done = {job: 0 if over else self._done(job, end_us) for job, over in alive.items()}
-            journal.events([Event(at, "ended", index[job], done[job]) for job in alive])
+        for job, holds in alive.items():
+            done = 0 if holds else self._done(job, end_us)
+            ended.append(Event(end_us - self.from_us, "ended", index[job], done))
+        journal.events(arranged(ended))
         return journal
 
     def _is_called_early(self, rest: Sequence[Instant], index: Mapping[int, int]) -> bool:
@@ -366,6 +375,8 @@ class _Cut:
     ) -> tuple[dict[int, Plan], list[tuple[Quote, bool]]]:
         """Plans of jobs that were active, and quotes that sold them; True: to a person who thought."""
         plans, again = {}, []
+        payments = self.run.tables["payments"]
+        owed = dict(zip(payments["job"], cast(list[float], payments["usd"]), strict=True))
         for job, state in self.active.items():
             steps = tuple(
                 s._replace(from_us=max(s.from_us, self.from_us))
@@ -373,6 +384,9 @@ class _Cut:
                 if s.until_us > self.from_us
             )
             if not steps:
+                if state.paid is not None:
+                    lost = "had lost the plan that it paid for: its payment is not in the period"
+                    self.notes.append(f"{state.job.id} {lost}")
                 continue
             plan = self._plan(Plan(job, steps), index)
             own, customer = scenario.jobs[index[job]], scenario.customers[index[job]]
@@ -381,6 +395,8 @@ class _Cut:
                 plans[job] = plan
                 continue
             offer = Offer(state.paid, due, plan, state.unit_usd)
+            if state.voided:  # what it owes depends on a promise of before, which this plan need not keep
+                offer = Offer(owed.get(job, 0.0), due, plan)
             again.append((Quote(index[job], (offer,), why="sold before the period"), state.thought))
         return plans, again
 

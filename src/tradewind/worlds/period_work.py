@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tradewind.engine.instants import Instant, instants, read_steps
@@ -154,3 +154,13 @@ def completion_us(setup: Setup, job: Job, total: int | None, plan: Plan) -> int 
     while not events and (due := progress.next_us()) < OPEN:
         progress.advance(due, events)
     return events[0].at_us if events else None
+
+
+def arranged(events: Sequence[Event]) -> list[Event]:
+    """Events of an instant in their order: jobs have other numbers than in the whole run."""
+    ends = ("finished", "left", "released", "ended")
+    stage = {"changed": 0, "voided": 0, **dict.fromkeys(ends, 1), "data": 3, "timer": 4}
+    return sorted(
+        events,
+        key=lambda event: (stage.get(event.kind, 2), event.job if event.kind in (*ends, "data") else 0),
+    )

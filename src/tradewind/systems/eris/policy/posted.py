@@ -21,7 +21,7 @@ from tradewind.model.job import Dataset, Job
 from tradewind.model.setup import Objective, Setup
 from tradewind.model.spec import Param, Spec, Trigger
 from tradewind.model.view import Event, View
-from tradewind.systems.eris.kernels.oracle import flat_menu, menu
+from tradewind.systems.eris.kernels.oracle import menu
 from tradewind.systems.eris.kernels.task import Menu
 from tradewind.systems.eris.policy.floor import Floor, forecast_floor
 from tradewind.systems.eris.shared.market import (
@@ -33,7 +33,7 @@ from tradewind.systems.eris.shared.market import (
     read_plan,
     task_of,
 )
-from tradewind.systems.eris.shared.replay import posted_menu
+from tradewind.systems.eris.shared.replay import flat_offers, posted_menu
 
 OBJECTIVES: frozenset[Objective] = frozenset({"welfare_usd", "profit_usd"})
 MOST_GAMMA = 1e12
@@ -127,7 +127,7 @@ class Seller:
         """Why there is no offer: too expensive, or impossible at any price."""
         market = self.ledger.market(job, first, PostedPrices(gamma=1.0, floor=np.zeros_like(self.floor.usd)))
         task, soonest = task_of(self.ledger, job), _soonest(len(market.room))
-        if self.flat and flat_menu(task, market, soonest, 0.0).offers:
+        if self.flat and flat_offers(task, market, soonest, 0.0).offers:
             return "price", WORTHLESS
         if not menu(task, market, soonest).offers:
             return "capacity", "no room"
@@ -152,7 +152,10 @@ class Seller:
         left = np.array(self._left[job.index], dtype=np.int64)
         free = PostedPrices(gamma=1.0, floor=np.zeros_like(self.floor.usd))
         market = self.ledger.market(job, first, free)
-        found = menu(task_of(self.ledger, job, left), market, _soonest(len(market.room)))
+        task, soonest = task_of(self.ledger, job, left), _soonest(len(market.room))
+        found = menu(task, market, soonest)
+        if not found.offers:  # it need not find what a narrow network can carry
+            found = flat_offers(task, market, soonest, 0.0)
         if not found.offers:
             return None
         plan = plan_of(self.ledger, job, found.offers[0], first)

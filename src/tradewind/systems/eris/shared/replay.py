@@ -17,7 +17,7 @@ from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import GB
 from tradewind.systems.eris.kernels.oracle import flat_menu, menu
-from tradewind.systems.eris.kernels.task import Menu
+from tradewind.systems.eris.kernels.task import Market, Menu, TrainingTask
 from tradewind.systems.eris.shared.market import CapacityLedger, PostedPrices, plan_of, task_of, worth_of
 
 SCALES = (0.0, 0.125, 0.25, 0.5, 0.7, 1.0, 1.4, 2.0)
@@ -37,7 +37,21 @@ def posted_menu(ledger: CapacityLedger, job: Job, first: int, prices: PostedPric
     if not flat:
         return menu(task, market, worth)
     data = int(task.data.sum()) * task.chunk_bytes / GB
-    return flat_menu(task, market, worth, prices.posted(flat=True).data_usd * data)
+    return flat_offers(task, market, worth, prices.posted(flat=True).data_usd * data)
+
+
+def flat_offers(task: TrainingTask, market: Market, worth: Floats, flat_usd: float) -> Menu:
+    """`flat_menu`, where no slot has room for what a worker can train of workers that train less, down to a chunk per slot.
+
+    Else a bidder could have them by stating more epochs.
+    """
+    found = flat_menu(task, market, worth, flat_usd)
+    most = int(market.room.max(initial=0)) // task.chunk_bytes
+    for chunks in range(most, 0, -1) if most < task.rate // task.need else ():
+        if found.offers:
+            break
+        found = flat_menu(task._replace(rate=chunks * task.need), market, worth, flat_usd)
+    return found
 
 
 def replay(setup: Setup, jobs: Sequence[Job], floor: Floats) -> float:

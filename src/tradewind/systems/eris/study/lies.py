@@ -1,6 +1,7 @@
 """Experiments with the mechanisms of Eris: does a lie ever pay, and does every random market pass the audit?
 
 `python -m tradewind.systems.eris.study.lies 1000` tries 1,000 lies of each kind and audits 1,000 random markets.
+`python -m tradewind.systems.eris.study.lies failures 300` tries lies in 300 random markets with failures.
 """
 
 from __future__ import annotations
@@ -113,6 +114,35 @@ def try_lie(seed: int, kind: str, mechanism: Mechanism = SOLD, **changes: Any) -
     )
 
 
+def promises(scenario: Scenario, run: Run) -> dict[str, float]:
+    """True worth of completing as promised minus payment, of every job that bought: what a buyer knows when it buys."""
+    slot, found = scenario.setup.slot_us, {}
+    names = ("at_us", "job", "taken")
+    taken = set(zip(*(ints(run, "answers", name).tolist() for name in names), strict=True))
+    offers = (ints(run, "offers", name).tolist() for name in ("at_us", "job", "number", "finish_us"))
+    for (*key, finish), usd in zip(
+        zip(*offers, strict=True), floats(run, "offers", "payment_usd").tolist(), strict=True
+    ):
+        if tuple(key) in taken:
+            job, customer = scenario.jobs[key[1]], scenario.customers[key[1]]
+            worth = customer.valuation or job.utility
+            assert worth is not None
+            found[job.id] = worth.value((finish - 1) // slot - job.arrive_us // slot) - usd
+    return found
+
+
+def try_lie_with_failures(seed: int, kind: str) -> tuple[float, float]:
+    """Gain of a lie in a random market with failures: in what is promised, and in what comes true."""
+    scenario, rng = market(3 * seed), np.random.default_rng(3 * seed)
+    job = scenario.jobs[int(rng.integers(len(scenario.jobs)))]
+    other = _swap(scenario, *_lie(rng, job, kind, scenario.setup.slot_us))
+    runs = [(each, SOLD.run(each)) for each in (scenario, other)]
+    (before, after), (honest, lied) = (
+        [measure(*run).get(job.id, 0.0) for run in runs] for measure in (promises, payoffs)
+    )
+    return after - before, lied - honest
+
+
 def _lie(rng: np.random.Generator, job: Job, kind: str, slot_us: int) -> tuple[Job, Utility]:
     """The job as reported, and its true worth counted from the reported arrival."""
     truth, work = job.utility, job.work
@@ -184,7 +214,16 @@ def market(seed: int) -> Scenario:
 
 def main() -> None:
     """Prints one line per kind of lie and one per audited policy; the audit raises at the first violation."""
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    count = int(sys.argv[-1]) if len(sys.argv) > 1 else 1000
+    if "failures" in sys.argv:
+        for kind in KINDS:
+            gains = np.array([try_lie_with_failures(seed, kind) for seed in range(count)])
+            better, luckier = (gains > 1e-6).sum(axis=0)
+            print(
+                f"{kind}, failures: {count} lies, {better} promise more, {luckier} gain in the end",
+                flush=True,
+            )
+        return
     for mechanism, kind, (where, changes) in CASES:
         tried = [try_lie(seed, kind, mechanism, **changes) for seed in range(count)]
         print(

@@ -1,0 +1,24 @@
+"""Compiles the kernels of a system's policies, so that no later call waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tradewind.registry import policies, systems, workloads
+from tradewind.worlds.simulate import simulate
+
+SMALL = {
+    "jobs": 20, "servers": 5, "slots": 6, "sites": 5, "jobs_per_slot": 5, "worker_types": 3, "server_types": 3,
+}  # fmt: skip
+"""Parameters that make a workload small; each takes those that it has."""
+
+
+def warm_up(system: str, names: Iterable[str] = ()) -> None:
+    """Runs policies of a system, by default all, on a handful of jobs of its own workload; numba keeps what it compiled."""
+    if system not in systems():  # a policy of one's own
+        return
+    workload = workloads.find(system)
+    given = {key: value for key, value in SMALL.items() if key in workload.params}
+    scenario = workloads.generate(system, given, 0)
+    for name in names or systems()[system].policies:
+        simulate(scenario, policies.find(name))
