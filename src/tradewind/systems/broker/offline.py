@@ -10,7 +10,7 @@ from tradewind.systems.broker.bound.certified import Effort, solved
 from tradewind.systems.broker.bound.problem import uncovered, whole
 from tradewind.systems.broker.shared.steps import plan_of
 
-EFFORTS = (Effort(), Effort(1_000, 1_200, 120, 200), Effort(4_000, 4_000, 200, 1_000))
+EFFORTS = (Effort(), Effort(1_000, 4_000, 120, 200), Effort(4_000, 12_000, 200, 1_000))
 
 
 def offline(scenario: Scenario, effort: int) -> Offline | None:

@@ -23,7 +23,7 @@ class Effort(NamedTuple):
     """Rounds of search for the plan, steps of the bound, turns of column generation and nodes of the choice among columns."""
 
     rounds: int = 400
-    steps: int = 400
+    steps: int = 2_000
     turns: int = 60
     nodes: int = 50
 
