@@ -1,6 +1,6 @@
 """Broker: plans against the certified bound by family, tiny cases against the exact program, online, spot, speed.
 
-Quick by default (50 jobs, one seed). TRADEWIND_BENCH=full adds 200 jobs, three seeds, 1,000 jobs of F and a plain HiGHS model.
+Quick by default (50 jobs, one seed). TRADEWIND_BENCH=full adds 200 jobs, two more seeds and 1,000 jobs of F.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from time import process_time
 from typing import Any, TypeVar
 
@@ -82,11 +83,15 @@ def quality(jobs: int) -> list[Row]:
             for name, books in rivals.items():
                 worst[name] = max(worst[name], _beside(problem, answer, books))
         note = f"seeds {', '.join(f'{r:.4f}' for r in ratios)}; {missed} jobs not served, selfish {theirs}"
-        found.append(row(f"{family}, {jobs} jobs: of bound", float(np.mean(ratios)), targets[jobs > 50], note=note))
+        found.append(
+            row(f"{family}, {jobs} jobs: of bound", float(np.mean(ratios)), targets[jobs > 50], note=note)
+        )
         if family == "D":
             extra = max(0, missed - theirs)
             found.append(row(f"D, {jobs} jobs: unserved beyond selfish", float(extra), 0.0, "jobs"))
-    return found + [row(f"{jobs} jobs: dearest over {name}", most, 1.0 + ROUNDING) for name, most in worst.items()]
+    return found + [
+        row(f"{jobs} jobs: dearest over {name}", most, 1.0 + ROUNDING) for name, most in worst.items()
+    ]
 
 
 def _rivals(found: Whole) -> dict[str, Books]:
@@ -147,7 +152,13 @@ def speed() -> list[Row]:
     note = f"{len(found.market.nodes)} offers"
     rows = [
         row("F, 50 jobs: options and first plan", build_s + first_s, 2.0, "s cpu", note),
-        row("F, 50 jobs: plan and certificate", build_s + all_s, 8.0, "s cpu", f"{answer.usd / answer.bound:.4f}"),
+        row(
+            "F, 50 jobs: plan and certificate",
+            build_s + all_s,
+            8.0,
+            "s cpu",
+            f"{answer.usd / answer.bound:.4f}",
+        ),
         row("F: options and price of one job", quote_ms, 10.0, "ms cpu", note),
         row("F: options of 1,000 jobs", thousand_s, 10.0, "s cpu", f"{len(large.problem.offer):,} options"),
     ]
@@ -176,7 +187,7 @@ def _quote_s(given: Scenario, found: Whole) -> float:
         selfish(p, found.before)
 
     quote(0)
-    return float(np.median([timed(lambda j=j: quote(j))[1] for j in range(50)]))  # type: ignore[misc]
+    return float(np.median([timed(partial(quote, j))[1] for j in range(50)]))
 
 
 def online() -> list[Row]:
@@ -219,7 +230,9 @@ def interrupted() -> list[Row]:
             worth = _run(given, policy).tables["outcomes"]["value_usd"]
             shares.append(float(np.mean([not usd for usd in worth])))
     note = f"{jobs} jobs; skypilot-rule {np.mean(late['skypilot-rule']):.1%}"
-    return [row("E, interrupted: jobs late or not served", 100 * float(np.mean(late["broker"])), 1.0, "%", note)]
+    return [
+        row("E, interrupted: jobs late or not served", 100 * float(np.mean(late["broker"])), 1.0, "%", note)
+    ]
 
 
 def beside_highs(families: Sequence[str]) -> list[Row]:
@@ -227,10 +240,13 @@ def beside_highs(families: Sequence[str]) -> list[Row]:
     found = []
     for family in families:
         given = made(family, 12, 1, regions=4, slots=36)
-        theirs, slow = timed(lambda given=given: plain(given, 200))  # type: ignore[misc]
-        ours, quick = timed(lambda given=given: solved(whole(given)))  # type: ignore[misc]
+        theirs, slow = timed(partial(plain, given, 200))
+        ours, quick = timed(partial(solved, whole(given)))
         usd = theirs.usd / ours.usd
-        note = theirs.why or f"{slow:.2g} s against {quick:.2g} s; its bound {theirs.bound / ours.bound:.3f} of ours"
+        note = (
+            theirs.why
+            or f"{slow:.2g} s against {quick:.2g} s; its bound {theirs.bound / ours.bound:.3f} of ours"
+        )
         measured = ours.usd / theirs.usd if np.isfinite(usd) else 0.0
         found.append(row(f"{family}, 12 jobs: ours / plain HiGHS, 200 nodes", measured, 1.001, note=note))
     return found

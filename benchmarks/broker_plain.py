@@ -1,4 +1,4 @@
-"""The broker's problem as users would write it: one time-indexed mixed-integer program in plain HiGHS, tiers with binaries."""
+"""The broker's problem as users would write it: one time-indexed mixed-integer program in plain HiGHS, binary tiers."""
 
 from __future__ import annotations
 

@@ -16,11 +16,12 @@ from tradewind.systems.broker.kernels.bound import Dual, ascend, start_shares, s
 from tradewind.systems.broker.kernels.problem import post
 from tradewind.systems.broker.kernels.search import Books, take
 from tradewind.systems.broker.policy import planned
-from tradewind.systems.broker.shared.plan import books as nobody
 from tradewind.systems.broker.shared.plan import better, cost, first_plans, improve, settle
+from tradewind.systems.broker.shared.plan import books as nobody
+
 
 class Effort(NamedTuple):
-    """Rounds of search for the plan, steps of the bound, turns of column generation and nodes of the choice among columns."""
+    """Rounds of search for the plan, steps of the bound, turns of column generation, nodes of the choice among columns."""
 
     rounds: int = 400
     steps: int = 2_000
@@ -28,6 +29,7 @@ class Effort(NamedTuple):
     nodes: int = 50
 
 
+DEFAULT = Effort()
 ENOUGH = 1e-5
 """The gap at which everything stops."""
 STARTS, LENGTH = 8, 0.3
@@ -54,7 +56,7 @@ def start_of(found: Whole, books: Books) -> Dual:
     return Dual(start_shares(p, spend), np.zeros_like(p.price))
 
 
-def solved(found: Whole, effort: Effort = Effort()) -> Certified:
+def solved(found: Whole, effort: Effort = DEFAULT) -> Certified:
     """A plan of a whole scenario and a bound on every plan. Each helps the other: replies at the bound's prices are plans,
     and a cheaper plan is what the bound aims at."""
     p, before = found.problem, found.before
@@ -71,7 +73,10 @@ def solved(found: Whole, effort: Effort = Effort()) -> Certified:
         columns = Columns(p, dual)
         bound = max(bound, columns.raise_bound(effort.turns))
         toll = sums(dual.toll)
-        starts = [_served(found, columns.plan(effort.nodes), order), first_plans(p, before, toll, lured=False)]
+        starts = [
+            _served(found, columns.plan(effort.nodes), order),
+            first_plans(p, before, toll, lured=False),
+        ]
         books = better(p, books, starts)
     if cost(p, books) > bound * (1.0 + ENOUGH):
         books = improve(p, books, sums(dual.toll), effort.rounds)
@@ -88,7 +93,7 @@ def _served(found: Whole, plan: Ints, order: Ints) -> Books:
     return served
 
 
-def certify(scenario: Scenario, effort: Effort = Effort()) -> Certified:
+def certify(scenario: Scenario, effort: Effort = DEFAULT) -> Certified:
     """A plan of the whole scenario and a bound on every plan."""
     return solved(whole(scenario), effort)
 

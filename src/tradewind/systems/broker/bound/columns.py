@@ -67,8 +67,7 @@ class Columns:
             program.row(0.0, 1.0, entries)
         for (o, t), entries in uses.items():
             program.row(0.0, float(p.room[o, t]), entries)
-        options: dict[str, float | str] = {"mip_max_nodes": nodes, "mip_rel_gap": ENOUGH} if whole else {}
-        return program.solve(quiet_solver(**options)), list(uses)
+        return program.solve(quiet_solver(mip_max_nodes=nodes, mip_rel_gap=ENOUGH)), list(uses)
 
     def raise_bound(self, turns: int) -> float:
         """So many turns of pricing and replying; the best prices are left in the dual."""

@@ -181,7 +181,8 @@ class _Builder:
         least = floor * risk * self.deepest[offers] + egress
         order = np.flatnonzero(keep & (least <= best + 1e-9))
         order = order[np.argsort(least[order], kind="stable")]
-        return _Rows(*(column[order] for column in found._replace(floor=least)))
+        columns: list[Any] = [column[order] for column in found._replace(floor=least)]
+        return _Rows(*columns)
 
     def _late(self, request: Request, rows: _Rows, certain: Bools) -> float:
         """The most that a certain option loses by its delay."""
