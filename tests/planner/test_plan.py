@@ -14,9 +14,10 @@ from tradewind.cli.guard import guarded
 from tradewind.cli.main import app
 from tradewind.files.jobs_file import PlanFile, load_jobs
 from tradewind.files.yaml_text import dump
-from tradewind.model.errors import InputError
+from tradewind.model.errors import InputError, TradewindError
 from tradewind.planner.page import html
 from tradewind.planner.plan import Overrides, Plan, make
+from tradewind.planner.what_if import what_if
 from tradewind.prices.builtin import catalogue
 from tradewind.prices.table import read_egress, read_machines
 from tradewind.prices.wan import measured, read_wan
@@ -107,6 +108,31 @@ def test_the_rule_of_one_task_at_a_time_is_shown_with_the_deadlines_that_it_miss
         found.compared[-1]
         == "SkyPilot's rule (our model of it): 200.00 USD, +0.0%; 1 of 1 jobs late or not served"
     )
+
+
+def test_the_same_jobs_are_planned_under_other_assumptions() -> None:
+    """20 USD for ten hours; 5 USD as spot; nothing is sold in the west; 8 h are too short."""
+    file = PlanFile.model_validate({"tradewind_jobs": 1, "jobs": [JOB]})
+    found = make(file, {}, PRICES, PATHS, Overrides())
+
+    def asked(text: str) -> str:
+        return what_if(file, {}, found, Overrides(), text)
+
+    assert asked("by=1 d") == "what if by=1 d: 200.00 USD, +0.0%"
+    assert asked("spot=1:0.01") == "what if spot=1:0.01: 50.00 USD, -75.0%"
+    assert asked("spot=none") == "what if spot=none: 200.00 USD, +0.0%"
+    assert "not possible: jobs[j] fits no offer: 2.0 h late" in asked("by=8 h")
+    assert "no machine with A100 is listed in eu" in asked("regions=eu")
+    assert "interruptions_per_hour is 0; it must be above 0" in asked("spot=1:0")
+    assert "every job bought alone: 200.00 USD, +0.0%" in found.compared
+    for wrong, message in (
+        ("spot=4", "4:0.05"),
+        ("spot=0:1", "4:0.05"),
+        ("by=soon", "2 d"),
+        ("bye=1 d", "'by'"),
+    ):
+        with pytest.raises(TradewindError, match=message):
+            asked(wrong)
 
 
 def test_communication_slows_a_job_down() -> None:
@@ -259,6 +285,10 @@ def test_the_command_plans_explains_and_writes_files_that_audit(
     code, _, err = call("--by", "1 h")
     assert code == 2
     assert "h late on" in err
+    code, out, _ = call("--spot", "2:0.05", "--what-if", "by=3 d")
+    assert code == 0
+    assert "what if by=3 d" in out
+    assert call("--spot", "2")[0] == 2
     code, _, err = call("--budget", "1")
     assert code == 2
     assert "USD over budget" in err

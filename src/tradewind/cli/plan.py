@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,6 +34,20 @@ class PlanJobsArguments:
     budget: Annotated[
         float | None, typer.Option("--budget", min=0, help="USD that all jobs together may cost.")
     ] = None
+    spot: Annotated[
+        str,
+        typer.Option(
+            "--spot",
+            metavar="N:RATE",
+            help="All jobs may use spot: machines per offer, interruptions per hour.",
+        ),
+    ] = ""
+    what_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--what-if", metavar="NAME=VALUE", help="Bill under by=1 d, spot=4:0.05, spot=none, regions=eu."
+        ),
+    ] = None
     on_demand: Annotated[bool, typer.Option("--on-demand", help="No spot machines.")] = False
     explain: Annotated[str, typer.Option("--explain", metavar="JOB", help="Explain the plan of a job.")] = ""
     scenario: Annotated[
@@ -62,8 +76,11 @@ def plan(given: PlanJobsArguments) -> None:
     from tradewind.files.run_file import save
     from tradewind.files.scenario_file import dump
     from tradewind.planner.plan import Overrides, make
+    from tradewind.planner.what_if import what_if, with_spot
 
     file, profiles = load_jobs(given.jobs)
+    if given.spot:
+        file = with_spot(file, given.spot, "--spot")
     overrides = Overrides(
         until_us=time_us(given.by, "--by") if given.by else None,
         spot=not given.on_demand,
@@ -71,6 +88,8 @@ def plan(given: PlanJobsArguments) -> None:
     )
     prices = load_list(given.prices, given.egress, given.contract)
     found = make(file, profiles, prices, load_wan(given.wan), overrides)
+    others = tuple(what_if(file, profiles, found, overrides, text) for text in given.what_if or ())
+    found = replace(found, compared=(*found.compared, *others))
     if given.scenario is not None:
         dump(found.scenario, given.scenario)
     if given.output is not None:

@@ -1,4 +1,4 @@
-"""Plans of all jobs together, and what other rules would pay: policies run on the scenario of a plan."""
+"""Plans of all jobs together, and the policies that they are held against."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from tradewind.planner.quotes import Quote, Quotes
 from tradewind.report.placements import placements
 
 JOINT: Final = "broker"
-RULE: Final = "skypilot-rule"
+OTHERS: Final = {
+    "broker-selfish": "every job bought alone",
+    "skypilot-rule": "SkyPilot's rule (our model of it)",
+}
+"""Policies that a plan is held against, and how they are called."""
 CENT: Final = 0.005
 
 
@@ -28,11 +32,6 @@ def improved(scenario: Scenario, alone: Run) -> Run:
 def missed(result: Run) -> int:
     """Jobs that were not done, or done too late to be worth anything."""
     return sum(not value for value in result.tables["outcomes"]["value_usd"])
-
-
-def rule(scenario: Scenario) -> Run:
-    """What our model of SkyPilot's optimizer does: every task alone and at once, at the cheapest list price with egress."""
-    return run(scenario, RULE)
 
 
 def as_quotes(scenario: Scenario, result: Run, found: Sequence[Quotes]) -> list[Quote]:

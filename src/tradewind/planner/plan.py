@@ -22,7 +22,7 @@ from tradewind.model.result import Offline, Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import GB, MILLI, US_PER_HOUR
 from tradewind.model.utility import Utility
-from tradewind.planner.joint import as_quotes, improved, missed, rule
+from tradewind.planner.joint import OTHERS, as_quotes, improved, missed
 from tradewind.planner.market import Market, market
 from tradewind.planner.quotes import Quote, Quotes, named, quotes
 from tradewind.planner.wanted import Wanted, wanted
@@ -159,7 +159,7 @@ def make(
         usd=usd,
         least_usd=sum(each.least_usd for each in found),
         jobs=tuple(_row(place, each, quote) for each, quote in zip(found, chosen, strict=True)),
-        compared=(*_compared(place, found, usd), _by_rule(scenario, usd)),
+        compared=(*_compared(place, found, usd), *_by_others(scenario, usd)),
         notes=place.notes,
         prices=prices,
         wan=wan,
@@ -295,24 +295,24 @@ def _compared(place: Market, found: Sequence[Quotes], usd: float) -> Iterable[st
     whole = {region: sum(bills) for region, bills in best.items() if len(bills) == len(found)}
     if whole and len(found) > 1:
         region = min(whole, key=lambda name: (whole[name], name))
-        yield _beside(f"all jobs in one region, {region}", whole[region], usd)
+        yield beside(f"all jobs in one region, {region}", whole[region], usd)
     elif len(found) > 1:
         yield "no region fits all jobs"
     if any(place.is_spot(node) for node in place.offers):
         sure = [next((q.usd for q in each.fitting if not place.is_spot(q.node)), None) for each in found]
         if None not in sure:
-            yield _beside("without spot machines", sum(bill or 0.0 for bill in sure), usd)
+            yield beside("without spot machines", sum(bill or 0.0 for bill in sure), usd)
     still = [_without_moving(place, each) for each in found]
     if None not in still:
-        yield _beside(
-            "every job where its largest part of data lies", sum(bill or 0.0 for bill in still), usd
-        )
+        yield beside("every job where its largest part of data lies", sum(bill or 0.0 for bill in still), usd)
 
 
-def _by_rule(scenario: Scenario, usd: float) -> str:
-    result = rule(scenario)
-    late = f"; {missed(result)} of {len(scenario.jobs)} jobs late or not served" if missed(result) else ""
-    return _beside("SkyPilot's rule (our model of it)", result.metrics["cost_usd"], usd) + late
+def _by_others(scenario: Scenario, usd: float) -> Iterable[str]:
+    """The bill beside those of policies that plan every job alone."""
+    for policy, words in OTHERS.items():
+        result = run(scenario, policy)
+        late = f"; {missed(result)} of {len(scenario.jobs)} jobs late or not served" if missed(result) else ""
+        yield beside(words, result.metrics["cost_usd"], usd) + late
 
 
 def _without_moving(place: Market, found: Quotes) -> float | None:
@@ -323,5 +323,6 @@ def _without_moving(place: Market, found: Quotes) -> float | None:
     return next((q.usd for q in found.fitting if place.setup.site_of[q.node] == home), None)
 
 
-def _beside(what: str, other: float, usd: float) -> str:
+def beside(what: str, other: float, usd: float) -> str:
+    """Another bill, and how much dearer it is."""
     return f"{what}: {other:,.2f} USD, {100 * (other / usd - 1):+.1f}%"

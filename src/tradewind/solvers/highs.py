@@ -31,12 +31,14 @@ class ProgramSolution:
     optimal  whether the solution is proven optimal
     bound    no solution is better than this
     columns  values of the columns; empty if no solution was found
+    duals    of a linear program: what a unit more on the right of each row adds to the value; else empty
     """
 
     optimal: bool
     value: float
     bound: float
     columns: NDArray[np.float64]
+    duals: NDArray[np.float64]
 
 
 @dataclass(slots=True)
@@ -91,4 +93,5 @@ class Program:
             value=float(info.objective_function_value) if found else worst,
             bound=float(info.mip_dual_bound),
             columns=np.array(solution.col_value if found else ()),
+            duals=np.array(solution.row_dual if solution.dual_valid else ()),
         )

@@ -14,7 +14,7 @@ from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
-from tradewind.systems.broker.bound.certified import Certified, bound, certify
+from tradewind.systems.broker.bound.certified import Certified, Effort, bound, certify
 from tradewind.systems.broker.bound.exact import exact
 from tradewind.systems.broker.bound.problem import uncovered, whole
 from tradewind.systems.broker.offline import offline
@@ -26,6 +26,7 @@ from tradewind.systems.broker.workload.generator import BROKER as MARKET
 from tradewind.worlds.planned import planned as played
 from tradewind.worlds.simulate import simulate
 
+QUICK = Effort(rounds=60, steps=150, turns=20, nodes=5)
 SMALL = {"jobs": 8, "regions": 3, "slots": 36}
 
 
@@ -37,7 +38,7 @@ def made(family: str, seed: int = 1, jobs: int = 8) -> Scenario:
 
 @cache
 def certified(family: str, seed: int = 1) -> Certified:
-    return certify(made(family, seed), rounds=60, steps=150)
+    return certify(made(family, seed), QUICK)
 
 
 def due(slots: int, value: float = 1000.0) -> Utility:
@@ -74,7 +75,7 @@ def test_the_plan_is_never_dearer_than_selfish_or_central_and_the_bound_is_below
 @pytest.mark.parametrize("family", ["A", "Bs", "Bm", "C", "E"])
 def test_the_bound_is_below_the_exact_optimum_and_the_plan_above_it(family: str) -> None:
     given = MARKET.make({"family": family, "jobs": 4, "regions": 2, "slots": 24}, 2)
-    result = certify(given, rounds=60, steps=150)
+    result = certify(given, QUICK)
     best, proven = exact(given, nodes=30)
     assert proven <= best * (1 + 1e-6)
     assert result.bound <= best * (1 + 1e-6)

@@ -15,5 +15,6 @@ SYSTEM = System(
     bound="tradewind.systems.broker.bound.certified:bound",
     bound_for=frozenset(("total_usd",)),
     offline="tradewind.systems.broker.offline:offline",
+    study="tradewind.systems.broker.study.figures:STUDY",
     workloads={"broker": "tradewind.systems.broker.workload.generator:BROKER"},
 )

@@ -17,10 +17,12 @@ import numpy as np
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.broker.kernels.price import price_job
-from tradewind.systems.broker.kernels.problem import PLAN, Charges, Problem, post
+from tradewind.systems.broker.kernels.problem import Charges, Problem, post
 
 MEMORY = 0.9
 """Part of the last direction that is kept."""
+LEVEL = 0.3
+"""Steps aim at the best value and this part of what is left to the target, which no point may reach."""
 UNLIMITED_ROOM = 1e17
 
 
@@ -42,8 +44,8 @@ def sums(toll: Floats) -> Floats:
 
 
 @kernel
-def evaluate(p: Problem, d: Dual, plan: Ints, spend: Floats, use: Floats) -> float:
-    """The bound at a point; writes each job's best reply, its spend (J, A) and the use of all (O, T)."""
+def evaluate(p: Problem, d: Dual, plan: Ints, usd: Floats, spend: Floats, use: Floats) -> float:
+    """The bound at a point; writes each job's best reply, its cost (J,) and spend (J, A), and the use of all (O, T)."""
     none, prices = np.zeros_like(p.price), sums(d.toll)
     before = np.zeros(p.width.shape[0])
     spend[:] = 0.0
@@ -54,7 +56,8 @@ def evaluate(p: Problem, d: Dual, plan: Ints, spend: Floats, use: Floats) -> flo
             if d.toll[o, t] > 0.0:
                 found -= d.toll[o, t] * p.room[o, t]
     for j in range(len(p.unserved)):
-        found += price_job(p, Charges(before, prices, d.shares[j], True), j, none, plan[j])
+        usd[j] = price_job(p, Charges(before, prices, d.shares[j], True), j, none, plan[j])
+        found += usd[j]
         if plan[j, 0] >= 0:
             post(p, j, plan[j], spend[j], use, 1.0)
     return found
@@ -138,19 +141,22 @@ def _scales(p: Problem, spend: Floats) -> Floats:
 
 
 @kernel
-def ascend(p: Problem, d: Dual, target: float, rounds: int, enough: float) -> float:
+def ascend(
+    p: Problem, d: Dual, target: float, rounds: int, enough: float, length: float, plan: Ints
+) -> tuple[float, float]:
     """Raise the bound by so many steps towards `target`, the cost of a plan; the best point is left in `d`.
 
-    Stops early at target * (1 - enough).
+    length: of steps, beside Polyak's to a level between the best value and the target. Writes the last replies into `plan`
+    (J, PLAN) and returns the bound and the length to go on with. Stops early at target * (1 - enough).
     """
     jobs, accounts = len(p.unserved), p.width.shape[0]
-    plan = np.zeros((jobs, PLAN), dtype=np.int64)
+    usd = np.zeros(jobs)
     spend, use = np.zeros((jobs, accounts)), np.zeros_like(p.price)
     way, toll_way = np.zeros_like(d.shares), np.zeros_like(d.toll)
-    best = evaluate(p, d, plan, spend, use)
+    best = evaluate(p, d, plan, usd, spend, use)
     best_shares, best_toll = d.shares.copy(), d.toll.copy()
     scale = _scales(p, spend)
-    value, length, misses, gains = best, 1.0, 0, 0
+    value, misses, gains = best, 0, 0
     for _ in range(rounds):
         if best >= target * (1.0 - enough):
             break
@@ -168,14 +174,14 @@ def ascend(p: Problem, d: Dual, target: float, rounds: int, enough: float) -> fl
                     norm += (p.price[o, t] / 2.0) ** 2 * toll_way[o, t] ** 2
         if norm <= 1e-18:
             break
-        step = length * (target - value) / norm
+        step = length * (best + LEVEL * (target - best) - value) / norm
         for a in range(accounts):
             d.shares[:, a, :] += step * scale[a] * way[:, a, :]
         _project(p, d.shares)
         for o in range(p.price.shape[0]):
             for t in range(p.price.shape[1]):
                 d.toll[o, t] = max(0.0, d.toll[o, t] + step * (p.price[o, t] / 2.0) ** 2 * toll_way[o, t])
-        value = evaluate(p, d, plan, spend, use)
+        value = evaluate(p, d, plan, usd, spend, use)
         if value > best:
             best, misses, gains = value, 0, gains + 1
             best_shares[:], best_toll[:] = d.shares, d.toll
@@ -187,6 +193,6 @@ def ascend(p: Problem, d: Dual, target: float, rounds: int, enough: float) -> fl
                 length, misses = length * 0.7, 0
                 d.shares[:], d.toll[:] = best_shares, best_toll
                 way[:], toll_way[:] = 0.0, 0.0
-                value = evaluate(p, d, plan, spend, use)
+                value = evaluate(p, d, plan, usd, spend, use)
     d.shares[:], d.toll[:] = best_shares, best_toll
-    return best
+    return best, length

@@ -10,8 +10,12 @@ from tradewind.systems.broker.kernels.problem import (
     TINY,
     Charges,
     Problem,
+    Tiers,
     charge,
     egress_usd,
+    owned,
+    paid,
+    tiers_of,
     window_usd,
 )
 
@@ -29,8 +33,8 @@ def price_job(p: Problem, c: Charges, j: int, use: Floats, plan: Ints) -> float:
     best, best_end = p.unserved[j], p.loss.shape[1]
     for i in range(p.first[j], p.first[j + 1]):
         o = p.offer[i]
-        if p.own[i] >= best:
-            continue
+        if p.floor[i] >= best:
+            break
         slots, part = p.need[i, 0], p.part[i, 0]
         runs = 1
         at, usd = -1, best
@@ -56,44 +60,55 @@ def price_job(p: Problem, c: Charges, j: int, use: Floats, plan: Ints) -> float:
 @kernel
 def _best_window(p: Problem, c: Charges, j: int, i: int, use: Floats) -> tuple[int, float]:
     """(start, cost) of the cheapest run without a pause; start -1: none fits."""
-    o, m, slots, first = p.offer[i], p.machines[i], p.need[i, 0], p.earliest[i]
-    at, best, blocked = -1, np.inf, first - 1
+    o, slots, first = p.offer[i], p.need[i, 0], p.earliest[i]
     one = _one_account(p, i)
     whole = p.account[o] < 0 or p.elapsed[o] + p.price.shape[1] <= p.period[o]
     same = one and whole and p.constant[o] and c.toll[o, -1] == 0.0
-    moved = egress_usd(p, c, i, first)
+    moved, m, loss = egress_usd(p, c, i, first), float(p.machines[i]), p.loss[j]
+    room, used = p.room[o], use[o]
     short = p.account[o] < 0 or p.period[o] == 1
-    rest = p.part[i, 0] - 1.0
-    span = max(0, p.latest[i] + 2 - first) if short else 0
-    run, last_usd, head = 0.0, np.zeros(span), np.zeros(span)
+    runs = _runs(p, c, i) if short and not same else np.zeros(0)
+    at, best, blocked = -1, np.inf, first - 1
     for end in range(first, p.latest[i] + 1):
-        if use[o, end] + m > p.room[o, end] + TINY:
+        if used[end] + m > room[end] + TINY:
             blocked = end
         start = end - slots + 1
-        if short:  # the cost of a window is a sum over its slots
-            usd = p.price[o, end] * m
-            tail = usd * rest
-            if p.account[o] >= 0:
-                tail = charge(p, c, p.account[o] + end + p.elapsed[o], usd * p.part[i, 0])
-                usd = charge(p, c, p.account[o] + end + p.elapsed[o], usd)
-                tail -= usd
-            head[end - first] = tail
-            toll = (c.toll[o, end + 1] - c.toll[o, end]) * m
-            last_usd[end - first + 1] = last_usd[end - first] + usd + toll
-            if start > blocked:
-                if c.by_shares:  # a bound also counts runs that begin within a slot and end with one
-                    tail = min(tail, head[start - first] if slots > 1 else tail)
-                run = (last_usd[end - first + 1] - last_usd[start - first] + tail) * p.risk[i]
-        elif start > blocked:
-            run = window_usd(p, c, i, start, slots, p.part[i, 0])
         if start <= blocked:
             continue
-        usd = run + p.loss[j, end] + (moved if one else egress_usd(p, c, i, start))
+        run = runs[start - first] if len(runs) else window_usd(p, c, i, start, slots, p.part[i, 0])
+        usd = run + loss[end] + (moved if one else egress_usd(p, c, i, start))
         if usd < best - TINY:
             at, best = start, usd
         if same:
             break
     return at, best
+
+
+@kernel
+def _runs(p: Problem, c: Charges, i: int) -> Floats:
+    """Rent and tolls of option i by its start, counted from the earliest, where the rent is a sum over slots."""
+    o, first, slots = p.offer[i], p.earliest[i], p.need[i, 0]
+    span, m, part = max(0, p.latest[i] + 1 - first), float(p.machines[i]), p.part[i, 0]
+    price, toll, pooled, a = p.price[o], c.toll[o], p.account[o] >= 0, p.account[o] + p.elapsed[o] + first
+    f = tiers_of(p, p.tariff[p.account[o]]) if pooled else Tiers(price, price, 0.0, False)
+    sums, tails = np.zeros(span + 1), np.zeros(span)
+    for n in range(span):
+        usd = price[first + n] * m
+        tail = usd * part
+        if pooled and c.by_shares:
+            tail, usd = owned(f, c.shares[a + n], tail), owned(f, c.shares[a + n], usd)
+        elif pooled:
+            spent = paid(f, c.spent[a + n])
+            tail, usd = paid(f, c.spent[a + n] + tail) - spent, paid(f, c.spent[a + n] + usd) - spent
+        tails[n] = tail - usd
+        sums[n + 1] = sums[n] + usd + (toll[first + n + 1] - toll[first + n]) * m
+    found = np.empty(max(0, span - slots + 1))
+    for n in range(len(found)):
+        tail = tails[n + slots - 1]
+        if c.by_shares and slots > 1:  # a bound also counts runs that begin within a slot and end with one
+            tail = min(tail, tails[n])
+        found[n] = (sums[n + slots] - sums[n] + tail) * p.risk[i]
+    return found
 
 
 @kernel

@@ -33,6 +33,7 @@ class Problem(NamedTuple):
     offer, machines, earliest, own (N,); need (N, SEGMENTS) slots with s runs, part (N, SEGMENTS) part of the last one
     moved, moved_period, moved_elapsed (N, MOVES) accounts as above of the egress in moved_usd (N, MOVES)
     risk       (N,) expected cost of interruptions, as a factor on rent
+    floor      (N,) what an option costs at least, whatever others spend; the options of a job are sorted by it
     latest     (N,) last slot of any use
     loss       (J, T) USD lost if the last slot of a job is this one
     unserved   (J,) USD lost without it; segments (J,) most runs
@@ -64,6 +65,7 @@ class Problem(NamedTuple):
     moved_elapsed: Ints
     moved_usd: Floats
     risk: Floats
+    floor: Floats
     latest: Ints
     loss: Floats
     unserved: Floats
@@ -82,21 +84,49 @@ class Charges(NamedTuple):
     by_shares: bool
 
 
+class Tiers(NamedTuple):
+    """One tariff: rows of `start` and `rate`, `free` and `retroactive`. Small, so that inner loops pass it quickly."""
+
+    start: Floats
+    rate: Floats
+    free: float
+    retroactive: bool
+
+
 @kernel
-def paid(p: Problem, q: int, spend: float) -> float:
-    """F of tariff q."""
-    left = spend - p.free[q]
+def tiers_of(p: Problem, q: int) -> Tiers:
+    """Tariff q."""
+    return Tiers(p.start[q], p.rate[q], p.free[q], p.retroactive[q])
+
+
+@kernel
+def paid(f: Tiers, spend: float) -> float:
+    """F of a tariff."""
+    left = spend - f.free
     if left <= 0.0:
         return 0.0
     k = 0
-    while k + 1 < p.start.shape[1] and left >= p.start[q, k + 1]:
+    while k + 1 < len(f.start) and left >= f.start[k + 1]:
         k += 1
-    if p.retroactive[q]:
-        return float(left * p.rate[q, k])
+    if f.retroactive:
+        return float(left * f.rate[k])
     usd = 0.0
     for i in range(k):
-        usd += (p.start[q, i + 1] - p.start[q, i]) * p.rate[q, i]
-    return float(usd + (left - p.start[q, k]) * p.rate[q, k])
+        usd += (f.start[i + 1] - f.start[i]) * f.rate[i]
+    return float(usd + (left - f.start[k]) * f.rate[k])
+
+
+@kernel
+def owned(f: Tiers, shares: Floats, usd: float) -> float:
+    """What a spend costs the owner of these shares (K,) of the dear tiers: no more than its part of F."""
+    if f.free > 0.0:
+        return 0.0
+    last = len(f.rate) - 1
+    found = f.rate[last] * usd
+    if not f.retroactive:
+        for k in range(last):
+            found += (f.rate[k] - f.rate[k + 1]) * min(usd, shares[k])
+    return float(found)
 
 
 @kernel
@@ -104,17 +134,10 @@ def charge(p: Problem, c: Charges, a: int, usd: float) -> float:
     """What a spend on account a costs."""
     if a < 0:
         return usd
-    q = p.tariff[a]
-    if not c.by_shares:
-        return paid(p, q, c.spent[a] + usd) - paid(p, q, c.spent[a])
-    last = p.rate.shape[1] - 1
-    if p.free[q] > 0.0:
-        return 0.0
-    found = p.rate[q, last] * usd
-    if not p.retroactive[q]:
-        for k in range(last):
-            found += (p.rate[q, k] - p.rate[q, k + 1]) * min(usd, c.shares[a, k])
-    return float(found)
+    f = tiers_of(p, p.tariff[a])
+    if c.by_shares:
+        return owned(f, c.shares[a], usd)
+    return paid(f, c.spent[a] + usd) - paid(f, c.spent[a])
 
 
 @kernel
@@ -185,6 +208,6 @@ def pools_usd(p: Problem, spent: Floats, before: Floats) -> float:
     usd = 0.0
     for a in range(len(spent)):
         if spent[a] != before[a]:
-            q = p.tariff[a]
-            usd += paid(p, q, spent[a]) - paid(p, q, before[a])
+            f = tiers_of(p, p.tariff[a])
+            usd += paid(f, spent[a]) - paid(f, before[a])
     return float(usd)

@@ -166,3 +166,18 @@ def load(p: Problem, b: Books, plan: Ints) -> None:
         if not b.fixed[j]:
             b.plan[j] = plan[j]
             b.flat[j] = post(p, j, plan[j], b.spent, b.use, 1.0)
+
+
+@kernel
+def take(p: Problem, b: Books, j: int, plan: Ints) -> None:
+    """Give job j, which has no plan, this one if its machines are free."""
+    i = plan[0]
+    if i < 0:
+        return
+    o, m = p.offer[i], float(p.machines[i])
+    for r in range(plan[1]):
+        for t in range(plan[2 + 2 * r], plan[2 + 2 * r] + plan[3 + 2 * r]):
+            if b.use[o, t] + m > p.room[o, t] + TINY:
+                return
+    b.plan[j] = plan
+    b.flat[j] = post(p, j, plan, b.spent, b.use, 1.0)

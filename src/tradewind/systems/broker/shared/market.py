@@ -85,8 +85,13 @@ class Market:
         return tuple(sorted(set(self.site.tolist())))
 
     def deepest(self) -> Floats:
-        """Least factor that a pool leaves of a spend, per pool."""
-        return np.array([0.0 if pool.free_usd else pool.tariff.usd[-1] for pool in self.setup.pools])
+        """Least factor that a pool leaves of a spend, per pool; none is certain where more spend may lower the bill."""
+        return np.array(
+            [
+                -1e6 if not pool.tariff.is_concave else 0.0 if pool.free_usd else pool.tariff.usd[-1]
+                for pool in self.setup.pools
+            ]
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -62,6 +62,7 @@ class _Rows(NamedTuple):
     moved: Ints
     moved_usd: Floats
     risk: Floats
+    floor: Floats
     latest: Ints
 
 
@@ -145,7 +146,7 @@ class _Builder:
         ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
         return _Rows(
             ints, ints, ints, floats, np.zeros((0, SEGMENTS), dtype=np.int64), np.zeros((0, SEGMENTS)),
-            np.zeros((0, MOVES), dtype=np.int64), np.zeros((0, MOVES)), floats, ints,
+            np.zeros((0, MOVES), dtype=np.int64), np.zeros((0, MOVES)), floats, floats, ints,
         )  # fmt: skip
 
     def rows(self, request: Request, last: int, unserved: float) -> _Rows:
@@ -169,7 +170,7 @@ class _Builder:
             margin = np.where(spot > 0, 1 + np.ceil(0.1 * need[:, 0]).astype(np.int64), 0)
         found = _Rows(
             offers, machines, data.earliest[site], data.own[site], need, part, data.moved[site], data.moved_usd[site],
-            risk, last - margin,
+            risk, risk, last - margin,
         )  # fmt: skip
         keep = (found.earliest + need[:, 0] - 1 <= found.latest) & (machines <= self.most[offers])
         floor = (need[:, 0] - 1 + part[:, 0]) * machines * self.cheapest[offers]
@@ -177,8 +178,11 @@ class _Builder:
         egress = found.own + (found.moved_usd * self.pool_floor[found.moved]).sum(axis=1)
         certain = keep & self.plain[offers]
         best = min(unserved, list_usd[certain].min(initial=np.inf) + self._late(request, found, certain))
-        keep &= floor * self.deepest[offers] + egress <= best + 1e-9
-        return _Rows(*(column[keep] for column in found))
+        least = floor * risk * self.deepest[offers] + egress
+        order = np.flatnonzero(keep & (least <= best + 1e-9))
+        order = order[np.argsort(least[order], kind="stable")]
+        columns: list[Any] = [column[order] for column in found._replace(floor=least)]
+        return _Rows(*columns)
 
     def _late(self, request: Request, rows: _Rows, certain: Bools) -> float:
         """The most that a certain option loses by its delay."""
