@@ -225,6 +225,18 @@ def spread(rows: Iterable[Row], by: Sequence[str], value: str) -> list[Row]:
     return found
 
 
+def spreads(rows: Sequence[Row], by: Sequence[str], *values: str) -> list[Row]:
+    """Mean and 95% interval of several columns: the first has the columns low and high, another one `V low` and `V high`."""
+    found = spread(rows, by, values[0])
+    for value in values[1:]:
+        more = spread(rows, by, value)
+        found = [
+            {**r, value: m[value], f"{value} low": m["low"], f"{value} high": m["high"]}
+            for r, m in zip(found, more, strict=True)
+        ]
+    return found
+
+
 def region(rows: Sequence[Row], knobs: Sequence[str], *, largest: bool = True) -> str:
     """Where a claim holds among settings: rows with a column per knob, `measured`, and `holds` ("yes" or "no").
 
