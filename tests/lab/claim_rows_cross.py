@@ -64,8 +64,7 @@ MADE: dict[str, tuple[Table, Table]] = {
     "knowledge/dps balanced": (shares("dps balanced", 0.85, 0.97), shares("dps balanced", 0.85, 0.955)),
     "knowledge/dps saturated": (shares("dps saturated", 0.85, 0.97), shares("dps saturated", 0.85, 0.955)),
     "knowledge/eris contended": (shares("eris contended", 0.82, 0.9), shares("eris contended", 0.8, 0.9)),
-    "joint/joint pays": (rounds(1.1), rounds(1.01)),
-    "joint/mixing pays": (rounds(1.1), rounds(1.01)),
+    **{f"joint/beats {way}": (rounds(1.1), rounds(1.01)) for way in joint.WAYS if way != joint.JOINT},
     "joint/near the bound": (rounds(1.1), rounds(1.1, 1.09)),
     "contention/reserving pays": (contending(contention.BLIND, 0.9), contending(contention.BLIND, 0.995)),
     "contention/idle bandwidth pays": (
