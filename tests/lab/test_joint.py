@@ -32,7 +32,8 @@ SQUARE = wan_of(4, [(0, 1, 8e6, 8e6), (1, 2, 8e6, 8e6), (2, 3, 4e6, 2e6), (3, 0,
 def random_wan(seed: int) -> tuple[Wan, list[Member]]:
     rng = np.random.default_rng(seed)
     ends = [(k, (k + 1) % 6) for k in range(6)] + [(0, 3), (1, 4)]
-    wan = wan_of(6, [(a, b, *(float(x) for x in rng.integers(1, 9, 2) * 10**6)) for a, b in ends])
+    bps = rng.integers(1, 9, (len(ends), 2)) * 10**6
+    wan = wan_of(6, [(a, b, float(x), float(y)) for (a, b), (x, y) in zip(ends, bps.tolist(), strict=True)])
     members = [
         Member(tuple(sorted(rng.choice(6, int(rng.integers(2, 6)), replace=False).tolist())), 10**6)
         for _ in range(3)

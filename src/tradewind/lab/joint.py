@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
-from tradewind.lab.study import Chart, Claim, Effort, Judged, PaperFigure, Part, Pieces, Row, spreads
+from tradewind.lab.study import Chart, Claims, Effort, Holds, Judged, PaperFigure, Part, Pieces, Row, spreads
 from tradewind.lab.wan_choice import (
     RING,
     SERVER,
@@ -212,7 +212,7 @@ def _ends(row: Row, value: str) -> str:
     return " to ".join(f"{float(row[name]):.2f}" for name in names)
 
 
-def shorter(way: str) -> Callable[[Sequence[Row], str], Judged]:
+def shorter(way: str) -> Holds:
     """In every case another way takes longer than the joint choice, beyond the interval over seeds."""
 
     def holds(table: Sequence[Row], policy: str) -> Judged:
@@ -241,8 +241,7 @@ def summary(table: Sequence[Row]) -> str:
     )
 
 
-def _claim(name: str, words: str, holds: Callable[[Sequence[Row], str], Judged]) -> Claim:
-    return Claim(name=name, words=words, holds=holds, ours=JOINT)
+_claim = Claims("", JOINT)
 
 
 FIGURE = PaperFigure(
