@@ -1,8 +1,9 @@
-"""Made-up rows for the claims about what knowledge is worth: rows that satisfy each, and rows that violate it."""
+"""Made-up rows for the claims of the cross-table: rows that satisfy each, and rows that violate it."""
 
 from __future__ import annotations
 
 from tests.lab.claims import Table
+from tradewind.lab import contention, joint
 
 
 def shares(case: str, learned: float, of_known: float) -> Table:
@@ -21,6 +22,40 @@ def shares(case: str, learned: float, of_known: float) -> Table:
     ]
 
 
+def rounds(ratio: float, of_bound: float = 1.05) -> Table:
+    """Rounds of other ways over the joint one, and of the joint one over the bound."""
+    return lambda _: [
+        {
+            "case": "b4, 4 jobs",
+            "way": way,
+            "over joint": 1.0 if way == joint.JOINT else ratio,
+            "low": 1.0 if way == joint.JOINT else ratio - 0.02,
+            "high": 1.0 if way == joint.JOINT else ratio + 0.02,
+            "of bound": of_bound,
+            "of bound low": of_bound - 0.02,
+            "of bound high": of_bound + 0.02,
+            "rings": 0.5,
+        }
+        for way in joint.WAYS
+    ]
+
+
+def contending(way: str, share: float) -> Table:
+    """Utility of a way of sharing links over that with reservations, in two families."""
+    return lambda _: [
+        {
+            "case": f"{family} sqrt",
+            "family": family,
+            "way": way,
+            "of reserved": value,
+            "low": value - 0.01,
+            "high": value + 0.01,
+            "below": 0.5,
+        }
+        for family, value in (("paper", 1.02), ("tight", share))
+    ]
+
+
 MADE: dict[str, tuple[Table, Table]] = {
     **{
         f"knowledge/{c}": (shares(c, 0.82, 0.9), shares(c, 0.8, 0.9))
@@ -29,4 +64,11 @@ MADE: dict[str, tuple[Table, Table]] = {
     "knowledge/dps balanced": (shares("dps balanced", 0.85, 0.97), shares("dps balanced", 0.85, 0.955)),
     "knowledge/dps saturated": (shares("dps saturated", 0.85, 0.97), shares("dps saturated", 0.85, 0.955)),
     "knowledge/eris contended": (shares("eris contended", 0.82, 0.9), shares("eris contended", 0.8, 0.9)),
+    **{f"joint/beats {way}": (rounds(1.1), rounds(1.01)) for way in joint.WAYS if way != joint.JOINT},
+    "joint/near the bound": (rounds(1.1), rounds(1.1, 1.09)),
+    "contention/reserving pays": (contending(contention.BLIND, 0.9), contending(contention.BLIND, 0.995)),
+    "contention/idle bandwidth pays": (
+        contending(contention.SPARE, 1.02),
+        contending(contention.SPARE, 1.005),
+    ),
 }

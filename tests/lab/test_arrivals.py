@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from tradewind.lab.arrivals import compare, page
 from tradewind.lab.reproduce_page import Result
 from tradewind.lab.study import Chart, Claim, Effort, Judged, PaperFigure, Row
@@ -48,15 +50,16 @@ def test_figures_that_do_not_depend_on_arrivals_are_counted_and_left_out() -> No
     assert "None." in text
 
 
-def test_both_reproductions_are_computed_and_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("system", "figure"), [("mlbroker", "fig-5"), ("dps", "tiny"), ("eris", "fig-7")])
+def test_both_reproductions_are_computed_and_kept(system: str, figure: str, tmp_path: Path) -> None:
     trace = tmp_path / "jobs.csv"
     trace.write_text("submit_s,start_s,end_s,user\n" + "".join(f"{600 * i},{i},{i},u\n" for i in range(2000)))
     effort = Effort(quick=True, seeds=1, arrivals=f"google:{trace}")
     work = tmp_path / "work"
-    text = compare(["mlbroker"], work, effort, figure="fig-5")
-    assert "google:jobs.csv mlbroker`" in text
+    text = compare([system], work, effort, figure=figure)
+    assert f"google:jobs.csv {system}`" in text
     kept = [sorted(p.name for p in (work / name / "kept").iterdir()) for name in ("drawn", "recorded")]
     assert kept[0]
     assert not set(kept[0]) & set(kept[1])
-    rows = [(work / name / "mlbroker" / "fig-5.csv").read_text() for name in ("drawn", "recorded")]
+    rows = [(work / name / system / f"{figure}.csv").read_text() for name in ("drawn", "recorded")]
     assert rows[0] != rows[1]

@@ -43,6 +43,15 @@ def test_a_full_figure_is_published_with_its_claims_commit_and_checksum(tmp_path
     assert "Not computed in full: fig-3-demands" in text
 
 
+def test_systems_that_were_not_computed_again_keep_their_section(tmp_path: Path) -> None:
+    found = read(finished(tmp_path), "abc1234")
+    first = page(found)
+    assert page([], first) == first
+    again = page([p._replace(commit="def5678") for p in found], first)
+    assert "def5678" in again
+    assert "abc1234" not in again
+
+
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="DIR=COMMIT"):
         folder_of(f"{tmp_path}=abc")

@@ -12,7 +12,7 @@ from typing import Any
 
 from tradewind.engine import bounds
 from tradewind.engine.fit import mismatch
-from tradewind.lab import knowledge
+from tradewind.lab import contention, joint, knowledge
 from tradewind.lab.cross_families import FAMILIES, Family, Make
 from tradewind.lab.drawing import heat_table
 from tradewind.lab.study import Chart, Effort, PaperFigure, Part, Pieces, Row, Study
@@ -176,6 +176,8 @@ STUDY = Study(
             paint=paint,
         ),
         knowledge.FIGURE,
+        joint.FIGURE,
+        contention.FIGURE,
     ),
     remarks=(
         "The share is value / bound if higher is better and bound / value if lower is; 1 is the bound. The bound of DPS "

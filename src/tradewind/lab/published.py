@@ -1,6 +1,7 @@
 """`python -m tradewind.lab.published DIR=COMMIT…`: writes docs/lab/full.md from finished full reproductions.
 
-For every figure in the folders its verdicts, CPU time and the SHA-256 of its CSV, and the commit whose code computed it.
+For every figure in the folders its verdicts, CPU time and the SHA-256 of its CSV, and the commit whose code computed it. A
+system that no folder has keeps its section of the page.
 """
 
 from __future__ import annotations
@@ -79,8 +80,9 @@ def _counted(claims: Sequence[Mapping[str, str]], column: str) -> str:
     return f"{judged.count('yes')} of {len(judged)}" if judged else ""
 
 
-def page(found: Sequence[Published]) -> str:
-    """The page as Markdown, with the figures that are missing."""
+def page(found: Sequence[Published], before: str = "") -> str:
+    """The page as Markdown, with the figures that are missing; systems without any as they are on the page before."""
+    kept = dict(part.split("\n", 1) for part in before.split("\n## ")[1:])
     lines = [
         "# Full reproductions",
         "",
@@ -91,9 +93,10 @@ def page(found: Sequence[Published]) -> str:
     for system in studies.names():
         mine = {p.figure: p for p in found if p.system == system}
         every = [f.name for f in studies.find(system).figures]
-        lines += ["", f"## {studies.find(system).title}", ""]
+        title = studies.find(system).title
+        lines += ["", f"## {title}", ""]
         if not mine:
-            lines.append("Not computed in full.")
+            lines.append(kept.get(title, "Not computed in full.").strip())
             continue
         commits = ", ".join(dict.fromkeys(p.commit for p in mine.values()))
         cpu, seeds = words(sum(p.cpu_s for p in mine.values())), max(p.seeds for p in mine.values())
@@ -116,7 +119,8 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=PAGE)
     given = parser.parse_args()
     found = [p for text in given.folders for p in read(*folder_of(text))]
-    atomic.write_text(given.output, page(found))
+    before = given.output.read_text(encoding="utf-8") if given.output.exists() else ""
+    atomic.write_text(given.output, page(found, before))
     print(f"{given.output}: {len(found)} figures")
 
 

@@ -44,6 +44,10 @@ class Judged(NamedTuple):
     found: str
 
 
+Holds = Callable[[Sequence[Row], str], Judged]
+"""Whether a claim holds on the rows for the policy named."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """One statement that rows can satisfy or violate.
@@ -61,9 +65,24 @@ class Claim:
 
     name: str
     words: str
-    holds: Callable[[Sequence[Row], str], Judged] | None
+    holds: Holds | None
     paper: str = ""
     ours: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Makes the claims of a study: about its printed algorithm, with ours beside it, unless other names are given."""
+
+    paper: str
+    ours: str
+
+    def __call__(
+        self, name: str, words: str, holds: Holds | None, paper: str | None = None, ours: str | None = None
+    ) -> Claim:
+        """A claim."""
+        both = (self.paper if paper is None else paper, self.ours if ours is None else ours)
+        return Claim(name=name, words=words, holds=holds, paper=both[0], ours=both[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +242,24 @@ def spread(rows: Iterable[Row], by: Sequence[str], value: str) -> list[Row]:
             }
         )
     return found
+
+
+def spreads(rows: Sequence[Row], by: Sequence[str], *values: str) -> list[Row]:
+    """Mean and 95% interval of several columns: the first has the columns low and high, another one `V low` and `V high`."""
+    found = spread(rows, by, values[0])
+    for value in values[1:]:
+        more = spread(rows, by, value)
+        found = [
+            {**r, value: m[value], f"{value} low": m["low"], f"{value} high": m["high"]}
+            for r, m in zip(found, more, strict=True)
+        ]
+    return found
+
+
+def mean_of(rows: Iterable[Row], value: str, **where: str | float) -> float:
+    """Mean of a column over the rows that have these values in other columns; nan if there are none."""
+    found = [float(r[value]) for r in rows if all(r[key] == want for key, want in where.items())]
+    return math.fsum(found) / len(found) if found else math.nan
 
 
 def region(rows: Sequence[Row], knobs: Sequence[str], *, largest: bool = True) -> str:

@@ -12,7 +12,7 @@ from tests.builders import scenario
 from tests.systems.gadget.test_policy import SLOT, ring_job, small, tree
 from tradewind.engine import bounds
 from tradewind.engine.intervals import ints
-from tradewind.lab.study import Effort, Row
+from tradewind.lab.study import Effort, Row, mean_of
 from tradewind.model.job import Rounds
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -29,7 +29,7 @@ from tradewind.systems.gadget.study.ours import (
     migration_rows,
     trace_rows,
 )
-from tradewind.systems.gadget.study.runs import RIVALS, mean_of
+from tradewind.systems.gadget.study.runs import RIVALS
 from tradewind.worlds.simulate import simulate
 
 QUICK = Effort(quick=True, seeds=1)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
-from tradewind.lab.study import Judged, Row
+from tradewind.lab.study import Holds, Judged, Row
 
-Holds = Callable[[Sequence[Row], str], Judged]
 EQUAL = 0.01
 """Times within 1% count as the same."""
 

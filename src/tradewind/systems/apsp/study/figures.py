@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from tradewind.lab.study import Chart, Claim, Effort, Judged, PaperFigure, Row, Study, spread
+from tradewind.lab.study import Chart, Claim, Claims, Effort, Judged, PaperFigure, Row, Study, spread
 from tradewind.model.params import resolve_params
 from tradewind.systems.apsp.policy import APSP
 from tradewind.systems.apsp.study import claims, region
@@ -243,8 +243,7 @@ def summary_ring(rows: Sequence[Row]) -> str:
     )
 
 
-def _claim(name: str, words: str, holds: claims.Holds) -> Claim:
-    return Claim(name=name, words=words, holds=holds, paper="apsp-paper", ours="apsp")
+_claim = Claims("apsp-paper", "apsp")
 
 
 def _fig(number: str, network: str) -> PaperFigure:

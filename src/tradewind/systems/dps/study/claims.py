@@ -1,20 +1,14 @@
-"""Predicates that judge what the paper says of its Figures 2-7, for the printed algorithm and for ours."""
+"""Holdss that judge what the paper says of its Figures 2-7, for the printed algorithm and for ours."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
-from tradewind.lab.study import Claim, Judged, Row
-from tradewind.systems.dps.study.rows import mean_of
+from tradewind.lab.study import Claims, Holds, Judged, Row, mean_of
 
 PAPER, OURS = "dps-paper", "dps"
-Predicate = Callable[[Sequence[Row], str], Judged]
-
-
-def claim(name: str, words: str, holds: Predicate | None, paper: str = PAPER, ours: str = OURS) -> Claim:
-    """A claim about the printed algorithm, with ours beside it."""
-    return Claim(name=name, words=words, holds=holds, paper=paper, ours=ours)
+claim = Claims(PAPER, OURS)
 
 
 def curve(rows: Sequence[Row], **where: str | float) -> dict[float, Row]:
@@ -51,7 +45,7 @@ def _end(line: dict[float, Row]) -> str:
     return f"at the end {float(row['regret']):,.0f} ({float(row['low']):,.0f} to {float(row['high']):,.0f})"
 
 
-def zero(against: str) -> Predicate:
+def zero(against: str) -> Holds:
     """The interval of the regret reaches zero by the first point after slot 3140."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -63,7 +57,7 @@ def zero(against: str) -> Predicate:
     return holds
 
 
-def negative(against: str) -> Predicate:
+def negative(against: str) -> Holds:
     """At the end the regret is below zero beyond chance, and below that of half time."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -75,7 +69,7 @@ def negative(against: str) -> Predicate:
     return holds
 
 
-def below(rival: str) -> Predicate:
+def below(rival: str) -> Holds:
     """At the end the regret lies below the rival's beyond chance."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -86,7 +80,7 @@ def below(rival: str) -> Predicate:
     return holds
 
 
-def ratio(rival: str, claimed: float) -> Predicate:
+def ratio(rival: str, claimed: float) -> Holds:
     """The interval of profit over the rival's lies above 1 and reaches what is claimed."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -127,7 +121,7 @@ def _ends(rows: Sequence[Row], name: str) -> dict[str, float]:
     }
 
 
-def smallest(name: str, chosen: str) -> Predicate:
+def smallest(name: str, chosen: str) -> Holds:
     """At the end the chosen constant has the smallest mean regret."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -139,7 +133,7 @@ def smallest(name: str, chosen: str) -> Predicate:
     return holds
 
 
-def worse(name: str, extreme: str, than: str) -> Predicate:
+def worse(name: str, extreme: str, than: str) -> Holds:
     """At the end an extreme constant has more regret than a middle one, beyond chance."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -176,7 +170,7 @@ def shorter_falls_slower(rows: Sequence[Row], policy: str) -> Judged:
     return Judged(held, f"change of the regret over the second half: {text}")
 
 
-def earns_more(rival: str) -> Predicate:
+def earns_more(rival: str) -> Holds:
     """More profit than the rival from slot 4000 on, by more and more, at the end beyond chance seed by seed."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -203,7 +197,7 @@ def runs_shorter(rows: Sequence[Row], policy: str) -> Judged:
     return Judged(held, f"mean runtime of completed jobs {found}; least difference {min(off.values()):.1f}")
 
 
-def meets(market: str, required: float) -> Predicate:
+def meets(market: str, required: float) -> Holds:
     """Our requirement for a market."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:

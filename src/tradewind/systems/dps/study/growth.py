@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tradewind.lab.study import Effort, Instance, Judged, Row, Theorem
+from tradewind.lab.study import Effort, Instance, Judged, Row, Theorem, spreads
 from tradewind.systems.dps.kernels.fixed import LIGHT, QUICK
-from tradewind.systems.dps.study.rows import MARKET, bfp, seeds, with_intervals
+from tradewind.systems.dps.study.rows import MARKET, bfp, seeds
 from tradewind.systems.dps.study.runs import Knobs, arrays, best_fixed, drawn, sell, sell_fixed
 
 PRINTED = "dps-paper, printed"
@@ -34,7 +34,7 @@ def growth_rows(effort: Effort) -> list[Row]:
                     what: dict[str, str | float] = {"grows": grows, "policy": name, "size": float(size)}
                     line = f"{name}, {grows} grow"
                     rows.append({**what, "line": line, "share": regret / reference, "regret": regret})
-    return with_intervals(rows, ("grows", "size", "policy", "line"), "share", ["regret"])
+    return spreads(rows, ("grows", "size", "policy", "line"), "share", "regret")
 
 
 def slope(rows: Sequence[Row], policy: str, grows: str, column: str = "share") -> float:

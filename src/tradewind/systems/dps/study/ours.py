@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from tradewind.lab.study import Effort, Part, Row, spread
+from tradewind.lab.study import Effort, Part, Row, mean_of, spread
 from tradewind.systems.dps.bound import MarketArrays, relaxed
 from tradewind.systems.dps.kernels.demand import accept_chance
 from tradewind.systems.dps.kernels.fixed import QUICK, best_fixed_prices
 from tradewind.systems.dps.kernels.state import NO_PRICE, YES
 from tradewind.systems.dps.study.exact import optimum
-from tradewind.systems.dps.study.rows import MARKET, MOST, ONLINE, bfp, mean_of, seeds
+from tradewind.systems.dps.study.rows import MARKET, MOST, ONLINE, bfp, seeds
 from tradewind.systems.dps.study.runs import (
     arrays,
     bound_of,

@@ -5,11 +5,11 @@ Learners were tuned on seeds from 100 on; the studies use seeds from 1 on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
-from tradewind.lab.study import Effort, Row, spread
+from tradewind.lab.study import Effort, Row, spread, spreads
 from tradewind.model.arrays import Floats
 from tradewind.systems.dps.kernels.fixed import LIGHT, QUICK
 from tradewind.systems.dps.kernels.sales import ACCEPTED
@@ -45,12 +45,6 @@ DELTAS = {
 }
 """Steps of the price grid that are tried, of workers and servers apart too; `formula` is Theorem 2's."""
 THETAS = {**{f"{t:g}": Knobs(theta=t) for t in (0.0, 0.02, 0.05, 0.11, 0.3)}, "formula": Knobs(theta=-1.0)}
-
-
-def mean_of(rows: Sequence[Row], value: str, **where: str | float) -> float:
-    """Mean of a column over the rows that have these values in other columns."""
-    found = [float(r[value]) for r in rows if all(r[key] == want for key, want in where.items())]
-    return float(np.mean(found)) if found else float("nan")
 
 
 def seeds(effort: Effort, most: int = MOST) -> range:
@@ -106,20 +100,11 @@ def profit_rows(effort: Effort) -> list[Row]:
             {"policy": name, "of bfp": value / profit["bfp"], **{_over(p): profit[p] / value for p in BOTH}}
             for name, value in profit.items()
         ]
-    return with_intervals(rows, ("policy",), "of bfp", [_over(p) for p in BOTH])
+    return spreads(rows, ("policy",), "of bfp", *map(_over, BOTH))
 
 
 def _over(policy: str) -> str:
     return f"{policy} over it"
-
-
-def with_intervals(rows: Sequence[Row], by: Sequence[str], value: str, more: Sequence[str]) -> list[Row]:
-    """`spread` of one column, with means and intervals of others beside it: columns name, name low, name high."""
-    found = [dict(row) for row in spread(rows, by, value)]
-    for name in more:
-        for row, other in zip(found, spread(rows, by, name), strict=True):
-            row |= {name: other[name], f"{name} low": other["low"], f"{name} high": other["high"]}
-    return list(found)
 
 
 def jobs_rows(effort: Effort) -> list[Row]:
@@ -181,4 +166,4 @@ def placement_rows(effort: Effort) -> list[Row]:
                     | {key: float(values[at]) for key, values in columns.items()}
                 )
     more = [*(f"over {rival}" for rival in RIVALS), "runtime", "mean runtime"]
-    return with_intervals(rows, ("slot", "policy"), "profit", more)
+    return spreads(rows, ("slot", "policy"), "profit", *more)

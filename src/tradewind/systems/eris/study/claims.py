@@ -1,23 +1,18 @@
-"""Predicates that judge the claims of the Eris paper on the rows of its figures, for the printed algorithm and for ours."""
+"""Holdss that judge the claims of the Eris paper on the rows of its figures, for the printed algorithm and for ours."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
-from tradewind.lab.study import Claim, Judged, Row, region
-from tradewind.systems.eris.study.runs import FIXED, PAPER, mean, one, ranged
+from tradewind.lab.study import Claims, Holds, Judged, Row, mean_of, region
+from tradewind.systems.eris.study.runs import FIXED, PAPER, one, ranged
 
 OURS = "eris"
-Predicate = Callable[[Sequence[Row], str], Judged]
+claim = Claims(PAPER, OURS)
 
 
-def claim(name: str, words: str, holds: Predicate | None, paper: str = PAPER, ours: str = OURS) -> Claim:
-    """A claim about the printed algorithm, with ours beside it."""
-    return Claim(name=name, words=words, holds=holds, paper=paper, ours=ours)
-
-
-def lead(rival: str, claimed: float) -> Predicate:
+def lead(rival: str, claimed: float) -> Holds:
     """The interval of the lead in welfare lies above 0 and reaches what is claimed."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -38,11 +33,11 @@ def fewer_unserved(rows: Sequence[Row], policy: str) -> Judged:
     """Fewer jobs are left unserved than by each stated rival, beyond chance."""
     mine = one(rows, policy=policy)
     held = all(float(mine["high"]) < float(one(rows, policy=n)["low"]) for n in FIXED)
-    text = ", ".join(f"{n} {mean(rows, 'unserved', policy=n):.2f}" for n in (policy, *FIXED))
+    text = ", ".join(f"{n} {mean_of(rows, 'unserved', policy=n):.2f}" for n in (policy, *FIXED))
     return Judged(held, f"jobs of ten that are not completed: {text}")
 
 
-def below(limit: float) -> Predicate:
+def below(limit: float) -> Holds:
     """The interval of the performance ratio ends below a limit."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -55,7 +50,7 @@ def below(limit: float) -> Predicate:
 
 def least_ratio(rows: Sequence[Row], policy: str) -> Judged:
     """A smaller performance ratio than every stated rival."""
-    found = {n: mean(rows, "loss", policy=n) for n in (policy, *FIXED)}
+    found = {n: mean_of(rows, "loss", policy=n) for n in (policy, *FIXED)}
     held = all(found[policy] < found[n] for n in FIXED)
     return Judged(held, ", ".join(f"{n} {v:.2f}" for n, v in found.items()))
 
@@ -66,11 +61,11 @@ def gpus_full(rows: Sequence[Row], policy: str) -> Judged:
     return Judged(peak > 0.999, f"GPUs {peak:.0%} at most")
 
 
-def steady(resource: str) -> Predicate:
+def steady(resource: str) -> Holds:
     """Use of a resource varies less over slots than that of GPUs."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
-        found = {k: mean(rows, "steady", use=f"{policy} {k}") for k in (resource, "gpu")}
+        found = {k: mean_of(rows, "steady", use=f"{policy} {k}") for k in (resource, "gpu")}
         text = ", ".join(f"{k} {v:.2f}" for k, v in found.items())
         return Judged(found[resource] < found["gpu"], f"standard deviation over slots: {text}")
 
@@ -78,7 +73,7 @@ def steady(resource: str) -> Predicate:
 
 
 def _over(rows: Sequence[Row], x: str, policy: str, value: str = "welfare") -> list[float]:
-    return [mean(rows, value, policy=policy, **{x: at}) for at in sorted({float(r[x]) for r in rows})]
+    return [mean_of(rows, value, policy=policy, **{x: at}) for at in sorted({float(r[x]) for r in rows})]
 
 
 def _present(rows: Sequence[Row]) -> list[str]:
@@ -99,7 +94,7 @@ def best_everywhere(rows: Sequence[Row], policy: str) -> Judged:
     )
 
 
-def courses(x: str, value: str, *, rises: bool) -> Predicate:
+def courses(x: str, value: str, *, rises: bool) -> Holds:
     """The policy and the stated rivals all rise, or all fall, with every step of x."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -117,13 +112,13 @@ def never_falls(rows: Sequence[Row], policy: str) -> Judged:
     return Judged(all(b >= a for a, b in pairwise(found)), _text(found))
 
 
-def profit(what: str, *, rises: bool) -> Predicate:
+def profit(what: str, *, rises: bool) -> Holds:
     """Payments rise, or fall, over the cases of sites or of jobs."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
         cases = {str(r["case"]) for r in rows if str(r["case"]).endswith(what)}
         ordered = sorted(cases, key=lambda c: int(c.split()[0]))
-        found = [mean(rows, "profit", case=c, policy=policy) for c in ordered]
+        found = [mean_of(rows, "profit", case=c, policy=policy) for c in ordered]
         held = all((b > a) is rises and a != b for a, b in pairwise(found))
         return Judged(held, f"{_text(found)} thousand USD over {', '.join(ordered)}")
 
@@ -147,7 +142,7 @@ def any_count(rows: Sequence[Row], policy: str) -> Judged:
     )
 
 
-def finishes(reading: str) -> Predicate:
+def finishes(reading: str) -> Holds:
     """Every accepted job finishes, at every size; ours has no readings."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -164,13 +159,13 @@ def optimal_slots(rows: Sequence[Row], policy: str) -> Judged:
     """Every state is solved at the least cost."""
     del policy
     text = ", ".join(f"{r['outcome']} {float(r['share']):.0%}" for r in rows)
-    excess = mean(rows, "excess", outcome="dearer")
+    excess = mean_of(rows, "excess", outcome="dearer")
     return Judged(
-        mean(rows, "share", outcome="equal") > 0.999, f"{text}; median excess where dearer {excess:.0%}"
+        mean_of(rows, "share", outcome="equal") > 0.999, f"{text}; median excess where dearer {excess:.0%}"
     )
 
 
-def useless(*lies: str) -> Predicate:
+def useless(*lies: str) -> Holds:
     """No lie of these kinds pays."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -192,7 +187,7 @@ def rational(rows: Sequence[Row], policy: str) -> Judged:
     return Judged(least >= 0, f"least payoff of an honest buyer {least:.4g} USD")
 
 
-def somewhere(knobs: Sequence[str], claimed: dict[str, float]) -> Predicate:
+def somewhere(knobs: Sequence[str], claimed: dict[str, float]) -> Holds:
     """Among the settings, one in which the lead over every rival reaches what is claimed."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -213,7 +208,7 @@ def somewhere(knobs: Sequence[str], claimed: dict[str, float]) -> Predicate:
     return holds
 
 
-def ratio_somewhere(knobs: Sequence[str], most: float) -> Predicate:
+def ratio_somewhere(knobs: Sequence[str], most: float) -> Holds:
     """Among the settings, one in which the interval of bound / welfare ends below a limit."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -234,7 +229,7 @@ def ratio_somewhere(knobs: Sequence[str], most: float) -> Predicate:
     return holds
 
 
-def covered(column: str) -> Predicate:
+def covered(column: str) -> Holds:
     """The printed base covers every bid of every size and seed."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
@@ -246,7 +241,7 @@ def covered(column: str) -> Predicate:
     return holds
 
 
-def derived_below(base: str, most: float) -> Predicate:
+def derived_below(base: str, most: float) -> Holds:
     """With the bases derived from bids, bound / welfare is below a limit on every size."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tradewind.engine.intervals import effective, end_us, floats, usage
-from tradewind.lab.study import Effort, Row, Word, spread
+from tradewind.lab.study import Effort, Row, Word, spreads
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies, workloads
@@ -110,20 +111,8 @@ def _lead(ours: Outcome, other: Outcome) -> float:
 
 
 def joined(rows: Sequence[Row], by: Sequence[str], value: str, *more: str) -> list[Row]:
-    """Mean and 95% interval of `value`, and of each of `more` (columns "NAME low", "NAME high"), over seeds."""
-    found = spread(rows, by, value)
-    keys = [tuple(r[b] for b in by) for r in found]
-    whole: list[dict[str, str | float]] = [dict(r) for r in found]
-    for name in more:
-        other = {tuple(r[b] for b in by): r for r in spread(rows, by, name)}
-        for key, row in zip(keys, whole, strict=True):
-            for column, source in ((name, name), (f"{name} low", "low"), (f"{name} high", "high")):
-                row[column] = other[key][source]
-    return [row for row in whole if not _empty(row[value])]
-
-
-def _empty(value: str | float) -> bool:
-    return isinstance(value, float) and bool(np.isnan(value))
+    """`spreads` without the rows that have no value."""
+    return [row for row in spreads(rows, by, value, *more) if not math.isnan(float(row[value]))]
 
 
 def load_by_slot(scenario: Scenario, run: Run) -> NDArray[np.float64]:
@@ -142,12 +131,6 @@ def load_by_slot(scenario: Scenario, run: Run) -> NDArray[np.float64]:
         np.add.at(found[:, k], slot, milli * (used.until_us - used.from_us) / setup.slot_us)
     share: NDArray[np.float64] = found / np.maximum(total, 1)
     return share
-
-
-def mean(rows: Sequence[Row], value: str, **where: str | float) -> float:
-    """Mean of a column over the matching rows; nan if there are none."""
-    found = [float(r[value]) for r in rows if all(r[key] == want for key, want in where.items())]
-    return float(np.mean(found)) if found else float("nan")
 
 
 def one(rows: Sequence[Row], **where: str | float) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from tradewind.lab.study import Effort, Row
+from tradewind.lab.study import Effort, Row, mean_of
 from tradewind.systems.eris.study.runs import (
     ELASTIC,
     FIXED,
@@ -14,7 +14,6 @@ from tradewind.systems.eris.study.runs import (
     joined,
     limit,
     made,
-    mean,
     outcome,
     seeds,
 )
@@ -82,7 +81,7 @@ def readings_summary(rows: Sequence[Row]) -> str:
     names = [(PAPER, reading) for reading in (*READINGS, "per MB")] + [("eris", "")]
     parts = []
     for name, reading in names:
-        shares = [mean(rows, "of bound", size=s, policy=name, reading=reading) for s in sizes]
+        shares = [mean_of(rows, "of bound", size=s, policy=name, reading=reading) for s in sizes]
         parts.append(f"{name} {reading} {', '.join(f'{x:.2f}' for x in shares)}")
     return (
         f"shares of the bound ({', '.join(sizes)}) once every schedule is made feasible: {'; '.join(parts)}"

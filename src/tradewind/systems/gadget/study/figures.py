@@ -7,19 +7,19 @@ from functools import partial
 from itertools import pairwise
 
 from tradewind.engine import bounds
-from tradewind.lab.study import Claim, Effort, Judged, PaperFigure, Row, Study
+from tradewind.lab.study import Effort, Judged, PaperFigure, Row, Study, spreads
 from tradewind.systems.gadget.study import lead, objectives, ours, ratio, ring_time, theory
 from tradewind.systems.gadget.study.runs import (
     RIVALS,
     by_seed,
     chart_of,
+    claim,
     embedded_ratio,
     made,
     played,
     quickly,
     ring_shares,
     seeds_of,
-    spreads,
 )
 
 NAMES = ("gadget", "gadget-paper", *RIVALS)
@@ -189,26 +189,20 @@ STUDY = Study(
             name="fig-4",
             title="Figure 4: total utility",
             claims=(
-                Claim(
-                    name="leads",
-                    words="Sec. VI-3, Fig. 4: GADGET significantly outperforms FIFO, DRF and LAS in total utility.",
-                    holds=leads,
-                    paper="gadget-paper",
-                    ours="gadget",
+                claim(
+                    "leads",
+                    "Sec. VI-3, Fig. 4: GADGET significantly outperforms FIFO, DRF and LAS in total utility.",
+                    leads,
                 ),
-                Claim(
-                    name="gains more",
-                    words="Sec. VI-3: the gains in total utility over the baselines become more pronounced with more jobs.",
-                    holds=gains_more,
-                    paper="gadget-paper",
-                    ours="gadget",
+                claim(
+                    "gains more",
+                    "Sec. VI-3: the gains in total utility over the baselines become more pronounced with more jobs.",
+                    gains_more,
                 ),
-                Claim(
-                    name="uses more",
-                    words="Sec. VI-3: dynamic allocation achieves a higher utilisation than a fixed number of workers.",
-                    holds=uses_more,
-                    paper="gadget-paper",
-                    ours="gadget",
+                claim(
+                    "uses more",
+                    "Sec. VI-3: dynamic allocation achieves a higher utilisation than a fixed number of workers.",
+                    uses_more,
                 ),
             ),
             rows=utility_rows,
@@ -220,19 +214,15 @@ STUDY = Study(
             name="fig-5",
             title="Figure 5: embedded ratio and node capacity",
             claims=(
-                Claim(
-                    name="rises",
-                    words=f"Sec. VI-3, Fig. 5: {EMBEDDED}it rises with the GPUs of the servers.",
-                    holds=partial(rises, "embedded ratio", "rise"),
-                    paper="gadget-paper",
-                    ours="gadget",
+                claim(
+                    "rises",
+                    f"Sec. VI-3, Fig. 5: {EMBEDDED}it rises with the GPUs of the servers.",
+                    partial(rises, "embedded ratio", "rise"),
                 ),
-                Claim(
-                    name="inside servers",
-                    words="Sec. VI-3: with more GPUs on a server, jobs with a high bandwidth are more likely inside one.",
-                    holds=partial(rises, "on one server", "inside rise"),
-                    paper="gadget-paper",
-                    ours="gadget",
+                claim(
+                    "inside servers",
+                    "Sec. VI-3: with more GPUs on a server, jobs with a high bandwidth are more likely inside one.",
+                    partial(rises, "on one server", "inside rise"),
                 ),
             ),
             rows=node_rows,
@@ -245,19 +235,15 @@ STUDY = Study(
             name="fig-6",
             title="Figure 6: embedded ratio and link bandwidth",
             claims=(
-                Claim(
-                    name="rises",
-                    words=f"Sec. VI-3, Fig. 6: {EMBEDDED}it rises with the bandwidth of the links.",
-                    holds=partial(rises, "embedded ratio", "rise"),
-                    paper="gadget-paper",
-                    ours="gadget",
+                claim(
+                    "rises",
+                    f"Sec. VI-3, Fig. 6: {EMBEDDED}it rises with the bandwidth of the links.",
+                    partial(rises, "embedded ratio", "rise"),
                 ),
-                Claim(
-                    name="between servers",
-                    words="Sec. VI-3: with more bandwidth, more jobs that communicate between servers can be scheduled.",
-                    holds=partial(rises, "over several", "several rise"),
-                    paper="gadget-paper",
-                    ours="gadget",
+                claim(
+                    "between servers",
+                    "Sec. VI-3: with more bandwidth, more jobs that communicate between servers can be scheduled.",
+                    partial(rises, "over several", "several rise"),
                 ),
             ),
             rows=link_rows,

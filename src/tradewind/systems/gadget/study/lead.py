@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from tradewind.lab.study import Claim, Effort, Judged, PaperFigure, Row, region
+from tradewind.lab.study import Effort, Judged, PaperFigure, Row, region, spreads
 from tradewind.systems.gadget.study.runs import (
     RIVALS,
     by_seed,
     chart_of,
+    claim,
     made,
     played,
     quickly,
     seeds_of,
-    spreads,
 )
 
 KNOBS = ("links", "utility", "jobs per slot")
@@ -76,12 +76,10 @@ FIGURE = PaperFigure(
     name="region-fig-4",
     title="Figure 4: where GADGET leads",
     claims=tuple(
-        Claim(
-            name=utility,
-            words=f"Fig. 4: more total utility than FIFO, DRF and LAS; is there a setting with it {words}?",
-            holds=partial(ahead, utility),
-            paper="gadget-paper",
-            ours="gadget",
+        claim(
+            utility,
+            f"Fig. 4: more total utility than FIFO, DRF and LAS; is there a setting with it {words}?",
+            partial(ahead, utility),
         )
         for utility, words in (
             ("sigmoid", "and the printed sigmoid"),

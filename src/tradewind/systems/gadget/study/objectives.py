@@ -10,14 +10,14 @@ import numpy as np
 
 from tradewind.engine import bounds
 from tradewind.engine.intervals import ints
-from tradewind.lab.study import Claim, Effort, Judged, PaperFigure, Row
+from tradewind.lab.study import Effort, Judged, PaperFigure, Row, spreads
 from tradewind.model.arrays import Floats
 from tradewind.model.job import Job, Rounds
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import MICRO
 from tradewind.model.utility import Utility
-from tradewind.systems.gadget.study.runs import RIVALS, by_seed, chart_of, made, played, seeds_of, spreads
+from tradewind.systems.gadget.study.runs import RIVALS, by_seed, chart_of, claim, made, played, seeds_of
 
 NAMES = ("gadget", "gadget-paper", *RIVALS)
 PRINTED, LESS_COST = "as printed", "worth less cost"
@@ -165,27 +165,21 @@ FIGURES = (
         name="table-energy",
         title="Sec. IV: energy, with early stopping",
         claims=(
-            Claim(
-                name="printed utility",
-                words="Sec. IV-3: energy by the utility -c(zeta sum y), c quadratic. Here: something is trained.",
-                holds=printed_trains,
-                paper="gadget-paper",
-                ours="gadget",
+            claim(
+                "printed utility",
+                "Sec. IV-3: energy by the utility -c(zeta sum y), c quadratic. Here: something is trained.",
+                printed_trains,
             ),
-            Claim(
-                name="earns most",
-                words="Abstract, Sec. IV-3: the framework covers energy efficiency (not measured). Here: worth less cost, "
+            claim(
+                "earns most",
+                "Abstract, Sec. IV-3: the framework covers energy efficiency (not measured). Here: worth less cost, "
                 "more than FIFO, DRF and LAS.",
-                holds=partial(earns_most, LESS_COST),
-                paper="gadget-paper",
-                ours="gadget",
+                partial(earns_most, LESS_COST),
             ),
-            Claim(
-                name="stops early",
-                words="Sec. I, IV-3: no more training than pays. Here: at most 2% of the work past a job's peak utility.",
-                holds=stops_early,
-                paper="gadget-paper",
-                ours="gadget",
+            claim(
+                "stops early",
+                "Sec. I, IV-3: no more training than pays. Here: at most 2% of the work past a job's peak utility.",
+                stops_early,
             ),
         ),
         rows=energy_rows,
@@ -196,13 +190,11 @@ FIGURES = (
         name="table-fairness",
         title="Sec. IV: proportional fairness",
         claims=(
-            Claim(
-                name="earns most",
-                words="Abstract, Sec. IV-3: the framework covers fairness by sum log (not measured). Here: more of it than "
+            claim(
+                "earns most",
+                "Abstract, Sec. IV-3: the framework covers fairness by sum log (not measured). Here: more of it than "
                 "FIFO, DRF and LAS.",
-                holds=partial(earns_most, "fairness"),
-                paper="gadget-paper",
-                ours="gadget",
+                partial(earns_most, "fairness"),
             ),
         ),
         rows=fairness_rows,

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tradewind.engine import bounds
-from tradewind.lab.study import Chart, Claim, Effort, Judged, PaperFigure, Row, spread
+from tradewind.lab.study import Chart, Claim, Effort, Judged, PaperFigure, Row, mean_of, spread
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies, workloads
 from tradewind.systems.gadget.study.runs import (
     RIVALS,
     chart_of,
     made,
-    mean_of,
     moved_share,
     played,
     quickly,

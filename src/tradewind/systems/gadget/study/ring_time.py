@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tradewind.engine import bounds
-from tradewind.lab.study import Claim, Effort, Judged, PaperFigure, Row
-from tradewind.systems.gadget.study.runs import RIVALS, by_seed, chart_of, made, played, seeds_of, spreads
+from tradewind.lab.study import Effort, Judged, PaperFigure, Row, spreads
+from tradewind.systems.gadget.study.runs import RIVALS, by_seed, chart_of, claim, made, played, seeds_of
 
 NAMES = ("gadget", "gadget-paper", *RIVALS)
 DRAWN, BY_1 = "zeta as drawn", "zeta by (1)"
@@ -72,13 +72,11 @@ FIGURE = PaperFigure(
     name="table-ring-time",
     title="Eq. (1): ring time acts on progress",
     claims=(
-        Claim(
-            name="leads",
-            words="Sec. III-3, IV-3: zeta can be obtained by inverting Eq. (1) (not measured). Here: with it, more utility "
+        claim(
+            "leads",
+            "Sec. III-3, IV-3: zeta can be obtained by inverting Eq. (1) (not measured). Here: with it, more utility "
             "than FIFO, DRF and LAS.",
-            holds=leads_with_ring_time,
-            paper="gadget-paper",
-            ours="gadget",
+            leads_with_ring_time,
         ),
     ),
     rows=ring_time_rows,

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tradewind.engine.intervals import effective, end_us, ints, texts
-from tradewind.lab.study import Chart, Effort, Part, Pieces, Row, spread
+from tradewind.lab.study import Chart, Claims, Effort, Part, Pieces, Row
 from tradewind.model.arrays import Ints
 from tradewind.model.job import Rounds
 from tradewind.model.result import Run
@@ -22,6 +22,7 @@ from tradewind.systems.gadget.kernels.slot import Slot
 from tradewind.worlds.simulate import simulate
 
 RIVALS = ("ring-fifo", "ring-drf", "ring-las")
+claim = Claims("gadget-paper", "gadget")
 
 
 class OneSeed(Protocol):
@@ -46,18 +47,6 @@ def seeds_of(effort: Effort, most: int = 3, quick: int = 2) -> range:
     return range(1, 1 + min(effort.seeds, effort.pick(quick, most)))
 
 
-def spreads(rows: Sequence[Row], by: Sequence[str], *values: str) -> list[Row]:
-    """Mean and 95% interval of several columns: the first has the columns low and high, another one `V low` and `V high`."""
-    found = spread(rows, by, values[0])
-    for value in values[1:]:
-        more = spread(rows, by, value)
-        found = [
-            {**r, value: m[value], f"{value} low": m["low"], f"{value} high": m["high"]}
-            for r, m in zip(found, more, strict=True)
-        ]
-    return found
-
-
 def by_seed(
     one: OneSeed, join: Callable[[Effort, Sequence[Sequence[Row]]], list[Row]], most: int = 3, quick: int = 2
 ) -> Pieces:
@@ -69,12 +58,6 @@ def by_seed(
         ]
 
     return Pieces(parts=parts, join=join)
-
-
-def mean_of(rows: Sequence[Row], value: str, **where: str | float) -> float:
-    """Mean of a column over the rows that agree with `where`."""
-    found = [float(r[value]) for r in rows if all(r[key] == want for key, want in where.items())]
-    return float(np.mean(found)) if found else float("nan")
 
 
 def embedded_ratio(scenario: Scenario, run: Run) -> float:

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from tradewind.lab.study import Judged, Row
+from tradewind.lab.study import Holds, Judged, Row
 
-Holds = Callable[[Sequence[Row], str], Judged]
 RIVALS = ("oasis", "local", "central")
 LITTLE = 0.05
 """Where the paper says "little" or "small" without a number: at most 5%."""

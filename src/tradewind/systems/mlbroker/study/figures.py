@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from tradewind.lab.study import Chart, Claim, Effort, Judged, PaperFigure, Row, Study
+from tradewind.lab.study import Chart, Claim, Claims, Effort, Judged, PaperFigure, Row, Study
 from tradewind.systems.mlbroker.study import claims as judge
 from tradewind.systems.mlbroker.study import real, regions
 from tradewind.systems.mlbroker.study import rows as data
@@ -17,14 +17,9 @@ PRINTED_SAVINGS = {
 }
 
 
-def _claim(name: str, words: str, holds: judge.Holds) -> Claim:
-    """A claim about mlBroker, judged on the paper's pipeline and on our search."""
-    return Claim(name=name, words=words, holds=holds, paper="mlbroker-paper", ours="mlbroker")
-
-
-def _rivals(name: str, words: str, holds: judge.Holds) -> Claim:
-    """A claim about the rivals alone."""
-    return Claim(name=name, words=words, holds=holds)
+_claim = Claims("mlbroker-paper", "mlbroker")
+_rivals = Claims("", "")
+"""Claims about the rivals alone."""
 
 
 def _central_fastest(rows: Sequence[Row], _policy: str) -> Judged:
