@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
@@ -24,6 +25,9 @@ class Stubborn:
         self.ranks: Collection[int] | None = None
         self.asked: Exception | None = None
         self.started: dict[str, Exception] = {}
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        self.closed_by = ""
 
     def machines(self) -> Sequence[Machine]:
         return [Machine(name="a1", address="127.0.0.1")]
@@ -34,6 +38,7 @@ class Stubborn:
         self.there.add(gang.name)
 
     def gangs(self, prefix: str) -> Mapping[str, Collection[int] | None]:
+        assert self.may_answer.wait(30)
         if self.asked is not None:
             raise self.asked
         return {name: self.ranks for name in self.there if name.startswith(prefix)}
@@ -42,7 +47,7 @@ class Stubborn:
         self.there.discard(name)
 
     def close(self) -> None:
-        """Nothing is held."""
+        self.closed_by = threading.current_thread().name
 
 
 @pytest.fixture
@@ -102,3 +107,16 @@ def test_a_gang_of_which_the_engine_lost_a_rank_that_never_started_is_started_ag
     until(lambda: dispatcher.state.refused == {"run-0-0": "being removed"})
     engine.ranks = None
     until(lambda: dispatcher.state.refused == {})
+
+
+def test_an_engine_that_hangs_is_left_alone_and_changes_nothing_for_the_next_loop(engine: Stubborn) -> None:
+    made = Dispatcher(engine, "run-", lambda gang: (0,))
+    made.want({})
+    until(lambda: made.state.answered > 0)
+    engine.may_answer.clear()
+    made.close()
+    assert engine.closed_by == ""  # nobody takes it away from the thread that waits for it
+    engine.there = set(GANGS)  # of the next loop
+    engine.may_answer.set()
+    until(lambda: engine.closed_by == "tradewind-stubborn")
+    assert engine.there == set(GANGS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import random
 import signal
 import time
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from tests.fleets.live_on import (
     training_moves_and_grows,
     waits_with_a_reason,
 )
-from tests.fleets.storm import Storm, faults_of
+from tests.fleets.storm import Storm, faults_at, faults_of
 from tradewind.cli import scheduler
 from tradewind.model.setup import Setup
 from tradewind.testing import check_fleet
@@ -67,55 +66,18 @@ def pods(cluster: KubernetesCluster) -> str:
 
 
 def test_kubernetes_passes(bed: KubernetesBed, cluster: KubernetesCluster) -> None:
-    check_fleet(fleet_of(bed), faults_of(cluster, NAMES), seeds=2)
+    check_fleet(fleet_of(bed), faults_of(cluster, NAMES), seeds=1, at_once=4)
     cluster.wait(lambda: pods(cluster) == "", "the end of all pods")
 
 
 def test_a_hundred_faults_lose_nothing_and_do_nothing_twice(
     bed: KubernetesBed, cluster: KubernetesCluster, tmp_path: Path
 ) -> None:
-    frozen: set[str] = set()
-
-    def kill(name: str) -> None:
-        if cluster.is_running(name):
-            cluster.signal_agent(name, signal.SIGKILL)
-            frozen.discard(name)
-
-    def freeze(name: str) -> None:
-        if cluster.is_running(name):
-            cluster.signal_agent(name, signal.SIGSTOP)
-            frozen.add(name)
-
-    def switch_off(draw: random.Random) -> None:
-        name = draw.choice(NAMES)
-        cluster.kill_node(name, tmp_path)
-        frozen.discard(name)
-
-    def recover() -> None:
-        for name in frozen:
-            cluster.signal_agent(name, signal.SIGCONT)
-        frozen.clear()
-        for name in ("etcd", "kube-apiserver", "relay"):
-            if not cluster.is_running(name):
-                cluster.start_part(name)
-        for name in NAMES:
-            if not cluster.is_running(name):
-                cluster.start_node(name)
-
-    storm = Storm(
-        fleet_of(bed), tmp_path, seed=1, recover=recover,
-        faults={
-            "kubelet killed": lambda draw: kill(draw.choice(NAMES)),
-            "kubelet frozen": lambda draw: freeze(draw.choice(NAMES)),
-            "API server killed": lambda _: kill("kube-apiserver"),
-            "etcd killed": lambda _: kill("etcd"),
-            "connection cut": lambda _: freeze("relay"),
-            "node switched off": switch_off,
-        },
-    )  # fmt: skip
+    faults = faults_at(cluster, NAMES, tmp_path, "kubelet", kill=["kube-apiserver", "etcd"], freeze=["relay"])
+    storm = Storm(fleet_of(bed), cluster, tmp_path, faults)
     storm.run(faults=100, jobs=5)
     assert sum(storm.done.values()) == 100
-    assert len(storm.done) == 10
+    assert len(storm.done) == 4 + len(faults)
     cluster.wait(lambda: pods(cluster) == "", "the end of all pods")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,35 +58,39 @@ class Faults:
     full_disk: Callable[[Path], AbstractContextManager[None]] | None = None
 
 
-def check_fleet(make_fleet: MakeFleet, faults: Faults | None = None, *, seeds: int = 6) -> None:
-    """Runs every check in a folder of its own and raises CheckFailed with all that failed. seeds: random deaths of loops."""
-    failed = []
+def check_fleet(
+    make_fleet: MakeFleet, faults: Faults | None = None, *, seeds: int = 6, at_once: int = 1
+) -> None:
+    """Runs every check in a folder of its own and raises CheckFailed with all that failed.
+
+    seeds    random deaths of loops
+    at_once  checks that break nothing may run beside each other, so many at a time
+    """
     with tempfile.TemporaryDirectory(prefix="tradewind-fleet-") as folder:
-        for number, check in enumerate(_checks(seeds)):
+
+        def failure(numbered: tuple[int, Check]) -> str:
+            number, check = numbered
             bed = Bed(make_fleet, faults or Faults(), Path(folder) / str(number))
             bed.folder.mkdir()
             try:
                 check(bed)
             except CheckFailed as error:
-                failed.append(f"  {check.__doc__}: {error}")
+                return f"  {check.__doc__}: {error}"
             except Exception as error:  # of the fleet
-                failed.append(f"  {check.__doc__}: {type(error).__name__}: {error}")
+                return f"  {check.__doc__}: {type(error).__name__}: {error}"
             finally:
                 bed.tear_down()
-    if failed:
+            return ""
+
+        last = len(_GENTLE)
+        with ThreadPoolExecutor(at_once) as pool:
+            said = list(pool.map(failure, enumerate(_GENTLE)))
+        said += map(failure, enumerate([*_ROUGH, *map(_random_deaths, range(seeds))], last))
+    if failed := list(filter(None, said)):
         raise CheckFailed(f"{len(failed)} checks of a fleet failed:\n" + "\n".join(failed))
 
 
 Check = Callable[["Bed"], None]
-
-
-def _checks(seeds: int) -> list[Check]:
-    return [
-        runs_to_the_end, stops, never_starts_what_should_not_run, starts_nothing_again, moves_and_resizes,
-        reports_a_crash, reports_exit_codes, finds_ranks_again, stops_what_the_next_loop_does_not_name,
-        stops_stubborn_ranks, bounds_logs, ignores_lies, reports_a_lost_node, reports_no_end_without_evidence,
-        survives_a_full_disk, *(_random_deaths(seed) for seed in range(seeds)),
-    ]  # fmt: skip
 
 
 def _require(holds: bool, detail: str) -> None:
@@ -426,3 +431,12 @@ def _random_deaths(seed: int) -> Check:
 
     check.__doc__ = f"Loops die at random points and nothing is lost or done twice (seed {seed})"
     return check
+
+
+_GENTLE: Sequence[Check] = (
+    runs_to_the_end, stops, never_starts_what_should_not_run, starts_nothing_again, moves_and_resizes,
+    reports_a_crash, reports_exit_codes, finds_ranks_again, stops_what_the_next_loop_does_not_name,
+    stops_stubborn_ranks, bounds_logs, ignores_lies,
+)  # fmt: skip
+_ROUGH: Sequence[Check] = (reports_a_lost_node, reports_no_end_without_evidence, survives_a_full_disk)
+"""What these do is felt by all jobs of a cluster."""
