@@ -80,7 +80,7 @@ def _short_patience() -> Iterator[ExecutionOptions]:
         patch.setattr(shared, "SWEEP_S", part_s / 2)
         for module in (slurm, ray):
             patch.setattr(module, "ANSWER_S", 3 * part_s)
-        patch.setattr(lease, "DURATION_S", 3 * part_s)
+        patch.setattr(lease, "DURATION_S", int(3 * part_s))
         yield ExecutionOptions(grace_s=part_s / 2, patience_s=2 * part_s, as_root=True)
 
 

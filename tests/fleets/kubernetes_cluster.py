@@ -99,9 +99,22 @@ class KubernetesCluster:
             self.start_part(name)
         for name in self.names:
             self.start_node(name)
+        self.wait_for_nodes()
+        for name in self.names:
+            self.api("label", "node", name, f"topology.kubernetes.io/zone={name[0]}")
+
+    def wait_for_nodes(self) -> None:
+        """Wait until all nodes are ready."""
         for name in self.names:
             self.wait(lambda name=name: self.is_ready(name), f"node {name}")  # type: ignore[misc]
-            self.api("label", "node", name, f"topology.kubernetes.io/zone={name[0]}")
+
+    def reserve(self, name: str, cpus: float) -> None:
+        """Take CPUs of a node away from pods; its kubelet is started again."""
+        path = self.folder / name / "kubelet.json"
+        settings = json.loads(path.read_text()) | {"systemReserved": {"cpu": f"{int(cpus * 1000)}m"}}
+        path.write_text(json.dumps(settings))
+        self.signal_agent(name, signal.SIGKILL)
+        self.start_node(name)
 
     def restore(self) -> None:
         """Bring everything back that a test may have taken away."""

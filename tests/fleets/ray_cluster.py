@@ -101,7 +101,11 @@ class RayCluster:
     def wait_for_nodes(self) -> None:
         """Wait until all nodes are up."""
         for name in self.names:
-            self._wait_for(name)
+            try:
+                self._wait_for(name)
+            except RuntimeError:  # something happened to it while it started
+                self.kill_node(name, self._folder)
+                self.start_node(name)
 
     def _ray(self, name: str, *options: str) -> None:
         """Start a node in the foreground, so that everything of it is below one process."""

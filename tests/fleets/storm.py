@@ -19,6 +19,7 @@ from tradewind.testing.fleet_programs import program
 from tradewind.worlds.fleet import Launch, LaunchStatus, Rank, Wanted
 from tradewind.worlds.fleets.processes.launch import Launcher
 
+RESTORE_EVERY_S = 5.0
 LIMIT_S = 480.0
 """A busy machine takes long; a minute is usual."""
 Fault = Callable[[random.Random], None]
@@ -126,8 +127,11 @@ class Storm:
                 name = draw.choice(sorted(kinds))
                 kinds[name](draw)
                 self.done[name] = self.done.get(name, 0) + 1
-                if draw.random() < 0.3 or not left:
+                if draw.random() < 0.3:
                     self.cluster.restore()
+            elif not left and time.monotonic() >= next_s:  # a node may have been hit while it started
+                next_s = time.monotonic() + RESTORE_EVERY_S
+                self.cluster.restore()
             if left and all(each.over for each in mine):
                 mine = [self._job(each.job.index + jobs, draw) for each in mine]
         self.bed.die()

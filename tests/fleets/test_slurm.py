@@ -110,9 +110,7 @@ def test_a_drained_machine_goes_on_with_what_it_runs_and_gets_nothing_new(
     steps = [(lambda: update("State=DRAIN", "Reason=test"), 2000), (lambda: update("State=RESUME"), 4000)]
     try:
         # two CPUs are in use when it is drained: the others are gone, and nothing is stopped
-        run = capacity_follows(
-            SlurmEngine(), tmp_path / "run", steps, [("capacity", 2000), ("capacity", 4000)]
-        )
+        run = capacity_follows(SlurmEngine(), tmp_path / "run", steps)
     finally:
         update("State=RESUME")
     assert rows(run, "attempts", "why") == [("complete",), ("complete",)]

@@ -114,6 +114,7 @@ class Bed:
             resources=("gpu",), nodes=nodes, slot_us=1_000_000, horizon_us=10**12, objective="cost_usd"
         )
         self._fleet: Fleet | None = None
+        self._over: set[LaunchKey] = set()
 
     @property
     def fleet(self) -> Fleet:
@@ -148,6 +149,8 @@ class Bed:
         seen = self.fleet.observe(ROUND_S)
         for key, status in seen.launches.items():
             self.reports.setdefault(key, []).extend(status.reports)
+            if status.is_over:
+                self._over.add(key)
         return seen
 
     def until(
@@ -189,10 +192,9 @@ class Bed:
                 for undo in (self.faults.restore, self.faults.speak):
                     if undo is not None:
                         undo(self.folder, node)
-            self.die()
-            for _ in range(PATIENCE):
-                seen = self.round([Wanted(launch, False) for launch in self.launches])
-                if all(status.is_over for status in seen.launches.values()):
+            left = [Wanted(launch, False) for launch in self.launches if launch.key not in self._over]
+            for _ in range(PATIENCE if left else 0):
+                if all(status.is_over for status in self.round(left).launches.values()):
                     break
         self.die()
 
