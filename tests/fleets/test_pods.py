@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -116,6 +118,23 @@ def test_options_of_a_file_are_those_that_it_names() -> None:
     document = yaml.safe_load((DEPLOY / "fleet.yaml").read_text())
     found = asdict(options_from(document, "fleet.yaml"))
     assert {name: found[name] for name in document} == document
+
+
+def test_the_image_is_made_of_what_is_there_and_is_the_one_that_manifests_name() -> None:
+    root = DEPLOY.parents[1]
+    lines = (root / "deploy" / "Dockerfile").read_text().replace("\\\n", "").splitlines()
+    copied = [word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]]
+    assert copied
+    assert all((root / each).exists() for each in copied)
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    (extras,) = re.findall(r"/src\[([a-z,]+)\]", "\n".join(lines))
+    assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    image = f"tradewind:{project['version']}"
+    assert image in lines[0]
+    assert yaml.safe_load((DEPLOY / "fleet.yaml").read_text())["images"] == [image]
+    deployment = next(yaml.safe_load_all((DEPLOY / "service.yaml").read_text()))
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    assert (container["image"], container["command"][0]) == (image, next(iter(project["scripts"])))
 
 
 def test_the_configuration_of_the_service_is_one() -> None:
