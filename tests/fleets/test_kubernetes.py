@@ -39,7 +39,6 @@ from tradewind.model.setup import Setup
 from tradewind.testing import check_fleet
 from tradewind.testing.fleet_checks import Bed, Faults, MakeFleet
 from tradewind.testing.fleet_programs import program
-from tradewind.worlds.fleet import Wanted
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets.engine import EngineUnreachable
 from tradewind.worlds.fleets.kubernetes import lease
@@ -207,6 +206,7 @@ def test_pods_of_a_tenant_are_in_its_namespace(
     bed: KubernetesBed, cluster: KubernetesCluster, tmp_path: Path
 ) -> None:
     assert cluster.api("apply", "-k", str(DEPLOY / "tenant"))
+    cluster.wait(lambda: pods(cluster) == "", "the end of all pods")
     loop = Bed(fleet_of(bed, tenants={"team-a": "tenant"}), Faults(), tmp_path)
     launch = loop.launch(replace(loop.job(0, "count", 10_000, 0.05), tenant="team-a"), 0, 0)
     loop.until(launch, run=True, holds=loop.counted(launch, 1), what="the first iteration")
@@ -215,60 +215,6 @@ def test_pods_of_a_tenant_are_in_its_namespace(
     assert [each.code for each in loop.end(launch, run=False)] == [75]
     loop.tear_down()
     cluster.wait(lambda: pods(cluster) == "", "the end of all pods")
-
-
-POD_GROUPS = {
-    "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-    "metadata": {"name": "podgroups.scheduling.volcano.sh"},
-    "spec": {
-        "group": "scheduling.volcano.sh", "scope": "Namespaced",
-        "names": {"kind": "PodGroup", "plural": "podgroups", "singular": "podgroup"},
-        "versions": [{
-            "name": "v1beta1", "served": True, "storage": True,
-            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": {
-                "type": "object", "properties": {"minMember": {"type": "integer"}, "queue": {"type": "string"}},
-            }}}},
-        }],
-    },
-}  # fmt: skip
-"""As much of Volcano's PodGroup as is used; Volcano itself is not here."""
-
-
-def test_pod_groups_of_volcano_are_made_removed_and_read(
-    bed: KubernetesBed, cluster: KubernetesCluster, tmp_path: Path
-) -> None:
-    def groups() -> str:
-        path = "jsonpath={range .items[*]}{.spec.queue} {.spec.minMember}{end}"
-        return cluster.api("get", "podgroups.scheduling.volcano.sh", "-n", "tradewind", "-o", path)
-
-    assert cluster.api("apply", "-f", "-", text=json.dumps(POD_GROUPS))
-    for name in ("scheduler", "volcano"):
-        assert cluster.api("apply", "-f", str(DEPLOY / f"{name}.yaml"))
-    cluster.wait(
-        lambda: bool(cluster.api("get", "--raw", "/apis/scheduling.volcano.sh/v1beta1")), "PodGroups"
-    )
-    loop = Bed(fleet_of(bed, queue="volcano/team"), Faults(), tmp_path)
-    launch = loop.launch(loop.job(0, "count", 3, 0.05), 0, 0, 1)
-    wanted = [Wanted(launch, True)]
-    cluster.wait(lambda: loop.round(wanted) is not None and groups() == "team 2", "the PodGroup of a gang")
-    cluster.wait(lambda: loop.round(wanted) is not None and pods(cluster).count("Pending") == 2, "its pods")
-    loop.end(launch, run=False)
-    cluster.wait(lambda: loop.round([]) is not None and groups() == "", "the end of the PodGroup")
-    loop.tear_down()
-
-    group = {
-        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "metadata": {"name": "theirs"},
-        "spec": {"minMember": 2},
-    }  # fmt: skip
-    assert cluster.api("create", "-n", "tradewind", "-f", "-", text=json.dumps(group))
-    with mock.patch.dict(os.environ, KUBECONFIG=str(bed.kubeconfig)):
-        found = Scheduler("", bed.options)
-    for number, bound in ((1, 0), (0, 2)):  # it waits for its second member
-        document = waiting_pod(f"theirs-{number}", {"volcano.sh/task-index": str(number)}, "100m")
-        document["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": "theirs"}
-        assert cluster.api("create", "-n", "tradewind", "-f", "-", text=json.dumps(document))
-        assert scheduler.step(found, "fifo") == bound
-    cluster.api("delete", "pod", "theirs-0", "theirs-1", "-n", "tradewind", "--wait=true", "--timeout=60s")
 
 
 def waiting_pod(name: str, labels: dict[str, str], cpu: str) -> dict[str, Any]:
