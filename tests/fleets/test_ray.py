@@ -48,7 +48,7 @@ def fleet_of(cluster: RayCluster) -> MakeFleet:
 
 
 def test_ray_passes(cluster: RayCluster) -> None:
-    check_fleet(fleet_of(cluster), faults_of(cluster, NAMES), seeds=1, at_once=4)
+    check_fleet(fleet_of(cluster), faults_of(cluster, NAMES), seeds=1, at_once=4, patience=3000)
 
 
 def test_a_hundred_faults_lose_nothing_and_do_nothing_twice(cluster: RayCluster, tmp_path: Path) -> None:

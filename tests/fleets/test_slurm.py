@@ -57,7 +57,7 @@ def make_fleet(state: Path, setup: Setup) -> SharedFleet:
 
 
 def test_slurm_passes(cluster: SlurmCluster) -> None:
-    check_fleet(make_fleet, faults_of(cluster, NAMES), seeds=2, at_once=4)
+    check_fleet(make_fleet, faults_of(cluster, NAMES), seeds=2, at_once=4, patience=3000)
     cluster.wait(lambda: cluster.call("squeue", "--noheader") == "", "an empty queue")
 
 

@@ -36,7 +36,6 @@ MakeFleet = Callable[[Path, Setup], Fleet]
 """(state directory of a run, its two nodes) -> the fleet of a new loop; the loop before it is dead."""
 ROUND_S = 0.05
 PATIENCE = 600
-"""Rounds of ROUND_S after which something that should have happened has not."""
 LARGEST_LOG = 10_000_000
 
 
@@ -59,18 +58,19 @@ class Faults:
 
 
 def check_fleet(
-    make_fleet: MakeFleet, faults: Faults | None = None, *, seeds: int = 6, at_once: int = 1
-) -> None:
+    make_fleet: MakeFleet, faults: Faults | None = None, *, seeds: int = 6, at_once: int = 1, patience: int = PATIENCE
+) -> None:  # fmt: skip
     """Runs every check in a folder of its own and raises CheckFailed with all that failed.
 
-    seeds    random deaths of loops
-    at_once  checks that break nothing may run beside each other, so many at a time
+    seeds     random deaths of loops
+    at_once   checks that break nothing may run beside each other, so many at a time
+    patience  rounds of ROUND_S after which something that should have happened has not
     """
     with tempfile.TemporaryDirectory(prefix="tradewind-fleet-") as folder:
 
         def failure(numbered: tuple[int, Check]) -> str:
             number, check = numbered
-            bed = Bed(make_fleet, faults or Faults(), Path(folder) / str(number))
+            bed = Bed(make_fleet, faults or Faults(), Path(folder) / str(number), patience)
             bed.folder.mkdir()
             try:
                 check(bed)
@@ -105,6 +105,7 @@ class Bed:
     make_fleet: MakeFleet
     faults: Faults
     folder: Path
+    patience: int = PATIENCE
     launches: list[Launch] = field(default_factory=list)
     reports: dict[LaunchKey, list[tuple[int, IterationReport]]] = field(default_factory=dict)
 
@@ -158,7 +159,7 @@ class Bed:
     ) -> LaunchStatus:
         """Wait until something holds for a launch."""
         status = LaunchStatus(())
-        for _ in range(PATIENCE):
+        for _ in range(self.patience):
             seen = self.round([Wanted(launch, run)]).launches
             _require(launch.key in seen, f"observe() says nothing about launch {launch.key}, which is named")
             status = seen[launch.key]
@@ -193,7 +194,7 @@ class Bed:
                     if undo is not None:
                         undo(self.folder, node)
             left = [Wanted(launch, False) for launch in self.launches if launch.key not in self._over]
-            for _ in range(PATIENCE if left else 0):
+            for _ in range(self.patience if left else 0):
                 if all(status.is_over for status in self.round(left).launches.values()):
                     break
         self.die()
@@ -352,7 +353,7 @@ def reports_a_lost_node(bed: Bed) -> None:
     _require(status.exits[0] is None, f"the rank of another node was reported as {status.exits[0]}")
     _require(1 in bed.round([Wanted(launch, True)]).down_nodes, "the node is not in down_nodes")
     restore(bed.folder, 1)
-    for _ in range(PATIENCE):
+    for _ in range(bed.patience):
         if not bed.round([Wanted(launch, True)]).down_nodes:
             break
     else:
@@ -401,7 +402,7 @@ def _random_deaths(seed: int) -> Check:
         job, first = bed.job(0, "count", 12, 0.05), True
         one, two = bed.launch(job, 0, 0, 1), bed.launch(job, 1, 1, 1, 0)
         wanted, deaths, ended = [Wanted(one, True)], 0, 0
-        for _ in range(PATIENCE):
+        for _ in range(bed.patience):
             switch = KillSwitch(draw.randint(1, 12) if deaths < 12 else 10**9)
             try:
                 with switch.armed([*bed.faults.kill_points, (Bed, "round")]):
