@@ -366,7 +366,7 @@ def reports_no_end_without_evidence(bed: Bed) -> None:
     silence, speak = bed.faults.silence, bed.faults.speak
     if silence is None or speak is None:
         return
-    launch = bed.launch(bed.job(0, "count", 20, 0.05), 0, 0, 1)
+    launch = bed.launch(bed.job(0, "count", 100, 0.05), 0, 0, 1)
     bed.until(launch, run=True, holds=bed.counted(launch, 1), what="the first iteration")
     silence(bed.folder, 1)
     status = bed.until(launch, run=True, holds=lambda s: 1 in s.unreachable, what="rank 1 unreachable")
