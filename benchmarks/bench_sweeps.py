@@ -16,6 +16,7 @@ from tradewind.tasks.pool import PoolTask, Where, run_tasks
 EMPTY = 400
 """Tasks that do nothing."""
 JOBS, SEEDS = 6000, 4
+LIMIT_S = 900
 ON = f"ray://{RayCluster.address}"
 KINDS = (("processes", Where(2)), ("Ray", Where(2, ON)))
 REPEAT = "from benchmarks.bench_sweeps import main; main()"
@@ -52,7 +53,8 @@ def rows() -> list[dict[str, Any]]:
     try:
         cluster.start()
         argv = [*cluster.command, sys.executable, "-c", REPEAT]
-        said = subprocess.run(argv, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+        folder = Path(__file__).parents[1]
+        said = subprocess.run(argv, check=True, capture_output=True, text=True, cwd=folder, timeout=LIMIT_S)
     finally:
         cluster.stop()
     serial, *measured = (float(word) for word in said.stdout.split())

@@ -11,6 +11,8 @@ import pytest
 
 from tests.fleets.ray_cluster import RayCluster
 
+pytest.register_assert_rewrite(*(f"tests.fleets.{name}" for name in ("hostile_on", "live_on", "storm")))
+
 
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[RayCluster]:

@@ -24,6 +24,8 @@ from tools.kubernetes_build import IMAGE, cache, is_built
 from tests.fleets.processes import at_site, descendants, free_ports, send
 
 START_S = 120.0
+PARTS = ("etcd", "kube-apiserver", "relay")
+"""What a loop depends on."""
 GROUPS = Path("/sys/fs/cgroup")
 SETTINGS = {
     "vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1,
@@ -90,16 +92,39 @@ class KubernetesCluster:
         (self.folder / "tokens").write_text(f"{self._token},admin,admin,system:masters\n")
         self._write_config(self.folder / "inside", "https://10.0.0.1:443")
         self._write_config(self.kubeconfig, f"https://127.0.0.1:{self._port}")
-        for name in ("etcd", "kube-apiserver", "relay"):
+        for name in PARTS:
             self.start_part(name)
         self.wait(lambda: self.api("get", "--raw", "/readyz") == "ok", "the API server")
         for name in ("kube-controller-manager", "kube-scheduler"):
             self.start_part(name)
         for name in self.names:
             self.start_node(name)
+        self.wait_for_nodes()
+        for name in self.names:
+            self.api("label", "node", name, f"topology.kubernetes.io/zone={name[0]}")
+
+    def wait_for_nodes(self) -> None:
+        """Wait until all nodes are ready."""
         for name in self.names:
             self.wait(lambda name=name: self.is_ready(name), f"node {name}")  # type: ignore[misc]
-            self.api("label", "node", name, f"topology.kubernetes.io/zone={name[0]}")
+
+    def reserve(self, name: str, cpus: float) -> None:
+        """Take CPUs of a node away from pods; its kubelet is started again."""
+        path = self.folder / name / "kubelet.json"
+        settings = json.loads(path.read_text()) | {"systemReserved": {"cpu": f"{int(cpus * 1000)}m"}}
+        path.write_text(json.dumps(settings))
+        self.signal_agent(name, signal.SIGKILL)
+        self.start_node(name)
+
+    def restore(self) -> None:
+        """Bring everything back that a test may have taken away."""
+        for name in (*PARTS, *self.names):
+            if self.is_running(name):
+                self.signal_agent(name, signal.SIGCONT)
+            elif name in self.names:
+                self.start_node(name)
+            else:
+                self.start_part(name)
 
     def _write_config(self, path: Path, server: str) -> None:
         document = {
@@ -137,7 +162,7 @@ class KubernetesCluster:
             ],
         }  # fmt: skip
         if name == "relay":
-            self._run(name, sys.executable, str(RELAY), str(self._port), self._space, "10.0.0.1:443")
+            self._run(name, sys.executable, str(RELAY), str(self._port), "10.0.0.1:443", self._space)
         else:
             self._run(name, *self._inside(), str(cache() / name), *options[name])
 

@@ -1,6 +1,6 @@
-"""Joins connections to a port of this machine's loopback with an address in a network namespace.
+"""Joins connections to a port of this machine's loopback with an address, also one in a network namespace.
 
-python relay.py PORT NAMESPACE ADDRESS:PORT
+python relay.py PORT ADDRESS:PORT [NAMESPACE]
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ async def serve(listener: socket.socket, host: str, port: int) -> None:
     await (await asyncio.start_server(join, sock=listener)).serve_forever()
 
 
-def main(port: str, namespace: str, target: str) -> None:
+def main(port: str, target: str, namespace: str = "") -> None:
     """Listen here, then move into the namespace: sockets stay where they were made."""
     listener = socket.create_server(("127.0.0.1", int(port)))
-    handle = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
-    if ctypes.CDLL(None, use_errno=True).setns(handle, CLONE_NEWNET):
-        raise OSError(ctypes.get_errno(), f"cannot enter network namespace {namespace}")
+    if namespace:
+        handle = os.open(f"/run/netns/{namespace}", os.O_RDONLY)
+        if ctypes.CDLL(None, use_errno=True).setns(handle, CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), f"cannot enter network namespace {namespace}")
     host, _, far = target.rpartition(":")
     asyncio.run(serve(listener, host, int(far)))
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from tests.fleets.processes import at_site, descendants, free_ports, send, with_files_in
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "srun")
-START_S = 60.0
+START_S = 120.0
+RELAY = Path(__file__).with_name("relay.py")
 CONFIG = """\
 ClusterName=tradewind
 SlurmctldHost={host}(127.0.0.1)
@@ -59,22 +60,26 @@ def missing() -> str:
 
 
 class SlurmCluster:
-    """A controller and one slurmd per name; SLURM_CONF must be `conf` for Slurm's programs to find it."""
+    """A controller and one slurmd per name; SLURM_CONF must be `conf` for Slurm's programs to find it.
+
+    loop_conf  the same through a relay, a process that can be stopped: what uses it is then cut off from the controller
+    """
 
     def __init__(self, state: Path, names: Sequence[str]) -> None:
-        self.state, self.names, self.conf = state, tuple(names), state / "slurm.conf"
+        self.state, self.names = state, tuple(names)
+        self.conf, self.loop_conf = state / "slurm.conf", state / "loop.conf"
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         for name in ("controller", *(f"spool-{each}" for each in names)):
             (state / name).mkdir(parents=True)
-        ports = free_ports(len(names) + 1)
+        ports = free_ports(len(names) + 2)
+        self._ports = ports[:2]
         nodes = "\n".join(
             f"NodeName={name} NodeAddr=127.0.0.1 NodeHostname={socket.gethostname()} Port={port} CPUs=64 RealMemory=8000 "
             f"Feature=site_{name[0]}"
-            for name, port in zip(names, ports[1:], strict=True)
+            for name, port in zip(names, ports[2:], strict=True)
         )
-        self.conf.write_text(
-            CONFIG.format(host=socket.gethostname(), port=ports[0], state=state, nodes=nodes)
-        )
+        for path, port in zip((self.conf, self.loop_conf), self._ports, strict=True):
+            path.write_text(CONFIG.format(host=socket.gethostname(), port=port, state=state, nodes=nodes))
 
     def start(self) -> None:
         """Start everything and wait until all nodes are ready."""
@@ -87,10 +92,26 @@ class SlurmCluster:
             f"--pid-file={state}/munged.pid", f"--log-file={state}/munged.log", f"--seed-file={state}/munged.seed",
         )  # fmt: skip
         self.wait(lambda: (state / "munge.socket").exists(), "munged")
+        controller, relay = self._ports
+        self._run(sys.executable, str(RELAY), str(relay), f"127.0.0.1:{controller}", key="relay")
         self.start_controller()
         for name in self.names:
             self.start_node(name)
+        self.wait_for_nodes()
+
+    def wait_for_nodes(self) -> None:
+        """Wait until all nodes are ready."""
         self.wait(lambda: self.states().count("IDLE") == len(self.names), "idle nodes")
+
+    def restore(self) -> None:
+        """Bring everything back that a test may have taken away."""
+        for name in ("relay", "slurmctld", *self.names):
+            if self.is_running(name):
+                self.signal_agent(name, signal.SIGCONT)
+            elif name == "slurmctld":
+                self.start_controller()
+            else:
+                self.start_node(name)
 
     def start_controller(self) -> None:
         """Start the controller."""
@@ -112,7 +133,7 @@ class SlurmCluster:
         return done.stdout
 
     def is_running(self, name: str) -> bool:
-        """Whether the controller or the slurmd of a node runs."""
+        """Whether the controller, the relay or the slurmd of a node runs."""
         return self._processes[name].poll() is None
 
     def kill_node(self, name: str, state: Path) -> None:
@@ -125,7 +146,7 @@ class SlurmCluster:
         send([self._processes[name].pid, *at_site(state, name[0])], number)
 
     def signal_agent(self, name: str, number: int) -> None:
-        """Signal the slurmd of a node, or slurmctld."""
+        """Signal the slurmd of a node, slurmctld or the relay."""
         self._processes[name].send_signal(number)
         if number == signal.SIGKILL:
             self._processes[name].wait()

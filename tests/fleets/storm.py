@@ -19,7 +19,9 @@ from tradewind.testing.fleet_programs import program
 from tradewind.worlds.fleet import Launch, LaunchStatus, Rank, Wanted
 from tradewind.worlds.fleets.processes.launch import Launcher
 
-LIMIT_S = 240.0
+RESTORE_EVERY_S = 5.0
+LIMIT_S = 480.0
+"""A busy machine takes long; a minute is usual."""
 Fault = Callable[[random.Random], None]
 
 
@@ -30,6 +32,8 @@ class Cluster(Protocol):
     def start_node(self, name: str) -> None: ...
     def kill_node(self, name: str, state: Path) -> None: ...
     def signal_node(self, name: str, state: Path, number: int) -> None: ...
+    def signal_agent(self, name: str, number: int) -> None: ...
+    def restore(self) -> None: ...
 
 
 def faults_of(cluster: Cluster, names: Sequence[str]) -> Faults:
@@ -48,6 +52,33 @@ def faults_of(cluster: Cluster, names: Sequence[str]) -> Faults:
     )
 
 
+def faults_at(
+    cluster: Cluster, names: Sequence[str], state: Path, agent: str, *, kill: Sequence[str] = (), freeze: Sequence[str] = ()
+) -> dict[str, Fault]:  # fmt: skip
+    """What happens to nodes and their agents, and to other parts of the cluster that are killed or frozen."""
+
+    def signalled(parts: Sequence[str], number: int) -> Fault:
+        def fault(draw: random.Random) -> None:
+            name = draw.choice(parts)
+            if cluster.is_running(name):
+                cluster.signal_agent(name, number)
+
+        return fault
+
+    def switch_off(draw: random.Random) -> None:
+        name = draw.choice(names)
+        if cluster.is_running(name):
+            cluster.kill_node(name, state)
+
+    return {
+        f"{agent} killed": signalled(names, signal.SIGKILL),
+        f"{agent} frozen": signalled(names, signal.SIGSTOP),
+        "node switched off": switch_off,
+        **{f"{part} killed": signalled([part], signal.SIGKILL) for part in kill},
+        **{f"{part} frozen": signalled([part], signal.SIGSTOP) for part in freeze},
+    }
+
+
 @dataclass
 class StormJob:
     """A job that counts; it is launched again, elsewhere and with another number of ranks, until it ends with 0."""
@@ -63,15 +94,14 @@ class Storm:
     """Jobs on a fleet under faults.
 
     faults   what can be done to its cluster
-    recover  brings everything back that faults have taken away
     done     how often each kind of fault happened
     """
 
     make_fleet: MakeFleet
+    cluster: Cluster
     state: Path
     faults: Mapping[str, Fault]
-    recover: Callable[[], None]
-    seed: int
+    seed: int = 1
     count: int = 40
     done: dict[str, int] = field(default_factory=dict)
 
@@ -97,8 +127,11 @@ class Storm:
                 name = draw.choice(sorted(kinds))
                 kinds[name](draw)
                 self.done[name] = self.done.get(name, 0) + 1
-                if draw.random() < 0.3 or not left:
-                    self.recover()
+                if draw.random() < 0.3:
+                    self.cluster.restore()
+            elif not left and time.monotonic() >= next_s:  # a node may have been hit while it started
+                next_s = time.monotonic() + RESTORE_EVERY_S
+                self.cluster.restore()
             if left and all(each.over for each in mine):
                 mine = [self._job(each.job.index + jobs, draw) for each in mine]
         self.bed.die()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
+import re
+import tomllib
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from tradewind.model.job import Fixed
 from tradewind.service import config as configuration
 from tradewind.worlds.fleets.engine import EngineGang, EngineTask
 from tradewind.worlds.fleets.kubernetes.options import PodOptions, options_from
-from tradewind.worlds.fleets.kubernetes.pods import Program, pod
+from tradewind.worlds.fleets.kubernetes.pods import Program, pod, pod_group
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "kubernetes"
 NEWEST = kubernetes_validate.latest_version()
@@ -43,7 +45,9 @@ def valid(document: dict[str, Any]) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.parametrize("options", [OPTIONS, PodOptions()])
+@pytest.mark.parametrize(
+    "options", [OPTIONS, PodOptions(), PodOptions(queue="kueue/team"), PodOptions(queue="volcano/team")]
+)
 def test_pods_satisfy_the_newest_schema(options: PodOptions) -> None:
     for rank in range(2):
         valid(pod(THEIRS, rank, PROGRAM, options))
@@ -69,6 +73,24 @@ def test_a_pod_says_where_it_runs_and_what_it_needs() -> None:
     assert chosen["spec"]["containers"][0]["image"] == "two:2"
 
 
+def test_pods_say_in_which_queue_they_wait() -> None:
+    first, second = (pod(THEIRS, rank, PROGRAM, replace(OPTIONS, queue="kueue/team")) for rank in range(2))
+    labels, annotations = first["metadata"]["labels"], first["metadata"]["annotations"]
+    assert labels["kueue.x-k8s.io/queue-name"] == "team"
+    assert labels["kueue.x-k8s.io/pod-group-name"] == "tw-run-1-0-0"
+    assert annotations["kueue.x-k8s.io/pod-group-total-count"] == "2"
+    index = annotations["kueue.x-k8s.io/pod-group-pod-index-label"]
+    assert [each["metadata"]["labels"][index] for each in (first, second)] == ["0", "1"]
+    assert pod_group(THEIRS, replace(OPTIONS, queue="kueue/team")) is None
+
+    options = replace(OPTIONS, queue="volcano/team")
+    made, group = pod(THEIRS, 0, PROGRAM, options), pod_group(THEIRS, options)
+    assert group is not None
+    assert (group["spec"], group["metadata"]["namespace"]) == ({"minMember": 2, "queue": "team"}, "tenant-a")
+    assert made["spec"]["schedulerName"] == "volcano"
+    assert made["metadata"]["annotations"] == {"scheduling.k8s.io/group-name": group["metadata"]["name"]}
+
+
 def test_commands_and_images_that_are_not_listed_are_refused() -> None:
     with pytest.raises(InputError, match="'sh' is not allowed"):
         pod(THEIRS, 0, PROGRAM._replace(argv=("sh", "-c", "true")), OPTIONS)
@@ -82,6 +104,7 @@ def test_commands_and_images_that_are_not_listed_are_refused() -> None:
         ({"image": "x"}, "found image; allowed are images"),
         ({"images": "x"}, "images is 'x'"),
         ({"images": []}, "at least one image"),
+        ({"queue": "team"}, "queue is 'team'; write kueue/NAME or volcano/NAME"),
         ({"volumes": [{"path": "/x"}]}, "either claim"),
         ([], "found list"),
     ],
@@ -93,8 +116,25 @@ def test_options_that_cannot_be_used_are_explained(document: Any, said: str) -> 
 
 def test_options_of_a_file_are_those_that_it_names() -> None:
     document = yaml.safe_load((DEPLOY / "fleet.yaml").read_text())
-    found = dataclasses.asdict(options_from(document, "fleet.yaml"))
+    found = asdict(options_from(document, "fleet.yaml"))
     assert {name: found[name] for name in document} == document
+
+
+def test_the_image_is_made_of_what_is_there_and_is_the_one_that_manifests_name() -> None:
+    root = DEPLOY.parents[1]
+    lines = (root / "deploy" / "Dockerfile").read_text().replace("\\\n", "").splitlines()
+    copied = [word for line in lines if line.startswith("COPY ") for word in line.split()[1:-1]]
+    assert copied
+    assert all((root / each).exists() for each in copied)
+    project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
+    (extras,) = re.findall(r"/src\[([a-z,]+)\]", "\n".join(lines))
+    assert set(extras.split(",")) <= set(project["optional-dependencies"])
+    image = f"tradewind:{project['version']}"
+    assert image in lines[0]
+    assert yaml.safe_load((DEPLOY / "fleet.yaml").read_text())["images"] == [image]
+    deployment = next(yaml.safe_load_all((DEPLOY / "service.yaml").read_text()))
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    assert (container["image"], container["command"][0]) == (image, next(iter(project["scripts"])))
 
 
 def test_the_configuration_of_the_service_is_one() -> None:

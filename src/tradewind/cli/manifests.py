@@ -1,4 +1,4 @@
-"""`tradewind manifests`: the pods of a slot of a run, as they would be created."""
+"""`tradewind manifests`: the pods of a slot of a run, and what a queue needs beside them, as they would be created."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tradewind.model.scenario import Scenario
 from tradewind.report.placements import Placement, joined, placements
 from tradewind.worlds.fleets.engine import EngineGang, EngineTask
 from tradewind.worlds.fleets.kubernetes.options import read_options
-from tradewind.worlds.fleets.kubernetes.pods import Program, pod
+from tradewind.worlds.fleets.kubernetes.pods import Program, pod, pod_group
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions, folder_name
 
 COUNTED = ("cpu", "gpu", "memory_gb")
@@ -21,10 +21,12 @@ Table = Mapping[str, Sequence[str]]
 
 
 def command(scenario: Scenario, run: Run, slot: int, state: Path, table: Table) -> None:
-    """Print the pods of a slot as YAML documents."""
+    """Print what a slot needs as YAML documents."""
     options, grace_s = read_options(), ExecutionOptions().grace_s
     for gang, job in gangs(scenario, run, slot, state, table):
         program = Program(job.command or ("true",), dict(job.env), grace_s)
+        if (group := pod_group(gang, options)) is not None:
+            print(yaml_text.dump(group) + "---")
         for rank in range(len(gang.tasks)):
             print(yaml_text.dump(pod(gang, rank, program, options)) + "---")
 

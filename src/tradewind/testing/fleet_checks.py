@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import tempfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +36,6 @@ MakeFleet = Callable[[Path, Setup], Fleet]
 """(state directory of a run, its two nodes) -> the fleet of a new loop; the loop before it is dead."""
 ROUND_S = 0.05
 PATIENCE = 600
-"""Rounds of ROUND_S after which something that should have happened has not."""
 LARGEST_LOG = 10_000_000
 
 
@@ -57,35 +57,40 @@ class Faults:
     full_disk: Callable[[Path], AbstractContextManager[None]] | None = None
 
 
-def check_fleet(make_fleet: MakeFleet, faults: Faults | None = None, *, seeds: int = 6) -> None:
-    """Runs every check in a folder of its own and raises CheckFailed with all that failed. seeds: random deaths of loops."""
-    failed = []
+def check_fleet(
+    make_fleet: MakeFleet, faults: Faults | None = None, *, seeds: int = 6, at_once: int = 1, patience: int = PATIENCE
+) -> None:  # fmt: skip
+    """Runs every check in a folder of its own and raises CheckFailed with all that failed.
+
+    seeds     random deaths of loops
+    at_once   checks that break nothing may run beside each other, so many at a time
+    patience  rounds of ROUND_S after which something that should have happened has not
+    """
     with tempfile.TemporaryDirectory(prefix="tradewind-fleet-") as folder:
-        for number, check in enumerate(_checks(seeds)):
-            bed = Bed(make_fleet, faults or Faults(), Path(folder) / str(number))
+
+        def failure(numbered: tuple[int, Check]) -> str:
+            number, check = numbered
+            bed = Bed(make_fleet, faults or Faults(), Path(folder) / str(number), patience)
             bed.folder.mkdir()
             try:
                 check(bed)
             except CheckFailed as error:
-                failed.append(f"  {check.__doc__}: {error}")
+                return f"  {check.__doc__}: {error}"
             except Exception as error:  # of the fleet
-                failed.append(f"  {check.__doc__}: {type(error).__name__}: {error}")
+                return f"  {check.__doc__}: {type(error).__name__}: {error}"
             finally:
                 bed.tear_down()
-    if failed:
+            return ""
+
+        last = len(_GENTLE)
+        with ThreadPoolExecutor(at_once) as pool:
+            said = list(pool.map(failure, enumerate(_GENTLE)))
+        said += map(failure, enumerate([*_ROUGH, *map(_random_deaths, range(seeds))], last))
+    if failed := list(filter(None, said)):
         raise CheckFailed(f"{len(failed)} checks of a fleet failed:\n" + "\n".join(failed))
 
 
 Check = Callable[["Bed"], None]
-
-
-def _checks(seeds: int) -> list[Check]:
-    return [
-        runs_to_the_end, stops, never_starts_what_should_not_run, starts_nothing_again, moves_and_resizes,
-        reports_a_crash, reports_exit_codes, finds_ranks_again, stops_what_the_next_loop_does_not_name,
-        stops_stubborn_ranks, bounds_logs, ignores_lies, reports_a_lost_node, reports_no_end_without_evidence,
-        survives_a_full_disk, *(_random_deaths(seed) for seed in range(seeds)),
-    ]  # fmt: skip
 
 
 def _require(holds: bool, detail: str) -> None:
@@ -100,6 +105,7 @@ class Bed:
     make_fleet: MakeFleet
     faults: Faults
     folder: Path
+    patience: int = PATIENCE
     launches: list[Launch] = field(default_factory=list)
     reports: dict[LaunchKey, list[tuple[int, IterationReport]]] = field(default_factory=dict)
 
@@ -109,6 +115,7 @@ class Bed:
             resources=("gpu",), nodes=nodes, slot_us=1_000_000, horizon_us=10**12, objective="cost_usd"
         )
         self._fleet: Fleet | None = None
+        self._over: set[LaunchKey] = set()
 
     @property
     def fleet(self) -> Fleet:
@@ -143,6 +150,8 @@ class Bed:
         seen = self.fleet.observe(ROUND_S)
         for key, status in seen.launches.items():
             self.reports.setdefault(key, []).extend(status.reports)
+            if status.is_over:
+                self._over.add(key)
         return seen
 
     def until(
@@ -150,7 +159,7 @@ class Bed:
     ) -> LaunchStatus:
         """Wait until something holds for a launch."""
         status = LaunchStatus(())
-        for _ in range(PATIENCE):
+        for _ in range(self.patience):
             seen = self.round([Wanted(launch, run)]).launches
             _require(launch.key in seen, f"observe() says nothing about launch {launch.key}, which is named")
             status = seen[launch.key]
@@ -184,10 +193,9 @@ class Bed:
                 for undo in (self.faults.restore, self.faults.speak):
                     if undo is not None:
                         undo(self.folder, node)
-            self.die()
-            for _ in range(PATIENCE):
-                seen = self.round([Wanted(launch, False) for launch in self.launches])
-                if all(status.is_over for status in seen.launches.values()):
+            left = [Wanted(launch, False) for launch in self.launches if launch.key not in self._over]
+            for _ in range(self.patience if left else 0):
+                if all(status.is_over for status in self.round(left).launches.values()):
                     break
         self.die()
 
@@ -345,7 +353,7 @@ def reports_a_lost_node(bed: Bed) -> None:
     _require(status.exits[0] is None, f"the rank of another node was reported as {status.exits[0]}")
     _require(1 in bed.round([Wanted(launch, True)]).down_nodes, "the node is not in down_nodes")
     restore(bed.folder, 1)
-    for _ in range(PATIENCE):
+    for _ in range(bed.patience):
         if not bed.round([Wanted(launch, True)]).down_nodes:
             break
     else:
@@ -358,7 +366,7 @@ def reports_no_end_without_evidence(bed: Bed) -> None:
     silence, speak = bed.faults.silence, bed.faults.speak
     if silence is None or speak is None:
         return
-    launch = bed.launch(bed.job(0, "count", 20, 0.05), 0, 0, 1)
+    launch = bed.launch(bed.job(0, "count", 100, 0.05), 0, 0, 1)
     bed.until(launch, run=True, holds=bed.counted(launch, 1), what="the first iteration")
     silence(bed.folder, 1)
     status = bed.until(launch, run=True, holds=lambda s: 1 in s.unreachable, what="rank 1 unreachable")
@@ -394,7 +402,7 @@ def _random_deaths(seed: int) -> Check:
         job, first = bed.job(0, "count", 12, 0.05), True
         one, two = bed.launch(job, 0, 0, 1), bed.launch(job, 1, 1, 1, 0)
         wanted, deaths, ended = [Wanted(one, True)], 0, 0
-        for _ in range(PATIENCE):
+        for _ in range(bed.patience):
             switch = KillSwitch(draw.randint(1, 12) if deaths < 12 else 10**9)
             try:
                 with switch.armed([*bed.faults.kill_points, (Bed, "round")]):
@@ -426,3 +434,12 @@ def _random_deaths(seed: int) -> Check:
 
     check.__doc__ = f"Loops die at random points and nothing is lost or done twice (seed {seed})"
     return check
+
+
+_GENTLE: Sequence[Check] = (
+    runs_to_the_end, stops, never_starts_what_should_not_run, starts_nothing_again, moves_and_resizes,
+    reports_a_crash, reports_exit_codes, finds_ranks_again, stops_what_the_next_loop_does_not_name,
+    stops_stubborn_ranks, bounds_logs, ignores_lies,
+)  # fmt: skip
+_ROUGH: Sequence[Check] = (reports_a_lost_node, reports_no_end_without_evidence, survives_a_full_disk)
+"""What these do is felt by all jobs of a cluster."""

@@ -47,7 +47,7 @@ class Dispatcher:
     ) -> None:
         self._engine, self._prefix, self._unstarted = engine, prefix, unstarted
         self._wanted: Mapping[str, EngineGang] | None = None
-        self._changed, self._closed = threading.Event(), False
+        self._changed, self._closed, self._is_left = threading.Event(), False, False
         self.state = EngineState()
         self._thread = threading.Thread(target=self._run, name=f"tradewind-{engine.name}", daemon=True)
         self._thread.start()
@@ -59,11 +59,11 @@ class Dispatcher:
             self._changed.set()
 
     def close(self) -> None:
-        """Stop; what should run goes on. A call that hangs is left alone: nothing is started after it."""
+        """Stop; what should run goes on. A call that hangs is left alone: after it nothing is started or removed."""
         self._closed = True
         self._changed.set()
         self._thread.join(CLOSE_S)
-        self._engine.close()
+        self._is_left = True
 
     def _run(self) -> None:
         seen_s = -MACHINES_EVERY_S
@@ -81,13 +81,16 @@ class Dispatcher:
             else:
                 self._changed.wait(POLL_S)
         with contextlib.suppress(TradewindError, OSError):
-            self._remove_others(self._engine.gangs(self._prefix))
+            if not self._is_left:
+                self._remove_others(self._engine.gangs(self._prefix))
+        self._engine.close()  # by the thread that makes all calls
 
     def _remove_others(self, present: Collection[str]) -> None:
-        """Remove what should not be there."""
+        """Remove what should not be there, unless the next loop may be there already."""
         if self._wanted is not None:
             for name in sorted(set(present).difference(self._wanted)):
-                self._engine.cancel(name)
+                if not self._is_left:
+                    self._engine.cancel(name)
 
     def _waiting(self) -> Mapping[str, str]:
         """Why gangs wait, where the engine can say; nothing depends on it."""

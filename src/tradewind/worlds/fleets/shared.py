@@ -48,6 +48,8 @@ BEAT_EVERY_S = 0.3
 LOOK_EVERY_S = 0.05
 SILENT_S = 5.0
 """A rank of which nothing is heard for this time is unreachable."""
+CLAIMED = b"claimed"
+"""What is heard of a rank that has started and whose supervisor has not said anything else yet."""
 MARGIN_S = 2.0
 """Time beyond patience and grace after which a rank without a loop is certain to have ended."""
 
@@ -207,7 +209,7 @@ class SharedFleet:
         if not owner:
             rank.exit = Exit(STOPPED, asked=True)
             return False
-        if (beat := read_bytes(str(rank.control / "alive"))) != rank.beat:
+        if (beat := read_bytes(str(rank.control / "alive")) or CLAIMED) != rank.beat:
             rank.beat, rank.since_s = beat, time.monotonic()
         if rank.is_silent(self._lease_s) and self._has_lost(running, number):
             _stop(rank.control)  # should it come back after all

@@ -15,6 +15,7 @@ import httpx2
 from lightkube import ApiError, Client, KubeConfig
 from lightkube.config.kubeconfig import SingleConfig
 from lightkube.core.exceptions import ConfigError
+from lightkube.generic_resource import create_namespaced_resource
 from lightkube.resources.core_v1 import Node, Pod
 from lightkube.utils.quantity import parse_quantity
 
@@ -24,13 +25,24 @@ from tradewind.worlds.fleets import starter
 from tradewind.worlds.fleets.engine import EngineGang, EngineUnreachable, Machine
 from tradewind.worlds.fleets.kubernetes.lease import CONFLICT, NOT_FOUND, LeaderLock
 from tradewind.worlds.fleets.kubernetes.options import PodOptions
-from tradewind.worlds.fleets.kubernetes.pods import GANG, ME, OWNER, RANK, Program, name_of, pod
+from tradewind.worlds.fleets.kubernetes.pods import (
+    GANG,
+    ME,
+    OWNER,
+    RANK,
+    VOLCANO,
+    Program,
+    name_of,
+    pod,
+    pod_group,
+)
 from tradewind.worlds.fleets.processes import supervisor
 
 ANSWER_S = 5.0
 GB = 10**9
 OVER = frozenset(("Succeeded", "Failed"))
 IGNORED = frozenset(("ephemeral-storage", "pods"))
+PodGroup = create_namespaced_resource(VOLCANO, "v1beta1", "PodGroup", "podgroups")
 
 
 class KubernetesEngine:
@@ -63,17 +75,17 @@ class KubernetesEngine:
         ]
         there = {name: each for each in self._pods.get(gang.name, ()) for name in (_name(each),)}
         with asking():
+            if (group := pod_group(gang, self._options)) is not None:
+                with suppress_code(CONFLICT):
+                    self._client.create(PodGroup.from_dict(group))
             for each in made:
                 found = there.get(each["metadata"]["name"])
                 if found is not None and is_over(found):
                     self._remove(found)
                 elif found is not None:
                     continue
-                try:
+                with suppress_code(CONFLICT):  # it was made before, or is being removed
                     self._client.create(cast(Pod, Pod.from_dict(each)))
-                except ApiError as error:
-                    if error.status.code != CONFLICT:  # it was made before, or is being removed
-                        raise
 
     def gangs(self, prefix: str) -> Mapping[str, Collection[int]]:
         """The gangs with this prefix that have pods, and their ranks that wait or run."""
@@ -108,11 +120,15 @@ class KubernetesEngine:
                 assert each.metadata is not None
                 if each.metadata.deletionTimestamp is None:
                     self._remove(each)
+            if self._options.queue.startswith("volcano/") and (pods := self._pods.get(name)):
+                assert pods[0].metadata is not None
+                with suppress_code(NOT_FOUND):
+                    self._client.delete(PodGroup, name_of(name), namespace=pods[0].metadata.namespace)
 
     def _remove(self, given: Pod) -> None:
         assert given.metadata is not None
         grace = 0 if is_over(given) else None
-        with suppress_missing():
+        with suppress_code(NOT_FOUND):
             self._client.delete(Pod, _name(given), namespace=given.metadata.namespace, grace_period=grace)
 
     def close(self) -> None:
@@ -144,12 +160,12 @@ def asking() -> Iterator[None]:
 
 
 @contextmanager
-def suppress_missing() -> Iterator[None]:
-    """Ignore that something is gone already."""
+def suppress_code(*codes: int) -> Iterator[None]:
+    """Ignore that something is there, or gone, already."""
     try:
         yield
     except ApiError as error:
-        if error.status.code != NOT_FOUND:
+        if error.status.code not in codes:
             raise
 
 

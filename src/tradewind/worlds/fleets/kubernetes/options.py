@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -35,6 +36,7 @@ class PodOptions:
     volumes          what pods see: {path, claim or host, read_only}; one of them has the runs' directory
     user             runs as this user; without it, as the image's
     scheduler        who binds pods to machines
+    queue            kueue/NAME or volcano/NAME: gangs wait in this queue; empty: in none
     host_network     pods use the addresses of their machines
     """
 
@@ -51,6 +53,7 @@ class PodOptions:
     volumes: Sequence[Mapping[str, Any]] = ()
     user: int | None = None
     scheduler: str = "default-scheduler"
+    queue: str = ""
     host_network: bool = False
 
 
@@ -77,6 +80,8 @@ def options_from(document: Any, where: str) -> PodOptions:
             raise InputError(f"{name} is {value!r}; it must be a {known[name]}", where=where)
     if not document.get("images", ["-"]):
         raise InputError("images is empty; name at least one image", where=where)
+    if (queue := document.get("queue")) and not re.fullmatch(r"(kueue|volcano)/[a-z0-9.-]+", queue):
+        raise InputError(f"queue is {queue!r}; write kueue/NAME or volcano/NAME", where=where)
     for volume in document.get("volumes", ()):
         given = set(volume) if isinstance(volume, dict) else set()
         if (

@@ -22,6 +22,10 @@ AGENT_GONE = tuple(
 """A machine whose agent is away keeps its pods: they run, and the policy decides."""
 SWEEP_S = 12
 """Time that a starter may take beyond the grace period of its rank."""
+KUEUE, VOLCANO = "kueue.x-k8s.io", "scheduling.volcano.sh"
+"""Names that Kueue and Volcano give to what they read in pods."""
+GROUP = "scheduling.k8s.io/group-name"
+"""Annotation of a pod that names its PodGroup of Volcano."""
 IMAGE = "TRADEWIND_IMAGE"
 ADDRESS = "TRADEWIND_ADDRESS"
 """Variable by which a starter knows the address of its pod."""
@@ -48,7 +52,8 @@ def namespace_of(gang: EngineGang, options: PodOptions) -> str:
 def pod(gang: EngineGang, rank: int, program: Program, options: PodOptions) -> dict[str, Any]:
     """The manifest of the pod of a rank."""
     task = gang.tasks[rank]
-    labels = {OWNER: ME, GANG: gang.name, RANK: str(rank)}
+    labels = {OWNER: ME, GANG: gang.name, RANK: str(rank), **_queue_labels(gang, options)}
+    annotations = _queue_annotations(gang, options)
     address = {"name": ADDRESS, "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     user = {} if options.user is None else {"runAsUser": options.user, "runAsNonRoot": options.user != 0}
     container = {
@@ -66,7 +71,7 @@ def pod(gang: EngineGang, rank: int, program: Program, options: PodOptions) -> d
     }
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
-        "schedulerName": options.scheduler,
+        "schedulerName": "volcano" if options.queue.startswith("volcano/") else options.scheduler,
         "affinity": _affinity(task.machine),
         "nodeSelector": dict(options.node_selector),
         "tolerations": [*map(dict, AGENT_GONE), *map(dict, options.tolerations)],
@@ -77,11 +82,41 @@ def pod(gang: EngineGang, rank: int, program: Program, options: PodOptions) -> d
         "containers": [container],
         "volumes": [{"name": f"volume-{i}", **_volume(each)} for i, each in enumerate(options.volumes)],
     }
-    place = namespace_of(gang, options)
-    metadata = {"name": name_of(f"{gang.name}-{rank}"), "labels": labels} | (
-        {"namespace": place} if place else {}
-    )
+    metadata = _metadata(gang, f"{gang.name}-{rank}", labels, options)
+    if annotations:
+        metadata["annotations"] = annotations
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def pod_group(gang: EngineGang, options: PodOptions) -> dict[str, Any] | None:
+    """The PodGroup of a gang in a queue of Volcano: all of its pods start together; None without such a queue."""
+    kind, _, queue = options.queue.partition("/")
+    if kind != "volcano":
+        return None
+    metadata = _metadata(gang, gang.name, {OWNER: ME, GANG: gang.name}, options)
+    spec = {"minMember": len(gang.tasks), "queue": queue}
+    return {"apiVersion": f"{VOLCANO}/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+
+
+def _metadata(gang: EngineGang, name: str, labels: Mapping[str, str], options: PodOptions) -> dict[str, Any]:
+    place = namespace_of(gang, options)
+    return {"name": name_of(name), "labels": dict(labels)} | ({"namespace": place} if place else {})
+
+
+def _queue_labels(gang: EngineGang, options: PodOptions) -> dict[str, str]:
+    """Labels by which Kueue finds the pods of a gang."""
+    kind, _, queue = options.queue.partition("/")
+    if kind != "kueue":
+        return {}
+    return {f"{KUEUE}/queue-name": queue, f"{KUEUE}/pod-group-name": name_of(gang.name)}
+
+
+def _queue_annotations(gang: EngineGang, options: PodOptions) -> dict[str, str]:
+    """What Kueue and Volcano read beside labels: size and order of a gang, or the name of its PodGroup."""
+    if options.queue.startswith("kueue/"):
+        size = str(len(gang.tasks))
+        return {f"{KUEUE}/pod-group-total-count": size, f"{KUEUE}/pod-group-pod-index-label": RANK}
+    return {GROUP: name_of(gang.name)} if options.queue.startswith("volcano/") else {}
 
 
 def _image(program: Program, options: PodOptions) -> str:

@@ -1,7 +1,7 @@
 """A second scheduler: binds pods that others made (`schedulerName: tradewind`) to machines, a gang at a time.
 
 A gang is what its pods say: a label with its name, a label or annotation with its size, and a label with the rank of each.
-Names of Kueue's pod groups and of indexed jobs are understood too. Who decides is not said here.
+Names of Kueue's pod groups, Volcano's PodGroups and indexed jobs are understood too. Who decides is not said here.
 """
 
 from __future__ import annotations
@@ -21,14 +21,25 @@ from lightkube.utils.quantity import parse_quantity
 
 from tradewind.model.units import MILLI
 from tradewind.worlds.fleets.engine import Machine
-from tradewind.worlds.fleets.kubernetes.engine import ANSWER_S, GB, asking, config_of, is_over, machine_of
+from tradewind.worlds.fleets.kubernetes.engine import (
+    ANSWER_S,
+    GB,
+    PodGroup,
+    asking,
+    config_of,
+    is_over,
+    machine_of,
+    suppress_code,
+)
 from tradewind.worlds.fleets.kubernetes.lease import CONFLICT, NOT_FOUND
 from tradewind.worlds.fleets.kubernetes.options import PodOptions
-from tradewind.worlds.fleets.kubernetes.pods import GANG, ME, RANK
+from tradewind.worlds.fleets.kubernetes.pods import GANG, GROUP, KUEUE, ME, RANK, VOLCANO
 
-NAMES = (GANG, "kueue.x-k8s.io/pod-group-name")
-SIZES = ("tradewind/size", "kueue.x-k8s.io/pod-group-total-count")
-RANKS = (RANK, "batch.kubernetes.io/job-completion-index", "kueue.x-k8s.io/pod-group-pod-index")
+NAMES = (GANG, f"{KUEUE}/pod-group-name", GROUP, f"{VOLCANO}/group-name")
+SIZES = ("tradewind/size", f"{KUEUE}/pod-group-total-count")
+RANKS = (
+    RANK, "batch.kubernetes.io/job-completion-index", f"{KUEUE}/pod-group-pod-index", "volcano.sh/task-index"
+)  # fmt: skip
 
 
 class Waiting(NamedTuple):
@@ -62,6 +73,7 @@ class Scheduler:
         with asking():
             nodes = list(self._client.list(Node))
             pods = [each for place in self._places for each in self._client.list(Pod, namespace=place)]
+            sizes = self._pod_groups(pods)
         used = defaultdict[str, dict[str, int]](dict)
         found = defaultdict[tuple[str, str], list[Pod]](list)
         for each in pods:
@@ -71,7 +83,7 @@ class Scheduler:
             if spec.nodeName:
                 for name, milli in demand_of(each, self._options).items():
                     used[spec.nodeName][name] = used[spec.nodeName].get(name, 0) + milli
-            elif spec.schedulerName == ME:
+            elif spec.schedulerName == ME and not spec.schedulingGates:  # a queue may hold it back
                 found[metadata.namespace or "", _said(each, NAMES) or metadata.name or ""].append(each)
         machines = []
         for node in nodes:
@@ -81,10 +93,29 @@ class Scheduler:
                 free = {name: max(0, has[name] - used[machine.name].get(name, 0)) for name in has}
                 machines.append(Machine(name=machine.name, address="", capacity=free, labels=machine.labels))
         gangs = [
-            self._gang(*key, waiting) for key, waiting in found.items() if len(waiting) >= _size(waiting[0])
+            self._gang(*key, waiting)
+            for key, waiting in found.items()
+            if len(waiting) >= sizes.get(key, _size(waiting[0]))
         ]
         gangs.sort(key=lambda gang: (gang.since, gang.namespace, gang.name))
         return Queue(gangs, sorted(machines, key=lambda each: each.name))
+
+    def _pod_groups(self, pods: Sequence[Pod]) -> Mapping[tuple[str, str], int]:
+        """(namespace, name) -> least number of pods, of the PodGroups of Volcano that pods name."""
+        found = {}
+        places = {
+            each.metadata.namespace or ""
+            for each in pods
+            if each.metadata is not None and _said(each, NAMES[2:])
+        }
+        for place in sorted(places):
+            with suppress_code(NOT_FOUND):  # Volcano is not there
+                for group in self._client.list(PodGroup, namespace=place):
+                    assert group.metadata is not None
+                    found[place, group.metadata.name or ""] = int(
+                        (group.get("spec") or {}).get("minMember", 1)
+                    )
+        return found
 
     def _gang(self, namespace: str, name: str, waiting: list[Pod]) -> Waiting:
         ordered = sorted(waiting, key=_order)
