@@ -1,4 +1,4 @@
-"""The broker's problem as one time-indexed mixed-integer program in HiGHS with binary tiers, on the options that `exact` keeps."""
+"""The broker's problem as one time-indexed program in HiGHS, binary tiers, on the options that `exact` keeps."""
 
 from __future__ import annotations
 
