@@ -13,7 +13,7 @@ SYSTEM = System(
     },
     ours=("mixed",),
     workloads={"mixed": "tradewind.systems.mixed.workload:MIXED"},
-    bound="tradewind.systems.mixed.bound:bound",
+    bound="tradewind.systems.mixed.bound.certified:bound",
     bound_for=frozenset(("welfare_usd",)),
     offline="tradewind.systems.mixed.offline:offline",
 )

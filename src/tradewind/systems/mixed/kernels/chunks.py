@@ -49,13 +49,13 @@ def cells_of(m: Market, need: Floats, places: Ints, c: Chunks) -> Cells:
         if c.server.sum() > 0.0:
             serving = np.inf
             for h in range(hosts):
-                if places[h] and most_units(m, t, h, c.server, 1):
+                if places[t, h] and most_units(m, t, h, c.server, 1):
                     serving = min(serving, price(m, t, h, c.server, 1))
             if serving == np.inf:
                 continue
         slot_room[t] = int(c.most * c.rate + 1e-9)
         for h in range(hosts):
-            fit = most_units(m, t, h, need, c.most) if places[h] else 0
+            fit = most_units(m, t, h, need, c.most) if places[t, h] else 0
             room[t, h] = int(fit * c.rate + 1e-9)
             if room[t, h]:
                 each = (price(m, t, h, need, fit) / fit + serving / c.most) / c.rate

@@ -96,10 +96,13 @@ def price(m: Market, t: int, h: int, need: Floats, count: int) -> float:
 
 @kernel
 def table(m: Market, need: Floats, places: Ints, most: int, cost: Floats) -> None:
-    """Fill cost (T, H, most + 1): USD of n workers at (slot, place), infinite where they do not fit or may not be."""
+    """Fill cost (T, H, most + 1): USD of n workers at (slot, place), infinite where they do not fit or may not be.
+
+    places (T, H): 1 where and when the job may run.
+    """
     for t in range(cost.shape[0]):
         for h in range(cost.shape[1]):
-            fit = most_units(m, t, h, need, most) if places[h] else 0
+            fit = most_units(m, t, h, need, most) if places[t, h] else 0
             cost[t, h, 0] = 0.0
             for n in range(1, most + 1):
                 cost[t, h, n] = price(m, t, h, need, n) if n <= fit else np.inf

@@ -159,7 +159,7 @@ def relaxed_stream(m: Market, worker: Floats, places: Ints, volume: Floats, move
         for q in range(volume.shape[1]):
             best = np.inf
             for h in range(m.linear.shape[1]):
-                if places[h]:
+                if places[t, h]:
                     best = min(best, move_usd[q, h] + price(m, t, h, worker, 1) / each)
             if volume[t, q] > 0.0:
                 usd += volume[t, q] * best

@@ -89,8 +89,9 @@ class Frame:
         return found
 
     def allowed(self, job: Job) -> Ints:
-        """Places where a job may run, (H,) of 0 and 1."""
-        return np.array([job.nodes is None or int(node) in job.nodes for node in self.hosts], dtype=np.int64)
+        """Places where a job may run and its data be processed, (H,) of 0 and 1."""
+        allowed = [set(self.setup.hosts) if nodes is None else nodes for nodes in (job.nodes, job.data_nodes)]
+        return np.array([all(int(node) in each for each in allowed) for node in self.hosts], dtype=np.int64)
 
     def egress(self, factor: dict[tuple[int, int], float] | None = None) -> Floats:
         """USD per GB between places (H, H), at the first tier."""

@@ -16,7 +16,7 @@ def nearest_miss(ask: Ask, supply: Supply, *, only_final: bool = False) -> str:
     alone = frame.market(supply._replace(units=limits.copy()))._replace(tiers=False)
     if ask.reply(alone) is not None:
         return "" if only_final else "no place and price were left for it in this slot"
-    fit = [most_units(alone, 0, h, ask.worker, job.workers_max) if ask.places[h] else 0 for h in range(ask.hosts)]
+    fit = [most_units(alone, 0, h, ask.worker, job.workers_max) if ask.places[-1, h] else 0 for h in range(ask.hosts)]
     if sum(fit) < job.workers_min:
         where = max(range(ask.hosts), key=lambda h: (fit[h], -h))
         name = frame.setup.nodes[int(frame.hosts[where])].name

@@ -28,7 +28,9 @@ class Ask(ABC):
         self.unpriced = unpriced
         self.slots, self.hosts = supply.units.shape[0], len(frame.hosts)
         self.worker, self.server = frame.need(job.worker), frame.need(job.server)
-        self.places = frame.allowed(job)
+        begin = -(-job.arrive_us // frame.setup.slot_us) - supply.first
+        self.places = np.repeat(frame.allowed(job)[None], self.slots, axis=0)
+        self.places[: max(0, begin)] = 0
 
     @abstractmethod
     def reply(self, market: Market) -> Answer | None:

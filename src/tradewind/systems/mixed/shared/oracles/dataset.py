@@ -20,8 +20,6 @@ class DataSet(Ask):
         super().__init__(frame, job, known, supply, unpriced)
         work = job.work
         assert isinstance(work, Dataset)
-        if job.data_nodes is not None:
-            self.places = self.places * np.array([int(n) in job.data_nodes for n in frame.hosts])
         left = [(node, n - known.chunks.get(node, 0)) for node, n in work.chunks]
         self.parts = [node for node, n in left if n > 0]
         size = work.chunk_bytes / GB
@@ -82,7 +80,7 @@ class DataSet(Ask):
         """Put the server where most workers are and it fits; False: nowhere."""
         for h in np.argsort(-found.workers[t], kind="stable").tolist():
             need = self.server + int(found.workers[t, h]) * self.worker
-            if self.places[h] and most_units(market, t, h, need, 1):
+            if self.places[t, h] and most_units(market, t, h, need, 1):
                 found.servers[t, h] = 1
                 return True
         return False

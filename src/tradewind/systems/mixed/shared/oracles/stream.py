@@ -28,8 +28,6 @@ class Streaming(Ask):
         work = job.work
         assert isinstance(work, Stream)
         self.each = work.bytes_per_worker_slot / GB
-        if job.data_nodes is not None:
-            self.places = self.places * np.array([int(n) in job.data_nodes for n in frame.hosts])
         self.sources = sorted({node for slot in known.volumes for node, size in slot if size})
         self.volume = np.zeros((self.slots, max(1, len(self.sources))))
         for t, slot in enumerate(known.volumes):
@@ -46,7 +44,7 @@ class Streaming(Ask):
         site = [frame.setup.site_of[node] for node in self.sources]
         self.move_usd = np.array([supply.egress[column[s]] if s in column else np.zeros(self.hosts) for s in site])
         self.move_gb = np.array([[float(n != int(h)) for h in frame.hosts] for n in self.sources])
-        self.complete = True
+        self.complete = job.workers_min == 1
         self.ways = self._all_ways(np.flatnonzero(total > 0).tolist())
 
     # ------------------------------------------------------------------ ways to serve a slot
@@ -84,7 +82,7 @@ class Streaming(Ask):
 
     def _candidates(self) -> list[int]:
         """Places that are considered: those it may use and has data at, was at, or that are cheapest to bring data to."""
-        fine = [h for h in range(self.hosts) if self.places[h]]
+        fine = [h for h in range(self.hosts) if self.places[-1, h]]
         if len(fine) <= MOST_PLACES:
             return fine
         self.complete = False
@@ -145,7 +143,7 @@ class Streaming(Ask):
         if not self.complete or job.servers > 1:
             each = [self.each, self.move_usd] if self.sources else [1.0, np.zeros((1, self.hosts))]
             return float(relaxed_stream(market, self.worker, self.places, self.volume, each[1], each[0], self.value))
-        cheapest = float((market.linear @ self.worker)[:, self.places > 0].min(initial=np.inf))
+        cheapest = float((market.linear @ self.worker)[self.places > 0].min(initial=np.inf))
         if job.deploy_usd <= cheapest:
             return 0.0 if answer is None else answer.profit
         ways = self.ways._replace(deploy=self.ways.deploy * (cheapest / job.deploy_usd))
