@@ -19,7 +19,9 @@ from tradewind.systems.mixed.shared.policy import MixedPolicy, mixed_spec
 
 EFFORT = {
     "rounds": Param(default=60, doc="rounds of prices in a slot", least=1, most=10_000),
-    "replies": Param(default=40, doc="replies of ruin and recreate in a slot, per job", least=0, most=1_000_000),
+    "replies": Param(
+        default=40, doc="replies of ruin and recreate in a slot, per job", least=0, most=1_000_000
+    ),
 }
 
 

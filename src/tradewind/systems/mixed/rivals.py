@@ -59,7 +59,9 @@ def _rival(
     return mixed_spec(name, summary, factory)
 
 
-SHARES = _rival("mixed-shares", "Every kind of job in its own equal share of the capacity, by worth per unit", by_shares)
+SHARES = _rival(
+    "mixed-shares", "Every kind of job in its own equal share of the capacity, by worth per unit", by_shares
+)
 PRIORITY = _rival(
     "mixed-priority",
     "Streams first, then all other jobs by worth per unit of capacity",

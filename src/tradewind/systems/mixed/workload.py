@@ -78,7 +78,9 @@ class _Draw:
         slots = int(rng.integers(2, 9))
         whole, sudden, slack = rng.random() < 0.5, rng.random() < 0.5, int(rng.integers(2, 10))
         worth, last = usd * gang * slots, slots - 1 + slack
-        args = (worth, float(last)) if sudden else (float(slots - 1), worth, float(slots - 1 + 2 * slack), 0.0)
+        args = (
+            (worth, float(last)) if sudden else (float(slots - 1), worth, float(slots - 1 + 2 * slack), 0.0)
+        )
         return _Drawn(
             {
                 "work": Fixed(runtime_us=slots * SLOT_US),
@@ -143,7 +145,9 @@ class _Draw:
         end = min(self.slots, arrive + stay)
         rows, total = [], 0.0
         for slot in range(arrive, end):
-            for node, workers in zip(sources.tolist(), (mean * rng.uniform(0.6, 1.4, size=len(sources))).tolist(), strict=True):
+            for node, workers in zip(
+                sources.tolist(), (mean * rng.uniform(0.6, 1.4, size=len(sources))).tolist(), strict=True
+            ):
                 rows.append((slot, int(node), round(workers * GB_PER_WORKER * GB)))
                 total += workers
         fields: dict[str, Any] = {
@@ -163,7 +167,9 @@ class _Draw:
         return _Drawn(fields, Customer(runtime_us=stay * SLOT_US), rows, total)
 
 
-def _setup(rng: np.random.Generator, sites: int, slots: int, gpu_slots: float, params: Mapping[str, Any]) -> Setup:
+def _setup(
+    rng: np.random.Generator, sites: int, slots: int, gpu_slots: float, params: Mapping[str, Any]
+) -> Setup:
     share = rng.uniform(0.6, 1.4, size=sites)
     load = LOADS[params["load"]]
     gpus = np.maximum(4, np.rint(gpu_slots / load / slots * share / share.sum())).astype(np.int64).tolist()
@@ -172,15 +178,21 @@ def _setup(rng: np.random.Generator, sites: int, slots: int, gpu_slots: float, p
     for node in range(sites):
         whole = params["tiers"] and gpus[node]
         starts = (0.0, 0.35 * gpus[node], 0.75 * gpus[node]) if whole else (0.0,)
-        rent[node, 0] = Tariff(starts=starts, usd=tuple(usd[node] * f for f in (1.0, 0.85, 0.7)[: len(starts)]))
+        rent[node, 0] = Tariff(
+            starts=starts, usd=tuple(usd[node] * f for f in (1.0, 0.85, 0.7)[: len(starts)])
+        )
         rent[node, 1] = Tariff(usd=(USD_CPU,))
     egress = {
-        (a, b): Tariff(usd=(float(rng.uniform(0.02, 0.09)),)) for a in range(sites) for b in range(sites) if a != b
+        (a, b): Tariff(usd=(float(rng.uniform(0.02, 0.09)),))
+        for a in range(sites)
+        for b in range(sites)
+        if a != b
     }
     return Setup(
         resources=("gpu", "cpu"),
         nodes=tuple(
-            Node(name=f"site-{n}", capacity_milli=(gpus[n] * MILLI, round(5.5 * gpus[n] * MILLI))) for n in range(sites)
+            Node(name=f"site-{n}", capacity_milli=(gpus[n] * MILLI, round(5.5 * gpus[n] * MILLI)))
+            for n in range(sites)
         ),
         rent=rent,
         egress=egress,
@@ -208,7 +220,10 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
         node, begin = int(rng.integers(sites)), int(rng.integers(0, slots))
         end = begin + int(rng.integers(1, 4))
         if all(c.a != node for c in changes):
-            changes += [Change(begin * SLOT_US, "node_down", node, 0, 0), Change(end * SLOT_US, "node_up", node, 0, 0)]
+            changes += [
+                Change(begin * SLOT_US, "node_down", node, 0, 0),
+                Change(end * SLOT_US, "node_up", node, 0, 0),
+            ]
     return Scenario(
         name=f"mixed-{params['load']}-{count}-{seed}",
         setup=setup,
@@ -228,7 +243,9 @@ MIXED = Workload(
         "jobs": Param(default=40, doc="number of jobs", least=1, most=100_000),
         "sites": Param(default=4, doc="number of sites", least=1, most=50),
         "slots": Param(default=24, doc="number of slots of an hour", least=3, most=10_000),
-        "load": Param(default="tight", doc="demand over capacity: slack .5, tight 1.2, very 2.5", choices=tuple(LOADS)),
+        "load": Param(
+            default="tight", doc="demand over capacity: slack .5, tight 1.2, very 2.5", choices=tuple(LOADS)
+        ),
         "kind": Param(default="all", doc="kinds of jobs", choices=("all", *KINDS)),
         "tiers": Param(default=True, doc="whether rent falls with use"),
         "failures": Param(default=0, doc="sites that fail once for 1 to 3 slots", least=0, most=50),

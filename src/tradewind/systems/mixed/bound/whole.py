@@ -63,7 +63,9 @@ def whole(scenario: Scenario) -> Whole:
     supply = _supply(scenario, frame, slots)
     volumes: dict[tuple[int, int], list[tuple[int, int]]] = {}
     rows = scenario.volumes
-    for j, slot, node, size in zip(*(x.tolist() for x in (rows.job, rows.slot, rows.node, rows.bytes)), strict=True):
+    for j, slot, node, size in zip(
+        *(x.tolist() for x in (rows.job, rows.slot, rows.node, rows.bytes)), strict=True
+    ):
         volumes.setdefault((j, slot), []).append((node, size))
     asks, sunk = [], 0.0
     for job, customer in zip(scenario.jobs, scenario.customers, strict=True):
@@ -74,7 +76,10 @@ def whole(scenario: Scenario) -> Whole:
         if isinstance(work, Fixed) and work.runtime_us is None:
             work = Fixed(runtime_us=customer.runtime_us)
         if isinstance(work, Stream):
-            begin, end = job.arrive_us // setup.slot_us, (job.arrive_us + (customer.runtime_us or 0)) // setup.slot_us
+            begin, end = (
+                job.arrive_us // setup.slot_us,
+                (job.arrive_us + (customer.runtime_us or 0)) // setup.slot_us,
+            )
             known.volumes = tuple(
                 tuple(volumes.get((job.index, t), ())) if begin <= t < end else () for t in range(slots)
             )
@@ -109,4 +114,6 @@ def _supply(scenario: Scenario, frame: Frame, slots: int) -> Supply:
                 if at in down:
                     units[t, node] = 0.0
                 at = setup.nodes[at].parent
-    return Supply(first=0, units=units, gb=np.full(slots, frame.gb_limit()), factor=factors, egress=frame.egress())
+    return Supply(
+        first=0, units=units, gb=np.full(slots, frame.gb_limit()), factor=factors, egress=frame.egress()
+    )

@@ -96,7 +96,9 @@ def assign(cells: Cells, left: Ints, end: int, x: Ints) -> float:
                             into[q] = usd
                             goal[q, 0], goal[q, 1] = t, h
                         continue
-                    for g in range(hosts):  # whose chunk makes room: in this cell, or in another of a full slot
+                    for g in range(
+                        hosts
+                    ):  # whose chunk makes room: in this cell, or in another of a full slot
                         if (tight and g != h) or not in_cell[t, g]:
                             continue
                         for p in range(parts):
@@ -144,7 +146,9 @@ def best_chunks(m: Market, need: Floats, places: Ints, c: Chunks, x: Ints) -> tu
     total, parts = len(c.worth), len(c.left)
     hope, cheapest = np.empty(total), np.full(parts, np.inf)
     room = 0
-    for t in range(total):  # what a completion in this slot could bring if every chunk had the cheapest cell so far
+    for t in range(
+        total
+    ):  # what a completion in this slot could bring if every chunk had the cheapest cell so far
         hope[t] = c.worth[t]
         room += cells.slot_room[t]
         for q in range(parts):

@@ -11,7 +11,14 @@ from tradewind.systems.mixed.kernels.market import Market, placed, spread, table
 
 @kernel
 def best_gang(
-    m: Market, need: Floats, places: Ints, workers: Ints, run: tuple[int, int], worth: Floats, pauses: bool, together: bool
+    m: Market,
+    need: Floats,
+    places: Ints,
+    workers: Ints,
+    run: tuple[int, int],
+    worth: Floats,
+    pauses: bool,
+    together: bool,
 ) -> tuple[float, float]:
     """Fill workers (T, H); return (profit, value). run: workers and slots; worth (T,): value of a completion in each slot.
 

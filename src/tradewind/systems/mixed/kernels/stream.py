@@ -31,7 +31,9 @@ class Ways(NamedTuple):
 
 
 @kernel
-def divisions(volume: Floats, move_usd: Floats, move_gb: Floats, each: float, most: Ints, limit: int) -> tuple[Ints, Floats, Floats, bool]:  # fmt: skip
+def divisions(
+    volume: Floats, move_usd: Floats, move_gb: Floats, each: float, most: Ints, limit: int
+) -> tuple[Ints, Floats, Floats, bool]:
     """Workers (W, H) that process all data, with the USD and GB of moving it; dominated ones are left out.
 
     volume (Q,) GB, move_usd and move_gb (Q, H) per GB, each GB per worker, most (H,) workers per place. The last value says
@@ -148,7 +150,9 @@ def best_stream(m: Market, worker: Floats, server: Floats, ways: Ways, before: i
 
 
 @kernel
-def relaxed_stream(m: Market, worker: Floats, places: Ints, volume: Floats, move_usd: Floats, each: float, worth: Floats) -> float:  # fmt: skip
+def relaxed_stream(
+    m: Market, worker: Floats, places: Ints, volume: Floats, move_usd: Floats, each: float, worth: Floats
+) -> float:
     """What no schedule exceeds at linear prices, by slot: workers in parts, at the best place of every source.
 
     volume (T, Q) GB, move_usd (Q, H) per GB.

@@ -132,7 +132,9 @@ def densities(frame: Frame, asks: Sequence[Ask], market: Market) -> Floats:
     return found
 
 
-def fill(books: Books, order: Sequence[int], linear: Floats | None = None, byte_usd: Floats | None = None) -> None:
+def fill(
+    books: Books, order: Sequence[int], linear: Floats | None = None, byte_usd: Floats | None = None
+) -> None:
     """Give each job in turn its best schedule in what is left."""
     for j in order:
         if books.plan[j] is None:

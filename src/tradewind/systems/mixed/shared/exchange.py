@@ -150,7 +150,11 @@ class _Ruin:
     def _recreate(self, out: list[int]) -> None:
         """Put jobs back: in random order or by density, at prices of scarcity or none, tilted or not."""
         rng = self.rng
-        order = rng.permutation(out).tolist() if rng.random() < 0.5 else sorted(out, key=lambda j: -self.density[j])
+        order = (
+            rng.permutation(out).tolist()
+            if rng.random() < 0.5
+            else sorted(out, key=lambda j: -self.density[j])
+        )
         scale = float(rng.uniform(0.0, 1.2)) if rng.random() < PRICED else 0.0
         linear, byte_usd = scale * self.scarce, scale * self.byte_usd
         if rng.random() < TILTED:
@@ -159,7 +163,10 @@ class _Ruin:
 
     def _level(self) -> float:
         """A typical price of a unit."""
-        return max(float(self.scarce.mean()), float(self.books.frame.usd[:, 0].mean()) if len(self.books.frame.usd) else 0.1)
+        return max(
+            float(self.scarce.mean()),
+            float(self.books.frame.usd[:, 0].mean()) if len(self.books.frame.usd) else 0.1,
+        )
 
 
 def _welfare(kept: Snapshot) -> float:

@@ -138,7 +138,9 @@ class Frame:
         nodes: Floats = mu[:, :-1].reshape(slots, -1, width)
         return np.asarray(np.einsum("tnr,hn->thr", nodes, self.under))
 
-    def use(self, workers: Ints, servers: Ints, gb: Floats, needs: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    def use(
+        self, workers: Ints, servers: Ints, gb: Floats, needs: tuple[Floats, Floats]
+    ) -> tuple[Floats, Floats]:
         """(units at every place (T, H, R), amounts of every limit (T, K)) of a schedule; needs: of a worker and a server."""
         units = workers[:, :, None] * needs[0] + servers[:, :, None] * needs[1]
         rows = np.empty((len(gb), len(self.setup.nodes) * units.shape[2] + 1))
@@ -164,10 +166,7 @@ class Frame:
             for t in range(slots):
                 low = float(market.spent[t, a])
                 high = low + max(float(left[t]), 1e-9)
-                if high >= FAR:
-                    slope = kept[-1][1]
-                else:
-                    slope = (_cost(kept, high) - _cost(kept, low)) / (high - low)
+                slope = kept[-1][1] if high >= FAR else (_cost(kept, high) - _cost(kept, low)) / (high - low)
                 found[t, a] = slope * market.factor[t, a]
         return found
 

@@ -16,9 +16,13 @@ def nearest_miss(ask: Ask, supply: Supply, *, only_final: bool = False) -> str:
     alone = frame.market(supply._replace(units=limits.copy()))._replace(tiers=False)
     if ask.reply(alone) is not None:
         return "" if only_final else "no place and price were left for it in this slot"
-    fit = [most_units(alone, 0, h, ask.worker, job.workers_max) if ask.places[-1, h] else 0 for h in range(ask.hosts)]
+    fit = [
+        most_units(alone, 0, h, ask.worker, job.workers_max) if ask.places[-1, h] else 0
+        for h in range(ask.hosts)
+    ]
     if sum(fit) < job.workers_min:
         where = max(range(ask.hosts), key=lambda h: (fit[h], -h))
         name = frame.setup.nodes[int(frame.hosts[where])].name
-        return f"it needs {job.workers_min} workers; everything that it may use holds {sum(fit)}, {name} the most: {fit[where]}"
+        most = f"holds {sum(fit)}, {name} the most: {fit[where]}"
+        return f"it needs {job.workers_min} workers; everything that it may use {most}"
     return f"no schedule of the next {ask.slots} slots is worth anything to it, even at no cost: too little time is left"

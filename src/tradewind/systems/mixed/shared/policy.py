@@ -27,10 +27,16 @@ STAY = "stream_stay_slots"
 PARAMS = {
     "look_slots": Param(default=48, doc="slots ahead that are planned", least=1, most=1000),
     "stay_slots": Param(
-        default=8, doc=f"slots that a stream is expected to stay, unless the forecast has {STAY}", least=1, most=1000
+        default=8,
+        doc=f"slots that a stream is expected to stay, unless the forecast has {STAY}",
+        least=1,
+        most=1000,
     ),
     "unpriced": Param(
-        default=10.0, doc="a job without a bid counts as worth so many times its list rent", least=0.0, most=1e6
+        default=10.0,
+        doc="a job without a bid counts as worth so many times its list rent",
+        least=0.0,
+        most=1e6,
     ),
 }
 
@@ -106,7 +112,11 @@ class MixedPolicy:
         workers = np.zeros((slots, len(frame.hosts)), dtype=np.int64)
         for node, count in zip(step.nodes, step.workers, strict=True):
             workers[:left, frame.place[node]] = count
-        none, gb, needs = np.zeros_like(workers), np.zeros(slots), (frame.need(job.worker), frame.need(job.server))
+        none, gb, needs = (
+            np.zeros_like(workers),
+            np.zeros(slots),
+            (frame.need(job.worker), frame.need(job.server)),
+        )
         post(market, *needs, workers, none, gb, 1.0)
         kind = oracle_of(job)
         held[kind] = held.get(kind, 0.0) + frame.use(workers, none, gb, needs)[1]
@@ -120,7 +130,13 @@ class MixedPolicy:
 
     # ------------------------------------------------------------------ what is decided
     def _commit(
-        self, view: View, ask: Ask, answer: Answer | None, supply: Supply, plans: list[Plan], refused: list[Verdict]
+        self,
+        view: View,
+        ask: Ask,
+        answer: Answer | None,
+        supply: Supply,
+        plans: list[Plan],
+        refused: list[Verdict],
     ) -> None:
         """The step of this slot, or nothing; refuse what has no chance any more."""
         job, tracked = ask.job, self._tracker.jobs[ask.job.index]

@@ -61,7 +61,9 @@ class Tracker:
         end = min(step.until_us, now_us)
         if isinstance(job.work, Dataset):
             for flow in step.flows:
-                tracked.chunks[flow.src] = tracked.chunks.get(flow.src, 0) + flow.bytes // job.work.chunk_bytes
+                tracked.chunks[flow.src] = (
+                    tracked.chunks.get(flow.src, 0) + flow.bytes // job.work.chunk_bytes
+                )
         else:
             num, den = rate(self._setup, job, step)
             tracked.done += (end - step.from_us) * num // den
@@ -75,13 +77,14 @@ class Tracker:
 
     def save(self) -> bytes:
         rows = [
-            [i, t.done, sorted(t.chunks.items()), t.places, t.step and list(t.step)] for i, t in self.jobs.items()
+            [i, t.done, sorted(t.chunks.items()), t.places, t.step and list(t.step)]
+            for i, t in self.jobs.items()
         ]
         return json.dumps(rows).encode()
 
     def restore(self, state: bytes) -> None:
         self.jobs = {
-            i: Tracked(done, {a: b for a, b in chunks}, tuple(places), None if step is None else _step(step))
+            i: Tracked(done, dict(chunks), tuple(places), None if step is None else _step(step))
             for i, done, chunks, places, step in json.loads(state)
         }
 

@@ -67,7 +67,9 @@ class DataSet(Ask):
             for h in np.flatnonzero(found.workers[t]).tolist()
         )
         usd += sum(
-            price(market, t, h, self.server, 1) for t in busy for h in np.flatnonzero(found.servers[t]).tolist()
+            price(market, t, h, self.server, 1)
+            for t in busy
+            for h in np.flatnonzero(found.servers[t]).tolist()
         )
         profit = found.value - own - usd - float(found.gb @ market.byte_usd)
         if profit <= 0.0 or found.workers.sum(axis=1).max() > job.workers_max:
@@ -94,8 +96,13 @@ class DataSet(Ask):
         return usd
 
     def bound(self, market: Market, answer: Answer | None) -> float:
-        """Chunks may share workers in parts and pay no traffic; exact where a worker has one chunk per slot and no server."""
-        if answer is not None and self.chunks.rate == 1.0 and not self.job.servers and self.job.workers_min == 1:
+        """Chunks may share workers in parts and pay no traffic; exact with one chunk per worker and slot, without a server."""
+        if (
+            answer is not None
+            and self.chunks.rate == 1.0
+            and not self.job.servers
+            and self.job.workers_min == 1
+        ):
             return answer.profit
         return max(0.0, self._found(market).profit)
 

@@ -49,6 +49,13 @@ class Gang(Ask):
     def reply(self, market: Market) -> Answer | None:
         found = self.empty()
         profit, value = best_gang(
-            market, self.worker, self.places, found.workers, self.run, self.value, not stays(self.job), self.together
+            market,
+            self.worker,
+            self.places,
+            found.workers,
+            self.run,
+            self.value,
+            not stays(self.job),
+            self.together,
         )
         return found._replace(profit=profit, value=value) if profit > 0.0 else None

@@ -42,7 +42,9 @@ class Streaming(Ask):
             self.value = np.where(total > 0, MUST_USD, 0.0)
         column = {int(s): h for h, s in enumerate(frame.site)}
         site = [frame.setup.site_of[node] for node in self.sources]
-        self.move_usd = np.array([supply.egress[column[s]] if s in column else np.zeros(self.hosts) for s in site])
+        self.move_usd = np.array(
+            [supply.egress[column[s]] if s in column else np.zeros(self.hosts) for s in site]
+        )
         self.move_gb = np.array([[float(n != int(h)) for h in frame.hosts] for n in self.sources])
         self.complete = job.workers_min == 1
         self.ways = self._all_ways(np.flatnonzero(total > 0).tolist())
@@ -130,7 +132,10 @@ class Streaming(Ask):
         for t in np.flatnonzero(chosen >= 0).tolist():
             w = int(chosen[t])
             at = at if t == 0 or chosen[t - 1] >= 0 else 0
-            value, own = value + float(self.value[t]), own + float(ways.usd[w] + ways.deploy[at, ways.places[w]])
+            value, own = (
+                value + float(self.value[t]),
+                own + float(ways.usd[w] + ways.deploy[at, ways.places[w]]),
+            )
             at = int(ways.places[w])
             found.workers[t], found.gb[t] = ways.workers[w], ways.gb[w]
             if ways.server[w] >= 0:
@@ -142,7 +147,9 @@ class Streaming(Ask):
         job = self.job
         if not self.complete or job.servers > 1:
             each = [self.each, self.move_usd] if self.sources else [1.0, np.zeros((1, self.hosts))]
-            return float(relaxed_stream(market, self.worker, self.places, self.volume, each[1], each[0], self.value))
+            return float(
+                relaxed_stream(market, self.worker, self.places, self.volume, each[1], each[0], self.value)
+            )
         cheapest = float((market.linear @ self.worker)[self.places > 0].min(initial=np.inf))
         if job.deploy_usd <= cheapest:
             return 0.0 if answer is None else answer.profit
