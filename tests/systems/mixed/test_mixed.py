@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from tradewind import api
-from tradewind.model.job import Customer
 from tradewind.model.scenario import Scenario
 from tradewind.model.utility import Utility
 from tradewind.registry import policies, workloads
@@ -20,6 +19,8 @@ from tradewind.systems.mixed.bound.whole import Whole, uncovered, whole
 from tradewind.systems.mixed.kernels.market import Answer, Market
 from tradewind.systems.mixed.offline import offline
 from tradewind.systems.mixed.policy import certificate_of
+from tradewind.systems.mixed.rivals import in_line
+from tradewind.systems.mixed.shared.books import Books
 from tradewind.systems.mixed.shared.exchange import Effort, exchange
 from tradewind.systems.mixed.shared.oracles.ask import Ask
 from tradewind.systems.mixed.shared.prices import find_prices
@@ -135,7 +136,8 @@ def test_an_answer_is_the_best_of_all_schedules(kind: str) -> None:
 def test_the_plan_of_the_whole_scenario_is_audited_and_below_the_bound(load: str) -> None:
     scenario = given(2, load)
     plan = offline(scenario, 1)
-    assert plan is not None and plan.bound is not None
+    assert plan is not None
+    assert plan.bound is not None
     run = simulate(scenario, planned("whole", plan))
     assert not api.check(scenario, run)
     limit = bound(scenario)
@@ -148,9 +150,6 @@ def test_the_plan_of_the_whole_scenario_is_audited_and_below_the_bound(load: str
 
 
 def test_the_exchange_is_never_below_the_orders_of_its_rivals() -> None:
-    from tradewind.systems.mixed.rivals import in_line
-    from tradewind.systems.mixed.shared.books import Books
-
     for seed in range(3):
         found = whole(given(seed))
         ours = exchange(found.frame, found.asks, found.market, LITTLE, (1,)).books.welfare
@@ -273,9 +272,5 @@ def test_money_in_another_unit_changes_no_decision() -> None:
 
 def test_a_job_without_a_bid_runs_too() -> None:
     scenario = given(kind="fixed", load="slack")
-    free = replace(
-        scenario,
-        jobs=tuple(replace(job, utility=None) for job in scenario.jobs),
-        customers=(Customer(),) * len(scenario.jobs),
-    )
+    free = replace(scenario, jobs=tuple(replace(job, utility=None) for job in scenario.jobs))
     assert simulate(free, policies.find("mixed-line")).metrics["jobs_completed"] > 0

@@ -142,7 +142,7 @@ def best_stream(m: Market, worker: Floats, server: Floats, ways: Ways, before: i
                     gain[t + 1, y] = found
                     origin[t + 1, y], way[t + 1, y] = z, which[y]
     at = int(np.argmax(gain[total]))
-    profit = gain[total, at]
+    profit: float = gain[total, at]
     for t in range(total, 0, -1):
         chosen[t - 1] = way[t, at]
         at = origin[t, at]

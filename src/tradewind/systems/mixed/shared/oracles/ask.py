@@ -63,13 +63,15 @@ class Ask(ABC):
             )
             for h in range(self.hosts)
         ]
-        return max(*usd, 1e-6) if len(usd) > 1 else max(usd[0], 1e-6)
+        return float(max([*usd, 1e-6]))
 
     def worth(self, worker_slots: float) -> Floats:
         """Value of a completion in each of the next slots; without a bid, a multiple of list rent that falls slowly."""
         utility, delays = self.job.utility, self.delay + np.arange(self.slots)
         if utility is None:
-            return self.unpriced * self.list_usd * worker_slots / (1.0 + 0.01 * delays)
+            return np.asarray(
+                self.unpriced * self.list_usd * worker_slots / (1.0 + 0.01 * delays), dtype=np.float64
+            )
         if utility.of != "delay_slots":
             return np.zeros(self.slots)
         return np.array([utility.value(float(d)) for d in delays])

@@ -96,7 +96,7 @@ class DataSet(Ask):
         return usd
 
     def bound(self, market: Market, answer: Answer | None) -> float:
-        """Chunks may share workers in parts and pay no traffic; exact with one chunk per worker and slot, without a server."""
+        """Chunks may share workers in parts and pay no traffic; exact with one chunk per worker and slot and no server."""
         if (
             answer is not None
             and self.chunks.rate == 1.0

@@ -55,9 +55,8 @@ class Streaming(Ask):
         known: dict[tuple[float, ...], tuple[Ints, Ints, Floats, Floats, list[int]]] = {}
         sets: dict[int, int] = {0: 0}
         first, parts = [0], []
-        empty = (
-            np.zeros((0, self.hosts), dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), [],
-        )  # fmt: skip
+        none: Ints = np.zeros(0, dtype=np.int64)
+        empty = (np.zeros((0, self.hosts), dtype=np.int64), none, np.zeros(0), np.zeros(0), list[int]())
         for t in range(self.slots):
             key = tuple(self.volume[t].tolist())
             if t in busy and key not in known:
@@ -146,9 +145,9 @@ class Streaming(Ask):
         """Exact, where all divisions are known and keeping a place with an idle worker costs more than deploying again."""
         job = self.job
         if not self.complete or job.servers > 1:
-            each = [self.each, self.move_usd] if self.sources else [1.0, np.zeros((1, self.hosts))]
+            move = self.move_usd if self.sources else np.zeros((1, self.hosts))
             return float(
-                relaxed_stream(market, self.worker, self.places, self.volume, each[1], each[0], self.value)
+                relaxed_stream(market, self.worker, self.places, self.volume, move, self.each, self.value)
             )
         cheapest = float((market.linear @ self.worker)[self.places > 0].min(initial=np.inf))
         if job.deploy_usd <= cheapest:
