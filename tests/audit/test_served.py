@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.builders import decision, job, plan, play, run_at, scenario, setup
@@ -19,7 +21,7 @@ WORTH = Utility(of="served", shape="piecewise", args=(0.0, -3.0, 1.0, 5.0, 2.0, 
 GIGA = 10**9
 
 
-def streaming(*, runtime_us: int = 400, changes: tuple[Change, ...] = (), **more: object) -> Scenario:
+def streaming(*, runtime_us: int = 400, changes: tuple[Change, ...] = (), **more: Any) -> Scenario:
     """2 GB in slot 1, 1 GB in slots 2 and 3; 3 USD lost where a slot is left out."""
     rows = [(0, 1, 0, 2 * GIGA), (0, 2, 0, GIGA), (0, 3, 0, GIGA)]
     one = job(0, work=STREAM, workers_max=2, **({"utility": WORTH} | more))

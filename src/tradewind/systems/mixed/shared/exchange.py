@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tradewind.model.arrays import Floats
 from tradewind.systems.mixed.kernels.market import Market
@@ -124,24 +125,21 @@ class _Ruin:
         )
         if answer is None:
             return self._ruin()
-        out = []
+        out: list[int] = []
         while not books.fits(j, answer):
             ask = books.asks[j]
             _, rows = books.frame.use(answer.workers, answer.servers, answer.gb, (ask.worker, ask.server))
             over = rows > books.market.free + 1e-9
             inside = [i for i, a in enumerate(books.plan) if a is not None and self._uses(i, over)]
             if not inside:
-                return self._recreated(out)
+                return out or self._ruin()
             worst = min(inside, key=lambda i: (self.density[i] * rng.uniform(0.5, 1.5), i))
             books.take(worst)
             out.append(worst)
         books.put(j, answer)
         return out
 
-    def _recreated(self, out: list[int]) -> list[int]:
-        return out or self._ruin()
-
-    def _uses(self, i: int, over: Floats) -> bool:
+    def _uses(self, i: int, over: NDArray[np.bool_]) -> bool:
         ask, answer = self.books.asks[i], self.books.plan[i]
         assert answer is not None
         _, rows = self.books.frame.use(answer.workers, answer.servers, answer.gb, (ask.worker, ask.server))
