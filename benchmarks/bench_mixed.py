@@ -65,7 +65,7 @@ def rows(seeds: Sequence[int] = (1, 2), jobs: int = 40) -> list[dict[str, Any]]:
                     "goal": goal,
                     "better": "higher",
                     "note": f"worst {reached[f'{how}_worst']:.3f}, {seconds:.2f} s CPU",
-                }  # fmt: skip
+                }
             )
         target, goal = ABOVE[load]
         found.append(
@@ -77,7 +77,7 @@ def rows(seeds: Sequence[int] = (1, 2), jobs: int = 40) -> list[dict[str, Any]]:
                 "goal": goal,
                 "better": "higher",
                 "note": f"above the best rival in {reached['won']:.0%} of the instances",
-            }  # fmt: skip
+            }
         )
     return found
 

@@ -136,7 +136,7 @@ class Frame:
         """Prices of scarcity mu (T, K) per unit at every place, (T, H, R)."""
         slots, _, width = market.linear.shape
         nodes: Floats = mu[:, :-1].reshape(slots, -1, width)
-        return np.asarray(np.einsum("tnr,hn->thr", nodes, self.under))
+        return np.ascontiguousarray(np.einsum("tnr,hn->thr", nodes, self.under))
 
     def use(
         self, workers: Ints, servers: Ints, gb: Floats, needs: tuple[Floats, Floats]
@@ -152,7 +152,7 @@ class Frame:
         """Rent per unit at every place (T, H, R) at its average from what is spent to all that is left: none costs less."""
         rent = self._chords(market)
         found = rent[:, np.maximum(self.account, 0)] if len(self.payers) else np.zeros_like(market.linear)
-        return np.where(self.account >= 0, found, 0.0)
+        return np.ascontiguousarray(np.where(self.account >= 0, found, 0.0))
 
     def _chords(self, market: Market) -> Floats:
         """USD per unit and slot of every account (T, A): no use of what is left costs less."""
