@@ -18,7 +18,7 @@ from tradewind.systems.mixed.shared.oracles.ask import Ask
 from tradewind.systems.mixed.shared.policy import MixedPolicy, mixed_spec
 
 EFFORT = {
-    "rounds": Param(default=60, doc="rounds of prices in a slot", least=1, most=10_000),
+    "rounds": Param(default=30, doc="rounds of prices in a slot", least=1, most=10_000),
     "replies": Param(
         default=40, doc="replies of ruin and recreate in a slot, per job", least=0, most=1_000_000
     ),
