@@ -279,7 +279,7 @@ class JobFile(Strict):
     )
     restarts: Count | None = Field(
         default=None,
-        description="how often it may pause and start again at the same nodes (a number; fixed work and comm machines); any "
+        description="how often it may pause and start again at the same nodes (a number), fixed work and comm machines; any "
         "number, anywhere if omitted",
     )
     command: list[Text] = Field(
