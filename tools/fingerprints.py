@@ -57,6 +57,7 @@ FAMILIES = {
     "eris": "antman antman-elastic eris eris-paper eris-preemptive eris-printed fcfs liquid liquid-elastic tiresias "
     "tiresias-elastic",
     "gadget": "gadget gadget-paper ring-drf ring-fifo ring-las ring-srtf",
+    "mixed": "mixed mixed-line mixed-priority mixed-shares",
     "mlbroker": "central local mlbroker mlbroker-paper oasis selfish",
 }
 """Workload -> the policies that run it. A policy that is in the catalogue and not here is an error."""
@@ -67,6 +68,7 @@ EXTRA: dict[str, list[dict[str, Any]]] = {
     "dps": [{}],
     "eris": [{"size": "contended"}],
     "gadget": [{}, {"family": "tight", "failing": 0.1}],
+    "mixed": [{"jobs": 12, "slots": 8, "sites": 3}, {"jobs": 12, "slots": 8, "sites": 3, "failures": 1}],
     "mlbroker": [{}, {"tenants": 2, "family": "deploy"}],
 }
 """Parameters of the scenarios of a family, beside SMALL."""

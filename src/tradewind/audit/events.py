@@ -228,6 +228,7 @@ class EventAudit(AuditClock):
         """Its owner withdrew a job; it keeps nothing, and its work so far is reported."""
         self._awaited.pop(event.job, None)
         self._close_quote(event.job)
+        self._served(record, event.at_us // self._setup.slot_us - 1, found)
         self._settle(record, event.at_us)
         self._check_done(record, event.value, found)
         self._release_claims(record)
@@ -341,9 +342,21 @@ class EventAudit(AuditClock):
         covered = record.cancelled_slot == slot or any(
             s.from_us == slot * self._setup.slot_us for s in record.steps
         )
-        if size and not covered:
+        if size and slot > record.served_slot:
+            self._count_served(record, slot, size)
+        if size and not covered and not record.job.may_skip_slots:
             detail = "the data of the slot was not processed and the job was not refused"
             found.append(Violation("data.stream_served", record.job.id, "", slot, size, detail))
+
+    def _count_served(self, record: Record, slot: int, size: int) -> None:
+        """Add the value of a slot with data: of all its GB where its step ran to the end, else of 0."""
+        record.served_slot = slot
+        worth = record.customer.valuation if record.customer.valuation is not None else record.job.utility
+        if worth is None or worth.of != "served":
+            return
+        begin = slot * self._setup.slot_us
+        ran = record.cancelled_slot != slot and any(s.from_us == begin for s in record.steps)
+        record.served_usd += worth.value(size / 1e9 if ran else 0.0)
 
     # ------------------------------------------------------------------ changes
     def _change(self, event: Event, found: list[Violation]) -> bool:

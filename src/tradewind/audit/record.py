@@ -24,8 +24,8 @@ class Record:
         "cancelled_slot", "cap_used", "chunks_done", "claims", "comm_span_us", "comm_us",
         "customer", "data_slot", "done", "finish_us", "idle_slots", "job",
         "last_end_us", "last_nodes", "last_places",
-        "mark_done", "mark_us", "number", "paid", "promise_us", "ran", "rules", "since_us", "staged", "start_us",
-        "starts", "state", "steps", "steps_run", "total", "unbilled_us", "volumes",
+        "mark_done", "mark_us", "number", "paid", "promise_us", "ran", "rules", "served_slot", "served_usd", "since_us",
+        "staged", "start_us", "starts", "state", "steps", "steps_run", "total", "unbilled_us", "volumes",
     )  # fmt: skip
 
     def __init__(self, job: Job, customer: Customer, total: int | None, rules: tuple[Rule, ...]) -> None:
@@ -50,6 +50,8 @@ class Record:
         self.cap_used: dict[int, int] = {}
         self.volumes: tuple[tuple[int, int], ...] = ()
         self.data_slot = -1
+        self.served_slot = -1  # the last slot whose value is in served_usd
+        self.served_usd = 0.0
         self.ran: Ran = NOT_RUN
         self.starts = 0  # how often it began to run since it arrived or a failure stopped it
         self.staged: frozenset[tuple[int, int]] = frozenset()  # (source, destination) of data that was moved

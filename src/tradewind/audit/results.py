@@ -79,6 +79,8 @@ def value_usd(setup: Setup, record: Record, paid: float | None) -> tuple[float, 
     if worth.of == "progress":
         rate = job.work.rate / 1e6 if isinstance(job.work, Rounds) else 1.0
         return worth.value(record.done * rate), True
+    if worth.of == "served":
+        return record.served_usd, False
     if worth.of == "payment":
         return (worth.value(paid) if paid is not None else 0.0), False
     if record.state != "finished":

@@ -23,6 +23,7 @@ def rules_for(job: Job) -> tuple[Rule, ...]:
         and job.architecture == "ring"
         and job.nodes is None
         and not job.caps
+        and job.restarts is None
     ):
         return PLAIN
     rules: list[Rule] = list(PLAIN)
@@ -45,10 +46,10 @@ def rules_for(job: Job) -> tuple[Rule, ...]:
                 rules.append(rules_network.ring_is_closed)
             if job.work.comm == "machines":
                 rules += [rules_machines.machines_fit, rules_machines.data_is_there]
-                if job.restarts is not None:
-                    rules.append(rules_machines.restarts_are_few)
             if job.work.unit == "worker-slot":
                 rules.append(rules_work.worker_slots_are_left)
+    if job.restarts is not None:
+        rules.append(rules_machines.restarts_are_few)
     if job.caps:
         rules.append(rules_work.caps_are_kept)
     return tuple(rules)

@@ -19,11 +19,14 @@ def _sums(step: Step) -> tuple[dict[int, int], dict[int, int]]:
 
 
 def stream_is_processed(case: Case) -> Violation | None:
-    """All data of the slot is processed within it: sum_r' q_rr' = D_r (mlBroker (8b)), in a step of this slot only."""
+    """All data of the slot is processed within it: sum_r' q_rr' = D_r (mlBroker (8b)), in a step of this slot only.
+
+    A job that may skip slots may have no step.
+    """
     record, slot_us = case.record, case.setup.slot_us
     slot = case.now_us // slot_us
     wanted = {node: size for node, size in record.volumes if size} if record.data_slot == slot else {}
-    if not case.plan.steps and wanted:
+    if not case.plan.steps and wanted and not record.job.may_skip_slots:
         return case.broken(
             "data.stream",
             "a plan without steps, although the job has data in this slot",

@@ -53,6 +53,8 @@ class SavedRecord(NamedTuple):
     ran: Ran = NOT_RUN
     starts: int = 0
     staged: frozenset[tuple[int, int]] = frozenset()
+    served_slot: int = -1
+    served_usd: float = 0.0
 
 
 class AuditState(NamedTuple):

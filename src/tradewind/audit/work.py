@@ -126,7 +126,8 @@ class WorkLedger:
     def accrue(self, record: Record, until_us: int) -> None:
         """Add the work of the committed steps from record.since_us to until_us."""
         job, work = record.job, record.job.work
-        if type(work) is Fixed and len(record.steps) == 1 and not (job.restart_us or job.caps or job.servers):
+        plain = not (job.restart_us or job.caps or job.servers or job.restarts is not None)
+        if type(work) is Fixed and len(record.steps) == 1 and plain:
             self._accrue_fixed(record, record.steps[0], until_us)
             return
         for step in record.steps:
@@ -145,7 +146,8 @@ class WorkLedger:
                 ready = begin + self._restart_us(record, step)
                 if job.gpus:
                     record.staged |= {(flow.src, flow.dst) for flow in step.flows}
-                    ready = self._run(record, step, begin, end)
+                if job.gpus or job.restarts is not None:
+                    ready = max(ready, self._run(record, step, begin, end))
                 if ready < end:
                     done = record.done + floor((end - ready) * speed(self._setup, job, step))
                     record.done = done if record.total is None else min(done, record.total)

@@ -23,6 +23,7 @@ from tradewind.engine.intervals import (
     taken_offers,
     usage,
 )
+from tradewind.engine.served import served_usd
 from tradewind.model.arrays import Floats, Ints
 from tradewind.model.job import Demand, Rounds
 from tradewind.model.result import Column, Run, Table
@@ -42,7 +43,7 @@ def settle(scenario: Scenario, run: Run) -> Run:
     used = usage(run, intervals)
     paid = _payments(scenario, run)
     outcomes = _outcomes(scenario, run, intervals.job, intervals.from_us)
-    values, progress = _values(scenario, outcomes, paid)
+    values, progress = _values(scenario, outcomes, paid, served_usd(scenario, run, intervals))
     outcomes["value_usd"] = values
     costs = cost_table(scenario, run, intervals)
     tables: dict[str, Table] = {
@@ -121,7 +122,7 @@ def _refund(scenario: Scenario, run: Run, paid: dict[int, float]) -> None:
 
 
 def _values(
-    scenario: Scenario, outcomes: dict[str, Column], paid: dict[int, float]
+    scenario: Scenario, outcomes: dict[str, Column], paid: dict[int, float], served: dict[int, float]
 ) -> tuple[list[float], float]:
     """Value of each job before payment, and the sum of utilities of progress."""
     slot_us = scenario.setup.slot_us
@@ -137,6 +138,8 @@ def _values(
             rate = job.work.rate / 1e6 if isinstance(job.work, Rounds) else 1.0
             value = worth.value(cast(int, work) * rate)
             progress.append(value)
+        elif worth.of == "served":
+            value = served.get(index, 0.0)
         elif worth.of == "payment":
             value = worth.value(paid[index]) if index in paid else 0.0
         elif state == "finished":

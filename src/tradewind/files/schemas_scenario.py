@@ -94,7 +94,8 @@ class UtilityFile(Strict):
 
     of: Of = Field(
         description="the argument: delay_slots (slots from arrival to completion), progress (rounds or worker-slots "
-        "times rate) or payment (USD)"
+        "times rate), payment (USD) or served (GB of a stream's slot, 0 where it is left out; "
+        "summed over its slots with data)"
     )
     shape: Shape = Field(description="shape of the function; see the table of shapes")
     args: list[Number] = Field(
@@ -278,7 +279,8 @@ class JobFile(Strict):
     )
     restarts: Count | None = Field(
         default=None,
-        description="how often it may pause and start again at the same nodes (a number); any number, anywhere if omitted",
+        description="how often it may pause and start again at the same nodes (a number), fixed work and comm machines; any "
+        "number, anywhere if omitted",
     )
     command: list[Text] = Field(
         default_factory=list,

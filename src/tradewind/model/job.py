@@ -38,7 +38,8 @@ class Stream:
 
     bytes_per_worker_slot  P: what one worker processes in a slot
 
-    Volumes arrive as events. How long the job stays is private (Customer.runtime_us).
+    Volumes arrive as events. How long the job stays is private (Customer.runtime_us). With a utility of `served` a slot
+    may be left out; without one all data must be processed, or the job is refused for good.
     """
 
     bytes_per_worker_slot: int
@@ -136,7 +137,8 @@ class Job:
     warmup_us            time without progress whenever it starts: at first, after a pause, a move or a failure
     checkpoint_us        time of a checkpoint; one is taken per slot on nodes that can be interrupted
     restarts             how often it may pause and start again, at the same nodes with as many workers; failures do not
-                         count, and after one it may start anywhere (None: any number, anywhere)
+                         count, and after one it may start anywhere (None: any number, anywhere). Fixed jobs and jobs with
+                         gpus; 0: a job that may not be interrupted
     command              program of a live job and its arguments, started once per rank (docs/jobs.md)
     env                  (name, value) pairs added to the environment of its ranks
     seed                 of the program's random streams
@@ -217,6 +219,11 @@ class Job:
     def pulls_back(self) -> bool:
         """Whether what its routes push is pulled back over the same links at the same rate (parameter servers)."""
         return isinstance(self.work, Rounds) and self.work.comm == "flows"
+
+    @property
+    def may_skip_slots(self) -> bool:
+        """Whether slots of this stream may be left out: what it is worth depends on the slots served."""
+        return self.utility is not None and self.utility.of == "served"
 
     @property
     def kind(self) -> str:

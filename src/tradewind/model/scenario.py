@@ -202,10 +202,21 @@ def check_job(setup: Setup, job: Job, customer: Customer) -> None:
     _check_work(setup, job, customer)
     if job.gpus or job.gpu_speeds or (isinstance(job.work, Rounds) and job.work.comm == "machines"):
         _check_gpus(job)
-    elif job.parts or job.warmup_us or job.checkpoint_us or job.restarts is not None:
+    elif job.parts or job.warmup_us or job.checkpoint_us:
         raise ScenarioError(
-            f"{where} has parts, warmup_us, checkpoint_us or restarts; they are for work of comm 'machines'"
+            f"{where} has parts, warmup_us or checkpoint_us; they are for work of comm 'machines'"
         )
+    elif job.restarts is not None and not isinstance(job.work, Fixed):
+        raise ScenarioError(
+            f"{where}.restarts is for fixed work and for work of comm 'machines'; leave it out"
+        )
+    if job.restarts is not None and not 0 <= job.restarts <= LARGEST:
+        raise ScenarioError(f"{where}.restarts is {job.restarts}; it must be 0 or more, or left out")
+    for name, worth in (("utility", job.utility), ("valuation", customer.valuation)):
+        if worth is not None and worth.of == "served" and not (job.may_skip_slots and job.kind == "stream"):
+            raise ScenarioError(
+                f"{where}.{name} is of 'served', which is for streams with such a bid (utility); use delay_slots or progress"
+            )
     _check_parts(setup, job)
 
 
@@ -223,8 +234,6 @@ def _check_gpus(job: Job) -> None:
     names = [name for name, _ in job.gpu_speeds]
     if not names or len(set(names)) < len(names) or any(not 0 < s <= LARGEST for _, s in job.gpu_speeds):
         raise ScenarioError(f"{where}.gpu_speeds must give each GPU type once, with a positive speed")
-    if job.restarts is not None and not 0 <= job.restarts <= LARGEST:
-        raise ScenarioError(f"{where}.restarts is {job.restarts}; it must be 0 or more, or left out")
 
 
 def _check_parts(setup: Setup, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""Utility: the value of a job as a function of delay, progress or payment."""
+"""Utility: the value of a job as a function of delay, progress, payment or data served."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Literal
 
 from tradewind.model.errors import ScenarioError
 
-Of = Literal["delay_slots", "progress", "payment"]
+Of = Literal["delay_slots", "progress", "payment", "served"]
 Shape = Literal["sigmoid", "log1p", "sqrt", "linear", "quadratic", "gang", "piecewise", "budget"]
-OFS: tuple[Of, ...] = ("delay_slots", "progress", "payment")
+OFS: tuple[Of, ...] = ("delay_slots", "progress", "payment", "served")
 ARGS: dict[Shape, tuple[str, ...]] = {
     "sigmoid": ("height", "steepness", "middle"),
     "log1p": ("height", "scale"),
@@ -37,7 +37,8 @@ class Utility:
     """Value in USD (or utility units) at x, where `of` says what x is.
 
     of         delay_slots: slots from arrival to completion, from 0; progress: rounds or worker-slots done, times the
-               work's rate; payment: USD paid
+               work's rate; payment: USD paid; served: GB of a stream's slot that were processed, all or 0, where the value
+               is a sum over the slots with data: the value at 0 is what a slot left out costs (a penalty where negative)
     shape      sigmoid    height * logistic(steepness * (x - middle)); falls where steepness < 0
                log1p      height * ln(1 + x / scale)
                sqrt       height * sqrt(x / scale)

@@ -109,8 +109,9 @@ def unsupported_scenario(spec: Spec) -> Scenario | None:
         "dataset": Dataset(chunks=((0, 1),), chunk_bytes=1, epochs=1, chunk_epochs_per_worker_slot_milli=1),
         "rounds": Rounds(count=1, compute_us=1),
         "fixed": Fixed(runtime_us=1),
+        "rounds/machines": Rounds(count=1, compute_us=1, comm="machines"),
     }
-    taken = {work.partition("/")[0] for work in spec.works}
+    taken = {work if work == "rounds/machines" else work.partition("/")[0] for work in spec.works}
     kind = next((kind for kind in kinds if kind not in taken), None)
     if kind is None:
         return None
@@ -121,5 +122,6 @@ def unsupported_scenario(spec: Spec) -> Scenario | None:
         horizon_us=10_000,
         objective=min(spec.objectives),
     )
-    job = Job(index=0, id="j0", arrive_us=0, work=kinds[kind], worker=((0, 1000),))
+    machines: dict[str, Any] = {"gpus": (1,), "gpu_speeds": (("gpu", 1000),)} if "/" in kind else {}
+    job = Job(index=0, id="j0", arrive_us=0, work=kinds[kind], worker=((0, 1000),), **machines)
     return Scenario(name="unsupported", setup=where, jobs=(job,), customers=(Customer(runtime_us=5),))

@@ -1,0 +1,1 @@
+"""Compiled numerics of mixed."""

@@ -1,0 +1,1 @@
+"""What the mixed policies share."""
