@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 from tradewind.model.errors import InputError, TradewindError
 from tradewind.service.models import (
     ActionAnswer,
+    BillPage,
     EventPage,
     JobAnswer,
     JobPage,
@@ -23,6 +24,7 @@ from tradewind.service.models import (
     StatusAnswer,
     TenantAnswer,
     TokenAnswer,
+    WhatIfAnswer,
     Why,
 )
 
@@ -194,3 +196,20 @@ def revoke_token(id_: str) -> Call[TokenAnswer]:
 def actions(limit: int) -> Call[list[ActionAnswer]]:
     """The audit log."""
     return Call(method="GET", path="/v1/actions", answer=list[ActionAnswer], params={"limit": limit})
+
+
+def bills(tenant: str | None, period: str | None) -> Call[BillPage]:
+    """Bills of a period."""
+    return Call(method="GET", path="/v1/bills", answer=BillPage, params=_some(tenant=tenant, period=period))
+
+
+def export(period: str | None, part: str) -> Call[dict[str, Any]]:
+    """A period as a scenario or a run file."""
+    params = _some(period=period, part=part)
+    return Call(method="GET", path="/v1/export", answer=dict[str, Any], params=params)
+
+
+def whatif(policy: str, params: Mapping[str, Any], period: str | None) -> Call[WhatIfAnswer]:
+    """Another policy on what happened."""
+    values = _some(policy=policy, params=json.dumps(dict(params)), period=period)
+    return Call(method="GET", path="/v1/whatif", answer=WhatIfAnswer, params=values)

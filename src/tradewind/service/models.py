@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tradewind.report.bills import Bill, BillLine, BillPayment
+
 
 class Answer(BaseModel):
     """Fields may be added in later versions; readers ignore what they do not know."""
@@ -150,3 +152,70 @@ class DryRun(Answer):
 
     valid: bool
     lines: list[str]
+
+
+class BillLineAnswer(Answer):
+    """What a job used of something, and what that costs by itself at list price."""
+
+    job: str
+    kind: str = Field(description="rent, transfer, traffic or deploy")
+    where: str
+    what: str
+    amount: float
+    unit: str
+    usd: float
+
+
+class BillPaymentAnswer(Answer):
+    """A payment or a refund of a job. at_us: when, in the time of the run since the start of the period."""
+
+    job: str
+    at_us: int
+    usd: float
+
+
+class BillAnswer(Answer):
+    """The bill of a tenant in USD. due_usd: agreed prices less refunds in a market, else list price and discount."""
+
+    tenant: str
+    lines: list[BillLineAnswer]
+    payments: list[BillPaymentAnswer]
+    refunds: list[BillPaymentAnswer]
+    list_usd: float
+    discount_usd: float = Field(description="its part of what renting together saved; 0 or less")
+    due_usd: float
+
+    def bill(self) -> Bill:
+        """The bill that this answer says."""
+        values = self.model_dump()
+        return Bill(
+            **{
+                **values,
+                "lines": tuple(BillLine(**each) for each in values["lines"]),
+                "payments": tuple(BillPayment(**each) for each in values["payments"]),
+                "refunds": tuple(BillPayment(**each) for each in values["refunds"]),
+            }
+        )
+
+
+class BillPage(Answer):
+    """Bills of a period."""
+
+    period: str
+    from_s: float
+    to_s: float
+    market: str
+    policy: str
+    price_list: str = Field(description="hash of the price list in force now")
+    bills: list[BillAnswer]
+
+
+class WhatIfAnswer(Answer):
+    """Another policy on a period. runs: recorded, the recorded policy simulated, the other; each with its metrics."""
+
+    period: str
+    objective: str
+    jobs: int
+    runs: list[dict[str, Any]]
+    notes: list[str]
+    different: list[dict[str, Any]] = Field(description="the jobs that differ most, and why")

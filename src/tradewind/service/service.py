@@ -14,10 +14,12 @@ from typing import Any, TypeVar
 from starlette.concurrency import run_in_threadpool
 
 from tradewind.registry import systems
+from tradewind.service.clerk import Clerk
 from tradewind.service.config import Config
 from tradewind.service.engine import store_address
 from tradewind.service.errors import ApiError
 from tradewind.service.feed import Feed
+from tradewind.service.periods_work import Source
 from tradewind.service.process import EngineProcess
 from tradewind.service.seal import Seal
 from tradewind.service.submission import Reader, Submission, sealed_text
@@ -37,12 +39,18 @@ class Service:
         self.board, self.desk = Board(address), Desk(address)
         self.tokens = Tokens(self.board, self.desk, config.file.limits)
         self.reader, self._seal = Reader(config), Seal.of(data / "seal.key")
-        self.feed = Feed(self.board, engine)
+        self.feed, self.clerk = Feed(self.board, engine), Clerk()
 
     def close(self) -> None:
         """Write what was handed in, then close."""
+        self.clerk.close()
         self.desk.close()
         self.board.close()
+
+    @property
+    def source(self) -> Source:
+        """The records, for the clerk."""
+        return Source(store=store_address(self.config, self.data), slot_us=self.config.setup.slot_us)
 
     @property
     def market(self) -> str:

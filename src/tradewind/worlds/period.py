@@ -38,6 +38,8 @@ from tradewind.worlds.period_work import (
 
 BEFORE = (*OVER, "voided", "released", "changed", "answered", "expired")
 """Events of the first instant that belong to the time before it."""
+SOLD_BEFORE = "sold before the period"
+"""Why a job has a quote again at the start of a period."""
 NOT_AT_END = ("arrived", "slot", "data", "timer", "answered", "expired")
 """Events of the last instant that belong to the time after it."""
 
@@ -381,7 +383,7 @@ class _Cut:
                 plans[job] = plan
                 continue
             offer = Offer(state.paid, due, plan, state.unit_usd)
-            again.append((Quote(index[job], (offer,), why="sold before the period"), state.thought))
+            again.append((Quote(index[job], (offer,), why=SOLD_BEFORE), state.thought))
         return plans, again
 
     def _event(self, event: Event, index: Mapping[int, int], quotes: PeriodQuotes) -> Event | None:
