@@ -63,6 +63,11 @@ def store_address(config: Config, data: Path) -> str:
     return config.file.store or str(data / FILE)
 
 
+def current_config(path: Path, data: Path) -> Config:
+    """CONFIG of a service, with the policy that it has now."""
+    return configs.load(path)
+
+
 class Engine:
     """Session, world and store of a service."""
 
@@ -259,7 +264,7 @@ def main(config: str, data: str) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     faulthandler.register(signal.SIGUSR1)  # says on stderr where it is
     try:
-        run(configs.load(config), Path(data))
+        run(current_config(Path(config), Path(data)), Path(data))
     except TradewindError as error:
         say(failed=str(error))
         return 2

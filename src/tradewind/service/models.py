@@ -147,11 +147,37 @@ class Why(Answer):
     lines: list[str]
 
 
+class Interval(Answer):
+    """When something will be, in seconds since 1970: as likely before as after p50, and probably by p90; null: unknown."""
+
+    p50_s: float | None = None
+    p90_s: float | None = None
+
+
+class Eta(Answer):
+    """When a job will start and finish, by simulating the policy forward, and how well earlier forecasts were kept.
+
+    kept: given (jobs that finished after a forecast), by_p50 and by_p90 (parts of them that did by then), error_s (median miss)
+    """
+
+    id: str
+    status: str
+    start: Interval
+    finish: Interval
+    measured: int = Field(description="ended jobs whose run times the forecast is based on")
+    kept: dict[str, float]
+
+
 class DryRun(Answer):
-    """What would become of a job."""
+    """What would become of a job that is submitted now; nothing was changed."""
 
     valid: bool
     lines: list[str]
+    place: dict[str, Any] = Field(default_factory=dict, description="where it would run first")
+    price_usd: float | None = Field(default=None, description="what it would pay, in a market")
+    quote: dict[str, Any] = Field(default_factory=dict, description="the menu that it would get, in a market")
+    start: Interval = Interval()
+    finish: Interval = Interval()
 
 
 class BillLineAnswer(Answer):

@@ -16,8 +16,10 @@ from tradewind.files.schemas_scenario import JobFile
 from tradewind.model.errors import InputError
 from tradewind.service.app_state import Authorization, Key, service_of
 from tradewind.service.errors import ApiError
+from tradewind.service.etas import dry_run as forecast_of
+from tradewind.service.etas import eta_of
 from tradewind.service.feed import document
-from tradewind.service.models import DryRun, EventPage, JobAnswer, JobPage, Why
+from tradewind.service.models import DryRun, Eta, EventPage, JobAnswer, JobPage, Why
 from tradewind.service.service import Service, job_document
 from tradewind.service.submission import Submission
 from tradewind.service.why import lines_of
@@ -63,7 +65,7 @@ async def submit(
     authorization: Authorization = None,
     idempotency_key: Key = "",
     tenant: Tenant = None,
-    dry_run: Annotated[bool, Query(description="only check it, and say where it could run")] = False,
+    dry_run: Annotated[bool, Query(description="only say what would become of it")] = False,
 ) -> JobAnswer | DryRun:
     """Submit a job. It is on disk when this answers; the same Idempotency-Key gives the same answer."""
     service = service_of(request)
@@ -79,7 +81,7 @@ async def submit(
     if dry_run:
         response.status_code = 200
         sites = await service.read(lambda: service.board.rows("board_sites", most=10_000))
-        return DryRun(valid=True, lines=lines_of(service.config, found.job, sites, "submitted"))
+        return await forecast_of(service, found, lines_of(service.config, found.job, sites, "submitted"))
     return JobAnswer(**await service.submit(found, "submit", token, idempotency_key))
 
 
@@ -221,3 +223,10 @@ async def why(request: Request, id: str, authorization: Authorization = None) ->
     found = service.reader.build(job_document(row)["job"], 0, id, 0)
     lines = lines_of(service.config, found.job, sites, row["status"], row["reason"])
     return Why(id=id, status=row["status"], lines=lines)
+
+
+@routes.get("/{id}/eta")
+async def eta(request: Request, id: str, authorization: Authorization = None) -> Eta:
+    """When a job will start and finish: the policy, simulated forward on what is known; and how such forecasts were kept."""
+    service = service_of(request)
+    return await eta_of(service, await service.job(service.token(authorization, "read"), id))
