@@ -12,36 +12,37 @@ import base64
 import faulthandler
 import json
 import os
-import secrets
 import signal
 import sys
 import time
 import zlib
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from tradewind.audit import Audit
+from tradewind.engine import snapshot
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.live import DiskJournal, LiveLoop, LiveSession
 from tradewind.engine.quotes import QuoteTerms
 from tradewind.engine.state import RunState
-from tradewind.model.codec import plain, read
+from tradewind.model.codec import read
 from tradewind.model.decision import Step
-from tradewind.model.errors import InputError, TradewindError
-from tradewind.model.hash import setup_hash
-from tradewind.service import config as configs
+from tradewind.model.errors import TradewindError
+from tradewind.model.units import OPEN
+from tradewind.model.view import Event
 from tradewind.service.config import Config
+from tradewind.service.current import current_config, header_of, store_address, with_policy
 from tradewind.service.intake import Intake
+from tradewind.service.operations import OWN, SUSPENDED, keep_value, kept_value
 from tradewind.service.projector import Projector
 from tradewind.service.recorder import Recorder
 from tradewind.service.seal import Seal
 from tradewind.service.sites import Sites
-from tradewind.store.board import Board
-from tradewind.store.database import FILE
+from tradewind.store.board import Board, Put
 from tradewind.store.store import Entry, Store
-from tradewind.version import __version__
 from tradewind.worlds.clock import Clock, SystemTime
 from tradewind.worlds.fleet import Fleet
 from tradewind.worlds.fleet_world import FleetWorld
@@ -58,25 +59,16 @@ SNAPSHOT_INSTANTS = 2000
 """A snapshot is taken after this number of instants, whatever the time."""
 
 
-def store_address(config: Config, data: Path) -> str:
-    """Where the store of a service is."""
-    return config.file.store or str(data / FILE)
-
-
-def current_config(path: Path, data: Path) -> Config:
-    """CONFIG of a service, with the policy that it has now."""
-    return configs.load(path)
-
-
 class Engine:
     """Session, world and store of a service."""
 
     def __init__(self, config: Config, store: Store, board: Board, seal: Seal, fleet: Fleet) -> None:
         self._config, self._store, self._board = config, store, board
         setup, spec, pace = config.setup, config.spec, 1e6 * config.file.speed
-        self.intake = Intake(config, board, seal)
-        projector = self._projector = Projector(setup, pace, config.price_hash, spec.name)
         ledger = Ledger(setup)
+        self.intake = Intake(config, board, seal, ledger)
+        operations = self.intake.operations
+        projector = self._projector = Projector(setup, pace, spec.name, operations.taken_away)
         self.recorder = Recorder(store, projector, self.intake, Sites(ledger, board), self._told)
         self._clock = Clock(pace, setup.slot_us, SystemTime())
         slots = "slot" in spec.triggers or "stream" in spec.works
@@ -84,6 +76,7 @@ class Engine:
             config.scenario, fleet, self._clock, self._record, slots=slots, options=_options(config), intake=self.intake
         )  # fmt: skip
         world.max_wait_s = POLL_S
+        self.intake.record = self._record
         audit = Audit(setup, measured=True, binding=spec.binding)
         state = RunState(ledger, audit, DiskJournal(), tolerant=True, forget=projector.came_of)
         policy, _ = make_policy(config.scenario, spec, config.file.policy.params, config.file.policy.seed)
@@ -99,19 +92,65 @@ class Engine:
         say(record=self._store.head.number)
 
     # ------------------------------------------------------------------ running
-    def run(self) -> None:
-        """Handle instants until the world is interrupted."""
-        world, loop = self.world, self._loop
-        while events := world.wait():
-            if world.stopped:
-                return
-            loop.cycle(events)
-            loop.write(events[0].at_us)
-            self.session.journal.drain()
-            self.session.alarms.clear()
-            self.session.violations.clear()
-            self._since += 1
-            self._snapshot_if_due()
+    def run(self) -> bool:
+        """Handle instants until the world is interrupted; whether to begin again, under another policy."""
+        world, operations = self.world, self.intake.operations
+        while not world.over:
+            if events := world.poll():
+                if world.stopped:
+                    return False
+                self._handle(events)
+            elif operations.is_switching and not self._is_busy:
+                self._switch()
+                return True
+            elif not world.over:
+                world.watch()
+        return False
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether there are jobs, or ranks that still end."""
+        return bool(self.session.ledger.active) or any(g.current is not None for g in self.world.gangs.values())
+
+    def _handle(self, events: Sequence[Event]) -> None:
+        self._loop.cycle(events)
+        self._loop.write(events[0].at_us)
+        self.session.journal.drain()
+        self.session.alarms.clear()
+        self.session.violations.clear()
+        self._since += 1
+        self._snapshot_if_due()
+
+    # ------------------------------------------------------------------ another policy
+    def _policy_due(self) -> None:
+        """Take up a change of policy that was asked for and not made before the engine ended."""
+        asked = self._board.row("requests", kind="policy")
+        made = kept_value(self._board, OWN)
+        if asked is not None and self.intake.taken >= asked["number"] > (made["request"] if made else 0):
+            operations = self.intake.operations
+            operations.policy = {**json.loads(asked["body"]), "request": asked["number"]}
+
+    def _switch(self) -> None:
+        """Go on under another policy: all jobs are suspended and their ranks have ended; they are resumed there."""
+        wanted = self.intake.operations.policy
+        assert wanted is not None
+        config, session, world = with_policy(self._config, wanted), self.session, self.world
+        policy, _ = make_policy(config.scenario, config.spec, wanted["params"], wanted["seed"])
+        session.ledger.clear_events()
+        state = self._state(snapshot.under(session.snapshot(), config.spec.name, policy.save()))
+        agenda = state["world"]["timeline"]["agenda"]
+        first = max(0, world.now_us) // config.setup.slot_us + 1
+        agenda["next_slot"], agenda["timer_us"] = max(agenda["next_slot"], first), OPEN
+        record = {"at_us": max(0, world.now_us), "wall": time.time(), **wanted}
+        rows = [keep_value(self._board, OWN, wanted)]
+        for row in self._active_rows():
+            if row["status"] == SUSPENDED and json.loads(row["places"])[SUSPENDED]["by"] == "policy":
+                rows.append(Put("requests", {
+                    "kind": "resume", "job": row["id"], "tenant": row["tenant"], "actor": "policy", "at_s": time.time(),
+                    "body": "{}", "sealed": None,
+                }))  # fmt: skip
+        entry = Entry("policy", record, record["at_us"])
+        self._store.snapshot(_packed(state), at_us=record["at_us"], before=[entry], rows=rows)
 
     def _snapshot_if_due(self) -> None:
         passed = time.monotonic() - self._snapshot_s
@@ -123,16 +162,18 @@ class Engine:
     def snapshot(self) -> None:
         """Write the state, so that recovery begins here."""
         begin = time.monotonic()
-        data = {
-            "session": base64.b64encode(self.session.snapshot()).decode(),
+        body = _packed(self._state(self.session.snapshot()))
+        self._store.snapshot(body, at_us=max(0, self.world.now_us))
+        self._snapshot_s, self._since = time.monotonic(), 0
+        self._snapshot_took_s = self._snapshot_s - begin
+
+    def _state(self, session: bytes) -> dict[str, Any]:
+        return {
+            "session": base64.b64encode(session).decode(),
             "world": self.world.save(),
             "taken": self.intake.taken,
             "next_job": self.intake.next_job,
         }
-        body = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 1)
-        self._store.snapshot(body, at_us=max(0, self.world.now_us))
-        self._snapshot_s, self._since = time.monotonic(), 0
-        self._snapshot_took_s = self._snapshot_s - begin
 
     # ------------------------------------------------------------------ recovery
     def recover(self) -> None:
@@ -153,7 +194,8 @@ class Engine:
         self.session.journal.drain()
         for held in self.session.ledger.held.values():
             self.world.hold(held)
-        self._projector.restore(rows, self.session.ledger.held.values())
+        self._projector.restore(rows, self.session.ledger.held.values(), self.world.agenda.found)
+        self._policy_due()
         self._clock.set(last_us)
         self.world.resume()
 
@@ -161,6 +203,8 @@ class Engine:
         match kind:
             case "instant":
                 self.session.replay(data, self.world)
+                self.intake.taken, self.intake.next_job = data["taken"], data["next_job"]
+            case "taken":
                 self.intake.taken, self.intake.next_job = data["taken"], data["next_job"]
             case "attempt":
                 self.world.replay_attempt(data, read(Step, data["step"], "attempt.step"))
@@ -177,6 +221,10 @@ class Engine:
         return rows
 
 
+def _packed(state: dict[str, Any]) -> bytes:
+    return zlib.compress(json.dumps(state, separators=(",", ":")).encode(), 1)
+
+
 def _options(config: Config) -> ExecutionOptions:
     fleet = config.file.fleet
     separate = os.geteuid() == 0 and not fleet.as_root
@@ -184,34 +232,6 @@ def _options(config: Config) -> ExecutionOptions:
         first_uid=FIRST_UID if separate else None, users=USERS if separate else 0, as_root=fleet.as_root,
         grace_s=fleet.grace_s, retries=fleet.retries, stall_s=fleet.stall_s,
     )  # fmt: skip
-
-
-def _header(config: Config, store: Store) -> dict[str, Any]:
-    """The first record of the store, which is written where there is none; another setup or policy is refused."""
-    first = store.first()
-    mine = {"setup": setup_hash(config.setup), "policy": config.spec.name, "params": dict(config.params)}
-    if first is None:
-        header = {
-            "version": 1, "by": __version__, "scenario": mine["setup"], "policy": mine["policy"],
-            "params": mine["params"], "seed": config.file.policy.seed, "pace": 1e6 * config.file.speed,
-            "token": secrets.token_hex(16), "name": config.file.name, "world": "processes",
-            "setup": plain(config.setup), "customers": {},
-        }  # fmt: skip
-        store.write([Entry("header", header)])
-        return header
-    found = first.data
-    for name, old in (
-        ("setup", found.get("scenario")),
-        ("policy", found["policy"]),
-        ("params", found["params"]),
-    ):
-        if old != json.loads(json.dumps(mine[name])):
-            raise InputError(
-                f"it belongs to a service with {name} {old!r}; CONFIG has {mine[name]!r}. Use the same {name}, or another "
-                "--data; sites that come and go and prices that change are changed while it runs",
-                where=store.name,
-            )
-    return found
 
 
 def say(**what: Any) -> None:
@@ -223,15 +243,15 @@ def say(**what: Any) -> None:
         pass
 
 
-def run(config: Config, data: Path) -> None:
-    """Run the engine until stdin is closed."""
+def run(config: Config, data: Path) -> bool:
+    """Run the engine until stdin is closed; whether to begin again, under another policy."""
     state = data / "state"
     options = _options(config)
     create_state(state, options.first_uid is not None)
     with ExitStack() as stack:
         stack.enter_context(locked(state))
         store = stack.enter_context(Store.open(store_address(config, data), write=True))
-        header = _header(config, store)
+        header = header_of(config, store)
         board = stack.enter_context(Board(store_address(config, data)))
         fleet = open_fleet(
             config.file.fleet.address,
@@ -247,7 +267,7 @@ def run(config: Config, data: Path) -> None:
         engine.recover()
         Thread(target=_watch, args=(engine,), daemon=True).start()
         say(ready=True, recovered_s=time.monotonic() - begin, record=store.head.number)
-        engine.run()
+        return engine.run()
 
 
 def _watch(engine: Engine) -> None:
@@ -264,7 +284,8 @@ def main(config: str, data: str) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     faulthandler.register(signal.SIGUSR1)  # says on stderr where it is
     try:
-        run(current_config(Path(config), Path(data)), Path(data))
+        while run(current_config(Path(config), Path(data)), Path(data)):
+            pass
     except TradewindError as error:
         say(failed=str(error))
         return 2

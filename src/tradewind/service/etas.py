@@ -70,8 +70,8 @@ async def kept_of(service: Service) -> dict[str, float]:
     return await service.read(look)
 
 
-async def dry_run(service: Service, found: Submission, lines: list[str]) -> DryRun:
-    """What would become of a job that is submitted now: where, at what price, when."""
+async def dry_run(service: Service, found: Submission, lines: list[str], *, reckons: bool) -> DryRun:
+    """What would become of a job that is submitted now: where, at what price, when; reckons: say how the seller reckons."""
     added, private = json.dumps(found.document), sealed_text(found.customer) or ""
     task = (forecast.futures, _place(service), added, private, found.job.tenant)
     made = await service.clerk.do(service.engine.record, *task)
@@ -79,6 +79,8 @@ async def dry_run(service: Service, found: Submission, lines: list[str]) -> DryR
     quote, taken = new.get("quote", {}), new.get("taken", -1)
     if new.get("refused"):
         lines = [*lines, f"it would be {new['refused']}" + (f": {quote['refused']} {quote['why']}".rstrip() if quote.get("refused") else "")]
+    if quote.get("options") and not reckons:
+        quote = {**quote, "why": ""}
     return DryRun(
         valid=True, lines=lines, place=new.get("place", {}), quote=quote,
         price_usd=quote["options"][taken]["price_usd"] if quote and taken >= 0 else None,

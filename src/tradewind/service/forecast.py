@@ -21,7 +21,8 @@ from tradewind.model.units import OPEN
 from tradewind.model.view import Event
 from tradewind.service.config import Config
 from tradewind.service.durations import MOST, Durations
-from tradewind.service.engine import Engine, current_config, store_address
+from tradewind.service.current import current_config, store_address
+from tradewind.service.engine import Engine
 from tradewind.service.plans import quote_document, step_document
 from tradewind.service.seal import Seal
 from tradewind.service.submission import Reader, customer_of
@@ -89,16 +90,16 @@ class Future:
 def futures(place: Place, added: str = "", private: str = "", tenant: str = "") -> dict[str, Future]:
     """`p50` and `p90` -> the future, of all jobs; added: a job (JSON) that is submitted now, with its private part."""
     config = current_config(place.config, place.data)
-    customer = customer_of(private) if private else None
+    customer, now_s = customer_of(private) if private else None, time.time()
     return {
-        name: _Simulation(config, place, part).run(json.loads(added) if added else None, customer, tenant)
+        name: _Simulation(config, place, part, now_s).run(json.loads(added) if added else None, customer, tenant)
         for name, part in PARTS.items()
     }
 
 
 class _Simulation:
-    def __init__(self, config: Config, place: Place, part: float) -> None:
-        self.config, self.part, self.now_s = config, part, time.time()
+    def __init__(self, config: Config, place: Place, part: float, now_s: float) -> None:
+        self.config, self.part, self.now_s = config, part, now_s
         self.pace = 1e6 * config.file.speed
         address = store_address(config, place.data)
         with Store.open(address) as store, Board(address) as board:

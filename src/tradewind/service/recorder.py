@@ -39,6 +39,10 @@ class Recorder:
             rows = projector.alarm(record)
         else:
             rows = []
+            if kind == "taken":
+                record = {**record, "taken": intake.taken, "next_job": intake.next_job}
+        rows += intake.operations.puts
+        intake.operations.puts = []
         for request, why in intake.rejected:
             rows += projector.rejected(request, why, time.time())
         intake.rejected = []

@@ -72,16 +72,18 @@ async def submit(
     token = service.token(authorization, "write")
     found = await submission(service, request, service.tenant_of(token, tenant))
     customer = found.customer
-    if service.config.spec.pricer and customer.budget_usd is None and customer.valuation is None:
+    declared = (customer.budget_usd, customer.valuation, found.job.utility)
+    if service.config.spec.pricer and not any(each is not None for each in declared):
         raise ApiError(
             "invalid",
-            "nobody could answer the price: give private.budget_usd or private.valuation, or ask for a quote "
+            "nobody could answer the price: give private.budget_usd, private.valuation or utility, or ask for a quote "
             "(POST /v1/quotes)",
         )
     if dry_run:
         response.status_code = 200
         sites = await service.read(lambda: service.board.rows("board_sites", most=10_000))
-        return await forecast_of(service, found, lines_of(service.config, found.job, sites, "submitted"))
+        lines = lines_of(service.config, found.job, sites, "submitted")
+        return await forecast_of(service, found, lines, reckons=token.role != "tenant")
     return JobAnswer(**await service.submit(found, "submit", token, idempotency_key))
 
 

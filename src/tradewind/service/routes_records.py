@@ -39,7 +39,7 @@ async def bills_of(service: Service, period: Span, tenant: str | None) -> BillPa
     rows = [BillAnswer(**found.get(name, Bill(tenant=name)).document()) for name in names]
     return BillPage(
         period=period.name, from_s=period.from_s, to_s=min(period.to_s, time.time()), market=service.market,
-        policy=service.config.spec.name, price_list=service.config.price_hash, bills=rows,
+        policy=service.config.spec.name, price_list=await service.read(service.price_list), bills=rows,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import uvicorn
 from tradewind.model.errors import InputError
 from tradewind.service.app import create_app
 from tradewind.service.config import Config
-from tradewind.service.engine import store_address
+from tradewind.service.current import store_address
 from tradewind.service.process import EngineProcess
 from tradewind.service.service import Service
 from tradewind.service.tokens import FILE

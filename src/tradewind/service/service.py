@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
+from tradewind.model.units import MILLI
 from tradewind.registry import systems
 from tradewind.service.clerk import Clerk
-from tradewind.service.config import Config
-from tradewind.service.engine import store_address
+from tradewind.service.config import Config, price_hash
+from tradewind.service.current import store_address
 from tradewind.service.errors import ApiError
 from tradewind.service.feed import Feed
 from tradewind.service.periods_work import Source
@@ -51,6 +52,15 @@ class Service:
     def source(self) -> Source:
         """The records, for the clerk."""
         return Source(store=store_address(self.config, self.data), slot_us=self.config.setup.slot_us)
+
+    def price_list(self) -> str:
+        """Hash of the price list in force."""
+        setup, rows = self.config.setup, self.board.rows("board_sites", most=100_000)
+        factors = {
+            (setup.node_index[row["node"]], setup.resource_index[row["resource"]]): round(MILLI * row["price_factor"])
+            for row in rows
+        }
+        return price_hash(setup, factors)
 
     @property
     def market(self) -> str:

@@ -42,7 +42,7 @@ class ScriptReader:
     def take(self, event: Event) -> Event:
         """Note the fact of an event; changes are numbered in the order in which they happened."""
         if isinstance(event.fact, Job):
-            self.jobs.append(event.fact)
+            self.jobs.append(replace(event.fact, continues=None))
         elif isinstance(event.fact, Change):
             self.changes.append(event.fact)
             return event._replace(value=len(self.changes) - 1)

@@ -91,8 +91,12 @@ class FleetWorld:
             if events := self.poll():
                 return events
             if not self.over:
-                self._take(self.fleet.observe(self._pause_s()))
+                self.watch()
         return ()
+
+    def watch(self) -> None:
+        """Wait until the fleet has news, or something is due."""
+        self._take(self.fleet.observe(self._pause_s()))
 
     def poll(self) -> Sequence[Event]:
         """Events that are due now, without waiting; tells the fleet what should run. `over` is set with the last ones."""
@@ -240,9 +244,14 @@ class FleetWorld:
                     gang.announced = state.stamp
                     self._progress.announce(at, gang.job.index, what)
             elif gang.current is None and gang.retry_us <= now_us and (wanted := self._wanted(gang)):
-                if gang.attempts and self._next_us() <= now_us + 1:
-                    continue  # what happens now may change the plan
+                if (gang.attempts and self._next_us() <= now_us + 1) or self._is_left_behind(gang.job):
+                    continue  # what happens now may change the plan, or ranks that it goes on from still end
                 self._begin(gang, wanted)
+
+    def _is_left_behind(self, job: Job) -> bool:
+        """Whether a job goes on from another whose ranks have not ended yet."""
+        others = (gang for gang in self._busy_gangs() if gang.job.home == job.home and gang.job is not job)
+        return job.continues is not None and any(gang.current is not None for gang in others)
 
     def _busy_gangs(self) -> list[Gang]:
         """Gangs of jobs with a plan or with ranks, in order of arrival."""
