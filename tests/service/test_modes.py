@@ -36,12 +36,16 @@ def test_a_market_mode_runs_its_example_and_bills_as_the_export_does(
     with running(tmp_path, settings) as server, server.client() as admin:
         assert checked(admin.get("/v1/status"))["market"] == market
         tenants = ("research", "product")
-        jobs = [checked(admin.post("/v1/jobs", json=_read(example), params={"tenant": each})) for each in tenants]
+        jobs = [
+            checked(admin.post("/v1/jobs", json=_read(example), params={"tenant": each})) for each in tenants
+        ]
         done = [over(admin, each["id"], PATIENCE_S) for each in jobs]
         assert [each["status"] for each in done] == [end, end]
         page = checked(admin.get("/v1/bills", timeout=PATIENCE_S))
         bills = {each["tenant"]: each for each in page["bills"]}
-        (tmp_path / "run.json").write_text(admin.get("/v1/export", params={"part": "run"}, timeout=PATIENCE_S).text)
+        (tmp_path / "run.json").write_text(
+            admin.get("/v1/export", params={"part": "run"}, timeout=PATIENCE_S).text
+        )
         run = load_run(tmp_path / "run.json")
         due = {name: bills[name]["due_usd"] for name in tenants}
         if market in ("posted prices", "auction"):
@@ -50,8 +54,12 @@ def test_a_market_mode_runs_its_example_and_bills_as_the_export_does(
         else:
             assert isclose(fsum(due.values()), run.metrics["cost_usd"])
         if market == "brokerage":
-            pooled = dict(zip(run.tables["bills"]["tenant"][1::2], run.tables["bills"]["usd"][1::2], strict=True))
-            alone = dict(zip(run.tables["bills"]["tenant"][::2], run.tables["bills"]["usd"][::2], strict=True))
+            pooled = dict(
+                zip(run.tables["bills"]["tenant"][1::2], run.tables["bills"]["usd"][1::2], strict=True)
+            )
+            alone = dict(
+                zip(run.tables["bills"]["tenant"][::2], run.tables["bills"]["usd"][::2], strict=True)
+            )
             for name in tenants:
                 assert isclose(due[name], pooled[name])
                 assert isclose(bills[name]["list_usd"], alone[name])

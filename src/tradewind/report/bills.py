@@ -114,7 +114,9 @@ def _split(run: Run) -> dict[str, float]:
     return found
 
 
-def _lines(scenario: Scenario, job: int, rows: Iterable[tuple[int, str, int, int, float, float]]) -> list[BillLine]:
+def _lines(
+    scenario: Scenario, job: int, rows: Iterable[tuple[int, str, int, int, float, float]]
+) -> list[BillLine]:
     """The lines of a job: every kind of cost by place, over all slots."""
     setup, sums = scenario.setup, dict[tuple[str, int, int], list[float]]()
     hours = setup.slot_us / US_PER_HOUR
@@ -131,7 +133,13 @@ def _lines(scenario: Scenario, job: int, rows: Iterable[tuple[int, str, int, int
             where, what, unit = f"{where}->{setup.nodes[b].name}", "data", "GB"
         found.append(
             BillLine(
-                job=scenario.jobs[job].id, kind=kind, where=where, what=what, amount=amount, unit=unit, usd=usd
+                job=scenario.jobs[job].id,
+                kind=kind,
+                where=where,
+                what=what,
+                amount=amount,
+                unit=unit,
+                usd=usd,
             )
         )
     return found
@@ -146,7 +154,11 @@ def _payments(scenario: Scenario, run: Run, end: int) -> tuple[Payments, Payment
     back: Payments = defaultdict(list)
     answers: Mapping[str, Any] = run.tables["answers"]
     columns = (answers[name] for name in ("job", "at_us", "taken", "why"))
-    when = {j: at for j, at, taken, why in zip(*columns, strict=True) if taken >= 0 and why != SOLD_BEFORE and at <= end}
+    when = {
+        j: at
+        for j, at, taken, why in zip(*columns, strict=True)
+        if taken >= 0 and why != SOLD_BEFORE and at <= end
+    }
     kept = dict(zip(run.tables["payments"]["job"], run.tables["payments"]["usd"], strict=True))
     taken = taken_offers(run)
     offered = floats(run, "offers", "payment_usd")[taken].tolist()

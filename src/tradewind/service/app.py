@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from tradewind.model.errors import InputError
-from tradewind.service import pages, routes_admin, routes_jobs, routes_quotes, routes_records
+from tradewind.service import pages, routes_admin, routes_change, routes_jobs, routes_quotes, routes_records
 from tradewind.service.errors import STATUS, ApiError
 from tradewind.service.metrics import Metrics
 from tradewind.service.service import Service
@@ -36,6 +36,7 @@ def create_app(service: Service | None = None) -> FastAPI:
     for router in (
         routes_jobs.routes,
         routes_quotes.routes,
+        routes_change.routes,
         routes_records.routes,
         routes_admin.routes,
         routes_admin.health,

@@ -45,8 +45,11 @@ def of_prices(setup: Setup, prices: PricesFile) -> Wanted:
     for name, tariffs in prices.rent.items():
         node = find(setup.node_index, name, "node", "rent")
         for resource, given in tariffs.items():
-            row, where = find(setup.resource_index, resource, "resource", f"rent.{name}"), f"rent.{name}.{resource}"
-            old, new = setup.rent.get((node, row)), tariff_of(given)
+            row, where = (
+                find(setup.resource_index, resource, "resource", f"rent.{name}"),
+                f"rent.{name}.{resource}",
+            )
+            old, new = setup.rent.get((node, row)), tariff_of(given, where)
             if old is None:
                 raise InputError(f"{where}: it had no price when the service began; it cannot get one now")
             ratios = {round(MILLI * b / a) if a else -1 for a, b in zip(old.usd, new.usd, strict=False)}

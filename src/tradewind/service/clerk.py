@@ -48,7 +48,9 @@ class Clerk:
             raise ApiError("conflict", str(error)) from None
         except (TimeoutError, BrokenProcessPool):
             self.close()
-            raise ApiError("unavailable", "this takes too long or its process ended; name a shorter period") from None
+            raise ApiError(
+                "unavailable", "this takes too long or its process ended; name a shorter period"
+            ) from None
 
     def close(self) -> None:
         """End the process."""

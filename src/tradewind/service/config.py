@@ -138,7 +138,6 @@ class Config:
         return self.scenario.setup
 
 
-
 def price_hash(setup: Setup, factors: Mapping[tuple[int, int], int]) -> str:
     """Hash of a price list: the tariffs, and (node, resource) -> thousandths of them that are in force."""
     prices = [plain(setup.rent), plain(setup.egress)]

@@ -110,7 +110,9 @@ class Engine:
     @property
     def _is_busy(self) -> bool:
         """Whether there are jobs, or ranks that still end."""
-        return bool(self.session.ledger.active) or any(g.current is not None for g in self.world.gangs.values())
+        return bool(self.session.ledger.active) or any(
+            g.current is not None for g in self.world.gangs.values()
+        )
 
     def _handle(self, events: Sequence[Event]) -> None:
         self._loop.cycle(events)
@@ -141,7 +143,7 @@ class Engine:
         agenda = state["world"]["timeline"]["agenda"]
         first = max(0, world.now_us) // config.setup.slot_us + 1
         agenda["next_slot"], agenda["timer_us"] = max(agenda["next_slot"], first), OPEN
-        record = {"at_us": max(0, world.now_us), "wall": time.time(), **wanted}
+        record = {"at_us": max(0, world.now_us), "wall": time.time(), **wanted, "params": dict(config.params)}
         rows = [keep_value(self._board, OWN, wanted)]
         for row in self._active_rows():
             if row["status"] == SUSPENDED and json.loads(row["places"])[SUSPENDED]["by"] == "policy":

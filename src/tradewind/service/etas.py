@@ -41,7 +41,14 @@ async def eta_of(service: Service, row: Row) -> Eta:
         if row["started_s"] is not None:
             start = Interval(p50_s=row["started_s"], p90_s=row["started_s"])
         await _note(service, row, finish)
-    return Eta(id=id_, status=row["status"], start=start, finish=finish, measured=measured, kept=await kept_of(service))
+    return Eta(
+        id=id_,
+        status=row["status"],
+        start=start,
+        finish=finish,
+        measured=measured,
+        kept=await kept_of(service),
+    )
 
 
 async def _note(service: Service, row: Row, finish: Interval) -> None:
@@ -53,7 +60,9 @@ async def _note(service: Service, row: Row, finish: Interval) -> None:
     body = json.dumps({"p50_s": finish.p50_s, "p90_s": finish.p90_s})
 
     def task(writing: Writing) -> None:
-        writing.insert("board_events", id=row["id"], tenant=row["tenant"], at_s=time.time(), kind="eta", body=body)
+        writing.insert(
+            "board_events", id=row["id"], tenant=row["tenant"], at_s=time.time(), kind="eta", body=body
+        )
 
     await service.write(task)
 
@@ -78,7 +87,11 @@ async def dry_run(service: Service, found: Submission, lines: list[str], *, reck
     new: dict[str, Any] = made["p50"].new
     quote, taken = new.get("quote", {}), new.get("taken", -1)
     if new.get("refused"):
-        lines = [*lines, f"it would be {new['refused']}" + (f": {quote['refused']} {quote['why']}".rstrip() if quote.get("refused") else "")]
+        lines = [
+            *lines,
+            f"it would be {new['refused']}"
+            + (f": {quote['refused']} {quote['why']}".rstrip() if quote.get("refused") else ""),
+        ]
     if quote.get("options") and not reckons:
         quote = {**quote, "why": ""}
     return DryRun(

@@ -20,8 +20,8 @@ from tradewind.model.progress import rate
 from tradewind.model.units import OPEN
 from tradewind.model.view import Event
 from tradewind.service.config import Config
-from tradewind.service.durations import MOST, Durations
 from tradewind.service.current import current_config, store_address
+from tradewind.service.durations import MOST, Durations
 from tradewind.service.engine import Engine
 from tradewind.service.plans import quote_document, step_document
 from tradewind.service.seal import Seal
@@ -92,7 +92,9 @@ def futures(place: Place, added: str = "", private: str = "", tenant: str = "") 
     config = current_config(place.config, place.data)
     customer, now_s = customer_of(private) if private else None, time.time()
     return {
-        name: _Simulation(config, place, part, now_s).run(json.loads(added) if added else None, customer, tenant)
+        name: _Simulation(config, place, part, now_s).run(
+            json.loads(added) if added else None, customer, tenant
+        )
         for name, part in PARTS.items()
     }
 
@@ -165,7 +167,11 @@ class _Simulation:
                 step = next((s for s in state.steps if s.from_us <= self.now_us < s.until_us), None)
                 num, den = rate(world.timeline.progress.setup, job, step) if step is not None else (0, 1)
                 state.done = min(max(state.done, ran * num // den), job.work.total - 1)
-                if not self.config.spec.binding and whole is not None and (stated := job.work.count * job.work.compute_us):
+                if (
+                    not self.config.spec.binding
+                    and whole is not None
+                    and (stated := job.work.count * job.work.compute_us)
+                ):
                     found[index] = state.done + max(1, int((job.work.total - state.done) * whole / stated))
             else:
                 state.done = ran

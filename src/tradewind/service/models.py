@@ -21,7 +21,7 @@ class JobAnswer(Answer):
     id: str
     tenant: str
     status: str = Field(
-        description="submitted, waiting, quoted, scheduled, running, finished, left, declined, refused, cancelled, failed"
+        description="submitted, waiting, quoted, scheduled, running, suspended, finished, left, declined, refused, cancelled, failed"
     )
     is_over: bool
     submitted_s: float
@@ -180,6 +180,14 @@ class DryRun(Answer):
     finish: Interval = Interval()
 
 
+class PricesAnswer(Answer):
+    """A price list: rent: node -> resource -> tariff in force; history: when lists came into force, newest first."""
+
+    price_list: str = Field(description="hash of the list")
+    rent: dict[str, dict[str, Any]]
+    history: list[dict[str, Any]]
+
+
 class BillLineAnswer(Answer):
     """What a job used of something, and what that costs by itself at list price."""
 
@@ -245,3 +253,11 @@ class WhatIfAnswer(Answer):
     runs: list[dict[str, Any]]
     notes: list[str]
     different: list[dict[str, Any]] = Field(description="the jobs that differ most, and why")
+
+
+class PolicyAnswer(Answer):
+    """The policy that decides, and what the one that was asked for would have made of the past week (null: nothing ran)."""
+
+    policy: str
+    applied: bool
+    whatif: WhatIfAnswer | None

@@ -100,7 +100,9 @@ class Operations:
         if by is None or by == "change":
             return None if by is None else ""
         job = self._ledger.job(index)
-        return json.dumps({SUSPENDED: {"by": by, "home": job.home, "done": done, "ran_us": at_us - job.arrive_us}})
+        return json.dumps(
+            {SUSPENDED: {"by": by, "home": job.home, "done": done, "ran_us": at_us - job.arrive_us}}
+        )
 
     def _resume(self, intake: Intake, row: Row, at_us: int) -> bool:
         shown = self._board.row("board_jobs", id=row["job"])
@@ -116,7 +118,9 @@ class Operations:
             raise InputError(f"there is no job {row['job']!r}")
         first = self._board.row("requests", number=shown["number"])
         assert first is not None
-        intake.arrive({**first, "started_s": shown["started_s"]}, at_us, lambda j, c: _rest(j, c, info, self._ledger))
+        intake.arrive(
+            {**first, "started_s": shown["started_s"]}, at_us, lambda j, c: _rest(j, c, info, self._ledger)
+        )
 
     # ------------------------------------------------------------------ sites
     def _drain(self, names: Sequence[int], back: Sequence[int]) -> None:
@@ -155,6 +159,6 @@ def _rest(job: Job, customer: Customer, info: dict[str, Any], ledger: Ledger) ->
     """A job with the work that is left of it; rounds that ranks count go on from their checkpoint."""
     if isinstance(job.work, Stream) and customer.runtime_us is not None:
         customer = replace(customer, runtime_us=max(1, customer.runtime_us - info["ran_us"]))
-    elif not is_measured(job) or job.work.total is not None and not hasattr(job.work, "count"):
+    elif not is_measured(job) or (job.work.total is not None and not hasattr(job.work, "count")):
         job = work_left(job, info["done"], {}, {}, ledger.setup.slot_us)
     return replace(job, continues=info["home"]), customer

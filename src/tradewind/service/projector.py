@@ -15,9 +15,9 @@ from typing import Any
 from tradewind.model.decision import Decision, HeldQuote, Quote
 from tradewind.model.result import Outcome
 from tradewind.model.setup import Setup
+from tradewind.model.view import Change
 from tradewind.service.config import price_hash
 from tradewind.service.plans import in_words, quote_document, step_document
-from tradewind.model.view import Change
 from tradewind.store.board import Put, Row
 
 STATUS_OF = {
@@ -206,7 +206,9 @@ class Projector:
         self._tell(
             shown,
             kind,
-            {"work_done": event.get("value", 0)} if kind in ("voided", "ended", "cancelled") else {},
+            {"work_done": event.get("value", 0)}
+            if kind in ("voided", "ended", "cancelled")
+            else _home(event),
         )
 
     def _is_suspended(self, shown: Shown, done: int) -> bool:
@@ -299,6 +301,13 @@ class Projector:
         while len(self._gone) > KEPT:
             self.jobs.pop(self._gone.popleft(), None)
         return rows
+
+
+def _home(event: Mapping[str, Any]) -> dict[str, int]:
+    """The job that an arriving job goes on from."""
+    fact = event.get("fact") if event["kind"] == "arrived" else None
+    home = fact.get("continues") if isinstance(fact, Mapping) else None
+    return {} if home is None else {"home": home}
 
 
 def quote_id(number: int, job: str) -> str:

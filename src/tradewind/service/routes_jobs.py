@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -193,18 +194,25 @@ async def logs(
 
 
 async def _log(service: Service, row: Row, rank: int, offset: int, follow: bool) -> AsyncIterator[bytes]:
-    number = row["number"]
+    number, home = row["number"], await service.read(lambda: _home(service, row))
     while True:
         row = await service.read(lambda: service.board.rows("board_jobs", number=number)[0])
         over = bool(row["is_over"])
         if row["job"] is not None:
-            path = log_path(service.data / "state", row["job"], row["id"], rank)
+            path = log_path(service.data / "state", row["job"] if home is None else home, row["id"], rank)
             while part := await service.read(partial(_part, path, offset)):
                 offset += len(part)
                 yield part
         if over or not follow:
             return
         await asyncio.sleep(0.2)
+
+
+def _home(service: Service, row: Row) -> int | None:
+    """Number under which the directories of a job are, if it was resumed."""
+    told = service.board.row("board_events", id=row["id"], kind="arrived")
+    found: int | None = json.loads(told["body"]).get("home") if told is not None else None
+    return found
 
 
 def _part(path: Path, offset: int) -> bytes:

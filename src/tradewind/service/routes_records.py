@@ -93,7 +93,9 @@ async def whatif(
     policy: Annotated[str, Query(max_length=200, description="name of another policy")],
     authorization: Authorization = None,
     params: Annotated[str, Query(max_length=2000, description="its parameters, as JSON")] = "{}",
-    period: Annotated[str | None, Query(max_length=100, description=f"{FORMS}; default: the past week")] = None,
+    period: Annotated[
+        str | None, Query(max_length=100, description=f"{FORMS}; default: the past week")
+    ] = None,
 ) -> WhatIfAnswer:
     """Another policy on what happened, side by side with the recorded one; nothing changes."""
     service = service_of(request)

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import uvicorn
 
-from tradewind.model.errors import InputError
+from tradewind.model.errors import InputError, TradewindError
+from tradewind.service import config as configs
 from tradewind.service.app import create_app
+from tradewind.service.changes import of_config
 from tradewind.service.config import Config
-from tradewind.service.current import store_address
+from tradewind.service.current import current_config, store_address
 from tradewind.service.process import EngineProcess
 from tradewind.service.service import Service
 from tradewind.service.tokens import FILE
@@ -45,7 +47,7 @@ async def serve(config: Config, data: Path, port: int) -> None:
         await engine.first.wait()
         if not engine.ready:
             raise InputError(engine.failed or "the engine did not start")
-        service = Service(config, data, engine)
+        service = Service(current_config(config.path, data), data, engine)
         try:
             await _listen(service, port)
         finally:
@@ -72,12 +74,31 @@ async def _listen(service: Service, port: int) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, server.end)
+    loop.add_signal_handler(signal.SIGHUP, lambda: loop.create_task(_reload(service)))
     server.said = _greeting(config, data, port)
     feeding = asyncio.create_task(service.feed.keep())
     try:
         await server.serve()
     finally:
         feeding.cancel()
+
+
+async def _reload(service: Service) -> None:
+    """Read CONFIG again; where it is wrong, what was before goes on."""
+    try:
+        before, wanted = service.config, configs.load(service.config.path)
+        kept = await service.read(service.reload)
+        rows = await service.read(lambda: service.board.rows("board_sites", most=100_000))
+        changes = of_config(before, wanted, rows)
+        if changes:
+            token = next(each for each in service.tokens.all() if each.role == "admin")
+            await service.ask_engine("sites", "CONFIG", token, {"changes": changes})
+        text = f"read again: {len(changes)} changes of capacities and prices" + (
+            f"; {', '.join(kept)} take effect with the next start" if kept else ""
+        )
+    except TradewindError as error:
+        text = f"not read again: {error}"
+    print(f"{service.config.file.name}: {text}", file=sys.stderr, flush=True)
 
 
 class _Server(uvicorn.Server):

@@ -17,7 +17,7 @@ from tradewind.model.units import MILLI
 from tradewind.registry import systems
 from tradewind.service.clerk import Clerk
 from tradewind.service.config import Config, price_hash
-from tradewind.service.current import store_address
+from tradewind.service.current import current_config, store_address
 from tradewind.service.errors import ApiError
 from tradewind.service.feed import Feed
 from tradewind.service.periods_work import Source
@@ -29,6 +29,10 @@ from tradewind.store.board import Board, Row
 from tradewind.store.desk import Desk, Rejected, Writing
 
 T = TypeVar("T")
+CHANGE_S = 5.0
+"""How long a change of sites is waited for; one that changes nothing is never seen."""
+NOBODY: Row = {"id": "", "tenant": "", "status": ""}
+"""In place of a job, where a request concerns none."""
 
 
 class Service:
@@ -57,7 +61,9 @@ class Service:
         """Hash of the price list in force."""
         setup, rows = self.config.setup, self.board.rows("board_sites", most=100_000)
         factors = {
-            (setup.node_index[row["node"]], setup.resource_index[row["resource"]]): round(MILLI * row["price_factor"])
+            (setup.node_index[row["node"]], setup.resource_index[row["resource"]]): round(
+                MILLI * row["price_factor"]
+            )
             for row in rows
         }
         return price_hash(setup, factors)
@@ -173,6 +179,27 @@ class Service:
             return _keep(writing, tenant, key, digest, {"request": number})
 
         return await self.write(task)
+
+    async def ask_engine(self, kind: str, subject: str, token: Token, body: dict[str, Any]) -> None:
+        """Ask the engine to change sites or prices, and wait until it has."""
+        before = await self.read(lambda: self.board.rows("board_sites", most=100_000))
+        await self.ask(kind, {**NOBODY, "id": subject}, token, body)
+        await self.until(
+            lambda: True if self.board.rows("board_sites", most=100_000) != before else None, CHANGE_S
+        )
+
+    def seal(self, text: str) -> bytes:
+        """Seal what is private."""
+        return self._seal.seal(text)
+
+    def reload(self) -> list[str]:
+        """Read CONFIG again; what of it takes effect without a new start does. Returns what does not."""
+        found = current_config(self.config.path, self.data)
+        same = ("store", "fleet", "listen", "speed", "name", "quotes")
+        kept = [name for name in same if getattr(found.file, name) != getattr(self.config.file, name)]
+        self.config = found
+        self.reader, self.tokens.limits = Reader(found), found.file.limits
+        return kept
 
     async def until(self, found: Callable[[], T | None], timeout_s: float) -> T | None:
         """What `found` returns once it returns something; None if time is up."""
