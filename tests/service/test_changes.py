@@ -59,9 +59,7 @@ def test_a_suspended_job_frees_its_site_can_be_changed_and_goes_on_from_its_chec
         lines = [
             line for line in client.get(f"/v1/jobs/{id_}/logs").text.splitlines() if line.startswith("at")
         ]
-        assert (
-            lines == [f"at {n}" for n in range(1, 31)] or len(lines) <= 32
-        )  # a rank may be cut off while it counts
+        assert len(lines) <= 32  # it did not begin again; a rank may be cut off while it counts
         assert lines[-1] == "at 30"
         bill = checked(client.get("/v1/bills", timeout=60))["bills"][0]
         assert {line["job"] for line in bill["lines"]} == {id_, f"{id_}#2"}
@@ -92,10 +90,14 @@ def test_sites_and_prices_change_while_it_runs_and_config_is_read_again(server: 
         )
         first = checked(admin.get("/v1/prices"))["price_list"]
         second = checked(admin.post("/v1/prices", json={"rent": {"oregon": {"gpu": 1.5}}}))
-        assert second["rent"]["oregon"]["gpu"]["usd"] == [1.5]
-        assert second["price_list"] != first
-        assert second["history"][0]["price_list"] == second["price_list"]
-        assert "no price when" in admin.post("/v1/prices", json={"rent": {"oregon": {"cpu": 1}}}).text or True
+        assert second["history"][0]["price_list"] != first
+
+        def in_force() -> bool:
+            found = checked(admin.get("/v1/prices"))
+            is_so = found["rent"]["oregon"]["gpu"]["usd"] == [1.5]
+            return is_so and found["price_list"] == second["history"][0]["price_list"]
+
+        eventually(in_force, "the list is in force with the next slot")
         nodes = [
             {"name": "oregon", "capacity": {"gpu": 6}, "rent": {"gpu": 6.0}},
             CONFIG["setup"]["nodes"][1],
@@ -109,8 +111,12 @@ def test_sites_and_prices_change_while_it_runs_and_config_is_read_again(server: 
         eventually(
             lambda: "read again: 2 changes" in server.log or "read again: 1 changes" in server.log, "SIGHUP"
         )
-        oregon = next(row for row in checked(admin.get("/v1/sites")) if row["node"] == "oregon")
-        assert (oregon["capacity_milli"], oregon["price_factor"]) == (6000, 2.0)
+
+        def is_so() -> bool:
+            oregon = next(row for row in checked(admin.get("/v1/sites")) if row["node"] == "oregon")
+            return (oregon["capacity_milli"], oregon["price_factor"]) == (6000, 2.0)
+
+        eventually(is_so, "capacity and price of CONFIG")
         assert "late" in [each["name"] for each in checked(admin.get("/v1/tenants"))]
 
 

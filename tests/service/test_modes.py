@@ -54,10 +54,10 @@ def test_a_market_mode_runs_its_example_and_bills_as_the_export_does(
         else:
             assert isclose(fsum(due.values()), run.metrics["cost_usd"])
         if market == "brokerage":
-            pooled = dict(
+            pooled: dict[Any, Any] = dict(
                 zip(run.tables["bills"]["tenant"][1::2], run.tables["bills"]["usd"][1::2], strict=True)
             )
-            alone = dict(
+            alone: dict[Any, Any] = dict(
                 zip(run.tables["bills"]["tenant"][::2], run.tables["bills"]["usd"][::2], strict=True)
             )
             for name in tenants:

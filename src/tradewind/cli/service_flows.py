@@ -19,7 +19,7 @@ commands = typer.Typer()
 @commands.command()
 def bills(
     tenant: Tenant = None,
-    period: Annotated[str | None, typer.Option("--period", help="2026-11, 2026-11-18 or FROM..TO; default: this month.")] = None,
+    period: Annotated[str | None, typer.Option("--period", help="2026-11, 2026-11-18 or FROM..TO.")] = None,
     as_json: Json = False, server: Server = "", token_file: TokenFile = None,
 ) -> None:  # fmt: skip
     """Print the bills of a running service: usage, list price, discount, payments."""

@@ -81,7 +81,7 @@ def bills_of(period: Period, spec: Spec) -> dict[str, Bill]:
     """Tenant -> its bill for a period of a run."""
     scenario, run = period.scenario, with_bills(period.scenario, period.run, spec)
     origin = scenario.origin
-    length = int(origin.get("to_us", 0)) - int(origin.get("from_us", 0))
+    length = int(str(origin.get("to_us", 0))) - int(str(origin.get("from_us", 0)))
     end = min(end_us(run), length) if "period_of" in origin and length > 0 else end_us(run)
     intervals = effective(run, max(1, end))
     alone, costs = rows_alone(scenario, run, intervals), job_costs(scenario, run, intervals)
@@ -159,7 +159,9 @@ def _payments(scenario: Scenario, run: Run, end: int) -> tuple[Payments, Payment
         for j, at, taken, why in zip(*columns, strict=True)
         if taken >= 0 and why != SOLD_BEFORE and at <= end
     }
-    kept = dict(zip(run.tables["payments"]["job"], run.tables["payments"]["usd"], strict=True))
+    kept: dict[Any, Any] = dict(
+        zip(run.tables["payments"]["job"], run.tables["payments"]["usd"], strict=True)
+    )
     taken = taken_offers(run)
     offered = floats(run, "offers", "payment_usd")[taken].tolist()
     for job, usd in zip(ints(run, "offers", "job")[taken].tolist(), offered, strict=True):

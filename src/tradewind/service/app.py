@@ -11,7 +11,15 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from tradewind.model.errors import InputError
-from tradewind.service import pages, routes_admin, routes_change, routes_jobs, routes_quotes, routes_records
+from tradewind.service import (
+    pages,
+    pages_records,
+    routes_admin,
+    routes_change,
+    routes_jobs,
+    routes_quotes,
+    routes_records,
+)
 from tradewind.service.errors import STATUS, ApiError
 from tradewind.service.metrics import Metrics
 from tradewind.service.service import Service
@@ -41,6 +49,7 @@ def create_app(service: Service | None = None) -> FastAPI:
         routes_admin.routes,
         routes_admin.health,
         pages.routes,
+        pages_records.routes,
     ):
         app.include_router(router)
     app.add_exception_handler(ApiError, _api_error)

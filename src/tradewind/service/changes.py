@@ -55,7 +55,8 @@ def of_prices(setup: Setup, prices: PricesFile) -> Wanted:
             ratios = {round(MILLI * b / a) if a else -1 for a, b in zip(old.usd, new.usd, strict=False)}
             if new.starts != old.starts or new.rule != old.rule or len(ratios) != 1 or -1 in ratios:
                 raise InputError(
-                    f"{where}: its tiers must stay where they are and change by one factor, from {list(old.usd)} at {list(old.starts)}"
+                    f"{where}: its tiers must stay where they are and change by one factor, "
+                    f"from {list(old.usd)} at {list(old.starts)}"
                 )
             changes.append(("price", node, row, ratios.pop()))
     return changes

@@ -145,12 +145,14 @@ class Engine:
         agenda["next_slot"], agenda["timer_us"] = max(agenda["next_slot"], first), OPEN
         record = {"at_us": max(0, world.now_us), "wall": time.time(), **wanted, "params": dict(config.params)}
         rows = [keep_value(self._board, OWN, wanted)]
-        for row in self._active_rows():
-            if row["status"] == SUSPENDED and json.loads(row["places"])[SUSPENDED]["by"] == "policy":
-                rows.append(Put("requests", {
-                    "kind": "resume", "job": row["id"], "tenant": row["tenant"], "actor": "policy", "at_s": time.time(),
-                    "body": "{}", "sealed": None,
-                }))  # fmt: skip
+        rows += [
+            Put("requests", {
+                "kind": "resume", "job": row["id"], "tenant": row["tenant"], "actor": "policy", "at_s": time.time(),
+                "body": "{}", "sealed": None,
+            })
+            for row in self._active_rows()
+            if row["status"] == SUSPENDED and json.loads(row["places"])[SUSPENDED]["by"] == "policy"
+        ]  # fmt: skip
         entry = Entry("policy", record, record["at_us"])
         self._store.snapshot(_packed(state), at_us=record["at_us"], before=[entry], rows=rows)
 
@@ -198,6 +200,7 @@ class Engine:
             self.world.hold(held)
         self._projector.restore(rows, self.session.ledger.held.values(), self.world.agenda.found)
         self._policy_due()
+        self.intake.operations.restore(self.world)
         self._clock.set(last_us)
         self.world.resume()
 

@@ -70,7 +70,7 @@ class _Unwritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The service whose future is asked for. asked: number of the five seconds in which it is, for those who keep answers."""
+    """The service whose future is asked for. asked: which five seconds it is, for those who keep answers."""
 
     config: Path
     data: Path

@@ -21,7 +21,8 @@ class JobAnswer(Answer):
     id: str
     tenant: str
     status: str = Field(
-        description="submitted, waiting, quoted, scheduled, running, suspended, finished, left, declined, refused, cancelled, failed"
+        description="submitted, waiting, quoted, scheduled, running, suspended, finished, left, declined, refused, "
+        "cancelled, failed"
     )
     is_over: bool
     submitted_s: float
@@ -157,7 +158,7 @@ class Interval(Answer):
 class Eta(Answer):
     """When a job will start and finish, by simulating the policy forward, and how well earlier forecasts were kept.
 
-    kept: given (jobs that finished after a forecast), by_p50 and by_p90 (parts of them that did by then), error_s (median miss)
+    kept: given (jobs that finished after a forecast), by_p50, by_p90 (parts of them that did by then), error_s (median miss)
     """
 
     id: str

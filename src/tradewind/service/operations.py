@@ -23,11 +23,14 @@ from tradewind.worlds.progress import is_measured
 
 if TYPE_CHECKING:
     from tradewind.service.intake import Intake
+    from tradewind.worlds.fleet_world import FleetWorld
 
 OWN = {"tenant": "", "key": "policy"}
 """Key of the row of `replies` that says which policy decides, once it was changed."""
 DRAINED = {"tenant": "", "key": "drained"}
 """Key of the row of `replies` with the sites that take no more work."""
+PENDING = {"tenant": "", "key": "prices"}
+"""Key of the row of `replies` with the prices that come into force with a slot."""
 SUSPENDED = "suspended"
 
 
@@ -81,10 +84,18 @@ class Operations:
             self.puts.append(Put("board_jobs", values, {"id": row["job"], "status": SUSPENDED}))
             return False
         elif kind == "sites":
-            for change in body["changes"]:
-                world.agenda.change(Change(at_us, *change))
+            slot = self._ledger.setup.slot_us
+            changes = [Change(at_us, *each) for each in body["changes"]]
+            prices = [
+                each._replace(at_us=(at_us // slot + 1) * slot) for each in changes if each.kind == "price"
+            ]
+            others = [each for each in changes if each.kind != "price"]
+            for change in (*others, *prices):
+                world.agenda.change(change)
+            if prices:  # they begin with the next slot; until then only this row knows of them
+                self.puts.append(keep_value(self._board, PENDING, prices))
             self._drain(body.get("drain", ()), body.get("undrain", ()))
-            return bool(body["changes"])
+            return bool(others)
         elif kind == "policy":
             slot = self._ledger.setup.slot_us
             self.policy, self.policy_us = {**body, "request": row["number"]}, -(-at_us // slot) * slot
@@ -92,6 +103,12 @@ class Operations:
         else:
             return False
         return True
+
+    def restore(self, world: FleetWorld) -> None:
+        """Know the prices again that have not come into force."""
+        for each in kept_value(self._board, PENDING) or ():
+            if (change := Change(*each)).at_us > world.now_us:
+                world.agenda.change(change)
 
     # ------------------------------------------------------------------ suspend and resume
     def taken_away(self, index: int, done: int, at_us: int) -> str | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tradewind.model.errors import InputError
 from tradewind.store.board import Board
 
-FORMS = "2026-11 (a month), 2026-11-18 (a day), or FROM..TO with times such as 2026-11-18T09:30 or seconds since 1970, in UTC"
+FORMS = "2026-11 (a month), 2026-11-18 (a day), or FROM..TO with times like 2026-11-18T09:30 or seconds since 1970, in UTC"
 
 
 class Span(NamedTuple):

@@ -197,7 +197,7 @@ async def prices_of(service: Service) -> PricesAnswer:
 async def set_prices(
     request: Request, body: Annotated[dict[str, Any], Body()], authorization: Authorization = None
 ) -> PricesAnswer:
-    """Put a price list into force from now on (`rent`: node -> resource -> tariff); what was decided keeps its prices."""
+    """Put a price list (`rent`: node -> resource -> tariff) into force with the next slot; decisions keep their prices."""
     service = service_of(request)
     token = service.token(authorization, "write", "admin", "operator")
     try:
@@ -216,9 +216,9 @@ async def _price(service: Service, token: Token, wanted: changes.Wanted) -> None
     await service.ask_engine("sites", "prices", token, {"changes": wanted})
     setup = service.config.setup
     list_ = {f"{setup.nodes[a].name}.{setup.resources[b]}": value / MILLI for _, a, b, value in wanted}
-    body = json.dumps(
-        {"price_list": await service.read(service.price_list), "factors": list_, "by": token.actor}
-    )
+    coming = {(a, b): value for _, a, b, value in wanted}
+    hash_ = await service.read(lambda: service.price_list(coming))
+    body = json.dumps({"price_list": hash_, "factors": list_, "by": token.actor})
 
     def task(writing: Writing) -> None:
         writing.insert("board_events", id="", tenant="", at_s=time.time(), kind="prices", body=body)

@@ -52,16 +52,16 @@ async def bills(
     period: PeriodText = None,
     format: Annotated[Literal["json", "csv"], Query()] = "json",
 ) -> BillPage:
-    """Bills: usage at list price, the pooled discount and its split, payments, refunds. Prices are those of the decisions."""
+    """Bills: usage at list price, the pooled discount and its split, payments, refunds; at the prices of the decisions."""
     service = service_of(request)
     token = service.token(authorization, "read")
     if token.role == "tenant" or tenant is not None:
         tenant = service.tenant_of(token, tenant)
     page = await bills_of(service, span(period), tenant)
-    return _csv(page) if format == "csv" else page  # type: ignore[return-value]
+    return csv_of(page) if format == "csv" else page  # type: ignore[return-value]
 
 
-def _csv(page: BillPage) -> Response:
+def csv_of(page: BillPage) -> Response:
     """The bills as a table."""
     text = io.StringIO()
     writer = csv.writer(text)

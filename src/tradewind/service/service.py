@@ -6,7 +6,7 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
@@ -57,8 +57,8 @@ class Service:
         """The records, for the clerk."""
         return Source(store=store_address(self.config, self.data), slot_us=self.config.setup.slot_us)
 
-    def price_list(self) -> str:
-        """Hash of the price list in force."""
+    def price_list(self, coming: Mapping[tuple[int, int], int] | None = None) -> str:
+        """Hash of the price list in force; coming: (node, resource) -> thousandths that come into force."""
         setup, rows = self.config.setup, self.board.rows("board_sites", most=100_000)
         factors = {
             (setup.node_index[row["node"]], setup.resource_index[row["resource"]]): round(
@@ -66,7 +66,7 @@ class Service:
             )
             for row in rows
         }
-        return price_hash(setup, factors)
+        return price_hash(setup, {**factors, **(coming or {})})
 
     @property
     def market(self) -> str:
