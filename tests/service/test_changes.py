@@ -122,13 +122,18 @@ def test_sites_and_prices_change_while_it_runs_and_config_is_read_again(server: 
 
 def test_the_policy_is_changed_after_a_what_if_and_stays_changed(server: Server) -> None:
     with server.client() as admin:
-        id_ = checked(admin.post("/v1/jobs", json=COUNT, params={"tenant": "research"}))["id"]
+        script = "cd $TRADEWIND_CHECKPOINT_DIR; while [ ! -e go ]; do sleep 0.1; done"
+        held = {**COUNT, "command": ["sh", "-c", script]}
+        id_ = checked(admin.post("/v1/jobs", json=held, params={"tenant": "research"}))["id"]
         until(admin, id_, "running")
         asked = checked(admin.post("/v1/policy", json={"name": "srtf"}, timeout=60))
         assert (asked["applied"], asked["policy"]) == (False, "fifo-backfill")
         assert [run["name"] for run in asked["whatif"]["runs"]][-1] == "srtf"
         made = checked(admin.post("/v1/policy", json={"name": "srtf"}, params={"apply": True}, timeout=90))
         assert (made["applied"], made["policy"]) == (True, "srtf")
+        until(admin, id_, "running", 40)
+        folder = next(each for each in (server.data / "state" / "jobs").iterdir() if each.name.endswith(id_))
+        (folder / "checkpoint" / "go").touch()
         assert over(admin, id_)["status"] == "finished"
         kinds = [each["kind"] for each in checked(admin.get(f"/v1/jobs/{id_}/events"))["events"]]
         assert kinds.count("arrived") == 2  # it was resumed under the other policy
