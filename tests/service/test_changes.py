@@ -94,8 +94,8 @@ def test_sites_and_prices_change_while_it_runs_and_config_is_read_again(server: 
 
         def in_force() -> bool:
             found = checked(admin.get("/v1/prices"))
-            is_so = found["rent"]["oregon"]["gpu"]["usd"] == [1.5]
-            return is_so and found["price_list"] == second["history"][0]["price_list"]
+            is_so: bool = found["rent"]["oregon"]["gpu"]["usd"] == [1.5]
+            return is_so and bool(found["price_list"] == second["history"][0]["price_list"])
 
         eventually(in_force, "the list is in force with the next slot")
         nodes = [
