@@ -28,6 +28,7 @@ from tradewind.worlds.gang import (
     attempt_from_record,
     attempt_record,
     end_record,
+    is_awaited,
     last_words,
     replay_end,
     restore_gang,
@@ -69,8 +70,9 @@ class FleetWorld:
         self.on_poll: Callable[[FleetWorld], None] | None = None
         self._scenario, self._setup = scenario, scenario.setup
         self._progress = Progress(scenario.setup, failures=True, reported=True)
+        without_end = intake is not None
         self._timeline = self.timeline = Timeline(
-            scenario, self.agenda, self._progress, without_end=intake is not None
+            scenario, self.agenda, self._progress, without_end=without_end
         )
         self.clock, self._record, self._options = clock, record, options
         self._names = [node.name for node in scenario.setup.nodes]
@@ -244,14 +246,9 @@ class FleetWorld:
                     gang.announced = state.stamp
                     self._progress.announce(at, gang.job.index, what)
             elif gang.current is None and gang.retry_us <= now_us and (wanted := self._wanted(gang)):
-                if (gang.attempts and self._next_us() <= now_us + 1) or self._is_left_behind(gang.job):
+                if (gang.attempts and self._next_us() <= now_us + 1) or is_awaited(gang, self._busy_gangs()):
                     continue  # what happens now may change the plan, or ranks that it goes on from still end
                 self._begin(gang, wanted)
-
-    def _is_left_behind(self, job: Job) -> bool:
-        """Whether a job goes on from another whose ranks have not ended yet."""
-        others = (gang for gang in self._busy_gangs() if gang.job.home == job.home and gang.job is not job)
-        return job.continues is not None and any(gang.current is not None for gang in others)
 
     def _busy_gangs(self) -> list[Gang]:
         """Gangs of jobs with a plan or with ranks, in order of arrival."""
