@@ -70,10 +70,8 @@ class FleetWorld:
         self.on_poll: Callable[[FleetWorld], None] | None = None
         self._scenario, self._setup = scenario, scenario.setup
         self._progress = Progress(scenario.setup, failures=True, reported=True)
-        without_end = intake is not None
-        self._timeline = self.timeline = Timeline(
-            scenario, self.agenda, self._progress, without_end=without_end
-        )
+        parts = (scenario, self.agenda, self._progress)
+        self._timeline = self.timeline = Timeline(*parts, without_end=intake is not None)
         self.clock, self._record, self._options = clock, record, options
         self._names = [node.name for node in scenario.setup.nodes]
         self._seen = Observations({})
