@@ -22,7 +22,8 @@ import yaml
 
 from tradewind.model.job import Job
 from tradewind.service import config as configs
-from tradewind.service.engine import Engine, header_of, store_address
+from tradewind.service.current import header_of, store_address
+from tradewind.service.engine import Engine
 from tradewind.service.process import EngineProcess
 from tradewind.service.seal import Seal
 from tradewind.service.server import prepare
@@ -233,7 +234,7 @@ class TimedFleet:
         """Let launches begin."""
         now, before = time.monotonic(), self._launches
         self._launches = {}
-        for launch, run in wanted:
+        for launch, run, _ in wanted:
             self.started += launch.key not in before
             begin = before[launch.key][0] if launch.key in before else now
             self._launches[launch.key] = (begin, len(launch.ranks), run)

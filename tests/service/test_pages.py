@@ -64,7 +64,7 @@ def test_a_tenant_asks_for_a_price_accepts_reads_the_log_and_cancels(
 ) -> None:
     with running(tmp_path, MARKET) as server:
         page, problems = signed_in(browser, server, server.secret("tenant", "red"))
-        assert page.locator("nav a").all_inner_texts() == ["Now", "Jobs", "Market", "Tenants"]
+        assert page.locator("nav a").all_inner_texts() == ["Now", "Jobs", "Market", "Tenants", "Bills"]
         page.goto(f"{server.address}/jobs")
         page.fill("#yaml", SOLD.format(name="first"))
         page.click("#submit button")
@@ -80,9 +80,18 @@ def test_a_tenant_asks_for_a_price_accepts_reads_the_log_and_cancels(
         page.click("tbody a")
         page.wait_for_selector(".badge.running", timeout=WAIT_MS)
         page.wait_for_selector("#log:has-text('hello from first')", timeout=WAIT_MS)
+        page.wait_for_selector("#eta:has-text('finishes')", timeout=WAIT_MS)
         page.on("dialog", lambda dialog: dialog.accept())
         page.click("button:has-text('Cancel this job')")
         page.wait_for_selector("header .badge.cancelled", timeout=WAIT_MS)
+        page.goto(f"{server.address}/bills", timeout=WAIT_MS)
+        assert "payment" in page.inner_text("[data-bill=red]")
+        with page.expect_download() as saved:
+            page.click("a.download")
+        text = saved.value.path().read_text()
+        assert text.startswith("tenant,kind,job")
+        assert "red,payment,first-" in text
+        assert "blue" not in text
         assert problems == []
 
 
@@ -93,14 +102,23 @@ def test_an_operator_sees_everybody_and_the_audit_log_and_a_tenant_does_not(
         id_ = checked(red.post("/v1/jobs", json=job("sleep", "0", id="seen")))["id"]
         over(red, id_)
     page, problems = signed_in(browser, queue, queue.secret("operator"))
-    for path in ("/", "/jobs", f"/jobs/{id_}", "/market", "/tenants", "/audit"):
+    for path in (
+        "/",
+        "/jobs",
+        f"/jobs/{id_}",
+        "/market",
+        "/tenants",
+        "/bills",
+        "/whatif?policy=srtf",
+        "/audit",
+    ):
         page.goto(f"{queue.address}{path}")
         assert page.locator("h1").count() == 1
     assert "job.submit" in page.inner_text("main")
     assert page.goto(f"{queue.address}/admin").status == 403  # type: ignore[union-attr]
     assert problems == [each for each in problems if "403" in each]
     stranger, _ = signed_in(browser, queue, queue.secret("tenant", "blue"))
-    for path, status in (("/audit", 403), ("/admin", 403), (f"/jobs/{id_}", 404)):
+    for path, status in (("/audit", 403), ("/whatif", 403), ("/admin", 403), (f"/jobs/{id_}", 404)):
         answer = stranger.goto(f"{queue.address}{path}")
         assert answer is not None
         assert answer.status == status
@@ -115,7 +133,7 @@ def test_pages_fit_their_screen_and_can_be_used_by_keyboard(
 ) -> None:
     admin = (queue.data / "admin.token").read_text().strip()
     page, problems = signed_in(browser, queue, admin, viewport={"width": width, "height": 800}, **look)
-    for path in ("/", "/jobs", "/market", "/tenants", "/audit", "/admin"):
+    for path in ("/", "/jobs", "/market", "/tenants", "/bills", "/whatif", "/audit", "/admin"):
         page.goto(f"{queue.address}{path}")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         small = page.evaluate(

@@ -17,6 +17,15 @@ from tradewind.store.board import Board
 OPEN = {"/healthz", "/readyz", "/metrics", "/v1/openapi.json"}
 """Routes that answer without a token."""
 ONLY_ADMIN = {("POST", "/v1/tokens"), ("GET", "/v1/tokens"), ("DELETE", "/v1/tokens/{id}")}
+ONLY_ADMIN |= {
+    ("POST", "/v1/policy"),
+    ("POST", "/v1/sites/{id}"),
+    ("POST", "/v1/prices"),
+    ("GET", "/v1/export"),
+    ("GET", "/v1/whatif"),
+}
+"""And operators, but for tokens and the policy."""
+BODIES: dict[str, Any] = {"/v1/tokens": {"role": "operator"}, "/v1/policy": {"name": "srtf"}}
 FOREIGN = "{id}"
 
 
@@ -34,8 +43,10 @@ def test_every_route_asks_for_a_token(queue: Server) -> None:
         else:
             assert answer.status_code in (401, 422), path
             bad = {"Authorization": "Bearer tw_wrong"}
-            body: Any = {"role": "operator"} if path == "/v1/tokens" else {}
-            answer = httpx.request(method, queue.address + path.replace("{id}", "x"), json=body, headers=bad)
+            body: Any = BODIES.get(path, {})
+            params = {"policy": "srtf"} if path == "/v1/whatif" else {}
+            url = queue.address + path.replace("{id}", "x")
+            answer = httpx.request(method, url, json=body, headers=bad, params=params)
             assert answer.status_code == 401, path
 
 
@@ -47,8 +58,9 @@ def test_a_tenant_sees_and_changes_nothing_of_another_on_any_route(queue: Server
         token = next(each["id"] for each in checked(admin.get("/v1/tokens")) if each["tenant"] == "red")
         for method, path in _routes():
             target = token if "/tokens" in path else f"q-{id_}" if "/quotes" in path else id_
-            body: Any = {"role": "operator"} if (method, path) == ("POST", "/v1/tokens") else {}
-            answer = blue.request(method, path.replace("{id}", target), json=body)
+            body: Any = BODIES.get(path, {})
+            params = {"policy": "srtf"} if path == "/v1/whatif" else {}
+            answer = blue.request(method, path.replace("{id}", target), json=body, params=params)
             assert secret not in answer.text.replace(f"'{id_}'", "").replace(f"'q-{id_}'", ""), path
             if FOREIGN in path and (method, path) not in ONLY_ADMIN:
                 assert answer.status_code in (404, 422), path

@@ -17,6 +17,7 @@ from tradewind.cli import (
     run_commands,
     serve,
     service_commands,
+    service_flows,
     wan,
     whatif,
     world_commands,
@@ -48,6 +49,7 @@ for group in (
     world_commands,
     serve,
     service_commands,
+    service_flows,
     lab_commands,
 ):
     app.add_typer(group.commands)

@@ -79,3 +79,27 @@ def export(
     say(f"{output}/run.json: {found.run.policy}, {found.run.objective} {found.run.value:g}")
     for note in found.notes:
         say(note)
+
+
+@commands.command()
+def backup(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Data directory of a service or a live run.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="File for the backup; keep it secret: it has keys.")
+    ],
+) -> None:
+    """Back up a store and its keys while it is used."""
+    from tradewind.store.backup import backup as write
+
+    say(f"{output}: {write(data, output)} records")
+
+
+@commands.command()
+def restore(
+    archive: Annotated[Path, typer.Argument(metavar="BACKUP", help="A file that `store backup` wrote.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="New data directory.")],
+) -> None:
+    """Make a data directory of a backup."""
+    from tradewind.store.backup import restore as read
+
+    say(f"{data}: {read(archive, data)} records; start the service with --data {data}")

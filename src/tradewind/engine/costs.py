@@ -156,6 +156,15 @@ def interval_costs(scenario: Scenario, run: Run, intervals: Intervals) -> dict[i
     return _shares(scenario, run, intervals, np.arange(len(intervals.job)))
 
 
+def rows_alone(scenario: Scenario, run: Run, intervals: Intervals) -> dict[int, list[Row]]:
+    """Job -> its lines at list price, as if it had rented by itself: no tier is shared, and no pool gives a discount."""
+    present = dict[int, tuple[int, frozenset[int]]]()
+    own = {job: _Meter(scenario, present) for job in dict.fromkeys(intervals.job.tolist())}
+    for _, job, begin, end, step in _carried_out(run, intervals):
+        own[job].add(scenario.jobs[job], step, begin, end)
+    return {job: sorted((*_tariff_rows(scenario, m), *_other_rows(scenario, m))) for job, m in own.items()}
+
+
 def _shares(scenario: Scenario, run: Run, intervals: Intervals, owners: Ints) -> dict[int, float]:
     """Owner -> its part of the cost in USD; owners: whose each interval is, shape (intervals,)."""
     whole, present = _Meter(scenario), dict[int, tuple[int, frozenset[int]]]()
@@ -178,7 +187,12 @@ def _shares(scenario: Scenario, run: Run, intervals: Intervals, owners: Ints) ->
 def _rows(scenario: Scenario, meter: _Meter) -> list[Row]:
     rows = _tariff_rows(scenario, meter)
     rows += _Pools(scenario.setup, rows).rows()
-    rows += [
+    return rows + _other_rows(scenario, meter)
+
+
+def _other_rows(scenario: Scenario, meter: _Meter) -> list[Row]:
+    """What has a price of its own: bytes over links, and starts."""
+    rows: list[Row] = [
         (s, "traffic", a, b, meter.routed_gb[s, a, b], usd) for (s, a, b), usd in meter.routed.items() if usd
     ]
     for (slot, node, job), times in meter.deployed.items():

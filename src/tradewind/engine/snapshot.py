@@ -84,6 +84,13 @@ def _header(state: RunState, policy: str) -> dict[str, Any]:
     }
 
 
+def under(data: bytes, policy: str, state: bytes) -> bytes:
+    """A snapshot of a session without jobs, as the beginning of another policy with this state."""
+    found = json.loads(zlib.decompress(data))
+    found["policy"], found["session"]["policy"] = policy, text(state)
+    return zlib.compress(json.dumps(found, separators=(",", ":"), allow_nan=False).encode(), QUICK)
+
+
 def text(state: bytes) -> str:
     """A policy's saved state as text."""
     return base64.b64encode(state).decode()

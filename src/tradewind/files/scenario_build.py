@@ -73,7 +73,7 @@ def build_setup(file: ScenarioFile) -> Setup:
             f"allowed are {MOST_SLOTS:,}. A number without a unit counts microseconds: write for example slot_us: 1 h"
         )
     rent = {
-        (nodes[node.name], find(index, name, "resource", f"nodes[{node.name}].rent")): _tariff(
+        (nodes[node.name], find(index, name, "resource", f"nodes[{node.name}].rent")): tariff_of(
             tariff, f"nodes[{node.name}].rent.{name}"
         )
         for node in file.nodes
@@ -160,7 +160,7 @@ def _pool(
         ),
         egress=tuple(pairs),
         period_us=file.period_us,
-        tariff=_tariff(file.tariff, f"{where}.tariff"),
+        tariff=tariff_of(file.tariff, f"{where}.tariff"),
         free_usd=file.free_usd,
         carried_usd=file.carried_usd,
     )
@@ -193,7 +193,7 @@ def _link(file: LinkFile, nodes: Mapping[str, int]) -> Link:
     )
 
 
-def _tariff(file: float | TariffFile, where: str) -> Tariff:
+def tariff_of(file: float | TariffFile, where: str) -> Tariff:
     try:
         if isinstance(file, TariffFile):
             return Tariff(starts=tuple(file.starts), usd=tuple(file.usd), rule=file.rule)
@@ -209,7 +209,7 @@ def _egress(file: ScenarioFile, nodes: Mapping[str, int]) -> dict[tuple[int, int
     rank: dict[tuple[int, int], int] = {}
     for line in file.egress:
         where = f"egress[{line.src}->{line.dst}]"
-        tariff = _tariff(line.tariff, where)
+        tariff = tariff_of(line.tariff, where)
         stars = (line.src == EVERY) + (line.dst == EVERY)
         ends = [sites if end == EVERY else [find(nodes, end, "node", where)] for end in (line.src, line.dst)]
         if len(ends[0]) * len(ends[1]) > MOST_PAIRS:

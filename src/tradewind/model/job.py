@@ -139,6 +139,7 @@ class Job:
     restarts             how often it may pause and start again, at the same nodes with as many workers; failures do not
                          count, and after one it may start anywhere (None: any number, anywhere). Fixed jobs and jobs with
                          gpus; 0: a job that may not be interrupted
+    continues            number of the job that it goes on from, with its directories: that one was suspended (None: none)
     command              program of a live job and its arguments, started once per rank (docs/jobs.md)
     env                  (name, value) pairs added to the environment of its ranks
     seed                 of the program's random streams
@@ -176,9 +177,15 @@ class Job:
     warmup_us: int = 0
     checkpoint_us: int = 0
     restarts: int | None = None
+    continues: int | None = None
     command: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     seed: int = 0
+
+    @property
+    def home(self) -> int:
+        """Number under which its directories are."""
+        return self.index if self.continues is None else self.continues
 
     def __post_init__(self) -> None:
         if not 1 <= self.workers_min <= self.workers_max:

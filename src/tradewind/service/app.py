@@ -12,7 +12,15 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tradewind.model.errors import InputError
-from tradewind.service import pages, routes_admin, routes_jobs, routes_quotes
+from tradewind.service import (
+    pages,
+    pages_records,
+    routes_admin,
+    routes_change,
+    routes_jobs,
+    routes_quotes,
+    routes_records,
+)
 from tradewind.service.errors import STATUS, ApiError
 from tradewind.service.metrics import Metrics
 from tradewind.service.service import Service
@@ -39,9 +47,12 @@ def create_app(service: Service | None = None) -> FastAPI:
     for router in (
         routes_jobs.routes,
         routes_quotes.routes,
+        routes_change.routes,
+        routes_records.routes,
         routes_admin.routes,
         routes_admin.health,
         pages.routes,
+        pages_records.routes,
     ):
         app.include_router(router)
     app.add_exception_handler(ApiError, _api_error)

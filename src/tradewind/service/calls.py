@@ -15,14 +15,20 @@ from pydantic import TypeAdapter
 from tradewind.model.errors import InputError, TradewindError
 from tradewind.service.models import (
     ActionAnswer,
+    BillPage,
+    DryRun,
+    Eta,
     EventPage,
     JobAnswer,
     JobPage,
+    PolicyAnswer,
+    PricesAnswer,
     QuoteAnswer,
     Receipt,
     StatusAnswer,
     TenantAnswer,
     TokenAnswer,
+    WhatIfAnswer,
     Why,
 )
 
@@ -194,3 +200,54 @@ def revoke_token(id_: str) -> Call[TokenAnswer]:
 def actions(limit: int) -> Call[list[ActionAnswer]]:
     """The audit log."""
     return Call(method="GET", path="/v1/actions", answer=list[ActionAnswer], params={"limit": limit})
+
+
+def bills(tenant: str | None, period: str | None) -> Call[BillPage]:
+    """Bills of a period."""
+    return Call(method="GET", path="/v1/bills", answer=BillPage, params=_some(tenant=tenant, period=period))
+
+
+def export(period: str | None, part: str) -> Call[dict[str, Any]]:
+    """A period as a scenario or a run file."""
+    params = _some(period=period, part=part)
+    return Call(method="GET", path="/v1/export", answer=dict[str, Any], params=params)
+
+
+def whatif(policy: str, params: Mapping[str, Any], period: str | None) -> Call[WhatIfAnswer]:
+    """Another policy on what happened."""
+    values = _some(policy=policy, params=json.dumps(dict(params)), period=period)
+    return Call(method="GET", path="/v1/whatif", answer=WhatIfAnswer, params=values)
+
+
+def dry_run(job: Mapping[str, Any], tenant: str | None) -> Call[DryRun]:
+    """Ask what would become of a job."""
+    params = _some(tenant=tenant, dry_run=True)
+    return Call(method="POST", path="/v1/jobs", answer=DryRun, params=params, body=dict(job))
+
+
+def eta(id_: str) -> Call[Eta]:
+    """When a job will start and finish."""
+    return Call(method="GET", path=f"/v1/jobs/{id_}/eta", answer=Eta)
+
+
+def act(id_: str, what: str, fields: Mapping[str, Any] | None = None) -> Call[JobAnswer]:
+    """Suspend, resume or change a job."""
+    body = None if fields is None else dict(fields)
+    return Call(method="POST", path=f"/v1/jobs/{id_}/{what}", answer=JobAnswer, body=body)
+
+
+def set_site(name: str, state: str | None, capacity: Mapping[str, float]) -> Call[list[dict[str, Any]]]:
+    """Change a site."""
+    body = {"state": state, "capacity": dict(capacity)}
+    return Call(method="POST", path=f"/v1/sites/{name}", answer=list[dict[str, Any]], body=body)
+
+
+def set_prices(prices: Mapping[str, Any]) -> Call[PricesAnswer]:
+    """Put a price list into force."""
+    return Call(method="POST", path="/v1/prices", answer=PricesAnswer, body=dict(prices))
+
+
+def policy(name: str, params: Mapping[str, Any], apply: bool) -> Call[PolicyAnswer]:
+    """Ask for another policy."""
+    body = {"name": name, "params": dict(params)}
+    return Call(method="POST", path="/v1/policy", answer=PolicyAnswer, params={"apply": apply}, body=body)

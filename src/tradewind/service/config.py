@@ -24,7 +24,7 @@ from tradewind.model.params import resolve_params
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
-from tradewind.model.units import US_PER_HOUR
+from tradewind.model.units import MILLI, US_PER_HOUR
 from tradewind.registry import policies
 from tradewind.worlds.fleets import PROCESSES
 
@@ -139,11 +139,12 @@ class Config:
         """Sites, links, tariffs, slot."""
         return self.scenario.setup
 
-    @property
-    def price_hash(self) -> str:
-        """Hash of the price list: which prices a quote is based on."""
-        prices = [plain(self.setup.rent), plain(self.setup.egress)]
-        return sha256(compact(prices).encode()).hexdigest()[:16]
+
+def price_hash(setup: Setup, factors: Mapping[tuple[int, int], int]) -> str:
+    """Hash of a price list: the tariffs, and (node, resource) -> thousandths of them that are in force."""
+    prices = [plain(setup.rent), plain(setup.egress)]
+    moved = sorted([a, b, value] for (a, b), value in factors.items() if value != MILLI)
+    return sha256(compact([*prices, moved] if moved else prices).encode()).hexdigest()[:16]
 
 
 def load(path: str | Path) -> Config:

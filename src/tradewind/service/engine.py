@@ -13,37 +13,38 @@ import faulthandler
 import gc
 import json
 import os
-import secrets
 import signal
 import sys
 import time
 import zlib
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 from tradewind.audit import Audit
+from tradewind.engine import snapshot
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.live import DiskJournal, LiveLoop, LiveSession
 from tradewind.engine.quotes import QuoteTerms
 from tradewind.engine.snapshot import without_collections
 from tradewind.engine.state import RunState
-from tradewind.model.codec import plain, read
+from tradewind.model.codec import read
 from tradewind.model.decision import Step
-from tradewind.model.errors import InputError, TradewindError
-from tradewind.model.hash import setup_hash
-from tradewind.service import config as configs
+from tradewind.model.errors import TradewindError
+from tradewind.model.units import OPEN
+from tradewind.model.view import Event
 from tradewind.service.config import Config
+from tradewind.service.current import current_config, header_of, store_address, with_policy
 from tradewind.service.intake import Intake
+from tradewind.service.operations import OWN, SUSPENDED, keep_value, kept_value
 from tradewind.service.projector import SHOWN, Projector
 from tradewind.service.recorder import RecordedFleet, Recorder
 from tradewind.service.seal import Seal
 from tradewind.service.sites import Sites
-from tradewind.store.board import Board
-from tradewind.store.database import FILE
+from tradewind.store.board import Board, Put
 from tradewind.store.store import Entry, Store
-from tradewind.version import __version__
 from tradewind.worlds.clock import Clock, SystemTime
 from tradewind.worlds.fleet import Fleet
 from tradewind.worlds.fleet_world import FleetWorld
@@ -61,20 +62,16 @@ SNAPSHOT_INSTANTS = 2000
 """A snapshot is taken after this number of instants, whatever the time."""
 
 
-def store_address(config: Config, data: Path) -> str:
-    """Where the store of a service is."""
-    return config.file.store or str(data / FILE)
-
-
 class Engine:
     """Session, world and store of a service."""
 
     def __init__(self, config: Config, store: Store, board: Board, seal: Seal, fleet: Fleet) -> None:
         self._config, self._store, self._board = config, store, board
         setup, spec, pace = config.setup, config.spec, 1e6 * config.file.speed
-        self.intake = Intake(config, board, seal)
-        projector = self._projector = Projector(setup, pace, config.price_hash, spec.name)
         ledger = Ledger(setup)
+        self.intake = Intake(config, board, seal, ledger)
+        operations = self.intake.operations
+        projector = self._projector = Projector(setup, pace, spec.name, operations.taken_away)
         self.recorder = Recorder(store, projector, self.intake, Sites(ledger, board), self._told)
         self._clock = Clock(pace, setup.slot_us, SystemTime())
         slots = "slot" in spec.triggers or "stream" in spec.works
@@ -83,6 +80,7 @@ class Engine:
             options=_options(config), intake=self.intake,
         )  # fmt: skip
         world.max_wait_s = POLL_S
+        self.intake.record = self.recorder.append
         audit = Audit(setup, measured=True, binding=spec.binding)
         state = RunState(ledger, audit, DiskJournal(), tolerant=True, forget=projector.came_of)
         policy, _ = make_policy(config.scenario, spec, config.file.policy.params, config.file.policy.seed)
@@ -90,22 +88,43 @@ class Engine:
         self.session = LiveSession(state, policy, spec, world.ask, self.recorder, terms)
         self._loop = LiveLoop(world, self.session, time.time)
         self._snapshot_s, self._snapshot_took_s, self._since = time.monotonic(), 0.0, 0
+        self._switched = False
 
     def _told(self) -> None:
         say(record=self._store.head.number)
 
     # ------------------------------------------------------------------ running
-    def run(self) -> None:
-        """Handle instants until the world is interrupted."""
+    def run(self) -> bool:
+        """Handle instants until the world is interrupted; whether to begin again, under another policy."""
         while self.step():
             pass
+        return self._switched
 
     def step(self) -> bool:
-        """Wait for the next instant and handle it; False if the world was interrupted."""
-        events = self.world.wait()
-        if self.world.stopped or not events:
-            self.recorder.flush()
-            return False
+        """Wait for the next instant and handle it; False if the world was interrupted or another policy is to decide."""
+        world, operations = self.world, self.intake.operations
+        while not world.over:
+            if events := world.poll():
+                if world.stopped:
+                    break
+                self._handle(events)
+                return True
+            if operations.is_switching and not self._is_busy:
+                self._switch()
+                break
+            if not world.over:
+                world.watch()
+        self.recorder.flush()
+        return False
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether there are jobs, or ranks that still end."""
+        return bool(self.session.ledger.active) or any(
+            g.current is not None for g in self.world.gangs.values()
+        )
+
+    def _handle(self, events: Sequence[Event]) -> None:
         self._loop.cycle(events)
         self._loop.write(events[0].at_us)
         self.session.journal.drain()
@@ -113,7 +132,41 @@ class Engine:
         self.session.violations.clear()
         self._since += 1
         self._snapshot_if_due()
-        return True
+
+    # ------------------------------------------------------------------ another policy
+    def _policy_due(self) -> None:
+        """Take up a change of policy that was asked for and not made before the engine ended."""
+        asked = self._board.row("requests", kind="policy")
+        made = kept_value(self._board, OWN)
+        if asked is not None and self.intake.taken >= asked["number"] > (made["request"] if made else 0):
+            operations = self.intake.operations
+            operations.policy = {**json.loads(asked["body"]), "request": asked["number"]}
+
+    def _switch(self) -> None:
+        """Go on under another policy: all jobs are suspended and their ranks have ended; they are resumed there."""
+        wanted = self.intake.operations.policy
+        assert wanted is not None
+        self.recorder.flush()
+        config, session, world = with_policy(self._config, wanted), self.session, self.world
+        policy, _ = make_policy(config.scenario, config.spec, wanted["params"], wanted["seed"])
+        session.ledger.clear_events()
+        state = self._state(snapshot.under(session.snapshot(), config.spec.name, policy.save()))
+        agenda = state["world"]["timeline"]["agenda"]
+        first = max(0, world.now_us) // config.setup.slot_us + 1
+        agenda["next_slot"], agenda["timer_us"] = max(agenda["next_slot"], first), OPEN
+        record = {"at_us": max(0, world.now_us), "wall": time.time(), **wanted, "params": dict(config.params)}
+        rows = [keep_value(self._board, OWN, wanted)]
+        rows += [
+            Put("requests", {
+                "kind": "resume", "job": row["id"], "tenant": row["tenant"], "actor": "policy", "at_s": time.time(),
+                "body": "{}", "sealed": None,
+            })
+            for row in self._board.active(SHOWN)
+            if row["status"] == SUSPENDED and json.loads(row["places"])[SUSPENDED]["by"] == "policy"
+        ]  # fmt: skip
+        entry = Entry("policy", record, record["at_us"])
+        self._store.snapshot(_packed(state), at_us=record["at_us"], before=[entry], rows=rows)
+        self._switched = True
 
     def _snapshot_if_due(self) -> None:
         passed = time.monotonic() - self._snapshot_s
@@ -125,16 +178,19 @@ class Engine:
     def snapshot(self) -> None:
         """Write the state, so that recovery begins here."""
         begin = time.monotonic()
-        data = {
-            "session": base64.b64encode(self.session.snapshot()).decode(),
+        self.recorder.flush()
+        body = _packed(self._state(self.session.snapshot()))
+        self._store.snapshot(body, at_us=max(0, self.world.now_us))
+        self._snapshot_s, self._since = time.monotonic(), 0
+        self._snapshot_took_s = self._snapshot_s - begin
+
+    def _state(self, session: bytes) -> dict[str, Any]:
+        return {
+            "session": base64.b64encode(session).decode(),
             "world": self.world.save(),
             "taken": self.intake.taken,
             "next_job": self.intake.next_job,
         }
-        body = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 1)
-        self._store.snapshot(body, at_us=max(0, self.world.now_us))
-        self._snapshot_s, self._since = time.monotonic(), 0
-        self._snapshot_took_s = self._snapshot_s - begin
 
     # ------------------------------------------------------------------ recovery
     @without_collections()
@@ -156,7 +212,9 @@ class Engine:
         self.session.journal.drain()
         for held in self.session.ledger.held.values():
             self.world.hold(held)
-        self._projector.restore(rows, self.session.ledger.held.values())
+        self._projector.restore(rows, self.session.ledger.held.values(), self.world.agenda.found)
+        self._policy_due()
+        self.intake.operations.restore(self.world)
         self._clock.set(last_us)
         self.world.resume()
 
@@ -165,11 +223,17 @@ class Engine:
             case "instant":
                 self.session.replay(data, self.world)
                 self.intake.taken, self.intake.next_job = data["taken"], data["next_job"]
+            case "taken":
+                self.intake.taken, self.intake.next_job = data["taken"], data["next_job"]
             case "attempt":
                 self.world.replay_attempt(data, read(Step, data["step"], "attempt.step"))
             case "over":
                 self.world.replay_end(data)
         return max(int(data.get("at_us", 0)), int(data.get("ended_us", 0)))
+
+
+def _packed(state: dict[str, Any]) -> bytes:
+    return zlib.compress(json.dumps(state, separators=(",", ":")).encode(), 1)
 
 
 def _options(config: Config) -> ExecutionOptions:
@@ -181,34 +245,6 @@ def _options(config: Config) -> ExecutionOptions:
     )  # fmt: skip
 
 
-def header_of(config: Config, store: Store) -> dict[str, Any]:
-    """The first record of the store, which is written where there is none; another setup or policy is refused."""
-    first = store.first()
-    mine = {"setup": setup_hash(config.setup), "policy": config.spec.name, "params": dict(config.params)}
-    if first is None:
-        header = {
-            "version": 1, "by": __version__, "scenario": mine["setup"], "policy": mine["policy"],
-            "params": mine["params"], "seed": config.file.policy.seed, "pace": 1e6 * config.file.speed,
-            "token": secrets.token_hex(16), "name": config.file.name, "world": "processes",
-            "setup": plain(config.setup), "customers": {},
-        }  # fmt: skip
-        store.write([Entry("header", header)])
-        return header
-    found = first.data
-    for name, old in (
-        ("setup", found.get("scenario")),
-        ("policy", found["policy"]),
-        ("params", found["params"]),
-    ):
-        if old != json.loads(json.dumps(mine[name])):
-            raise InputError(
-                f"it belongs to a service with {name} {old!r}; CONFIG has {mine[name]!r}. Use the same {name}, or another "
-                "--data; sites that come and go and prices that change are changed while it runs",
-                where=store.name,
-            )
-    return found
-
-
 def say(**what: Any) -> None:
     """Tell the process that started this one."""
     try:
@@ -218,8 +254,8 @@ def say(**what: Any) -> None:
         pass
 
 
-def run(config: Config, data: Path) -> None:
-    """Run the engine until stdin is closed."""
+def run(config: Config, data: Path) -> bool:
+    """Run the engine until stdin is closed; whether to begin again, under another policy."""
     state = data / "state"
     options = _options(config)
     warm_up(
@@ -246,7 +282,7 @@ def run(config: Config, data: Path) -> None:
         gc.freeze()  # what waits is not looked at by every collection
         Thread(target=_watch, args=(engine,), daemon=True).start()
         say(ready=True, recovered_s=time.monotonic() - begin, record=store.head.number)
-        engine.run()
+        return engine.run()
 
 
 def _watch(engine: Engine) -> None:
@@ -263,7 +299,8 @@ def main(config: str, data: str) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     faulthandler.register(signal.SIGUSR1)  # says on stderr where it is
     try:
-        run(configs.load(config), Path(data))
+        while run(current_config(Path(config), Path(data)), Path(data)):
+            pass
     except TradewindError as error:
         say(failed=str(error))
         return 2

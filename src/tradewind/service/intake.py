@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from tradewind.engine.ledger import Ledger
 from tradewind.model.errors import InputError
 from tradewind.model.job import NO_PRIVATE_DATA, Customer, Job
-from tradewind.model.view import Change, Event
+from tradewind.model.view import Event
 from tradewind.service.config import Config
+from tradewind.service.operations import SUSPENDED, Operations
 from tradewind.service.seal import Seal
 from tradewind.service.submission import Reader, customer_of
 from tradewind.store.board import Board, Row
@@ -17,6 +20,11 @@ from tradewind.worlds.fleet_world import FleetWorld
 
 BATCH = 1000
 """Requests that are taken at one instant, at most."""
+Prepare = Callable[[Job, Customer], tuple[Job, Customer]]
+
+
+def _as_it_is(job: Job, customer: Customer) -> tuple[Job, Customer]:
+    return job, customer
 
 
 class Intake:
@@ -26,12 +34,15 @@ class Intake:
     next_job  index of the next job
     known     id of a job -> its index, of jobs that are not over
     fresh     jobs taken since the last record: index -> row of the request
+    record    writes a record without an instant: requests were taken at which nothing happens
     """
 
     world: FleetWorld
+    record: Callable[[str, dict[str, Any]], None]
 
-    def __init__(self, config: Config, board: Board, seal: Seal) -> None:
+    def __init__(self, config: Config, board: Board, seal: Seal, ledger: Ledger) -> None:
         self._board, self._seal, self._reader = board, seal, Reader(config)
+        self.operations = Operations(board, ledger)
         self._hold_us = int(config.file.quotes.hold_s * 1e6 * config.file.speed)
         self.taken = self.next_job = 0
         self.known: dict[str, int] = {}
@@ -43,34 +54,46 @@ class Intake:
     def __call__(self, at_us: int) -> None:
         if self.world.now_us < self._pending_us:  # what was taken before is not recorded yet
             return
-        for row in self._board.rows("requests", after=self.taken, most=BATCH):
-            if (
-                self.known.get(row["job"]) in self.fresh
-            ):  # its job arrives at this instant; this comes after it
-                return
+        happens, before = self.operations.before(self, at_us), self.taken
+        for row in () if self.operations.is_switching else self._requests():
+            if self.known.get(row["job"]) in self.fresh:
+                break  # its job arrives at this instant; this comes after it
             try:
-                self._take(row, json.loads(row["body"]), at_us)
+                happens = self._take(row, json.loads(row["body"]), at_us) or happens
             except InputError as error:
                 self.rejected.append((row, str(error)))
-            self.taken, self._pending_us = row["number"], at_us
+            self.taken = row["number"]
+        if happens:
+            self._pending_us = at_us
+        elif self.taken > before:
+            self.record("taken", {"at_us": max(0, self.world.now_us)})
 
-    def _take(self, row: Row, body: dict[str, Any], at_us: int) -> None:
+    def _requests(self) -> list[Row]:
+        return self._board.rows("requests", after=self.taken, most=BATCH)
+
+    def _take(self, row: Row, body: dict[str, Any], at_us: int) -> bool:
+        """Take a request; whether something happens at this instant."""
         agenda, kind = self.world.agenda, row["kind"]
         if kind in ("submit", "quote"):
-            index = self.next_job
-            found = self._reader.build(body, index, row["job"], at_us)
-            job = replace(found.job, tenant=row["tenant"])
-            self.next_job += 1
-            self.known[job.id], self.fresh[index] = index, row
-            self._note(index, row)
-            self.world.submit(job, self._customer(row), found.volumes)
+            self.arrive(row, at_us, _as_it_is)
         elif kind == "cancel" and row["job"] in self.known:
             agenda.report(Event(at_us, "cancelled", self.known[row["job"]]))
         elif kind == "answer" and row["job"] in self.known:
             answer = Event(at_us, "answered", self.known[row["job"]], body["option"], body["quote"])
             agenda.report(answer)
-        elif kind == "change":
-            agenda.change(Change(at_us, body["kind"], body["a"], body["b"], body["value"]))
+        else:
+            return self.operations.take(self, row, body, at_us)
+        return True
+
+    def arrive(self, row: Row, at_us: int, prepare: Prepare) -> None:
+        """Let the job of a request arrive now."""
+        index = self.next_job
+        found = self._reader.build(json.loads(row["body"]), index, row["job"], at_us)
+        job, customer = prepare(replace(found.job, tenant=row["tenant"]), self._customer(row))
+        self.next_job += 1
+        self.known[job.id], self.fresh[index] = index, row
+        self._note(index, row)
+        self.world.submit(job, customer, found.volumes)
 
     def _customer(self, row: Row) -> Customer:
         return NO_PRIVATE_DATA if row["sealed"] is None else customer_of(self._seal.open(row["sealed"]))
@@ -87,12 +110,15 @@ class Intake:
 
     def over(self, job: str, index: int) -> None:
         """Forget a job that is over."""
-        self.known.pop(job, None)
+        if self.known.get(job) == index:
+            del self.known[job]
         self._thinking.discard(index)
 
     def remember(self, rows: list[Row]) -> None:
         """Know the jobs of a store again that are not over, with what is private; rows: of the board (`Board.active`)."""
         for row in rows:
+            if row["status"] == SUSPENDED:
+                continue
             self.known[row["id"]] = row["job"]
             if row["sealed"] is not None or row["kind"] == "quote":
                 self._note(row["job"], row)

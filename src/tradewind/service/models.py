@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tradewind.report.bills import Bill, BillLine, BillPayment
+
 
 class Answer(BaseModel):
     """Fields may be added in later versions; readers ignore what they do not know."""
@@ -19,7 +21,8 @@ class JobAnswer(Answer):
     id: str
     tenant: str
     status: str = Field(
-        description="submitted, waiting, quoted, scheduled, running, finished, left, declined, refused, cancelled, failed"
+        description="submitted, waiting, quoted, scheduled, running, suspended, finished, left, declined, refused, "
+        "cancelled, failed"
     )
     is_over: bool
     submitted_s: float
@@ -145,8 +148,117 @@ class Why(Answer):
     lines: list[str]
 
 
+class Interval(Answer):
+    """When something will be, in seconds since 1970: as likely before as after p50, and probably by p90; null: unknown."""
+
+    p50_s: float | None = None
+    p90_s: float | None = None
+
+
+class Eta(Answer):
+    """When a job will start and finish, by simulating the policy forward, and how well earlier forecasts were kept.
+
+    kept: given (jobs that finished after a forecast), by_p50, by_p90 (parts of them that did by then), error_s (median miss)
+    """
+
+    id: str
+    status: str
+    start: Interval
+    finish: Interval
+    measured: int = Field(description="ended jobs whose run times the forecast is based on")
+    kept: dict[str, float]
+
+
 class DryRun(Answer):
-    """What would become of a job."""
+    """What would become of a job that is submitted now; nothing was changed."""
 
     valid: bool
     lines: list[str]
+    place: dict[str, Any] = Field(default_factory=dict, description="where it would run first")
+    price_usd: float | None = Field(default=None, description="what it would pay, in a market")
+    quote: dict[str, Any] = Field(default_factory=dict, description="the menu that it would get, in a market")
+    start: Interval = Interval()
+    finish: Interval = Interval()
+
+
+class PricesAnswer(Answer):
+    """A price list: rent: node -> resource -> tariff in force; history: when lists came into force, newest first."""
+
+    price_list: str = Field(description="hash of the list")
+    rent: dict[str, dict[str, Any]]
+    history: list[dict[str, Any]]
+
+
+class BillLineAnswer(Answer):
+    """What a job used of something, and what that costs by itself at list price."""
+
+    job: str
+    kind: str = Field(description="rent, transfer, traffic or deploy")
+    where: str
+    what: str
+    amount: float
+    unit: str
+    usd: float
+
+
+class BillPaymentAnswer(Answer):
+    """A payment or a refund of a job. at_us: when, in the time of the run since the start of the period."""
+
+    job: str
+    at_us: int
+    usd: float
+
+
+class BillAnswer(Answer):
+    """The bill of a tenant in USD. due_usd: agreed prices less refunds in a market, else list price and discount."""
+
+    tenant: str
+    lines: list[BillLineAnswer]
+    payments: list[BillPaymentAnswer]
+    refunds: list[BillPaymentAnswer]
+    list_usd: float
+    discount_usd: float = Field(description="its part of what renting together saved; 0 or less")
+    due_usd: float
+
+    def bill(self) -> Bill:
+        """The bill that this answer says."""
+        values = self.model_dump()
+        return Bill(
+            **{
+                **values,
+                "lines": tuple(BillLine(**each) for each in values["lines"]),
+                "payments": tuple(BillPayment(**each) for each in values["payments"]),
+                "refunds": tuple(BillPayment(**each) for each in values["refunds"]),
+            }
+        )
+
+
+class BillPage(Answer):
+    """Bills of a period."""
+
+    period: str
+    from_s: float
+    to_s: float
+    market: str
+    policy: str
+    price_list: str = Field(description="hash of the price list in force now")
+    bills: list[BillAnswer]
+
+
+class WhatIfAnswer(Answer):
+    """Another policy on a period. runs: recorded, the recorded policy simulated, the other; each with its metrics."""
+
+    period: str
+    objective: str
+    jobs: int
+    runs: list[dict[str, Any]]
+    notes: list[str]
+    different: list[dict[str, Any]] = Field(description="the jobs that differ most, and why")
+
+
+class PolicyAnswer(Answer):
+    """The policy that decides, and what the one that was asked for would have made of the past week (null: nothing ran)."""
+
+    policy: str
+    applied: bool
+    whatif: WhatIfAnswer | None

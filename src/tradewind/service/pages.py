@@ -16,9 +16,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from tradewind.model.units import MILLI, UNLIMITED
 from tradewind.report.html import stylesheet
 from tradewind.service.app_state import service_of
+from tradewind.service.charts import gantt, prices
 from tradewind.service.errors import ApiError
 from tradewind.service.feed import document
 from tradewind.service.models import QuoteAnswer
+from tradewind.service.routes_change import prices_of
 from tradewind.service.routes_jobs import why as why_of
 from tradewind.service.routes_quotes import answer
 from tradewind.service.service import Service, job_document
@@ -28,14 +30,15 @@ routes = APIRouter(include_in_schema=False)
 COOKIE, ASKED_BY = "tradewind", "x-tradewind-page"
 """The cookie with a token, and the header with which our own script says that it may be used for the API: no other
 site's page can send it."""
-MOST_ROWS = 200
+MOST_ROWS, MOST_BARS = 200, 25
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 TABS = {
-    "/": "Now", "/jobs": "Jobs", "/market": "Market", "/tenants": "Tenants", "/audit": "Audit", "/admin": "Admin",
+    "/": "Now", "/jobs": "Jobs", "/market": "Market", "/tenants": "Tenants", "/bills": "Bills",
+    "/whatif": "What if", "/audit": "Audit", "/admin": "Admin",
 }  # fmt: skip
 RUNNING = ("running", "scheduled")
 
@@ -55,7 +58,7 @@ def _templates() -> Environment:
         autoescape=select_autoescape(default=True),
         undefined=StrictUndefined,
     )
-    found.filters.update(clock=_clock, usd=_usd, span=_span)
+    found.filters.update(clock=_clock, usd=_usd, span=_span, money=_money)
     return found
 
 
@@ -65,6 +68,11 @@ def _clock(at_s: float | None) -> str:
 
 def _usd(value: float | None) -> str:
     return "–" if value is None else f"{value:,.2f} USD"
+
+
+def _money(value: float) -> str:
+    """An amount of a bill, to a millionth where it is small."""
+    return f"{value:,.2f} USD" if abs(value) >= 1 or not value else f"{value:.6f} USD"
 
 
 def _span(seconds: float | None) -> str:
@@ -98,7 +106,7 @@ class Visit:
         tabs = [
             (path, text, path == self.path or (path != "/" and self.path.startswith(path)))
             for path, text in TABS.items()
-            if self.token.role != "tenant" or path not in ("/audit", "/admin")
+            if self.token.role != "tenant" or path not in ("/audit", "/admin", "/whatif")
         ]
         service = self.service
         shown = {
@@ -226,6 +234,7 @@ async def jobs(request: Request, before: int | None = None, status: str = "") ->
         status=status,
         counts=counts,
         now=time.time(),
+        chart=gantt([job_document(row) for row in rows[:MOST_BARS]], time.time()),
     )
 
 
@@ -290,7 +299,7 @@ async def market(request: Request) -> HTMLResponse:
     taken = [quote for quote in quotes if quote["status"] == "accepted"]
     return await visit.page(
         "market.html", quotes=quotes, sites=await _sites(visit.service), asked=asked, taken=len(taken),
-        revenue=sum(_price(quote) for quote in taken),
+        revenue=sum(_price(quote) for quote in taken), chart=prices(quotes), list=await prices_of(visit.service),
     )  # fmt: skip
 
 
@@ -328,7 +337,13 @@ async def audit(request: Request) -> HTMLResponse:
     alarms = await visit.service.read(
         lambda: board.rows("board_events", most=MOST_ROWS, kind=["alarm", "violation", "failed"])
     )
-    return await visit.page("audit.html", actions=actions, alarms=[document(row) for row in alarms])
+    kinds = ["planned", "refused", "quoted", "accepted", "declined"]
+    decided = await visit.service.read(lambda: board.rows("board_events", most=50, kind=kinds))
+    told = [document(row) for row in alarms]
+    return await visit.page(
+        "audit.html", actions=actions, alarms=told, decisions=[document(row) for row in decided],
+        violations=sum("audit violation" in str(each["body"].get("text", "")) for each in told),
+    )  # fmt: skip
 
 
 @routes.get("/admin")

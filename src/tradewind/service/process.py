@@ -20,7 +20,7 @@ class EngineProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = False
         self.ready, self.failed, self.record, self.starts = False, "", 0, 0
-        self.recovered_s = 0.0
+        self.recovered_s, self.begins = 0.0, 0  # begins: times that an engine was ready
         self.told = asyncio.Event()
         self.first = asyncio.Event()  # it is ready for the first time, or given up
 
@@ -53,6 +53,7 @@ class EngineProcess:
                 self.failed = what["failed"]
             if what.get("ready"):
                 self.ready, self.failed, self.recovered_s = True, "", what["recovered_s"]
+                self.begins += 1
                 self.first.set()
             self._tell()
 

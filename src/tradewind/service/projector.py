@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from tradewind.model.decision import Decision, HeldQuote, Quote
 from tradewind.model.result import Outcome
 from tradewind.model.setup import Setup
+from tradewind.model.view import Change
+from tradewind.service.config import price_hash
 from tradewind.service.plans import in_words, quote_document, step_document
 from tradewind.store.board import Put, Row
 
@@ -37,6 +39,11 @@ KEPT = 200
 """Jobs that are over and still known."""
 QUIET = frozenset(("slot", "timer", "data", "released", "answered"))
 """Kinds of events that are nobody's news."""
+
+
+TakenAway = Callable[[int, int, int], str | None]
+"""(job, work done, instant) -> what has to be known to resume a job that was suspended; "": it arrives again at once; None:
+it was cancelled."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,9 +76,10 @@ SHOWN = tuple(each.name for each in fields(Shown))
 class Projector:
     """Follows the records. `pace`: microseconds of the run per second."""
 
-    def __init__(self, setup: Setup, pace: float, prices: str, policy: str) -> None:
-        self._setup, self._pace = setup, pace
-        self._terms = {"price_list": prices, "policy": policy}
+    def __init__(self, setup: Setup, pace: float, policy: str, taken_away: TakenAway) -> None:
+        self._setup, self._pace, self._taken_away = setup, pace, taken_away
+        self._factors: dict[tuple[int, int], int] = {}
+        self._terms = {"price_list": price_hash(setup, {}), "policy": policy}
         self.jobs: dict[int, Shown] = {}
         self._outcomes: list[Outcome] = []
         self._gone: deque[int] = (
@@ -87,18 +95,23 @@ class Projector:
         """Wall-clock seconds of an instant."""
         return self._now_s + (at_us - self._now_us) / self._pace
 
-    def restore(self, rows: Iterable[Row], quotes: Iterable[HeldQuote]) -> None:
-        """Know the jobs again that are not over, and the open quotes."""
+    def restore(self, rows: Iterable[Row], quotes: Iterable[HeldQuote], changes: Iterable[Change]) -> None:
+        """Know the jobs again that are not over, the open quotes and the prices."""
+        for change in changes:
+            if change.kind == "price":
+                self._priced(change.a, change.b, change.value)
         self._open = {held.quote.job: held.id for held in quotes}
         for row in rows:
-            self.jobs[row["job"]] = Shown(**{name: row[name] for name in SHOWN})
+            if row["status"] != "suspended":
+                self.jobs[row["job"]] = Shown(**{name: row[name] for name in SHOWN})
 
     # ------------------------------------------------------------------ records
     def instant(self, record: Mapping[str, Any], fresh: Mapping[int, Row]) -> list[Put]:
         """Rows of an instant; fresh: requests of the jobs that arrived."""
         self._now_us, self._now_s = record["at_us"], record["wall"]
         for index, row in fresh.items():
-            self.jobs[index] = Shown(number=row["number"], id=row["job"], tenant=row["tenant"], job=index)
+            self.jobs[index] = Shown(number=row["number"], id=row["job"], tenant=row["tenant"], job=index,
+                                     started_s=row.get("started_s"))  # fmt: skip
         for kind, what in record["ops"]:
             if kind == "events":
                 for event in what:
@@ -163,7 +176,11 @@ class Projector:
         kind, shown = event["kind"], self.jobs.get(event.get("job", -1))
         if kind == "changed":
             self._tell(None, "changed", event["fact"])
+            if event["fact"]["kind"] == "price":
+                self._priced(event["fact"]["a"], event["fact"]["b"], event["fact"]["value"])
         if shown is None or kind in QUIET:
+            return
+        if kind == "cancelled" and self._is_suspended(shown, event.get("value", 0)):
             return
         if (status := STATUS_OF.get(kind)) is not None and shown.status not in OVER:
             shown.status = status
@@ -180,8 +197,29 @@ class Projector:
         self._tell(
             shown,
             kind,
-            {"work_done": event.get("value", 0)} if kind in ("voided", "ended", "cancelled") else {},
+            {"work_done": event.get("value", 0)}
+            if kind in ("voided", "ended", "cancelled")
+            else _home(event),
         )
+
+    def _is_suspended(self, shown: Shown, done: int) -> bool:
+        """Whether a job was not cancelled but taken away to be resumed."""
+        info = self._taken_away(shown.job, done, self._now_us)
+        if info is None:
+            return False
+        del self.jobs[shown.job]
+        if info:
+            shown.status, shown.places = "suspended", info
+            self._touch(shown)
+            self._tell(shown, "suspended", {"work_done": done})
+        else:
+            self._tell(shown, "altered", {})
+        return True
+
+    def _priced(self, node: int, resource: int, value: int) -> None:
+        """Quotes name the price list that they are based on."""
+        self._factors[node, resource] = value
+        self._terms = {**self._terms, "price_list": price_hash(self._setup, self._factors)}
 
     def _decision(self, decision: Decision) -> None:
         for plan in decision.plans:
@@ -254,6 +292,13 @@ class Projector:
         while len(self._gone) > KEPT:
             self.jobs.pop(self._gone.popleft(), None)
         return rows
+
+
+def _home(event: Mapping[str, Any]) -> dict[str, int]:
+    """The job that an arriving job goes on from."""
+    fact = event.get("fact") if event["kind"] == "arrived" else None
+    home = fact.get("continues") if isinstance(fact, Mapping) else None
+    return {} if home is None else {"home": home}
 
 
 def quote_id(number: int, job: str) -> str:

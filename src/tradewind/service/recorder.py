@@ -31,7 +31,7 @@ class Recorder:
         self.alarms = 0
 
     def append(self, kind: str, record: Mapping[str, Any], ended: Sequence[EndedJob] = ()) -> None:
-        """Take one record with its rows. An instant is on disk when this returns, anything else after `flush`."""
+        """Take one record with its rows. Instants and requests are on disk when this returns, all else after `flush`."""
         projector, intake = self._projector, self._intake
         if kind == "instant":
             record = {**record, "taken": intake.taken, "next_job": intake.next_job}
@@ -44,11 +44,15 @@ class Recorder:
         elif kind == "alarm":
             self.alarms += 1
             self._rows += projector.alarm(record)
+        elif kind == "taken":
+            record = {**record, "taken": intake.taken, "next_job": intake.next_job}
+        self._rows += intake.operations.puts
+        intake.operations.puts = []
         for request, why in intake.rejected:
             self._rows += projector.rejected(request, why, time.time())
         intake.rejected = []
         self._entries.append(Entry(kind, record, record.get("at_us", 0), ended))
-        if kind == "instant":
+        if kind in ("instant", "taken"):
             self.flush()
 
     def flush(self) -> None:

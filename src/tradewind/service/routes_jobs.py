@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
@@ -16,8 +17,10 @@ from tradewind.files.schemas_scenario import JobFile
 from tradewind.model.errors import InputError
 from tradewind.service.app_state import Authorization, Key, service_of
 from tradewind.service.errors import ApiError
+from tradewind.service.etas import dry_run as forecast_of
+from tradewind.service.etas import eta_of
 from tradewind.service.feed import document
-from tradewind.service.models import DryRun, EventPage, JobAnswer, JobPage, Why
+from tradewind.service.models import DryRun, Eta, EventPage, JobAnswer, JobPage, Why
 from tradewind.service.service import Service, job_document
 from tradewind.service.submission import Submission
 from tradewind.service.why import lines_of
@@ -63,23 +66,25 @@ async def submit(
     authorization: Authorization = None,
     idempotency_key: Key = "",
     tenant: Tenant = None,
-    dry_run: Annotated[bool, Query(description="only check it, and say where it could run")] = False,
+    dry_run: Annotated[bool, Query(description="only say what would become of it")] = False,
 ) -> JobAnswer | DryRun:
     """Submit a job. It is on disk when this answers; the same Idempotency-Key gives the same answer."""
     service = service_of(request)
     token = service.token(authorization, "write")
     found = await submission(service, request, service.tenant_of(token, tenant))
     customer = found.customer
-    if service.config.spec.pricer and customer.budget_usd is None and customer.valuation is None:
+    declared = (customer.budget_usd, customer.valuation, found.job.utility)
+    if service.config.spec.pricer and not any(each is not None for each in declared):
         raise ApiError(
             "invalid",
-            "nobody could answer the price: give private.budget_usd or private.valuation, or ask for a quote "
+            "nobody could answer the price: give private.budget_usd, private.valuation or utility, or ask for a quote "
             "(POST /v1/quotes)",
         )
     if dry_run:
         response.status_code = 200
         sites = await service.read(lambda: service.board.rows("board_sites", most=10_000))
-        return DryRun(valid=True, lines=lines_of(service.config, found.job, sites, "submitted"))
+        lines = lines_of(service.config, found.job, sites, "submitted")
+        return await forecast_of(service, found, lines, reckons=token.role != "tenant")
     return JobAnswer(**await service.submit(found, "submit", token, idempotency_key))
 
 
@@ -189,18 +194,25 @@ async def logs(
 
 
 async def _log(service: Service, row: Row, rank: int, offset: int, follow: bool) -> AsyncIterator[bytes]:
-    number = row["number"]
+    number, home = row["number"], await service.read(lambda: _home(service, row))
     while True:
         row = await service.read(lambda: service.board.rows("board_jobs", number=number)[0])
         over = bool(row["is_over"])
         if row["job"] is not None:
-            path = log_path(service.data / "state", row["job"], row["id"], rank)
+            path = log_path(service.data / "state", row["job"] if home is None else home, row["id"], rank)
             while part := await service.read(partial(_part, path, offset)):
                 offset += len(part)
                 yield part
         if over or not follow:
             return
         await asyncio.sleep(0.2)
+
+
+def _home(service: Service, row: Row) -> int | None:
+    """Number under which the directories of a job are, if it was resumed."""
+    told = service.board.row("board_events", id=row["id"], kind="arrived")
+    found: int | None = json.loads(told["body"]).get("home") if told is not None else None
+    return found
 
 
 def _part(path: Path, offset: int) -> bytes:
@@ -221,3 +233,10 @@ async def why(request: Request, id: str, authorization: Authorization = None) ->
     found = service.reader.build(job_document(row)["job"], 0, id, 0)
     lines = lines_of(service.config, found.job, sites, row["status"], row["reason"])
     return Why(id=id, status=row["status"], lines=lines)
+
+
+@routes.get("/{id}/eta")
+async def eta(request: Request, id: str, authorization: Authorization = None) -> Eta:
+    """When a job will start and finish: the policy, simulated forward on what is known; and how such forecasts were kept."""
+    service = service_of(request)
+    return await eta_of(service, await service.job(service.token(authorization, "read"), id))

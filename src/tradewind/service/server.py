@@ -13,9 +13,11 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
-from tradewind.model.errors import InputError, StoreError
+from tradewind.model.errors import InputError, StoreError, TradewindError
+from tradewind.service import config as configs
+from tradewind.service.changes import of_config
 from tradewind.service.config import Config
-from tradewind.service.engine import store_address
+from tradewind.service.current import current_config, store_address
 from tradewind.service.process import EngineProcess
 from tradewind.service.service import Service
 from tradewind.service.tokens import FILE
@@ -51,7 +53,7 @@ async def serve(config: Config, data: Path, port: int, standby: bool = False) ->
         await engine.first.wait()
         if not engine.ready:
             raise InputError(engine.failed or "the engine did not start")
-        service = Service(config, data, engine)
+        service = Service(current_config(config.path, data), data, engine)
         try:
             await _listen(service, create_app(service), port)
         finally:
@@ -95,12 +97,31 @@ async def _listen(service: Service, app: FastAPI, port: int) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, server.end)
+    loop.add_signal_handler(signal.SIGHUP, lambda: loop.create_task(_reload(service)))
     server.said = _greeting(config, data, port)
     feeding = asyncio.create_task(service.feed.keep())
     try:
         await server.serve()
     finally:
         feeding.cancel()
+
+
+async def _reload(service: Service) -> None:
+    """Read CONFIG again; where it is wrong, what was before goes on."""
+    try:
+        before, wanted = service.config, configs.load(service.config.path)
+        kept = await service.read(service.reload)
+        rows = await service.read(lambda: service.board.rows("board_sites", most=100_000))
+        changes = of_config(before, wanted, rows)
+        if changes:
+            token = next(each for each in service.tokens.all() if each.role == "admin")
+            await service.ask_engine("sites", "CONFIG", token, {"changes": changes})
+        text = f"read again: {len(changes)} changes of capacities and prices" + (
+            f"; {', '.join(kept)} take effect with the next start" if kept else ""
+        )
+    except TradewindError as error:
+        text = f"not read again: {error}"
+    print(f"{service.config.file.name}: {text}", file=sys.stderr, flush=True)
 
 
 class _Server(uvicorn.Server):

@@ -6,18 +6,21 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
+from tradewind.model.units import MILLI
 from tradewind.registry import systems
-from tradewind.service.config import Config
-from tradewind.service.engine import store_address
+from tradewind.service.clerk import Clerk
+from tradewind.service.config import Config, price_hash
+from tradewind.service.current import current_config, store_address
 from tradewind.service.errors import ApiError
 from tradewind.service.feed import Feed
+from tradewind.service.periods_work import Source
 from tradewind.service.process import EngineProcess
 from tradewind.service.seal import Seal
 from tradewind.service.submission import Reader, Submission, sealed_text
@@ -26,6 +29,10 @@ from tradewind.store.board import Board, Row
 from tradewind.store.desk import Desk, Rejected, Writing
 
 T = TypeVar("T")
+CHANGE_S = 5.0
+"""How long a change of sites is waited for; one that changes nothing is never seen."""
+NOBODY: Row = {"id": "", "tenant": "", "status": ""}
+"""In place of a job, where a request concerns none."""
 
 
 class Service:
@@ -37,12 +44,29 @@ class Service:
         self.board, self.desk = Board(address), Desk(address)
         self.tokens = Tokens(self.board, self.desk, config.file.limits)
         self.reader, self._seal = Reader(config), Seal.of(data / "seal.key")
-        self.feed = Feed(self.board, engine)
+        self.feed, self.clerk = Feed(self.board, engine), Clerk()
 
     def close(self) -> None:
         """Write what was handed in, then close."""
+        self.clerk.close()
         self.desk.close()
         self.board.close()
+
+    @property
+    def source(self) -> Source:
+        """The records, for the clerk."""
+        return Source(store=store_address(self.config, self.data), slot_us=self.config.setup.slot_us)
+
+    def price_list(self, coming: Mapping[tuple[int, int], int] | None = None) -> str:
+        """Hash of the price list in force; coming: (node, resource) -> thousandths that come into force."""
+        setup, rows = self.config.setup, self.board.rows("board_sites", most=100_000)
+        factors = {
+            (setup.node_index[row["node"]], setup.resource_index[row["resource"]]): round(
+                MILLI * row["price_factor"]
+            )
+            for row in rows
+        }
+        return price_hash(setup, {**factors, **(coming or {})})
 
     @property
     def market(self) -> str:
@@ -155,6 +179,27 @@ class Service:
             return _keep(writing, tenant, key, digest, {"request": number})
 
         return await self.write(task)
+
+    async def ask_engine(self, kind: str, subject: str, token: Token, body: dict[str, Any]) -> None:
+        """Ask the engine to change sites or prices, and wait until it has."""
+        before = await self.read(lambda: self.board.rows("board_sites", most=100_000))
+        await self.ask(kind, {**NOBODY, "id": subject}, token, body)
+        await self.until(
+            lambda: True if self.board.rows("board_sites", most=100_000) != before else None, CHANGE_S
+        )
+
+    def seal(self, text: str) -> bytes:
+        """Seal what is private."""
+        return self._seal.seal(text)
+
+    def reload(self) -> list[str]:
+        """Read CONFIG again; what of it takes effect without a new start does. Returns what does not."""
+        found = current_config(self.config.path, self.data)
+        same = ("store", "fleet", "listen", "speed", "name", "quotes")
+        kept = [name for name in same if getattr(found.file, name) != getattr(self.config.file, name)]
+        self.config = found
+        self.reader, self.tokens.limits = Reader(found), found.file.limits
+        return kept
 
     async def until(self, found: Callable[[], T | None], timeout_s: float) -> T | None:
         """What `found` returns once it returns something; None if time is up."""

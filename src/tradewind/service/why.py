@@ -15,6 +15,7 @@ SAID = {
     "quoted": "its quote is open: accept or decline it before it expires",
     "scheduled": "it has a plan; its ranks start when the plan says",
     "running": "it runs",
+    "suspended": "its owner suspended it; resume lets it go on from its checkpoints",
     "finished": "all its ranks ended with 0",
     "left": "the stream left",
     "declined": "no offer was taken",

@@ -37,12 +37,13 @@ class ScriptReader:
         self.jobs: list[Job] = []
         self.changes: list[Change] = []
         self.volumes: list[tuple[int, int, int, int]] = []
+        self.again = Counter[str]()  # id -> how often it was resumed
         self.gone: dict[int, int] = {}  # job -> when it left or was cancelled
 
     def take(self, event: Event) -> Event:
         """Note the fact of an event; changes are numbered in the order in which they happened."""
         if isinstance(event.fact, Job):
-            self.jobs.append(event.fact)
+            self.jobs.append(self._own(event.fact))
         elif isinstance(event.fact, Change):
             self.changes.append(event.fact)
             return event._replace(value=len(self.changes) - 1)
@@ -52,6 +53,13 @@ class ScriptReader:
             sizes = cast(tuple[tuple[int, int], ...], event.fact)
             self.volumes += [(event.job, event.value, node, size) for node, size in sizes]
         return event
+
+    def _own(self, job: Job) -> Job:
+        """A job that goes on from another, under a name of its own: a scenario knows nothing of directories."""
+        if job.continues is None:
+            return job
+        self.again[job.id] += 1
+        return replace(job, id=f"{job.id}#{self.again[job.id] + 1}", continues=None)
 
     def scenario(
         self, name: str, setup: Setup, private: Mapping[int, Customer], origin: Mapping[str, Any]
@@ -81,6 +89,8 @@ def history(store: Store) -> History:
         elif record.kind == "instant":
             end_us = data["at_us"]
             _replay(data, script, journal)
+        elif record.kind == "policy":  # it decides from here on
+            header = {**header, "policy": data["name"], "params": data["params"], "seed": data["seed"]}
         elif record.kind == "attempt":
             ran[data["job"]] -= data["at_us"]
         elif record.kind == "over":

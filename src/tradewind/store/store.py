@@ -57,7 +57,7 @@ class Store:
 
     def __init__(self, address: Address, connection: sql.Connection, lock: Lock | None) -> None:
         self._address, self._connection, self._lock = address, connection, lock
-        self.name = address.name
+        self.name, self.address = address.name, address.given
         with self._transaction():
             self.head = self._read_head()
 
@@ -136,9 +136,11 @@ class Store:
         """
         self._commit(entries, None, rows)
 
-    def snapshot(self, state: bytes, *, at_us: int) -> None:
-        """Write the state of a session, from which `recover` goes on."""
-        self._commit([Entry(SNAPSHOT, {"sha256": _sum(state)}, at_us)], state)
+    def snapshot(
+        self, state: bytes, *, at_us: int, before: Sequence[Entry] = (), rows: Sequence[Put] = ()
+    ) -> None:
+        """Write the state of a session, from which `recover` goes on; with records before it and rows, all or nothing."""
+        self._commit([*before, Entry(SNAPSHOT, {"sha256": _sum(state)}, at_us)], state, rows)
 
     def _commit(self, entries: Sequence[Entry], state: bytes | None, board: Sequence[Put] = ()) -> None:
         if self._lock is None:

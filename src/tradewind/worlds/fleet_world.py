@@ -28,6 +28,7 @@ from tradewind.worlds.gang import (
     attempt_from_record,
     attempt_record,
     end_record,
+    is_awaited,
     last_words,
     replay_end,
     restore_gang,
@@ -69,7 +70,8 @@ class FleetWorld:
         self.on_poll: Callable[[FleetWorld], None] | None = None
         self._scenario, self._setup = scenario, scenario.setup
         self._progress = Progress(scenario.setup, failures=True, reported=True)
-        self._timeline = Timeline(scenario, self.agenda, self._progress, without_end=intake is not None)
+        parts = (scenario, self.agenda, self._progress)
+        self._timeline = self.timeline = Timeline(*parts, without_end=intake is not None)
         self.clock, self._record, self._options = clock, record, options
         self._names = [node.name for node in scenario.setup.nodes]
         self._seen = Observations({})
@@ -89,8 +91,12 @@ class FleetWorld:
             if events := self.poll():
                 return events
             if not self.over:
-                self._take(self.fleet.observe(self._pause_s()))
+                self.watch()
         return ()
+
+    def watch(self) -> None:
+        """Wait until the fleet has news, or something is due."""
+        self._take(self.fleet.observe(self._pause_s()))
 
     def poll(self) -> Sequence[Event]:
         """Events that are due now, without waiting; tells the fleet what should run. `over` is set with the last ones."""
@@ -242,8 +248,8 @@ class FleetWorld:
                     gang.announced = state.stamp
                     self._progress.announce(at, gang.job.index, what)
             elif gang.current is None and gang.retry_us <= now_us and (wanted := self._wanted(gang)):
-                if gang.attempts and self._next_us() <= now_us + 1:
-                    continue  # what happens now may change the plan
+                if (gang.attempts and self._next_us() <= now_us + 1) or is_awaited(gang, self._busy_gangs()):
+                    continue  # what happens now may change the plan, or ranks that it goes on from still end
                 self._begin(gang, wanted)
 
     def _busy_gangs(self) -> list[Gang]:

@@ -194,6 +194,12 @@ def last_words(log: str) -> str:
     return f"; its log ends with: {text}" if text else ""
 
 
+def is_awaited(gang: Gang, busy: Sequence[Gang]) -> bool:
+    """Whether a job has to wait because it goes on from another whose ranks have not ended."""
+    others = (each for each in busy if each.job.home == gang.job.home and each is not gang)
+    return gang.job.continues is not None and any(each.current is not None for each in others)
+
+
 def verdict(
     gang: Gang, exits: Sequence[Exit], names: Sequence[str], down: Collection[int]
 ) -> tuple[str, bool]:

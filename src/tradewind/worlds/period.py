@@ -41,6 +41,8 @@ BEFORE = (*OVER, "voided", "released", "changed", "answered", "expired")
 """Events of the first instant that belong to the time before it."""
 LIMITS = ("capacity", "bandwidth", "node_down", "link_down")
 """Changes that can cancel plans, the oldest first."""
+SOLD_BEFORE = "sold before the period"
+"""Why a job has a quote again at the start of a period."""
 NOT_AT_END = ("arrived", "slot", "data", "timer", "answered", "expired", "ended")
 """Events of the last instant that belong to the time after it, or come last."""
 
@@ -397,7 +399,7 @@ class _Cut:
             offer = Offer(state.paid, due, plan, state.unit_usd)
             if state.voided:  # what it owes depends on a promise of before, which this plan need not keep
                 offer = Offer(owed.get(job, 0.0), due, plan)
-            again.append((Quote(index[job], (offer,), why="sold before the period"), state.thought))
+            again.append((Quote(index[job], (offer,), why=SOLD_BEFORE), state.thought))
         return plans, again
 
     def _event(self, event: Event, index: Mapping[int, int], quotes: PeriodQuotes) -> Event | None:

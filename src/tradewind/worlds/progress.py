@@ -96,7 +96,7 @@ class Progress:
     """
 
     def __init__(self, setup: Setup, *, failures: bool, reported: bool = False) -> None:
-        self._setup, self._failures, self._reported = setup, failures, reported
+        self.setup, self._failures, self._reported = setup, failures, reported
         self.active: dict[int, ActiveJob] = {}
         self.failing: set[int] = set()
         self._heap: list[tuple[int, int, int, str]] = []  # (time, job, stamp, what)
@@ -140,6 +140,15 @@ class Progress:
         """Set measured progress, at most up to the total."""
         state = self.active[job]
         state.done = done if state.total is None else min(done, state.total)
+
+    def compute(self, totals: Mapping[int, int], now_us: int) -> None:
+        """Compute all progress from now on, where it was reported; totals: job -> all its work, where that is known."""
+        self._reported = False
+        self.failing.clear()
+        for index, state in self.active.items():
+            state.total = totals.get(index, state.total)
+            if is_measured(state.job) and state.steps:
+                self._enter(state, state.next if state.at < 0 else state.at, now_us)
 
     def announce(self, at_us: int, job: int, what: str) -> None:
         """Let a job end at an instant: it is `finished`, it `left`, or it `failed` for good."""
@@ -255,7 +264,7 @@ class Progress:
 
     def _mark(self, state: ActiveJob, now: int) -> None:
         """Record the progress at the start of the current slot, to which a failure resets the job."""
-        boundary = now - now % self._setup.slot_us
+        boundary = now - now % self.setup.slot_us
         if state.mark_us < boundary:
             state.mark_us, state.mark_done = boundary, state.progress(boundary)
 
@@ -276,7 +285,7 @@ class Progress:
         if self._reported and is_measured(job):
             num, den = 0, 1
         else:
-            state.num_den = num, den = rate(self._setup, job, step)
+            state.num_den = num, den = rate(self.setup, job, step)
         if state.start_us < 0:
             state.start_us = now
         state.since_us = now + self._restart(state, step, now) if job.restart_us else now
@@ -287,7 +296,7 @@ class Progress:
             finish = state.since_us + (needed_us if needed_us > 1 else 1)  # a step takes at least 1 us
             work = job.work
             if type(work) is Rounds and work.whole_slots:
-                slot = self._setup.slot_us
+                slot = self.setup.slot_us
                 finish = state.start_us + -(-(finish - state.start_us) // slot) * slot
             if finish <= step.until_us:
                 heappush(self._heap, (finish, job.index, state.stamp, "finished"))

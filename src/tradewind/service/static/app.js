@@ -117,3 +117,21 @@ async function follow(box) {
 if (live) listen();
 const log = document.getElementById("log");
 if (log) follow(log);
+
+async function forecast(box) {
+  const clock = (at) => at === null ? "unknown" : new Date(1000 * at).toISOString().slice(0, 19).replace("T", " ");
+  for (;;) {
+    try {
+      const answer = await fetch(box.dataset.eta, { headers: OWN });
+      if (answer.ok) {
+        const found = await answer.json();
+        const kept = found.kept.given ? ` Of ${found.kept.given} earlier forecasts ${Math.round(100 * found.kept.by_p90)}% were kept.` : "";
+        box.textContent = `Starts ${clock(found.start.p50_s)}, finishes ${clock(found.finish.p50_s)}; with 90% by ${clock(found.finish.p90_s)} (UTC).${kept}`;
+      }
+    } catch (problem) { /* the server is away: try again */ }
+    await new Promise((done) => window.setTimeout(done, 10000));
+  }
+}
+
+const eta = document.getElementById("eta");
+if (eta) forecast(eta);

@@ -94,7 +94,7 @@ class LaunchSettings(NamedTuple):
 
 def folder_name(job: Job) -> str:
     """Directory name of a job, safe for any id."""
-    return folder_of(job.index, job.id)
+    return folder_of(job.home, job.id)
 
 
 def folder_of(index: int, name: str) -> str:
@@ -143,7 +143,7 @@ class Launcher:
 
     def log(self, job: Job, rank: int) -> Path:
         """Output of a rank."""
-        return log_path(self._state, job.index, job.id, rank)
+        return log_path(self._state, job.home, job.id, rank)
 
     def read_log(self, job: Job, rank: int) -> str:
         """Output of a rank: the log before the last rotation, then the log."""
@@ -152,7 +152,7 @@ class Launcher:
         return "".join(each.read_text(errors="replace") for each in found)
 
     def _folder(self, launch: Launch) -> Path:
-        return self._state / "control" / f"{folder_name(launch.job)}-{launch.number}"
+        return self._state / "control" / f"{folder_of(launch.job.index, launch.job.id)}-{launch.number}"
 
     def control(self, launch: Launch, rank: int, attempt: int) -> Path:
         """Directory with the spec of a supervisor and the files it writes."""
@@ -206,7 +206,7 @@ class Launcher:
     def uid(self, job: Job) -> int | None:
         """User of a job; None: that of the control loop."""
         first, users = self.options.first_uid, self.options.users
-        return None if first is None else first + (job.index % users if users else job.index)
+        return None if first is None else first + (job.home % users if users else job.home)
 
     # ------------------------------------------------------------------ environment
     def network(self, node: int) -> SiteNetwork:

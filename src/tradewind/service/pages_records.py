@@ -1,0 +1,51 @@
+"""Pages on what is recorded: bills to look at and to download, and what another policy would have made of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse, Response
+
+from tradewind.registry import policies
+from tradewind.service.errors import ApiError
+from tradewind.service.pages import Visit
+from tradewind.service.routes_records import bills_of, csv_of, span, whatif_of
+
+routes = APIRouter(include_in_schema=False)
+Period = Annotated[str, Query(max_length=100)]
+Policy = Annotated[str, Query(max_length=200)]
+
+
+@routes.get("/bills")
+async def bills(request: Request, period: Period = "") -> HTMLResponse:
+    """Bills of a period."""
+    visit = Visit(request)
+    wanted = span(period or None)
+    page = await bills_of(visit.service, wanted, visit.own.get("tenant"))
+    return await visit.page("bills.html", page=page, period=wanted.name)
+
+
+@routes.get("/bills.csv")
+async def bills_file(request: Request, period: Period = "") -> Response:
+    """Bills of a period as a file."""
+    visit = Visit(request)
+    return csv_of(await bills_of(visit.service, span(period or None), visit.own.get("tenant")))
+
+
+@routes.get("/whatif")
+async def whatif(request: Request, policy: Policy = "", period: Period = "") -> HTMLResponse:
+    """Another policy on what happened."""
+    visit = Visit(request)
+    visit.needs("admin", "operator")
+    service, found, wrong = visit.service, None, ""
+    if policy:
+        try:
+            found = await whatif_of(service, policy, "{}", period or None)
+        except ApiError as error:
+            wrong = str(error)
+    own = service.config.spec
+    known = [each.name for each in policies.all() if each.online and each.works >= own.works]
+    return await visit.page(
+        "whatif.html", found=found, wrong=wrong, known=sorted(known), chosen=policy, period=period
+    )

@@ -1,0 +1,259 @@
+"""Routes that change what runs: jobs (suspend, resume, change), sites, prices, the policy."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Query, Request
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tradewind.files.messages import sentence
+from tradewind.model.errors import InputError, TradewindError
+from tradewind.model.units import MILLI
+from tradewind.service import changes
+from tradewind.service.app_state import Authorization, Key, service_of
+from tradewind.service.config import PricesFile
+from tradewind.service.current import with_policy
+from tradewind.service.errors import ApiError
+from tradewind.service.models import JobAnswer, PolicyAnswer, PricesAnswer
+from tradewind.service.routes_records import whatif_of
+from tradewind.service.service import NOBODY, Service, job_document
+from tradewind.service.submission import sealed_text
+from tradewind.service.tokens import Token, note
+from tradewind.store.board import Row
+from tradewind.store.desk import Writing
+
+routes = APIRouter(prefix="/v1", tags=["changes"])
+WAIT_S = 15.0
+"""How long an answer of the engine is waited for."""
+CHANGED = ("utility", "private", "workers", "workers_min", "workers_max", "nodes", "work", "env")
+"""Fields of a job that can be changed while it waits."""
+
+
+class SiteRequest(BaseModel):
+    """What becomes of a site."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    state: Literal["join", "drain", "leave"] | None = Field(
+        default=None,
+        description="join: take work again; drain: take no more; leave: stop what runs there, which moves",
+    )
+    capacity: dict[str, float] = Field(default_factory=dict, description="resource -> units from now on")
+
+
+class PolicyRequest(BaseModel):
+    """The policy that decides from the next slot on."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(max_length=200)
+    params: dict[str, Any] = Field(default_factory=dict)
+    seed: int = Field(default=0, ge=0, le=2**53)
+
+
+async def _settled(service: Service, id_: str, old: Row) -> JobAnswer:
+    """The job once its status or its place in the engine has changed."""
+
+    def moved() -> Row | None:
+        row = service.board.row("board_jobs", id=id_)
+        return row if row is not None and (row["status"], row["job"]) != (old["status"], old["job"]) else None
+
+    row = await service.until(moved, WAIT_S)
+    if row is None:
+        raise ApiError(
+            "unavailable", "the engine has not answered yet; look at the job, or repeat the request"
+        )
+    return JobAnswer(**job_document(row))
+
+
+def _not_sold(service: Service, what: str) -> None:
+    if service.config.spec.pricer:
+        raise ApiError(
+            "conflict",
+            f"what was sold cannot be {what}: its price is for its slots; cancel it, or let it run",
+        )
+
+
+@routes.post("/jobs/{id}/suspend")
+async def suspend(
+    request: Request, id: str, authorization: Authorization = None, idempotency_key: Key = ""
+) -> JobAnswer:
+    """Suspend a job: its ranks write their checkpoints and end, and it keeps its place for people until it is resumed."""
+    service = service_of(request)
+    token = service.token(authorization, "write")
+    row = await service.job(token, id)
+    if row["status"] == "suspended":
+        return JobAnswer(**job_document(row))
+    _not_sold(service, "suspended")
+    if row["is_over"] or row["status"] == "submitted":
+        raise ApiError("conflict", f"it is {row['status']}; jobs that wait or run can be suspended")
+    await service.ask("suspend", row, token, {}, idempotency_key)
+    return await _settled(service, id, row)
+
+
+@routes.post("/jobs/{id}/resume")
+async def resume(
+    request: Request, id: str, authorization: Authorization = None, idempotency_key: Key = ""
+) -> JobAnswer:
+    """Resume a suspended job: it goes on from its checkpoints, with the work that is left."""
+    service = service_of(request)
+    token = service.token(authorization, "write")
+    row = await service.job(token, id)
+    if row["status"] != "suspended":
+        raise ApiError("conflict", f"it is {row['status']}; only suspended jobs can be resumed")
+    await service.ask("resume", row, token, {}, idempotency_key)
+    return await _settled(service, id, row)
+
+
+@routes.post("/jobs/{id}/change")
+async def change(
+    request: Request,
+    id: str,
+    authorization: Authorization = None,
+    fields: Annotated[dict[str, Any] | None, Body(description=f"new values of: {', '.join(CHANGED)}")] = None,
+) -> JobAnswer:
+    """Change a job that waits or is suspended: its bid with its deadline (utility), budget (private), workers or work."""
+    service, given = service_of(request), fields or {}
+    token = service.token(authorization, "write")
+    row = await service.job(token, id)
+    _not_sold(service, "changed")
+    if wrong := [name for name in given if name not in CHANGED]:
+        raise ApiError("invalid", f"{wrong[0]} cannot be changed; {', '.join(CHANGED)} can")
+    if row["status"] not in ("waiting", "suspended"):
+        raise ApiError("conflict", f"it is {row['status']}; suspend it first, then change and resume it")
+    try:
+        found = service.reader.read({**job_document(row)["job"], **given}, row["tenant"])
+    except InputError as error:
+        raise ApiError("invalid", str(error)) from None
+    body, private = json.dumps(found.document), sealed_text(found.customer)
+
+    def task(writing: Writing) -> None:
+        values: dict[str, Any] = {"body": body}
+        if "private" in given:
+            values["sealed"] = None if private is None else service.seal(private)
+        writing.update("requests", {"number": row["number"]}, **values)
+        writing.update("board_jobs", {"number": row["number"]}, body=body)
+        shown = {name: value for name, value in given.items() if name != "private"}
+        before = {name: job_document(row)["job"].get(name) for name in shown}
+        note(writing, token.actor, row["tenant"], "job.change", id, before, shown)
+
+    await service.write(task)
+    if row["status"] == "suspended":
+        return JobAnswer(**job_document(await service.job(token, id)))
+    await service.ask("change", row, token, {})
+    return await _settled(service, id, row)
+
+
+# ---------------------------------------------------------------------- sites and prices
+@routes.post("/sites/{id}")
+async def site(
+    request: Request, id: str, body: SiteRequest, authorization: Authorization = None
+) -> list[dict[str, Any]]:
+    """Let a site of the setup join, drain or leave, or change its capacity; quotes that no longer hold are withdrawn."""
+    service = service_of(request)
+    token = service.token(authorization, "write", "admin", "operator")
+    try:
+        wanted = changes.of_site(service.config.setup, id, body.state, body.capacity)
+    except TradewindError as error:
+        raise ApiError("invalid", str(error)) from None
+    await service.ask_engine("sites", id, token, wanted)
+    return await service.read(
+        lambda: [row for row in service.board.rows("board_sites", most=1000) if row["node"] == id]
+    )
+
+
+@routes.get("/prices")
+async def prices(request: Request, authorization: Authorization = None) -> PricesAnswer:
+    """The price list in force, its hash, and when lists were put into force."""
+    service = service_of(request)
+    service.token(authorization, "read")
+    return await prices_of(service)
+
+
+async def prices_of(service: Service) -> PricesAnswer:
+    """The price list in force."""
+    setup = service.config.setup
+    rows = await service.read(lambda: service.board.rows("board_sites", most=100_000))
+    factors = {(row["node"], row["resource"]): row["price_factor"] for row in rows}
+    rent: dict[str, dict[str, Any]] = {}
+    for (node, resource), tariff in sorted(setup.rent.items()):
+        names = setup.nodes[node].name, setup.resources[resource]
+        factor = factors.get(names, 1.0)
+        usd = [round(usd * factor, 9) for usd in tariff.usd]
+        rent.setdefault(names[0], {})[names[1]] = {
+            "starts": list(tariff.starts),
+            "usd": usd,
+            "rule": tariff.rule,
+        }
+    told = await service.read(lambda: service.board.rows("board_events", id="", kind="prices", most=100))
+    history = [{"at_s": row["at_s"], **json.loads(row["body"])} for row in told]
+    return PricesAnswer(price_list=await service.read(service.price_list), rent=rent, history=history)
+
+
+@routes.post("/prices")
+async def set_prices(
+    request: Request, body: Annotated[dict[str, Any], Body()], authorization: Authorization = None
+) -> PricesAnswer:
+    """Put a price list (`rent`: node -> resource -> tariff) into force with the next slot; decisions keep their prices."""
+    service = service_of(request)
+    token = service.token(authorization, "write", "admin", "operator")
+    try:
+        file = PricesFile.model_validate(body)
+        wanted = changes.of_prices(service.config.setup, file)
+    except ValidationError as error:
+        raise ApiError("invalid", sentence(error, PricesFile, body)) from None
+    except TradewindError as error:
+        raise ApiError("invalid", str(error)) from None
+    await _price(service, token, wanted)
+    return await prices_of(service)
+
+
+async def _price(service: Service, token: Token, wanted: changes.Wanted) -> None:
+    """Put prices into force, and note the list with its date and hash."""
+    await service.ask_engine("sites", "prices", token, {"changes": wanted})
+    setup = service.config.setup
+    list_ = {f"{setup.nodes[a].name}.{setup.resources[b]}": value / MILLI for _, a, b, value in wanted}
+    coming = {(a, b): value for _, a, b, value in wanted}
+    hash_ = await service.read(lambda: service.price_list(coming))
+    body = json.dumps({"price_list": hash_, "factors": list_, "by": token.actor})
+
+    def task(writing: Writing) -> None:
+        writing.insert("board_events", id="", tenant="", at_s=time.time(), kind="prices", body=body)
+
+    await service.write(task)
+
+
+# ---------------------------------------------------------------------- the policy
+@routes.post("/policy")
+async def policy(
+    request: Request,
+    body: PolicyRequest,
+    authorization: Authorization = None,
+    apply: Annotated[
+        bool, Query(description="false: only say what it would have made of the past week")
+    ] = False,
+) -> PolicyAnswer:
+    """Change the policy at the beginning of the next slot, after a what-if on the past week. Jobs go on from checkpoints."""
+    service = service_of(request)
+    token = service.token(authorization, "write", "admin")
+    wanted = body.model_dump()
+    try:
+        with_policy(service.config, wanted)
+    except TradewindError as error:
+        raise ApiError("invalid", str(error)) from None
+    try:
+        found = await whatif_of(service, body.name, json.dumps(body.params), None)
+    except ApiError as error:
+        if "nothing was recorded" not in str(error):
+            raise
+        found = None
+    if not apply:
+        return PolicyAnswer(policy=service.config.spec.name, whatif=found, applied=False)
+    starts = service.engine.begins
+    await service.ask("policy", NOBODY, token, wanted)
+    done = await service.until(lambda: True if service.engine.begins > starts else None, WAIT_S * 4)
+    service.reload()
+    return PolicyAnswer(policy=service.config.spec.name, whatif=found, applied=done is not None)

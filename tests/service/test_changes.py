@@ -1,0 +1,161 @@
+"""Changes at run time: suspend and resume, other fields, sites, prices, CONFIG read again, another policy; backups."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.service.servers import Server, checked, over, running, until
+from tests.service.test_modes import _read
+from tradewind.store.backup import backup, restore
+from tradewind.store.store import Store
+
+CONFIG: dict[str, Any] = {**_read("serve-queue"), "fleet": {"as_root": True, "grace_s": 1.0}}
+SCRIPT = (
+    "cd $TRADEWIND_CHECKPOINT_DIR; i=$(cat n 2>/dev/null || echo 0); "
+    "while [ $i -lt 30 ]; do i=$((i+1)); echo $i > n; echo at $i; sleep 0.1; done"
+)
+COUNT = {
+    "id": "count", "worker": {"gpu": 1}, "work": {"kind": "fixed", "runtime_us": "3 s"}, "command": ["sh", "-c", SCRIPT],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(tmp_path_factory.mktemp("changes"), CONFIG) as found:
+        yield found
+
+
+def eventually(check: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + 30
+    while not check():
+        assert time.monotonic() < end, what
+        time.sleep(0.1)
+
+
+def test_a_suspended_job_frees_its_site_can_be_changed_and_goes_on_from_its_checkpoint(
+    server: Server,
+) -> None:
+    with server.tenant("research") as client:
+        id_ = checked(client.post("/v1/jobs", json=COUNT))["id"]
+        until(client, id_, "running")
+        eventually(lambda: "at 3" in client.get(f"/v1/jobs/{id_}/logs").text, "it counts")
+        refused = client.post(f"/v1/jobs/{id_}/change", json={"workers": 2})
+        assert "suspend it first" in refused.json()["error"]["message"]
+        assert checked(client.post(f"/v1/jobs/{id_}/suspend"))["status"] == "suspended"
+        assert checked(client.post(f"/v1/jobs/{id_}/suspend"))["status"] == "suspended"  # again
+        assert {row["used_milli"] for row in checked(client.get("/v1/sites"))} == {0}
+        work = {"kind": "fixed", "runtime_us": "9 s"}
+        assert checked(client.post(f"/v1/jobs/{id_}/change", json={"work": work}))["job"]["work"] == work
+        assert "cannot be changed" in client.post(f"/v1/jobs/{id_}/change", json={"id": "x"}).text
+        assert checked(client.post(f"/v1/jobs/{id_}/resume"))["status"] != "suspended"
+        assert over(client, id_)["status"] == "finished"
+        lines = [
+            line for line in client.get(f"/v1/jobs/{id_}/logs").text.splitlines() if line.startswith("at")
+        ]
+        assert len(lines) <= 32  # it did not begin again; a rank may be cut off while it counts
+        assert lines[-1] == "at 30"
+        bill = checked(client.get("/v1/bills", timeout=60))["bills"][0]
+        assert {line["job"] for line in bill["lines"]} == {id_, f"{id_}#2"}
+
+
+def test_a_suspended_job_can_be_cancelled(server: Server) -> None:
+    with server.tenant("research") as client:
+        id_ = checked(client.post("/v1/jobs", json=COUNT))["id"]
+        until(client, id_, "running")
+        checked(client.post(f"/v1/jobs/{id_}/suspend"))
+        assert checked(client.post(f"/v1/jobs/{id_}/cancel"))["status"] == "cancelled"
+
+
+def test_sites_and_prices_change_while_it_runs_and_config_is_read_again(server: Server) -> None:
+    with server.client() as admin, server.tenant("research") as client:
+        assert client.post("/v1/sites/oregon", json={"state": "leave"}).status_code == 403
+        id_ = checked(admin.post("/v1/jobs", json=COUNT, params={"tenant": "research"}))["id"]
+        site = next(iter(until(admin, id_, "running")["places"]["workers"]))
+        drained = checked(admin.post(f"/v1/sites/{site}", json={"state": "drain"}))
+        assert drained[0]["capacity_milli"] == drained[0]["used_milli"] == 1000  # what runs goes on
+        assert over(admin, id_)["status"] == "finished"
+        name = f"/v1/sites/{site}"
+        eventually(lambda: next(r for r in checked(admin.get("/v1/sites")) if r["node"] == site)["capacity_milli"] == 0,
+                   "a site that drains gives up what becomes free")  # fmt: skip
+        assert (
+            checked(admin.post(name, json={"state": "join", "capacity": {"gpu": 8}}))[0]["capacity_milli"]
+            == 8000
+        )
+        first = checked(admin.get("/v1/prices"))["price_list"]
+        second = checked(admin.post("/v1/prices", json={"rent": {"oregon": {"gpu": 1.5}}}))
+        assert second["history"][0]["price_list"] != first
+
+        def in_force() -> bool:
+            found = checked(admin.get("/v1/prices"))
+            is_so: bool = found["rent"]["oregon"]["gpu"]["usd"] == [1.5]
+            return is_so and bool(found["price_list"] == second["history"][0]["price_list"])
+
+        eventually(in_force, "the list is in force with the next slot")
+        nodes = [
+            {"name": "oregon", "capacity": {"gpu": 6}, "rent": {"gpu": 6.0}},
+            CONFIG["setup"]["nodes"][1],
+        ]
+        tenants = {**CONFIG["tenants"], "late": {"any_command": True}}
+        server.config.write_text(
+            yaml.safe_dump({**CONFIG, "tenants": tenants, "setup": {**CONFIG["setup"], "nodes": nodes}})
+        )
+        assert server.process is not None
+        server.process.send_signal(signal.SIGHUP)
+        eventually(
+            lambda: "read again: 2 changes" in server.log or "read again: 1 changes" in server.log, "SIGHUP"
+        )
+
+        def is_so() -> bool:
+            oregon = next(row for row in checked(admin.get("/v1/sites")) if row["node"] == "oregon")
+            return (oregon["capacity_milli"], oregon["price_factor"]) == (6000, 2.0)
+
+        eventually(is_so, "capacity and price of CONFIG")
+        assert "late" in [each["name"] for each in checked(admin.get("/v1/tenants"))]
+
+
+def test_the_policy_is_changed_after_a_what_if_and_stays_changed(server: Server) -> None:
+    with server.client() as admin:
+        script = "cd $TRADEWIND_CHECKPOINT_DIR; while [ ! -e go ]; do sleep 0.1; done"
+        held = {**COUNT, "command": ["sh", "-c", script]}
+        id_ = checked(admin.post("/v1/jobs", json=held, params={"tenant": "research"}))["id"]
+        until(admin, id_, "running")
+        asked = checked(admin.post("/v1/policy", json={"name": "srtf"}, timeout=60))
+        assert (asked["applied"], asked["policy"]) == (False, "fifo-backfill")
+        assert [run["name"] for run in asked["whatif"]["runs"]][-1] == "srtf"
+        made = checked(admin.post("/v1/policy", json={"name": "srtf"}, params={"apply": True}, timeout=90))
+        assert (made["applied"], made["policy"]) == (True, "srtf")
+        until(admin, id_, "running", 40)
+        folder = next(each for each in (server.data / "state" / "jobs").iterdir() if each.name.endswith(id_))
+        (folder / "checkpoint" / "go").touch()
+        assert over(admin, id_)["status"] == "finished"
+        kinds = [each["kind"] for each in checked(admin.get(f"/v1/jobs/{id_}/events"))["events"]]
+        assert kinds.count("arrived") == 2  # it was resumed under the other policy
+        assert server.stop() == 0
+        server.start()
+        assert checked(admin.get("/v1/status"))["policy"] == "srtf"
+        with Store.open(server.data) as store:
+            store.verify()
+
+
+def test_a_backup_of_a_running_service_starts_as_another_service(server: Server, tmp_path: Path) -> None:
+    with server.client() as admin:
+        id_ = checked(admin.post("/v1/jobs", json=COUNT, params={"tenant": "research"}))["id"]
+        until(admin, id_, "running")
+        assert backup(server.data, tmp_path / "backup.tar") > 1
+        over(admin, id_)
+    other = Server(tmp_path, CONFIG)
+    other.config.write_text(server.config.read_text())
+    assert restore(tmp_path / "backup.tar", other.data) > 1
+    try:
+        other.start()
+        with other.client() as admin:  # with the same token
+            assert over(admin, id_, 40)["status"] == "finished"  # it was running; it is started again
+    finally:
+        other.stop()
