@@ -31,8 +31,7 @@ class EventAudit(AuditClock):
         found: list[Violation] = []
         fresh_limits = changed = False
         for event in events:
-            kind = event.kind
-            at = event.at_us
+            kind, at = event.kind, event.at_us
             if at != self._now:
                 if at < self._now or at > self._deadline or self._awaited or self.attempts is not None:
                     self._check_clock(event, found)
@@ -46,9 +45,8 @@ class EventAudit(AuditClock):
                 fresh_limits = self._change(event, found) or fresh_limits
                 continue
             if fresh_limits:
-                self._cancelled = cancelled_plans(
-                    self._capacity, self._case, self._records.values(), self._now
-                )
+                records = self._records.values()
+                self._cancelled = cancelled_plans(self._capacity, self._case, records, self._now)
                 fresh_limits, changed = False, True
             if kind == "arrived":
                 self._arrive(event, found)

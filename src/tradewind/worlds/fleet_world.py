@@ -299,9 +299,8 @@ class FleetWorld:
 
     def _raise_alarms(self, gang: Gang) -> None:
         """Raise an alarm for each rank that misbehaved or cannot be reached."""
-        attempt, status = gang.attempts[-1], gang.status
+        attempt, status, now_s = gang.attempts[-1], gang.status, self.clock.source.monotonic()
         assert status is not None
-        now_s = self.clock.source.monotonic()
         if not gang.has_waited and gang.has_to_wait(self._options.start_s, now_s):
             gang.has_waited = True
             after = f"attempt {attempt.launch.number} has not started after {self._options.start_s:g} s"
@@ -330,13 +329,9 @@ class FleetWorld:
         attempt = gang.end(self._present_us(), why)
         if failed:
             after = gang.count_failure(self._options, self.clock.now_us(), self.clock.pace)
-            self._alarm(gang, f"attempt {attempt.launch.number} {why}; {after}{self._cause(gang, exits)}")
+            said = last_words(gang, exits, self.fleet.logs)
+            self._alarm(gang, f"attempt {attempt.launch.number} {why}; {after}{said}")
         self._record("over", end_record(gang, attempt, self.clock.source.wall()))
-
-    def _cause(self, gang: Gang, exits: Sequence[Exit]) -> str:
-        """How the log of the first rank that failed ends."""
-        rank = next((number for number, each in enumerate(exits) if each.code), None)
-        return "" if rank is None else last_words(self.fleet.logs(gang.job, rank))
 
     def _begin(self, gang: Gang, wanted: tuple[Rank, ...]) -> None:
         """Record an attempt, then let it run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -186,9 +186,10 @@ class Gang:
         return "given up" if self.given_up else f"retry {self.failures} of {options.retries}"
 
 
-def last_words(log: str) -> str:
-    """What the newest attempt wrote last, as the end of an alarm."""
-    _, _, own = log.rpartition("--- attempt ")
+def last_words(gang: Gang, exits: Sequence[Exit], logs: Callable[[Job, int], str]) -> str:
+    """What the first rank that failed wrote last, as the end of an alarm."""
+    rank = next((number for number, each in enumerate(exits) if each.code), None)
+    _, _, own = ("", "", "") if rank is None else logs(gang.job, rank).rpartition("--- attempt ")
     lines = [line.strip() for line in own.splitlines()[1:] if line.strip() and not line.startswith("--- ")]
     text = " | ".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:]
     return f"; its log ends with: {text}" if text else ""

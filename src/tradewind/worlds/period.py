@@ -41,8 +41,8 @@ BEFORE = (*OVER, "voided", "released", "changed", "answered", "expired")
 """Events of the first instant that belong to the time before it."""
 LIMITS = ("capacity", "bandwidth", "node_down", "link_down")
 """Changes that can cancel plans, the oldest first."""
-SOLD_BEFORE = "sold before the period"
-"""Why a job has a quote again at the start of a period."""
+SOLD_BEFORE, LOST = "sold before the period", "had lost the plan that it paid for: its payment is left out"
+"""Why a job has a quote again at the start of a period, or none."""
 NOT_AT_END = ("arrived", "slot", "data", "timer", "answered", "expired", "ended")
 """Events of the last instant that belong to the time after it, or come last."""
 
@@ -387,8 +387,7 @@ class _Cut:
             )
             if not steps:
                 if state.paid is not None:
-                    lost = "had lost the plan that it paid for: its payment is not in the period"
-                    self.notes.append(f"{state.job.id} {lost}")
+                    self.notes.append(f"{state.job.id} {LOST}")
                 continue
             plan = self._plan(Plan(job, steps), index)
             own, customer = scenario.jobs[index[job]], scenario.customers[index[job]]
