@@ -42,7 +42,7 @@ JOB: dict[str, Any] = {
 }
 
 
-def config(policy: str = "fifo-backfill", gpus: int = 1) -> dict[str, Any]:
+def config(policy: str = "fifo-backfill", gpus: int = 3) -> dict[str, Any]:
     """A service without limits of requests."""
     nodes = [{"name": f"n{i}", "capacity": {"gpu": min(8, gpus)}} for i in range(max(1, gpus // 8))]
     setup = {"objective": "jct_mean_s", "slot_us": "1 min", "resources": ["gpu"], "nodes": nodes}
@@ -199,7 +199,7 @@ def listeners(server: Server, count: int) -> float:
     return time.monotonic() - begin
 
 
-def fill(folder: Path, jobs: int, policy: str = "fifo-backfill", gpus: int = 1) -> configs.Config:
+def fill(folder: Path, jobs: int, policy: str = "fifo-backfill", gpus: int = 3) -> configs.Config:
     """Hand in jobs of three sizes as the API does, without HTTP."""
     folder.mkdir(parents=True, exist_ok=True)
     path, data = folder / "config.yaml", folder / "data"

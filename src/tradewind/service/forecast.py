@@ -197,8 +197,8 @@ class _Simulation:
                     self.future.new["taken"] = what[1] if kind == "quote" else -1
             elif kind == "events":
                 for event in what:
-                    if event.get("job") == self.new and event["kind"] in ("refused", "declined"):
-                        self.future.new["refused"] = event["kind"]
+                    if event.job == self.new and event.kind in ("refused", "declined"):
+                        self.future.new["refused"] = event.kind
         plan = session.ledger.plan(self.new) if self.new in active else None
         if plan is not None and plan.steps and "place" not in self.future.new:
             self.future.new["place"] = step_document(self.config.setup, plan.steps[0], self.wall)

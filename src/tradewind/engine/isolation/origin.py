@@ -74,6 +74,8 @@ class ParamData(NamedTuple):
     choices: tuple[str, ...]
     least: float | None
     most: float | None
+    file: bool
+    tenants: bool
 
 
 class SpecData(NamedTuple):
@@ -104,7 +106,8 @@ def declaration(spec: Spec) -> SpecData:
     values = {name: getattr(spec, name) for name in SpecData._fields}
     values |= {name: tuple(sorted(values[name])) for name in SETS}
     values["params"] = tuple(
-        (name, ParamData(p.default, p.doc, p.choices, p.least, p.most)) for name, p in spec.params.items()
+        (name, ParamData(*(getattr(p, each) for each in ParamData._fields)))
+        for name, p in spec.params.items()
     )
     return SpecData(**values)
 
