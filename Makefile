@@ -9,7 +9,7 @@ WHOLE := $(VENV)/installed-whole
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
 JOBS ?= 2
 
-.PHONY: run serve install test check bench fingerprints docs-pictures theory clean
+.PHONY: run serve install test check bench fingerprints docs-pictures service-picture theory library clean
 
 run: $(STAMP)
 	$(BIN)/tradewind tour -o out
@@ -61,6 +61,10 @@ fingerprints: $(STAMP)
 docs-pictures: $(STAMP)
 	$(BIN)/tradewind tour -o out --pictures docs/pictures
 	$(BIN)/tradewind gallery -o docs --work out/reproduce --jobs $(JOBS)
+
+# The page of the demo of examples/serve.yaml in a browser (Chromium).
+service-picture: $(VENV)/installed-dev-serve
+	$(BIN)/python tools/service_picture.py
 
 # The constants of the papers' theorems beside measured ratios; FULL=1 takes the full studies' instances.
 theory: $(STAMP)
