@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws docs/pictures/service.png: the demo of examples/serve.yaml with a few jobs, as an operator sees it in a browser.
 
-    .venv/bin/python tools/service_picture.py [OUT.png]
+.venv/bin/python tools/service_picture.py [OUT.png]
 """
 
 from __future__ import annotations
@@ -58,7 +58,12 @@ def _submit(address: str, token: str) -> None:
             tenant = ("research", "product")[number % 2]
             command = ["sh", "-c", f"for i in $(seq {seconds}); do echo step $i; sleep 1; done"]
             client.submit(
-                {**job, "id": f"{tenant}-{number}", "work": {**job["work"], "count": seconds}, "command": command},
+                {
+                    **job,
+                    "id": f"{tenant}-{number}",
+                    "work": {**job["work"], "count": seconds},
+                    "command": command,
+                },
                 tenant=tenant,
             )
 
