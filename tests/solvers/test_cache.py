@@ -36,7 +36,7 @@ def test_kernels_are_kept_beside_the_system_they_belong_to(tmp_path: Path) -> No
     [
         ("systems/eris/kernels/slot.py", {"eris"}),
         ("systems/gadget/policy.py", set()),
-        ("solvers/transport.py", {"mlbroker"}),
+        ("solvers/transport.py", {"mixed", "mlbroker"}),
         ("solvers/paths.py", {"apsp"}),
     ],
 )
