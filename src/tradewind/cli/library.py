@@ -63,7 +63,7 @@ def _print(library: Library, rows: list[Instance]) -> None:
         shown.add_row(row.name, str(row.jobs), objective, best, row.found_by, bound, gap_words(row))
     open_console().print(shown)
     closed = sum(row.closed for row in rows)
-    say(f"{len(rows)} instances, {closed} closed: the best known value is proven optimal")
+    say(f"closed, which means proven optimal: {closed} of {len(rows)}")
 
 
 def gap_words(row: Instance) -> str:

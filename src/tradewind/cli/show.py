@@ -172,7 +172,7 @@ def audit(audited: Audited, *, as_json: bool) -> None:
         for violation in found:
             say(f"  {violation}")
         return
-    say("audit: ok, every event, decision and metric checked")
+    say("audit: ok: every rule holds for the events and decisions, and they give these metrics")
     names: dict[str, list[str]] = {}
     for name, why in audited.unchecked.items():
         names.setdefault(why, []).append(name)

@@ -79,8 +79,9 @@ def check_tenants(spec: Spec, given: Mapping[str, Any], scenario: Scenario) -> N
 def check_named(spec: Spec, given: Mapping[str, Any], tenants: Collection[str]) -> None:
     """Refuse parameters that name a tenant who is not among these."""
     for name in (name for name, param in spec.params.items() if param.tenants):
-        for part in filter(None, str(given.get(name, "")).split(",")):
-            if (tenant := part.partition("=")[0].strip()) not in tenants:
+        pairs = [part.partition("=") for part in str(given.get(name, "")).split(",")]
+        for tenant in (key.strip() for key, sign, _ in pairs if sign):
+            if tenant not in tenants:
                 raise LookupFailed(f"tenant (named in {spec.name}.{name})", tenant, tenants)
 
 

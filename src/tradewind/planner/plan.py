@@ -231,7 +231,7 @@ def _plans(scenario: Scenario, chosen: Sequence[Quote]) -> dict[int, tuple[JobPl
 def _row(place: Market, found: Quotes, quote: Quote) -> Planned:
     job, machine = found.job, place.offers[quote.node]
     other = next((q for q in found.fitting if _differs(place, q, quote)), None)
-    better = "" if other is None else f"+{other.usd - quote.usd:,.2f} USD: {named(place, other)}"
+    better = "" if other is None else f"{other.usd - quote.usd:+,.2f} USD: {named(place, other)}"
     site = place.setup.site_of[quote.node]
     moved = [(home, size) for home, size in place.jobs[_index(place, job)].parts if home != site]
     sources = ", ".join(place.setup.nodes[home].name for home, _ in moved)
@@ -311,8 +311,11 @@ def _by_others(scenario: Scenario, usd: float) -> Iterable[str]:
     """The bill beside those of policies that plan every job alone."""
     for policy, words in OTHERS.items():
         result = run(scenario, policy)
-        late = f"; {missed(result)} of {len(scenario.jobs)} jobs late or not served" if missed(result) else ""
-        yield beside(words, result.metrics["cost_usd"], usd) + late
+        bill = result.metrics["cost_usd"]
+        if missed(result):  # a bill for less work is no comparison
+            yield f"{words}: {bill:,.2f} USD; {missed(result)} of {len(scenario.jobs)} jobs late or not served"
+        else:
+            yield beside(words, bill, usd)
 
 
 def _without_moving(place: Market, found: Quotes) -> float | None:

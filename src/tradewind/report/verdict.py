@@ -111,8 +111,17 @@ def _reasons(best: Series, rival: Series) -> list[str]:
     if metric == "cost_usd":
         return [_costs(best.group, rival.group)]
     if metric in ("profit_usd", "welfare_usd", "utility"):
-        return [_counts(best.group, rival.group), _costs(best.group, rival.group), _utilisation(best, rival)]
-    return [_waiting(best, rival), _completion(best, rival), _utilisation(best, rival)]
+        both = (best.group, rival.group)
+        return [_counts(*both), _costs(*both), *_of_one_seed(best, [_utilisation(best, rival)])]
+    return _of_one_seed(best, [_waiting(best, rival), _completion(best, rival), _utilisation(best, rival)])
+
+
+def _of_one_seed(s: Series, sentences: Sequence[str]) -> list[str]:
+    """Sentences about the first run of a group, which say so where there are more."""
+    found = [each for each in sentences if each]
+    if found and len(s.group.runs) > 1:
+        found.insert(0, f"In detail, of seed {s.group.first.seed} alone:")
+    return found
 
 
 def _alone(s: Series) -> list[str]:
@@ -128,7 +137,7 @@ def _alone(s: Series) -> list[str]:
         found.append(f"The median completion time is {duration(half)}, the 99th percentile {duration(slow)}.")
     if math.isfinite(s.data.load) and s.data.load > 0:
         found.append(f"Until the last job ends, {percent(s.data.load)} of the {_kind(s)} capacity is in use.")
-    return found
+    return _of_one_seed(s, found)
 
 
 def _kind(s: Series) -> str:

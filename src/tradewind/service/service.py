@@ -98,7 +98,9 @@ class Service:
             return token.tenant
         if given is None or given not in self.config.file.tenants:
             known = ", ".join(self.config.file.tenants)
-            raise ApiError("invalid", f"tenant is {given!r}; name one with ?tenant=: {known}")
+            raise ApiError(
+                "invalid", f"name the tenant ({known}): --tenant, or ?tenant= over HTTP; found {given!r}"
+            )
         return given
 
     async def job(self, token: Token, id_: str) -> Row:

@@ -102,6 +102,9 @@ def test_a_contract_with_nobody_is_an_error() -> None:
         api.run(market(jobs=5), "dps", params={"contracts": "acne=0.3"})
     with pytest.raises(InputError, match="is called 'acne'"):
         api.compare(market(jobs=5), ["dps", "top"], params={"dps": {"contracts": "acne=0.3"}})
+    tenant = market(jobs=5).jobs[0].tenant
+    with pytest.raises(InputError, match=r"found '5'; write tenant=0\.3"):
+        api.run(market(jobs=5), "dps", params={"contracts": f"{tenant}=0,5"})
 
 
 @pytest.mark.parametrize(
@@ -109,6 +112,8 @@ def test_a_contract_with_nobody_is_an_error() -> None:
     [
         ({PER_JOB: 0.0}, r"forecast.usd_per_item: found 0.0; it must be positive"),
         ({PER_JOB: 1.0, PER_HOUR: 1.0}, "both usd_per_item and usd_per_item_hour are stated"),
+        ({"usd_per_item_hours": 1.0}, "is called 'usd_per_item_hours'. Did you mean 'usd_per_item_hour'"),
+        ({"jobs.a100": 1.0}, "No forecast for sellers is called 'jobs.a100'"),
     ],
 )
 def test_a_scale_that_makes_no_sense_is_refused(forecast: dict[str, float], message: str) -> None:
@@ -128,7 +133,7 @@ def test_past_offers_save_the_price_of_learning(tmp_path: Path) -> None:
             + ("yes" if answer == "accepted" else "no")
         )
     path = tmp_path / "past.csv"
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text("# past.csv\n" + "\n".join(lines) + "\n")
     cold = sum(api.run(given, "dps", seed=seed).metrics["profit_usd"] for seed in range(4))
     warm = [api.run(given, "dps", seed=seed, params={"history": str(path)}) for seed in range(4)]
     assert sum(each.metrics["profit_usd"] for each in warm) > 1.05 * cold
@@ -139,7 +144,7 @@ def test_past_offers_save_the_price_of_learning(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("a,b\n1,2\n", "the first line has a, b; worker is missing"),
-        (f"{HEADER}\ngpu,1,ps-01,1,2,3,yes\n", "line 2: worker is 'gpu'; the scenario has worker-01"),
+        (f"{HEADER}\ngpu,1,ps-01,1,2,3,yes\n", "row 1: worker is 'gpu'; the scenario has worker-01"),
         (f"{HEADER}\nworker-01,1.5,ps-01,1,2,3,yes\n", "workers is '1.5'; it must be a whole number above 0"),
         (f"{HEADER}\nworker-01,1,ps-01,1,2,-3,yes\n", "price_usd is '-3'; it must be a number above 0"),
         (f"{HEADER}\nworker-01,1,ps-01,1,2,3,perhaps\n", "accepted is 'perhaps'; it must be yes or no"),

@@ -27,11 +27,13 @@ def remarks(scenario: Scenario, run: Run) -> list[str]:
         ]
     if offered < FEW or sold < NEARLY_ALL * offered:
         return []
+    more = f"{sold} of {offered} offers were accepted: customers may be willing to pay more."
+    if cap := run.params.get("cap"):
+        return [f"{more} The cap is {cap:.4g}."]
+    if run.params.get("scale", "stated") == "learned":
+        return [more]
     scale = PriceScale.of(scenario.setup)
-    limit = (
-        "" if run.params.get("scale") == "learned" else f" Unit prices end at {scale.usd:.4g} {scale.words}."
-    )
     return [
-        f"{sold} of {offered} offers were accepted: customers may be willing to pay more.{limit} State what an item is "
-        f"usually worth in the scenario (forecast: {{{PER_HOUR}: 4}}, or {PER_JOB}), or use --set scale=learned."
+        f"{more} Unit prices end at {scale.usd:.4g} {scale.words}. State what an item is usually worth in the scenario "
+        f"(forecast: {{{PER_HOUR}: 4}}, or {PER_JOB}), or use --set scale=learned with a cap."
     ]

@@ -28,10 +28,11 @@ class Past(NamedTuple):
 
 
 def read_history(text: str, setup: Setup, where: str) -> Iterator[Past]:
-    """The rows of a CSV table with the columns `COLUMNS`, the oldest first."""
+    """The rows of a CSV table with the columns `COLUMNS`, the oldest first; lines that begin with # are comments."""
     if not text.strip():
         return
-    kinds, rows = Kinds(setup), csv.DictReader(text.splitlines())
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    kinds, rows = Kinds(setup), csv.DictReader(lines)
     missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
     if missing:
         found = ", ".join(rows.fieldnames or ()) or "nothing"
@@ -40,7 +41,7 @@ def read_history(text: str, setup: Setup, where: str) -> Iterator[Past]:
             where=where,
         )
     for row in rows:
-        at = f"{where}, line {rows.line_num}"
+        at = f"{where}, row {rows.line_num - 1}"
         worker, server = _resource(row, "worker", setup, at), _resource(row, "server", setup, at)
         if worker not in kinds.row_k or server not in kinds.row_m:
             raise InputError(

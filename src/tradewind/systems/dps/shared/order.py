@@ -9,7 +9,7 @@ import numpy as np
 
 from tradewind.model.arrays import Floats
 from tradewind.model.decision import Step
-from tradewind.model.errors import InputError
+from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.setup import Setup
 from tradewind.model.units import MILLI, US_PER_HOUR
 from tradewind.systems.dps.kernels.place import BEST_FIT, LARGEST, RANDOM, WORST_FIT
@@ -91,6 +91,10 @@ class PriceScale:
     def of(cls, setup: Setup) -> PriceScale:
         """The scale that the public forecast states."""
         stated = [key for key in (PER_JOB, PER_HOUR) if key in setup.forecast]
+        known = {PER_JOB, PER_HOUR, "jobs", *(f"jobs.{name}" for name in setup.resources)}
+        for key in setup.forecast:
+            if key not in known and key.startswith(("usd", "jobs")):
+                raise LookupFailed("forecast for sellers", key, known)
         if len(stated) == 2:
             raise InputError(
                 f"both {PER_JOB} and {PER_HOUR} are stated; an item is priced by the job or by the hour",
