@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 from scipy.special import stdtrit
@@ -120,9 +121,14 @@ def _differing(run: Run, rivals: Sequence[Run]) -> str:
     """The parameters in which a run differs from others of the same policy, in parentheses."""
     names = sorted({name for rival in rivals for name in rival.params})
     differing = [n for n in names if len({repr(rival.params.get(n)) for rival in rivals}) > 1]
-    return (
-        f" ({', '.join(f'{n}={run.params[n]}' for n in differing if n in run.params)})" if differing else ""
-    )
+    shown = [f"{n}={_in_short(run.params[n])}" for n in differing if run.params.get(n, "") != ""]
+    return f" ({', '.join(shown)})" if shown else ""
+
+
+def _in_short(value: object) -> str:
+    """A parameter in a label; the text of a file as the beginning of its hash."""
+    text = str(value)
+    return f"file {sha256(text.encode()).hexdigest()[:6]}" if "\n" in text else text
 
 
 def ranked(groups: Sequence[Group]) -> list[Group]:

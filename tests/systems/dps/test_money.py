@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from tradewind import api
 from tradewind.model.errors import InputError
 from tradewind.model.job import Job, Rounds
 from tradewind.model.scenario import Scenario
+from tradewind.report.summary import group
 from tradewind.systems.dps.shared.order import ABOVE, PER_HOUR, PER_JOB
 
 HEADER = "worker,workers,server,servers,hours,price_usd,accepted"
@@ -138,6 +140,9 @@ def test_past_offers_save_the_price_of_learning(tmp_path: Path) -> None:
     warm = [api.run(given, "dps", seed=seed, params={"history": str(path)}) for seed in range(4)]
     assert sum(each.metrics["profit_usd"] for each in warm) > 1.05 * cold
     assert warm[0].params["history"] == path.read_text()  # the run file needs no other file
+    labels = [each.label for each in group([api.run(given, "dps"), warm[0]])]
+    assert labels[0] == "dps"
+    assert re.fullmatch(r"dps \(history=file [0-9a-f]{6}\)", labels[1])
 
 
 @pytest.mark.parametrize(
