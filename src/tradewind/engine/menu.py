@@ -51,6 +51,8 @@ class OfferedMenu(NamedTuple):
                 f"{'> ' if line.taken else '  '}{line.finish_us / 1e6:>10g} s{line.delay_slots:>14}"
                 f"{line.payment_usd:>14.2f}{worth:>12}{payoff:>13}"
             )
+        if self.why:
+            found.append(f"reasons of the price: {self.why}")
         taken = next((line for line in self.offers if line.taken), None)
         if taken is None:
             found.append("no offer was taken")
