@@ -109,7 +109,7 @@ def _menu(quote: QuoteAnswer) -> list[str]:
 def quote(
     job: JobFileArg, tenant: Tenant = None, as_json: Json = False, server: Server = "", token_file: TokenFile = None,
 ) -> None:  # fmt: skip
-    """Ask a running service for a price."""
+    """Ask a running service for a price; a job that states a budget (private.budget_usd) takes it at once if it fits."""
     with client(server, token_file) as service:
         found = service.quote(read_job(job), tenant=tenant)
         _print(found, _menu(found), as_json)
