@@ -42,7 +42,7 @@ $(WHOLE): pyproject.toml constraints.txt tools/system-packages | $(VENV)/made
 	touch $@
 
 test: $(WHOLE)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -rs
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -rsR
 
 check: $(WHOLE)
 	$(BIN)/ruff check .
