@@ -52,6 +52,15 @@ def batch(command: Sequence[str]) -> tuple[Scenario, str]:
     return scenario(jobs, where=where), "fifo"
 
 
+def crowd(command: Sequence[str]) -> tuple[Scenario, str]:
+    """Many jobs at once, of which some fail and others complete: beginnings and ends fall together."""
+    programs = (tuple(command), *PROGRAMS)
+    jobs = [
+        job(i, work=Rounds(count=4, compute_us=10), command=programs[i % len(programs)]) for i in range(12)
+    ]
+    return scenario(jobs, where=setup([node("a", 64), node("b", 1)], slot_us=S, horizon_us=20 * S)), "fifo"
+
+
 def late_run(made: Callable[[Sequence[str]], tuple[Scenario, str]], seed: int) -> tuple[Scenario, Run]:
     """A run whose loop is late; in every second one nodes fail, ranks are killed, and the loop is killed or stopped."""
     draw = random.Random(seed)
@@ -85,7 +94,7 @@ def late_run(made: Callable[[Sequence[str]], tuple[Scenario, str]], seed: int) -
             continue
 
 
-@pytest.mark.parametrize("made", [broker, market, rings, batch])
+@pytest.mark.parametrize("made", [broker, market, rings, batch, crowd])
 def test_the_audit_accepts_every_run_of_a_late_loop(made: Any) -> None:
     for seed in range(40):
         given, run = late_run(made, seed)

@@ -241,15 +241,17 @@ class FleetWorld:
                 self._check_attempt(gang)
             self._measure(gang)
         at = self._measured_now(due)  # what ended since the last look ends at one instant
-        for gang in gangs:
+        for gang in gangs:  # all ends before any beginning: an attempt is begun before the next instant
             if what := self._outcome(gang):
                 state = self._progress.active[gang.job.index]
                 if gang.announced != state.stamp and at < self._setup.horizon_us:  # then it ends with the run
                     gang.announced = state.stamp
                     self._progress.announce(at, gang.job.index, what)
-            elif gang.current is None and gang.retry_us <= now_us and (wanted := self._wanted(gang)):
-                if (gang.attempts and self._next_us() <= now_us + 1) or is_awaited(gang, self._busy_gangs()):
-                    continue  # what happens now may change the plan, or ranks that it goes on from still end
+        is_due = self._next_us() <= at  # what happens now may change plans
+        for gang in gangs:
+            if gang.current is not None or gang.retry_us > now_us or not (wanted := self._wanted(gang)):
+                continue
+            if not (gang.attempts and is_due) and not is_awaited(gang, gangs):
                 self._begin(gang, wanted)
 
     def _busy_gangs(self) -> list[Gang]:
