@@ -96,7 +96,7 @@ def late_run(made: Callable[[Sequence[str]], tuple[Scenario, str]], seed: int) -
 
 @pytest.mark.parametrize("made", [broker, market, rings, batch, crowd])
 def test_the_audit_accepts_every_run_of_a_late_loop(made: Any) -> None:
-    for seed in range(40):
+    for seed in (*range(40), 461):  # the last: one is stopped when jobs complete
         given, run = late_run(made, seed)
         assert run.violations == (), seed
         assert api.check(given, run) == (), seed

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from tradewind.model.result import Table, Violation
+from tradewind.model.tables import INTERRUPTED
 
 STAGE = {
     "changed": 0, "voided": 1, "finished": 2, "left": 2, "released": 2, "ended": 2, "cancelled": 3, "answered": 3,
@@ -19,7 +20,7 @@ STAGE = {
 }  # fmt: skip
 """Kind -> place of its events within an instant; those of quotes depend on when the quote was made."""
 CLOSED, QUOTED, REFUSED, AT_END = 9, 10, 11, 12
-"""Places of answers to open quotes, of new quotes and their answers, of refusals by a decision, of ends at the horizon."""
+"""Places of answers to open quotes, of new quotes and their answers, of refusals by a decision, of jobs that end with the run."""
 BY_JOB = ("finished", "left", "released", "ended", "arrived", "data")
 """Kinds whose events come in order of their jobs; changes and cancelled plans are checked with their contents."""
 SAID = ("cancelled", "answered", "expired")
@@ -50,7 +51,8 @@ class _Places:
     """Stage of each event and its place there."""
 
     def __init__(self, tables: Mapping[str, Table], horizon_us: int) -> None:
-        self._horizon_us = horizon_us
+        alarms = _rows(tables, "alarms", "at_us", "text") if "alarms" in tables else ()
+        self._end_us = min([horizon_us, *(at_us for at_us, text in alarms if text == INTERRUPTED)])
         self._answers = {key: row for row, key in enumerate(_rows(tables, "answers", "at_us", "job"))}
         when = [at_us for (at_us,) in _rows(tables, "decisions", "at_us")]
         verdicts = enumerate(_rows(tables, "verdicts", "decision", "job"))
@@ -70,7 +72,7 @@ class _Places:
         number, made_us = self._open.pop(
             job, (-1, at_us)
         )  # whatever else happens to the job closes its quote
-        if kind == "ended" and at_us >= self._horizon_us:
+        if kind == "ended" and at_us >= self._end_us:
             return AT_END, job
         if kind in STAGE:
             return STAGE[kind], job if kind in BY_JOB else number if kind == "withdrawn" else 0
