@@ -20,7 +20,7 @@ STAGE = {
 }  # fmt: skip
 """Kind -> place of its events within an instant; those of quotes depend on when the quote was made."""
 CLOSED, QUOTED, REFUSED, AT_END = 9, 10, 11, 12
-"""Places of answers to open quotes, of new quotes and their answers, of refusals by a decision, of jobs that end with the run."""
+"""Places of answers to open quotes, of new quotes and answers to them, of refusals by a decision, of ends with the run."""
 BY_JOB = ("finished", "left", "released", "ended", "arrived", "data")
 """Kinds whose events come in order of their jobs; changes and cancelled plans are checked with their contents."""
 SAID = ("cancelled", "answered", "expired")
