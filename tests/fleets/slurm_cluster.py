@@ -164,9 +164,8 @@ class SlurmCluster:
         until = time.monotonic() + START_S
         while not holds():
             if time.monotonic() > until:
-                raise TimeoutError(
-                    f"{what} did not come up within {START_S:.0f} s; see the logs in {self.state}"
-                )
+                queue, nodes = self.call("squeue", "--all"), self.call("scontrol", "show", "nodes")
+                raise TimeoutError(f"{what} did not come up within {START_S:.0f} s:\n{queue}\n{nodes}")
             time.sleep(0.05)
 
     def _run(self, *argv: str, key: str = "") -> None:

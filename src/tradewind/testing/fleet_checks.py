@@ -182,9 +182,17 @@ class Bed:
         """Iterations that a rank reported to this loop, in order."""
         return [r.iteration for number, r in self.reports.get(launch.key, []) if number == rank]
 
-    def counted(self, launch: Launch, least: int) -> Callable[[LaunchStatus], bool]:
-        """Whether rank 0 has reported an iteration as high as that."""
-        return lambda status: max(self.iterations(launch), default=0) >= least
+    def counted(self, launch: Launch, least: int, rank: int = 0) -> Callable[[LaunchStatus], bool]:
+        """Whether a rank has reported an iteration as high as that."""
+        return lambda status: max(self.iterations(launch, rank), default=0) >= least
+
+    def both_count(self) -> Launch:
+        """A launch with a rank on each node that counts without end, when both have begun."""
+        launch = self.launch(self.job(0, "count", 10_000, 0.05), 0, 0, 1)
+        for rank in (0, 1):
+            what = f"the first iteration of rank {rank}"
+            self.until(launch, run=True, holds=self.counted(launch, 1, rank), what=what)
+        return launch
 
     def tear_down(self) -> None:
         """Stop everything that the check left."""
@@ -344,8 +352,7 @@ def reports_a_lost_node(bed: Bed) -> None:
     )
     assert lose is not None
     assert restore is not None
-    launch = bed.launch(bed.job(0, "count", 10_000, 0.05), 0, 0, 1)
-    bed.until(launch, run=True, holds=bed.counted(launch, 1), what="the first iteration")
+    launch = bed.both_count()
     lose(bed.folder, 1)
     status = bed.until(
         launch, run=True, holds=lambda s: s.exits[1] is not None, what="the end of a lost rank"
@@ -366,14 +373,16 @@ def reports_no_end_without_evidence(bed: Bed) -> None:
     silence, speak = bed.faults.silence, bed.faults.speak
     if silence is None or speak is None:
         return
-    launch = bed.launch(bed.job(0, "count", 100, 0.05), 0, 0, 1)
-    bed.until(launch, run=True, holds=bed.counted(launch, 1), what="the first iteration")
+    launch = bed.both_count()
     silence(bed.folder, 1)
     status = bed.until(launch, run=True, holds=lambda s: 1 in s.unreachable, what="rank 1 unreachable")
     _require(status.exits[1] is None, f"a rank that cannot be reached was reported as {status.exits[1]}")
+    last = bed.iterations(launch, 1)[-1]
     speak(bed.folder, 1)
-    codes = [each.code for each in bed.end(launch, run=True)]
-    _require(codes == [0, 0], f"it went on to the end, but was reported as {codes}")
+    heard = bed.counted(launch, last + 1, 1)
+    status = bed.until(launch, run=True, holds=heard, what="an iteration of the rank that was silent")
+    _require(status.exits == (None, None), f"both go on, but were reported as {status.exits}")
+    bed.end(launch, run=False)
 
 
 def survives_a_full_disk(bed: Bed) -> None:
