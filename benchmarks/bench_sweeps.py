@@ -15,7 +15,7 @@ from tradewind.tasks.pool import PoolTask, Where, run_tasks
 
 EMPTY = 400
 """Tasks that do nothing."""
-JOBS, SEEDS = 6000, 4
+JOBS, SEEDS = 20_000, 6
 LIMIT_S = 900
 ON = f"ray://{RayCluster.address}"
 KINDS = (("processes", Where(2)), ("Ray", Where(2, ON)))
