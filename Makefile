@@ -42,7 +42,7 @@ $(WHOLE): pyproject.toml constraints.txt tools/system-packages | $(VENV)/made
 	touch $@
 
 test: $(WHOLE)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -rsR
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -rs
 
 check: $(WHOLE)
 	$(BIN)/ruff check .
