@@ -41,8 +41,10 @@ $(WHOLE): pyproject.toml constraints.txt tools/system-packages | $(VENV)/made
 	$(BIN)/python -m tradewind.cli.warm
 	touch $@
 
+# Three workers for two cores: tests on clusters mostly wait.
+TESTERS ?= 3
 test: $(WHOLE)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -rs
+	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal -rs
 
 check: $(WHOLE)
 	$(BIN)/ruff check .
