@@ -331,9 +331,8 @@ class KubernetesCluster:
         until = time.monotonic() + START_S
         while not holds():
             if time.monotonic() > until:
-                raise TimeoutError(
-                    f"{what} did not come up within {START_S:.0f} s; see the logs in {self.folder}"
-                )
+                there = self.api("get", "pods,nodes", "--all-namespaces")
+                raise TimeoutError(f"{what} did not come up within {START_S:.0f} s:\n{there}")
             time.sleep(0.1)
 
     def _call(self, *argv: str, text: str = "") -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.fleets.processes import at_site, descendants, free_ports, send, with_files_in
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel", "srun")
-START_S = 120.0
+START_S, RESTORE_EVERY_S = 120.0, 5.0
 RELAY = Path(__file__).with_name("relay.py")
 CONFIG = """\
 ClusterName=tradewind
@@ -100,8 +100,19 @@ class SlurmCluster:
         self.wait_for_nodes()
 
     def wait_for_nodes(self) -> None:
-        """Wait until all nodes are ready."""
-        self.wait(lambda: self.states().count("IDLE") == len(self.names), "idle nodes")
+        """Wait until all nodes are ready; one that ended while it started is started again."""
+        looked_s = time.monotonic()
+
+        def are_idle() -> bool:
+            nonlocal looked_s
+            if self.states().count("IDLE") == len(self.names):
+                return True
+            if time.monotonic() - looked_s > RESTORE_EVERY_S:
+                looked_s = time.monotonic()
+                self.restore()
+            return False
+
+        self.wait(are_idle, "idle nodes")
 
     def restore(self) -> None:
         """Bring everything back that a test may have taken away."""

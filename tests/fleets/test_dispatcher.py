@@ -131,6 +131,21 @@ def test_an_engine_that_hangs_is_left_alone_and_changes_nothing_for_the_next_loo
     assert engine.there == set(GANGS)
 
 
+def test_all_that_is_not_wanted_is_removed_before_the_end_however_long_it_takes(engine: Stubborn) -> None:
+    made, cancel = Dispatcher(engine, "run-", lambda gang: (0,)), engine.cancel
+
+    def slowly(name: str) -> None:
+        time.sleep(0.4)
+        cancel(name)
+
+    engine.cancel = slowly  # type: ignore[method-assign]
+    made.want({})
+    until(lambda: made.state.answered > 0)
+    engine.there = {f"run-{number}-0" for number in range(10)}
+    made.close()
+    assert engine.there == set()
+
+
 def test_a_machine_that_is_drained_just_after_a_rank_started_there_is_not_down(
     engine: Stubborn, tmp_path: Path
 ) -> None:

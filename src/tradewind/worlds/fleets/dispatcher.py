@@ -15,7 +15,8 @@ from tradewind.worlds.fleets.engine import Engine, EngineGang, Explains, Machine
 POLL_S = 0.5
 MACHINES_EVERY_S = 2.0
 RETRY_S = 1.0
-CLOSE_S = 1.0
+CLOSE_S = 2.0
+"""A call that takes longer when the dispatcher is closed hangs."""
 
 
 class EngineState(NamedTuple):
@@ -48,6 +49,7 @@ class Dispatcher:
         self._engine, self._prefix, self._unstarted = engine, prefix, unstarted
         self._wanted: Mapping[str, EngineGang] | None = None
         self._changed, self._closed, self._is_left = threading.Event(), False, False
+        self._removed = 0  # gangs
         self.state = EngineState()
         self._thread = threading.Thread(target=self._run, name=f"tradewind-{engine.name}", daemon=True)
         self._thread.start()
@@ -62,7 +64,10 @@ class Dispatcher:
         """Stop; what should run goes on. A call that hangs is left alone: after it nothing is started or removed."""
         self._closed = True
         self._changed.set()
-        self._thread.join(CLOSE_S)
+        removed = -1
+        while self._thread.is_alive() and self._removed > removed:  # many removals take long
+            removed = self._removed
+            self._thread.join(CLOSE_S)
         self._is_left = True
 
     def _run(self) -> None:
@@ -91,6 +96,7 @@ class Dispatcher:
             for name in sorted(set(present).difference(self._wanted)):
                 if not self._is_left:
                     self._engine.cancel(name)
+                    self._removed += 1
 
     def _waiting(self) -> Mapping[str, str]:
         """Why gangs wait, where the engine can say; nothing depends on it."""
