@@ -123,6 +123,9 @@ class SlurmCluster:
                 self.start_controller()
             else:
                 self.start_node(name)
+        # A controller that was killed gives the number of a job that still runs again, and then Slurm drains the node
+        # ("Duplicate jobid"); not waited for, because a controller may take seconds to answer.
+        self._run("scontrol", "update", f"NodeName={','.join(self.names)}", "State=RESUME")
 
     def start_controller(self) -> None:
         """Start the controller."""
