@@ -26,8 +26,9 @@ from tradewind.systems.broker.kernels.search import Books
 from tradewind.systems.broker.policy import planned
 from tradewind.systems.broker.rivals import skypilot
 from tradewind.systems.broker.shared.market import accounts_of
-from tradewind.systems.broker.shared.options import Prices, Request, build
+from tradewind.systems.broker.shared.options import Prices, build
 from tradewind.systems.broker.shared.plan import central, cost, selfish
+from tradewind.systems.broker.shared.ways import Request
 from tradewind.worlds.simulate import simulate
 
 FULL = os.environ.get("TRADEWIND_BENCH") == "full"

@@ -20,16 +20,19 @@ from tradewind.registry import policies
 from tradewind.worlds.simulate import simulate
 
 JOBS = 82_247
-TARGETS = {"fifo": (10_000, 40_000), "las": (1_000, 3_000), "srtf": (1_000, 3_000)}
+TARGETS = {"fifo": (30_000, 40_000), "las": (12_000, 16_000), "srtf": (1_000, 3_000)}
+
+
+def folder() -> Path:
+    """Where recorded traces are, if anywhere."""
+    return Path(os.environ.get("TRADEWIND_TRACES", "../shared/data/traces"))
 
 
 def scenario(servers: int) -> tuple[Scenario, str]:
     """The Philly trace on a cluster, or a generated trace of the same size."""
-    folder = Path(os.environ.get("TRADEWIND_TRACES", "../shared/data/traces"))
-    if (folder / "philly.csv").exists():
-        made = api.generate(
-            "trace", file=str(folder / "philly.csv"), format="philly", servers=servers, gpus_per_server=8
-        )
+    file = folder() / "philly.csv"
+    if file.exists():
+        made = api.generate("trace", file=str(file), format="philly", servers=servers, gpus_per_server=8)
         return made, ""
     load = 0.5 if servers > 100 else 1.1
     return api.generate(
@@ -67,9 +70,9 @@ def rows() -> list[dict[str, Any]]:
         bare_pace = len(data.jobs) / (process_time() - begin)
         for name, (target, goal) in TARGETS.items():
             spec = policies.find(name)
-            simulate(api.generate("cluster", jobs=30), spec)
+            simulate(api.generate("cluster", jobs=30), spec, fast=False)
             begin = process_time()
-            run = simulate(data, spec)
+            run = simulate(data, spec, fast=False)
             pace = len(data.jobs) / (process_time() - begin)
             row = {
                 "name": f"{name}, {servers} servers",

@@ -1,6 +1,7 @@
 """The service under load: submissions, admissions, lists, streams, recovery, memory. `python -m benchmarks service`.
 
 TRADEWIND_BENCH_SCALE=0.1 takes a tenth of the jobs and of the time; targets are those of the whole.
+TRADEWIND_BENCH_STORE=postgresql://… takes a database of PostgreSQL in place of files; its tables are emptied in between.
 """
 
 from __future__ import annotations
@@ -12,27 +13,49 @@ import time
 from pathlib import Path
 
 from benchmarks.measure import Row
-from benchmarks.service_load import CLIENTS, Server, admit, fill, listeners, pass_through, serving, submit
+from benchmarks.service_load import (
+    CLIENTS,
+    Server,
+    admit,
+    fill,
+    listeners,
+    pass_through,
+    serving,
+    stored,
+    submit,
+)
 from tradewind.store.board import Board
+from tradewind.store.database import Address, connect
 
+STORE = os.environ.get("TRADEWIND_BENCH_STORE", "")
 SCALE = float(os.environ.get("TRADEWIND_BENCH_SCALE", "1"))
-SECONDS, STORED, WAITING, STREAMS, ROUND = (
+SECONDS, STORED, WAITING, STREAMS, ROUND, ROUNDS = (
     60 * SCALE,
     int(100_000 * SCALE),
     int(50_000 * SCALE),
     1000,
     int(50_000 * SCALE),
+    20,
 )
 POLICIES = ("fifo-backfill", "fifo", "srtf", "srsf", "las", "drf")
 LISTS = 200
 
 
 def rows() -> list[Row]:
-    """Figures of one server on SQLite, with its clients on the same machine; CPU time beside rates."""
+    """Figures of one server, with its clients on the same machine; CPU time beside rates."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         grown = memory(folder / "memory")  # first: in a process that was never larger
         return [*served(folder / "served"), *admitted(folder), *grown]
+
+
+def fresh() -> str:
+    """The address of the database, without tables; nothing where stores are files."""
+    if STORE:
+        with connect(Address(STORE), write=True) as connection, connection.begin():
+            connection.exec_driver_sql("drop schema public cascade")
+            connection.exec_driver_sql("create schema public")
+    return STORE
 
 
 def figure(name: str, value: float, unit: str, target: float | None, note: str, better: str = "lower") -> Row:
@@ -43,12 +66,12 @@ def figure(name: str, value: float, unit: str, target: float | None, note: str, 
 
 def served(folder: Path) -> list[Row]:
     """What a server does over HTTP, then how it comes back after kill -9."""
-    with serving(folder) as server:
+    with serving(folder, fresh()) as server:
         before, begin = server.cpu_s(), time.monotonic()
         count = submit(server, SECONDS)
         passed = time.monotonic() - begin
         api_s, engine_s = (now - then for now, then in zip(server.cpu_s(), before, strict=True))
-    fill(folder, max(0, STORED - count))
+    fill(folder, max(0, STORED - count), store=STORE)
     server = Server(folder)
     server.start()
     try:
@@ -75,7 +98,7 @@ def served(folder: Path) -> list[Row]:
 def listed(server: Server) -> tuple[float, float]:
     """Seconds within which 99 of 100 lists are answered, and CPU seconds of one, once all requests are taken."""
     connection, times = server.connect(), []
-    with Board(server.folder / "data") as board:
+    with Board(stored(server.folder)) as board:
         while board.count("board_jobs", status="submitted"):
             time.sleep(0.5)
     before = server.cpu_s()[0]
@@ -90,7 +113,7 @@ def admitted(folder: Path) -> list[Row]:
     """Admissions per second of the schedulers."""
     found = []
     for policy in POLICIES:
-        one = admit(policy, WAITING, 10 * SCALE + 2, folder / policy)
+        one = admit(policy, WAITING, 10 * SCALE + 2, folder / policy, fresh())
         note = (
             f"{WAITING} jobs wait; policy, audit and store, ranks only take time; {one['alarms']:.0f} alarms"
         )
@@ -104,7 +127,7 @@ def admitted(folder: Path) -> list[Row]:
 
 def memory(folder: Path) -> list[Row]:
     """Growth of the engine's process over jobs that came and went."""
-    sizes = pass_through(ROUND, 4, folder)
+    sizes = pass_through(ROUND, ROUNDS, folder, fresh())
     first, last = sizes[1], sizes[-1]  # the first round warms up
     note = f"after {2 * ROUND} jobs: {first:.0f} MB, after {len(sizes) * ROUND}: {last:.0f} MB"
     per = (last - first) / ((len(sizes) - 2) * ROUND / 1e6)

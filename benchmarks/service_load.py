@@ -22,19 +22,18 @@ import yaml
 
 from tradewind.model.job import Job
 from tradewind.service import config as configs
-from tradewind.service.current import header_of, store_address
+from tradewind.service.current import header_of, prepare, store_address
 from tradewind.service.engine import Engine
 from tradewind.service.process import EngineProcess
 from tradewind.service.seal import Seal
-from tradewind.service.server import prepare
 from tradewind.service.service import Service
 from tradewind.service.tokens import FILE
 from tradewind.store.board import Board
 from tradewind.store.store import Store
 from tradewind.worlds.fleet import STOPPED, Capability, Exit, LaunchKey, LaunchStatus, Observations, Wanted
 
-CLIENTS, TOGETHER = 16, 500
-"""Clients that submit at once; jobs that `fill` hands in at once."""
+CLIENTS, TOGETHER, LEAST = 16, 500, 500
+"""Clients that submit at once; jobs that `fill` hands in at once; admissions that are measured, however slow they are."""
 JOB: dict[str, Any] = {
     "worker": {"gpu": 1},
     "command": ["sleep", "100000"],
@@ -42,15 +41,20 @@ JOB: dict[str, Any] = {
 }
 
 
-def config(policy: str = "fifo-backfill", gpus: int = 3) -> dict[str, Any]:
-    """A service without limits of requests."""
+def config(policy: str = "fifo-backfill", gpus: int = 3, store: str = "") -> dict[str, Any]:
+    """A service without limits of requests; store: of PostgreSQL, else a file."""
     nodes = [{"name": f"n{i}", "capacity": {"gpu": min(8, gpus)}} for i in range(max(1, gpus // 8))]
     setup = {"objective": "jct_mean_s", "slot_us": "1 min", "resources": ["gpu"], "nodes": nodes}
     return {
         "tradewind_service": 1, "setup": setup, "policy": {"name": policy}, "fleet": {"as_root": True},
         "tenants": {"load": {"commands": [["sleep"]]}},
-        "limits": {"requests_per_s": 1e6, "burst": 1_000_000, "streams": 100_000},
+        "limits": {"requests_per_s": 1e6, "burst": 1_000_000, "streams": 100_000}, **({"store": store} if store else {}),
     }  # fmt: skip
+
+
+def stored(folder: Path) -> str:
+    """Where the store of the service in a folder is."""
+    return store_address(configs.load(folder / "config.yaml"), folder / "data")
 
 
 class Connection:
@@ -139,10 +143,10 @@ def _cpu_s(process: int) -> float:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Server]:
+def serving(folder: Path, store: str = "") -> Iterator[Server]:
     """A server that is ready, and ended at the end."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.yaml").write_text(yaml.safe_dump(config()))
+    (folder / "config.yaml").write_text(yaml.safe_dump(config(store=store)))
     server = Server(folder)
     server.start()
     try:
@@ -175,7 +179,7 @@ def submit(server: Server, seconds: float) -> int:
 def listeners(server: Server, count: int) -> float:
     """Seconds until an event has reached all of many clients on streams."""
     selector, waiting = selectors.DefaultSelector(), set()
-    last = Board(server.folder / "data").last("board_events")
+    last = Board(stored(server.folder)).last("board_events")
     for number in range(count):
         found = server.connect().listen(f"/v1/events?after={last}")
         selector.register(found, selectors.EVENT_READ, number)
@@ -199,11 +203,13 @@ def listeners(server: Server, count: int) -> float:
     return time.monotonic() - begin
 
 
-def fill(folder: Path, jobs: int, policy: str = "fifo-backfill", gpus: int = 3) -> configs.Config:
+def fill(
+    folder: Path, jobs: int, policy: str = "fifo-backfill", gpus: int = 3, store: str = ""
+) -> configs.Config:
     """Hand in jobs of three sizes as the API does, without HTTP."""
     folder.mkdir(parents=True, exist_ok=True)
     path, data = folder / "config.yaml", folder / "data"
-    path.write_text(yaml.safe_dump(config(policy, gpus)))
+    path.write_text(yaml.safe_dump(config(policy, gpus, store)))
     found = configs.load(path)
     prepare(found, data)
 
@@ -271,17 +277,17 @@ def engine(found: configs.Config, data: Path, fleet: TimedFleet) -> Iterator[Eng
         yield made
 
 
-def admit(policy: str, jobs: int, seconds: float, folder: Path) -> Mapping[str, float]:
+def admit(policy: str, jobs: int, seconds: float, folder: Path, store: str = "") -> Mapping[str, float]:
     """Jobs that begin per second through policy, audit and store, while `jobs` others wait; CPU seconds of each."""
-    found, fleet = fill(folder, jobs, policy, gpus=1600), TimedFleet(1.0)
+    found, fleet = fill(folder, jobs, policy, gpus=1600, store=store), TimedFleet(1.0)
     with engine(found, folder / "data", fleet) as made:
-        last = Board(folder / "data").last("requests")
+        last = Board(stored(folder)).last("requests")
         while made.intake.taken < last:
             made.step()
-        guard = Timer(10 * seconds, made.world.interrupt)
+        guard = Timer(10 * seconds + 60, made.world.interrupt)
         guard.start()
         count, cpu_s, begin = fleet.started, time.process_time(), time.monotonic()
-        while time.monotonic() < begin + seconds and made.step():
+        while (time.monotonic() < begin + seconds or fleet.started < count + LEAST) and made.step():
             pass
         guard.cancel()
         passed, admitted = time.monotonic() - begin, fleet.started - count
@@ -293,13 +299,13 @@ def admit(policy: str, jobs: int, seconds: float, folder: Path) -> Mapping[str, 
     }
 
 
-def pass_through(jobs: int, rounds: int, folder: Path) -> list[float]:
+def pass_through(jobs: int, rounds: int, folder: Path, store: str = "") -> list[float]:
     """Megabytes of the engine's process after each round of jobs that arrived, ran and ended."""
     sizes, fleet = [], TimedFleet(0.0)
-    found = fill(folder, 0, gpus=1600)
+    found = fill(folder, 0, gpus=1600, store=store)
     with engine(found, folder / "data", fleet) as made:
         for number in range(rounds):
-            fill(folder, jobs, gpus=1600)
+            fill(folder, jobs, gpus=1600, store=store)
             while fleet.started < (number + 1) * jobs or made.intake.known:
                 made.step()
             sizes.append(

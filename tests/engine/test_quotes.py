@@ -26,7 +26,7 @@ from tradewind.model.job import Job
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.model.view import Change, Event, View
-from tradewind.worlds.simulate import unsettled
+from tradewind.worlds.assembled import unsettled
 from tradewind.worlds.simulated import SimulatedWorld
 
 HOLD = 60

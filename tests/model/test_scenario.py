@@ -89,6 +89,13 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
     (r"2 jobs and 1 customers", lambda: scenario([job(0), job(1)], customers=[Customer()])),
     (r"jobs\[j0\]: workers_min is 3", one(workers_min=3, workers_max=2)),
     (r"jobs\[j0\]: workers_min is 0", one(workers_min=0)),
+    (r"workers_max 400000000; .* <= 1000000 is required", one(workers_min=1, workers_max=400_000_000)),
+    (r"jobs\[j0\].servers is 400000000; .* 1000000", one(servers=400_000_000, architecture="ps")),
+    (r"pinned\[a\].workers is 400000000; .* 1000000", one(work=rounds(pinned=((0, 400_000_000),)))),
+    (
+        r"jobs\[j0\].gpus are \[400000000\]; .* 1000000",
+        one(work=rounds(comm="machines"), gpus=(400_000_000,), gpu_speeds=(("H100", 1000),)),
+    ),
     (r"ring has no parameter servers", one(servers=1)),
     (r"jobs\[j0\].worker is empty", one(worker=())),
     (r"jobs\[j0\].worker names resource 4", one(worker=((4, 1),))),

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tradewind.audit.record import Record
+from tradewind.audit.shards import ShardLedger
 from tradewind.model.decision import Step
+from tradewind.model.job import Job
 from tradewind.model.result import Table, Violation
 from tradewind.model.setup import Setup
-from tradewind.model.tables import COMPLETE, FAILED, INTERRUPTED
+from tradewind.model.tables import COMPLETE, FAILED, INTERRUPTED, UNMOVED
 
 
 class Attempt(NamedTuple):
@@ -39,12 +41,17 @@ class AttemptLedger:
         for row in rows:
             self._of_job.setdefault(row[0], []).append(Attempt(*row))
         self._alarms = _rows(tables, "alarms", ("at_us", "job", "text"))
+        has_data = not any(text == UNMOVED for _, _, text in self._alarms)
+        self._shards = ShardLedger(setup, tables) if has_data else None
         self._open = sorted((Attempt(*row) for row in rows), key=lambda attempt: attempt.at_us)
         self._begun: set[int] = set()
         self._complete: dict[int, int] = {}  # job whose ranks are complete -> instant at which that was due
 
-    def form(self, jobs: int) -> Iterator[Violation]:
+    def form(self, known: Sequence[Job]) -> Iterator[Violation]:
         """Attempts of a job are numbered and follow each other, and only the last may be complete; alarms are in time."""
+        jobs = len(known)
+        if self._shards is not None:
+            yield from self._shards.form(known)
         for job, attempts in self._of_job.items():
             end_us = 0
             for number, attempt in enumerate(attempts):
@@ -74,8 +81,11 @@ class AttemptLedger:
                 detail = f"attempt {attempt.number} at {attempt.at_us} us ({attempt.places}) is not of the plan in force"
                 yield Violation("attempts.plan", name, detail=detail)
             self._begun.add(attempt.job)
-        if not self.is_interrupted(next_us):
+        interrupted = self.is_interrupted(next_us)
+        if not interrupted:
             yield from self._idle(last_us, records.values())
+        if self._shards is not None and last_us < next_us:
+            yield from self._shards.before(last_us, next_us, records.values(), is_interrupted=interrupted)
 
     def _idle(self, last_us: int, records: Iterable[Record]) -> Iterator[Violation]:
         """A plan in force has ranks, and a job whose ranks are complete ends."""
@@ -130,7 +140,11 @@ class AttemptLedger:
         return (at_us, -1, INTERRUPTED) in self._alarms
 
     def close(self) -> Iterator[Violation]:
-        """Attempts that began after the end."""
+        """Attempts that began after the end, and what was not made of data by then."""
+        if self._shards is not None:
+            yield from self._shards.close(
+                is_interrupted=any(text == INTERRUPTED for _, _, text in self._alarms)
+            )
         for attempt in self._open:
             detail = f"attempt {attempt.number} of job {attempt.job} at {attempt.at_us} us is not of the plan in force"
             yield Violation("attempts.plan", detail=detail)

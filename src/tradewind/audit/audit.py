@@ -13,7 +13,7 @@ from tradewind.audit.held import differs
 from tradewind.audit.record import OVER, Record
 from tradewind.audit.results import outcome, quantiles, utilisation
 from tradewind.audit.rules import PLAIN
-from tradewind.audit.saved import AuditState, restore_records, save_record
+from tradewind.audit.saved import AuditState, restore_records, save_records
 from tradewind.model.decision import Charge, Decision, HeldQuote, Plan, Quote
 from tradewind.model.job import Job, Stream
 from tradewind.model.result import Violation
@@ -248,6 +248,7 @@ class Audit(EventAudit):
     def save(self) -> AuditState:
         """The state, between two instants. Jobs are named by index; whoever restores it has them."""
         capacity, spend = self._capacity, self._spend
+        records, waiting = save_records(self._records.values())
         return AuditState(
             now_us=self._now,
             next_arrival=self._next_arrival,
@@ -267,7 +268,8 @@ class Audit(EventAudit):
             costs=self._costs.save(),
             spent=() if spend is None else spend.save(),
             totals=self._totals,
-            records=tuple(save_record(record) for record in self._records.values()),
+            records=records,
+            waiting=waiting,
             held=tuple(self._held.of_job.values()),
             quotes=tuple((id_, *row) for id_, row in self._held.made.items()),
         )
@@ -288,7 +290,7 @@ class Audit(EventAudit):
         self._costs.restore(state.costs)
         if self._spend is not None:
             self._spend.restore(state.spent)
-        self._records = restore_records(state.records, jobs, capacity, self._fresh)
+        self._records = restore_records(state, jobs, capacity, self._fresh)
         for held in state.held:
             self._held.open(held, jobs[held.quote.job])
         self._held.made = {id_: (job, expires_us) for id_, job, expires_us in state.quotes}
@@ -333,7 +335,7 @@ class Audit(EventAudit):
 
         Where jobs were forgotten, the quantiles are left out: `results.quantiles` of all outcomes gives them.
         """
-        found = list(self.recount())
+        found = [*self.recount(), *self._costs.overspent]
         end = self._now
         for record in self._records.values():
             if record.state not in OVER:

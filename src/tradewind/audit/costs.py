@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import fsum
+from fractions import Fraction
+from math import floor, fsum
 from typing import NamedTuple
 
 from tradewind.audit.record import Record
 from tradewind.audit.results import exact
-from tradewind.audit.work import comm_time_us, exchanged
+from tradewind.audit.work import comm_time_us, exchanged, speed
 from tradewind.model.decision import Step
 from tradewind.model.job import Rounds
+from tradewind.model.result import Violation
 from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change
 
 SlotAmounts = dict[tuple[int, int, int], int]
 """(slot, two indices) -> amount."""
+
+
+ROUNDING_USD = 1e-5
+"""USD that a spend cap may be exceeded by, for rounding of times to microseconds."""
+
+
+def _list_egress(setup: Setup, a: int, b: int) -> float:
+    """List price of a GB between two sites; 0 within a site."""
+    return setup.egress[a, b].usd[0] if a != b and (a, b) in setup.egress else 0.0
+
+
+def _warm_us(record: Record, step: Step, begin: int, end: int) -> int:
+    """When a run at two sites does work: after the warm-up, unless it continues the last one."""
+    until, places, warm_us = record.rented
+    here = tuple(zip(step.nodes, step.workers, strict=True))
+    if until != begin or places != here:
+        warm_us = begin + record.job.warmup_us
+    record.rented = (end, here, warm_us)
+    return warm_us
 
 
 class CostState(NamedTuple):
@@ -31,6 +52,7 @@ class CostState(NamedTuple):
     deploy_usd: tuple[float, ...]
     spent: dict[tuple[int, int], tuple[float, ...]]
     factors: dict[tuple[str, int, int], tuple[tuple[int, int], ...]]
+    overspent: tuple[Violation, ...] = ()
 
 
 class CostLedger:
@@ -55,6 +77,7 @@ class CostLedger:
         self._traffic_usd: list[float] = []
         self._deploy_usd: list[float] = []
         self._factors: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+        self.overspent: list[Violation] = []  # jobs that spent more than they may
         self._spent: dict[tuple[int, int], tuple[float, ...]] = {}  # (pool, period) -> USD of closed slots
         self._pool_of = {
             (kind, *key): number
@@ -75,6 +98,7 @@ class CostLedger:
             exact(self._deploy_usd),
             dict(self._spent),
             {key: tuple(steps) for key, steps in self._factors.items()},
+            tuple(self.overspent),
         )
 
     def restore(self, state: CostState) -> None:
@@ -84,6 +108,7 @@ class CostLedger:
         self._traffic_usd, self._deploy_usd = list(state.traffic_usd), list(state.deploy_usd)
         self._spent = dict(state.spent)
         self._factors = {key: list(steps) for key, steps in state.factors.items()}
+        self.overspent = list(state.overspent)
 
     def change(self, change: Change) -> None:
         """Record a price that holds from this slot on."""
@@ -129,6 +154,9 @@ class CostLedger:
                     key = (begin // setup.slot_us, site[flow.src], site[flow.dst])
                     self._data[key] = self._data.get(key, 0) + flow.bytes
         servers = step.servers or (0,) * len(step.nodes)
+        warm_us = _warm_us(record, step, begin, end) if len(step.nodes) == 2 and job.sync_every else None
+        if job.spend_cap_usd is not None:
+            self._count_spend(record, step, begin, end)
         for slot in range(begin // setup.slot_us, -(-end // setup.slot_us)):
             span = min(end, (slot + 1) * setup.slot_us) - max(begin, slot * setup.slot_us)
             for place, node in enumerate(step.nodes):
@@ -140,6 +168,9 @@ class CostLedger:
                                 self._rent[key] = self._rent.get(key, 0) + milli * count * span
                                 break
             self._post_traffic(record, step, servers, slot, span)
+            if warm_us is not None:
+                ends = (max(begin, slot * setup.slot_us), min(end, (slot + 1) * setup.slot_us))
+                self._post_exchange(record, step, slot, ends[1] - max(ends[0], warm_us))
         if self._link_priced and isinstance(job.work, Rounds):
             self._post_routes(record, step, end - begin)
 
@@ -163,6 +194,38 @@ class CostLedger:
                     key = (slot, site[node], site[other])
                     amount = size * step.workers[i] * servers[k] * span // total
                     self._traffic[key] = self._traffic.get(key, 0) + amount
+
+    def _post_exchange(self, record: Record, step: Step, slot: int, span: int) -> None:
+        """Parameters that two sites send each other: model_bytes / sync_every per round and direction."""
+        job, (a, b) = record.job, (self._setup.site_of[node] for node in step.nodes)
+        rounds = Fraction(speed(self._setup, job, step)) * max(0, span) / 10**6
+        amount = floor(rounds * job.model_bytes * self._setup.slot_us / job.sync_every)
+        for key in ((slot, a, b), (slot, b, a)):
+            self._traffic[key] = self._traffic.get(key, 0) + amount
+
+    def _count_spend(self, record: Record, step: Step, begin: int, end: int) -> None:
+        """Add what a job spends at list price; remember where it exceeds its cap."""
+        setup, job, site = self._setup, record.job, self._setup.site_of
+        hours, usd = (end - begin) / 3.6e9, 0.0
+        for node, workers in zip(step.nodes, step.workers, strict=True):
+            for resource, milli in job.worker:
+                payer = next((n for n in self.billed_nodes(node) if (n, resource) in setup.rent), None)
+                if payer is not None:
+                    usd += milli / 1000 * workers * hours * setup.rent[payer, resource].usd[0]
+        for flow in step.flows if begin == step.from_us else ():
+            usd += flow.bytes / 1e9 * _list_egress(setup, site[flow.src], site[flow.dst])
+        if len(step.nodes) == 2 and job.sync_every:
+            a, b = (site[node] for node in step.nodes)
+            active = max(0, end - max(begin, record.rented[2]))
+            rounds = float(speed(setup, job, step) * active) / 1e6
+            gb = rounds * job.model_bytes / job.sync_every / 1e9
+            usd += gb * (_list_egress(setup, a, b) + _list_egress(setup, b, a))
+        cap, before = job.spend_cap_usd or 0.0, record.list_usd
+        record.list_usd += usd
+        if before <= cap + ROUNDING_USD < record.list_usd:
+            detail = f"it spends more than {cap:.9g} USD at list price, its cap"
+            over, slot = record.list_usd - cap, (end - 1) // setup.slot_us
+            self.overspent.append(Violation("spend.job", job.id, "", slot, over, detail))
 
     def _post_routes(self, record: Record, step: Step, span: int) -> None:
         job, work = record.job, record.job.work

@@ -19,13 +19,14 @@ class Fidelity:
 
     def __init__(self, setup: Setup, script: Script) -> None:
         self._setup, self._script = setup, script
+        self._jobs = tuple(script.jobs)
         self.has_failures = any(change.kind in ("node_down", "link_down") for change in script.changes)
         self.has_volumes = len(script.volumes) > 0
-        self.customers: Sequence[Customer] = script.customers
+        self.customers: Sequence[Customer] = tuple(script.customers)
 
     def arrival(self, event: Event, turn: int) -> Violation | None:
         """Job number `turn` arrives next, at its time and as the script has it."""
-        job = self._script.jobs[turn] if turn < len(self._script.jobs) else None
+        job = self._jobs[turn] if turn < len(self._jobs) else None
         if event.job == turn and (event.fact is job or event.fact == job):
             return None
         detail = f"job {event.job} arrived at {event.at_us} us; it is not the next arrival of the script"
@@ -78,4 +79,4 @@ class Fidelity:
 
     def missing(self, turn: int) -> int:
         """Jobs that have not arrived."""
-        return len(self._script.jobs) - turn
+        return len(self._jobs) - turn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 from tradewind.model.decision import Plan, Step
 from tradewind.model.job import Customer, Job
@@ -20,45 +21,49 @@ Rule = Callable[["Case"], Violation | None]
 class Record:
     """The audit's own state of a job; nothing here comes from the engine's ledger or the world."""
 
-    __slots__ = (
-        "cancelled_slot", "cap_used", "chunks_done", "claims", "comm_span_us", "comm_us",
-        "customer", "data_slot", "done", "finish_us", "idle_slots", "job",
-        "last_end_us", "last_nodes", "last_places",
-        "mark_done", "mark_us", "number", "paid", "promise_us", "ran", "rules", "served_slot", "served_usd", "since_us",
-        "staged", "start_us", "starts", "state", "steps", "steps_run", "total", "unbilled_us", "volumes",
-    )  # fmt: skip
+    # What most jobs never change is the same for all of them until it is set.
+    steps: tuple[Step, ...] = ()
+    state = "waiting"
+    number = -1  # number of the decision that made the plan; higher is newer
+    cancelled_slot = -1  # slot in which a plan of this job was last cancelled (event `voided`)
+    idle_slots = 0  # slots in a row that began without a plan for it after a failure (dropped.py)
+    mark_us = -1  # start of a slot; mark_done is the work done by then
+    mark_done = 0
+    steps_run = 0  # steps carried out
+    done = 0
+    since_us = 0  # work before this instant is counted in `done`
+    unbilled_us = 0
+    start_us = -1
+    finish_us = -1
+    promise_us = -1
+    paid: float | None = None
+    volumes: tuple[tuple[int, int], ...] = ()
+    data_slot = -1
+    served_slot = -1  # the last slot whose value is in served_usd
+    served_usd = 0.0
+    ran: Ran = NOT_RUN
+    rented: Ran = NOT_RUN  # the last run that was billed, of jobs at two sites
+    list_usd = 0.0  # what jobs with a spend cap have spent at list price
+    starts = 0  # how often it began to run since it arrived or a failure stopped it
+    staged: frozenset[tuple[int, int]] = frozenset()  # (source, destination) of data that was moved
+    comm_us = comm_span_us = 0  # time-weighted communication time of a round, and the weight
+    last_end_us = -1
+    last_nodes: frozenset[int] = frozenset()
+    last_places: frozenset[tuple[int, int]] = frozenset()
 
     def __init__(self, job: Job, customer: Customer, total: int | None, rules: tuple[Rule, ...]) -> None:
         self.job, self.customer, self.total, self.rules = job, customer, total, rules
-        self.state = "waiting"
-        self.steps: tuple[Step, ...] = ()
-        self.number = -1  # number of the decision that made the plan; higher is newer
-        self.cancelled_slot = -1  # slot in which a plan of this job was last cancelled (event `voided`)
-        self.idle_slots = 0  # slots in a row that began without a plan for it after a failure (dropped.py)
-        self.mark_us = -1  # start of a slot; mark_done is the work done by then
-        self.mark_done = 0
-        self.steps_run = 0  # steps carried out
         self.claims: list[tuple[int, int, int]] = []
-        self.done = 0
-        self.since_us = 0  # work before this instant is counted in `done`
-        self.unbilled_us = 0
-        self.start_us = -1
-        self.finish_us = -1
-        self.promise_us = -1
-        self.paid: float | None = None
-        self.chunks_done: dict[int, int] = {}
-        self.cap_used: dict[int, int] = {}
-        self.volumes: tuple[tuple[int, int], ...] = ()
-        self.data_slot = -1
-        self.served_slot = -1  # the last slot whose value is in served_usd
-        self.served_usd = 0.0
-        self.ran: Ran = NOT_RUN
-        self.starts = 0  # how often it began to run since it arrived or a failure stopped it
-        self.staged: frozenset[tuple[int, int]] = frozenset()  # (source, destination) of data that was moved
-        self.comm_us = self.comm_span_us = 0  # time-weighted communication time of a round, and the weight
-        self.last_end_us = -1
-        self.last_nodes: frozenset[int] = frozenset()
-        self.last_places: frozenset[tuple[int, int]] = frozenset()
+
+    @cached_property
+    def chunks_done(self) -> dict[int, int]:
+        """Chunks of a dataset that were processed, by the node where they are stored."""
+        return {}
+
+    @cached_property
+    def cap_used(self) -> dict[int, int]:
+        """Milli-unit-microseconds that the job used, by resource, where it has caps."""
+        return {}
 
     @property
     def is_over(self) -> bool:

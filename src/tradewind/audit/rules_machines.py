@@ -7,7 +7,7 @@ from itertools import chain
 from math import ceil
 
 from tradewind.audit.record import Case
-from tradewind.audit.work import machine_times_us
+from tradewind.audit.work import step_times_us
 from tradewind.model.decision import Step
 from tradewind.model.result import Violation
 
@@ -15,24 +15,30 @@ from tradewind.model.result import Violation
 def machines_fit(case: Case) -> Violation | None:
     """A step is on the machines of one node, of a GPU type that the job has a speed for, in a number that its GPUs fill.
 
-    m = ceil(n / GPUs per machine) for some n in job.gpus
+    m = ceil(n / GPUs per machine) for some n in job.gpus. A job with sync_every may be on two nodes, at two sites that hold
+    parts of its data, its GPUs split by data.
     """
     job = case.record.job
+    most = 2 if job.sync_every else 1
     for step in case.plan.steps:
-        where, node = {"at_us": step.from_us}, case.setup.nodes[step.nodes[0]] if step.nodes else None
-        if node is None or len(step.nodes) != 1 or node.machine is None:
-            return case.broken(
-                "workers.machine", f"{len(step.nodes)} nodes; one with machines is required", **where
+        at_us, machines = step.from_us, [case.setup.nodes[node].machine for node in step.nodes]
+        if not 1 <= len(machines) <= most or None in machines:
+            detail = f"{len(machines)} nodes; {'one or two' if most > 1 else 'one'} with machines is required"
+            return case.broken("workers.machine", detail, at_us=at_us)
+        if not step_times_us(case.setup, job, step):
+            named = " and ".join(
+                f"{n} machines of {m.gpus} {m.gpu}" for n, m in zip(step.workers, machines, strict=True) if m
             )
-        if not machine_times_us(job, node.machine, step.workers[0]):
-            detail = f"{step.workers[0]} machines of {node.machine.gpus} {node.machine.gpu}; the job cannot use them"
-            return case.broken("workers.machines", detail, node=step.nodes[0], **where)
+            return case.broken(
+                "workers.machines", f"{named}; the job cannot use them", node=step.nodes[0], at_us=at_us
+            )
     return None
 
 
 def data_is_there(case: Case) -> Violation | None:
     """All parts are where a step runs: stored there, moved there before, or moved there by its flows.
 
+    Of two sites the second needs its own part only; all others are at the first.
     What a step's flows bring is on its way since the plan was made: from_us - now >= 8 bytes / bandwidth of the link.
     """
     record, setup = case.record, case.setup
@@ -59,7 +65,11 @@ def data_is_there(case: Case) -> Violation | None:
                 detail = f"the step begins {late:g} s before its data has arrived"
                 return case.broken("data.lead", detail, node=source, at_us=step.from_us, amount=late)
         staged |= {(source, site) for source in brought}
-        missing = [source for source in parts if source != site and (source, site) not in staged]
+        missing = [
+            source
+            for source in parts
+            if source not in (site, setup.site_of[step.nodes[-1]]) and (source, site) not in staged
+        ]
         if missing:
             detail = f"{parts[missing[0]]} bytes lie elsewhere and are not moved to the step's site"
             return case.broken(

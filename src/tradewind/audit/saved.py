@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from tradewind.audit.capacity import CapacityLedger, Claim
@@ -51,6 +51,8 @@ class SavedRecord(NamedTuple):
     last_nodes: frozenset[int] = frozenset()
     last_places: frozenset[tuple[int, int]] = frozenset()
     ran: Ran = NOT_RUN
+    rented: Ran = NOT_RUN
+    list_usd: float = 0.0
     starts: int = 0
     staged: frozenset[tuple[int, int]] = frozenset()
     served_slot: int = -1
@@ -81,11 +83,20 @@ class AuditState(NamedTuple):
     records: tuple[SavedRecord, ...]
     held: tuple[HeldQuote, ...]
     quotes: tuple[tuple[int, int, int], ...] = ()
+    waiting: tuple[int, ...] = ()
+    """Jobs whose records are as they were when they arrived; `records` are the others."""
 
 
 COPIED = tuple(
     name for name in SavedRecord._fields if name not in ("job", "claims", "chunks_done", "cap_used")
 )
+
+
+def save_records(records: Iterable[Record]) -> tuple[tuple[SavedRecord, ...], tuple[int, ...]]:
+    """Records as they are saved, and the jobs of those that need none."""
+    rows = [save_record(record) for record in records]
+    fresh = SavedRecord(0)[1:]
+    return tuple(row for row in rows if row[1:] != fresh), tuple(row.job for row in rows if row[1:] == fresh)
 
 
 def save_record(record: Record) -> SavedRecord:
@@ -101,15 +112,16 @@ def save_record(record: Record) -> SavedRecord:
 
 
 def restore_records(
-    rows: tuple[SavedRecord, ...],
+    state: AuditState,
     jobs: Mapping[int, Job],
     capacity: CapacityLedger,
     fresh: Callable[[Job], Record],
 ) -> dict[int, Record]:
-    """The records, in order; their claims are entered again. `fresh` makes the record of a job that arrives."""
-    found: dict[int, Record] = {}
-    for row in rows:
-        record = found[row.job] = fresh(jobs[row.job])
+    """The records, in order of arrival; their claims are entered again. `fresh` makes the record of a job that arrives."""
+    order = [*state.waiting, *(row.job for row in state.records)]
+    found = {job: fresh(jobs[job]) for job in (sorted(order) if state.waiting else order)}
+    for row in state.records:
+        record = found[row.job]
         for name in COPIED:
             setattr(record, name, getattr(row, name))
         record.chunks_done, record.cap_used = dict(row.chunks_done), dict(row.cap_used)

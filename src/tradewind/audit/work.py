@@ -70,19 +70,17 @@ def speed(setup: Setup, job: Job, step: Step) -> Fraction | int:
 
 
 def _machine_speed(setup: Setup, job: Job, step: Step) -> Fraction | int:
-    """Millionths of a round per microsecond on the machines of one node, less a checkpoint per slot on spot."""
-    if len(step.nodes) != 1 or (machine := setup.nodes[step.nodes[0]].machine) is None:
-        return 0
-    times = machine_times_us(job, machine, step.workers[0])
+    """Millionths of a round per microsecond on the machines of a step, less a checkpoint per slot on spot."""
+    times = step_times_us(setup, job, step)
     if not times:
         return 0
-    spot = setup.nodes[step.nodes[0]].interruptions_per_hour > 0
+    spot = any(setup.nodes[node].interruptions_per_hour > 0 for node in step.nodes)
     return Fraction(10**6 * setup.slot_us, min(times) * (setup.slot_us + (job.checkpoint_us if spot else 0)))
 
 
 def machine_times_us(job: Job, machine: Machine, machines: int) -> list[int]:
     """Microseconds of a round for every number of GPUs that fills so many machines; empty: the job cannot run on them."""
-    work, speeds, bits = job.work, dict(job.gpu_speeds), Fraction(8 * job.model_bytes * 10**6)
+    work, speeds = job.work, dict(job.gpu_speeds)
     assert isinstance(work, Rounds)
     if machine.gpu not in speeds:
         return []
@@ -90,12 +88,56 @@ def machine_times_us(job: Job, machine: Machine, machines: int) -> list[int]:
     for n in job.gpus:
         if (machines - 1) * machine.gpus < n <= machines * machine.gpus:
             compute = ceil(Fraction(work.compute_us * 1000, n * speeds[machine.gpu]))
-            if machines == 1:
-                found.append(compute + ceil(2 * bits * (n - 1) / n / machine.bus_bps))
-            else:
-                across = ceil(2 * bits * (machines - 1) / machines / machine.network_bps)
-                found.append(compute + across + ceil(2 * bits / machine.bus_bps))
+            found.append(compute + _allreduce_us(job, machine, machines, n))
     return found
+
+
+def step_times_us(setup: Setup, job: Job, step: Step) -> list[int]:
+    """The same for a step, at one site or at two that hold parts of the data."""
+    if len(step.nodes) == 2:
+        return _across_times_us(setup, job, step)
+    if len(step.nodes) != 1 or (machine := setup.nodes[step.nodes[0]].machine) is None:
+        return []
+    return machine_times_us(job, machine, step.workers[0])
+
+
+def _across_times_us(setup: Setup, job: Job, step: Step) -> list[int]:
+    """n GPUs, n_2 of them by the second site's share of the data: max over both sites + (16 D / bps + rtt) / sync_every."""
+    (a, b), work, speeds, parts = step.nodes, job.work, dict(job.gpu_speeds), dict(job.parts)
+    one, two = setup.nodes[a].machine, setup.nodes[b].machine
+    here, there = setup.site_of[a], setup.site_of[b]
+    assert isinstance(work, Rounds)
+    if one is None or two is None or here == there or not job.sync_every:
+        return []
+    if one.gpu not in speeds or two.gpu not in speeds or not (parts.get(here) and parts.get(there)):
+        return []
+    ways = [setup.direct_bps.get(pair, 0) for pair in ((here, there), (there, here))]
+    if not all(ways):
+        return []
+    trip = setup.direct_latency_us[here, there] + setup.direct_latency_us[there, here]
+    exchange = ceil(Fraction(ceil(Fraction(16 * job.model_bytes * 10**6, min(ways))) + trip, job.sync_every))
+    share, found = Fraction(parts[there], sum(parts.values())), []
+    for n in job.gpus:
+        if n < 2:
+            continue
+        second = min(n - 1, max(1, floor(n * share + Fraction(1, 2))))
+        sides = []
+        for machine, count, gpus in ((one, step.workers[0], n - second), (two, step.workers[1], second)):
+            if ceil(Fraction(gpus, machine.gpus)) == count:
+                compute = ceil(Fraction(work.compute_us * 1000, n * speeds[machine.gpu]))
+                sides.append(compute + _allreduce_us(job, machine, count, gpus))
+        if len(sides) == 2:
+            found.append(max(sides) + exchange)
+    return found
+
+
+def _allreduce_us(job: Job, machine: Machine, machines: int, gpus: int) -> int:
+    """One machine: 2 (n-1)/n 8D / bus; several: 2 (m-1)/m 8D / network + 2 8D / bus."""
+    bits = Fraction(8 * job.model_bytes * 10**6)
+    if machines == 1:
+        return ceil(2 * bits * (gpus - 1) / gpus / machine.bus_bps)
+    across = ceil(2 * bits * (machines - 1) / machines / machine.network_bps)
+    return across + ceil(2 * bits / machine.bus_bps)
 
 
 class WorkLedger:

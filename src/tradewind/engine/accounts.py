@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import fsum
 from typing import cast
@@ -25,10 +25,12 @@ from tradewind.engine.intervals import (
 )
 from tradewind.engine.served import served_usd
 from tradewind.model.arrays import Floats, Ints
+from tradewind.model.columns import Numbers, Packed, Words
 from tradewind.model.job import Demand, Rounds
 from tradewind.model.result import Column, Run, Table
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
+from tradewind.model.tables import TABLES
 from tradewind.model.units import OPEN, UNLIMITED, US_PER_S
 
 COST_KINDS = ("transfer", "rent", "deploy", "traffic")
@@ -38,6 +40,7 @@ POOLED_KINDS = (*COST_KINDS, "discount")
 
 def settle(scenario: Scenario, run: Run) -> Run:
     """Add outcomes, payments, costs and metrics to a run that has only its journal."""
+    lists, run = run, _as_arrays(run)
     end = end_us(run)
     intervals = effective(run, end)
     used = usage(run, intervals)
@@ -46,9 +49,10 @@ def settle(scenario: Scenario, run: Run) -> Run:
     values, progress = _values(scenario, outcomes, paid, served_usd(scenario, run, intervals))
     outcomes["value_usd"] = values
     costs = cost_table(scenario, run, intervals)
+    packed = isinstance(lists.tables["events"]["at_us"], Packed)
     tables: dict[str, Table] = {
-        **run.tables,
-        "outcomes": outcomes,
+        **lists.tables,
+        "outcomes": outcomes if packed else {name: list(column) for name, column in outcomes.items()},
         "payments": {"job": list(paid), "usd": list(paid.values())},
         "costs": costs,
     }
@@ -61,29 +65,53 @@ def settle(scenario: Scenario, run: Run) -> Run:
     return replace(run, tables=tables, metrics=metrics)
 
 
+def _as_arrays(run: Run) -> Run:
+    """The run with the columns that are read most often as arrays, so that each is converted once."""
+    found = dict(run.tables)
+    for name in ("events", "plans", "steps", "places"):
+        found[name] = {
+            column: _packed(values, TABLES[name][column][0]) for column, values in found.get(name, {}).items()
+        }
+    return replace(run, tables=found)
+
+
+def _packed(values: Column, kind: str) -> Packed:
+    if isinstance(values, Packed):
+        return values
+    if kind == "str":
+        return Words.of(values)  # type: ignore[arg-type]
+    return Numbers(np.asarray(values, dtype=np.int64 if kind == "int" else np.float64))
+
+
 def _outcomes(scenario: Scenario, run: Run, began_job: Ints, began_us: Ints) -> dict[str, Column]:
     """State, times and work of every job that arrived."""
     kinds, jobs, times = EventKinds(run), ints(run, "events", "job"), ints(run, "events", "at_us")
     arrived, count = jobs[kinds.are("arrived")], len(scenario.jobs)
-    state = np.full(count, "unfinished", dtype="<U10")
+    state = np.full(count, len(GONE), dtype=np.int8)
     finish, start, work = (np.full(count, v, dtype=np.int64) for v in (-1, -1, 0))
-    for kind in GONE:
+    for number, kind in enumerate(GONE):
         rows = kinds.are(kind)
-        state[jobs[rows]] = kind
+        state[jobs[rows]] = number
         if kind in ("finished", "left"):
             finish[jobs[rows]] = times[rows]
     ended = kinds.are("ended", "refused", "cancelled")
     work[jobs[ended]] = ints(run, "events", "value")[ended]
     finished = jobs[kinds.are("finished")]
-    work[finished] = [_total(scenario, job) for job in finished.tolist()]
-    order = np.argsort(began_us, kind="stable")[::-1]
+    columns = scenario.columns
+    if columns is not None:
+        work[finished] = columns.runtime_us[finished]
+    else:
+        work[finished] = [_total(scenario, job) for job in finished.tolist()]
+    order = np.arange(len(began_us))[::-1]
+    if (began_us[1:] < began_us[:-1]).any():
+        order = np.argsort(began_us, kind="stable")[::-1]
     start[began_job[order]] = began_us[order]  # the earliest start is written last and stays
     return {
-        "job": arrived.tolist(),
-        "state": state[arrived].tolist(),
-        "start_us": start[arrived].tolist(),
-        "finish_us": finish[arrived].tolist(),
-        "work": work[arrived].tolist(),
+        "job": Numbers(arrived),
+        "state": Words(state[arrived], (*GONE, "unfinished")),
+        "start_us": Numbers(start[arrived]),
+        "finish_us": Numbers(finish[arrived]),
+        "work": Numbers(work[arrived]),
     }
 
 
@@ -123,8 +151,10 @@ def _refund(scenario: Scenario, run: Run, paid: dict[int, float]) -> None:
 
 def _values(
     scenario: Scenario, outcomes: dict[str, Column], paid: dict[int, float], served: dict[int, float]
-) -> tuple[list[float], float]:
+) -> tuple[Column, float]:
     """Value of each job before payment, and the sum of utilities of progress."""
+    if scenario.columns is not None and not paid:  # nobody says what a plain job is worth
+        return Numbers.all_equal(0.0, len(outcomes["job"])), 0.0
     slot_us = scenario.setup.slot_us
     values, progress = [], []
     columns = (cast(list[int], outcomes["job"]), outcomes["state"], outcomes["finish_us"], outcomes["work"])
@@ -161,7 +191,7 @@ def _lost(scenario: Scenario, outcomes: dict[str, Column]) -> float:
 
 
 def _money(
-    setup: Setup, costs: Table, paid: dict[int, float], values: list[float], progress: float
+    setup: Setup, costs: Table, paid: dict[int, float], values: Column, progress: float
 ) -> dict[str, float]:
     """Cost by kind, payments, profit, value and welfare, all in USD."""
     usd, kinds = np.asarray(costs["usd"], dtype=np.float64), np.asarray(costs["kind"], dtype=np.str_)
@@ -169,7 +199,7 @@ def _money(
         f"cost_{kind}_usd": fsum(usd[kinds == kind].tolist())
         for kind in (POOLED_KINDS if setup.pools else COST_KINDS)
     }
-    cost, payments, value = fsum(parts.values()), fsum(paid.values()), fsum(values)
+    cost, payments, value = fsum(parts.values()), fsum(paid.values()), fsum(cast(Iterable[float], values))
     return {
         "cost_usd": cost,
         **parts,
@@ -183,22 +213,26 @@ def _money(
 
 def _times(scenario: Scenario, outcomes: dict[str, Column]) -> dict[str, float]:
     """Completion times and counts of jobs."""
-    jobs = np.asarray(outcomes["job"], dtype=np.int64)
-    state = np.asarray(outcomes["state"], dtype=np.str_)
+    jobs, state = np.asarray(outcomes["job"], dtype=np.int64), cast(Words, outcomes["state"])
     start, finish = (np.asarray(outcomes[c], dtype=np.int64) for c in ("start_us", "finish_us"))
-    arrive = np.array([scenario.jobs[j].arrive_us for j in jobs.tolist()], dtype=np.int64)
-    finished, over = state == "finished", (state == "finished") | (state == "left")
+    columns = scenario.columns
+    if columns is not None:
+        arrive = columns.arrive_us[jobs]
+    else:
+        arrive = np.array([scenario.jobs[j].arrive_us for j in jobs.tolist()], dtype=np.int64)
+    are = {name: state.codes == number for number, name in enumerate(state.words)}
+    finished, over = are["finished"], are["finished"] | are["left"]
     jct = (finish - arrive)[finished] / US_PER_S
     wait = (start - arrive)[start >= 0] / US_PER_S
     first = int(arrive.min(initial=OPEN)) if len(arrive) else 0
     last = max(first, int(finish[over].max(initial=-1)))
-    counts = {name: float((state == name).sum()) for name in ("refused", "declined", "unfinished")}
-    cancelled = float((state == "cancelled").sum())
+    counts = {name: float(are[name].sum()) for name in ("refused", "declined", "unfinished")}
+    cancelled = float(are["cancelled"].sum())
     return {
-        "jct_mean_s": fsum(jct.tolist()) / len(jct) if len(jct) else 0.0,
+        "jct_mean_s": fsum(Numbers(jct)) / len(jct) if len(jct) else 0.0,
         "jct_p50_s": float(np.quantile(jct, 0.5)) if len(jct) else 0.0,
         "jct_p99_s": float(np.quantile(jct, 0.99)) if len(jct) else 0.0,
-        "wait_mean_s": fsum(wait.tolist()) / len(wait) if len(wait) else 0.0,
+        "wait_mean_s": fsum(Numbers(wait)) / len(wait) if len(wait) else 0.0,
         "makespan_s": (last - first) / US_PER_S,
         "jobs": float(len(jobs)),
         "jobs_accepted": float(len(jobs)) - counts["refused"] - counts["declined"],
@@ -210,8 +244,9 @@ def _times(scenario: Scenario, outcomes: dict[str, Column]) -> dict[str, float]:
 
 def _activity(setup: Setup, scenario: Scenario, used: Usage, steps_of: Ints, end: int) -> dict[str, float]:
     """Mean number of steps per job, and mean utilisation of each resource with a capacity."""
-    begun, counts = np.unique(steps_of, return_counts=True)
-    result = {"steps_mean": float(counts.mean()) if len(begun) else 0.0}
+    counts = np.bincount(steps_of, minlength=1)
+    counts = counts[counts > 0]
+    result = {"steps_mean": float(counts.mean()) if len(counts) else 0.0}
     spans = (used.until_us - used.from_us).astype(np.float64)
     for r, name in enumerate(setup.resources):
         total = sum(
@@ -221,11 +256,15 @@ def _activity(setup: Setup, scenario: Scenario, used: Usage, steps_of: Ints, end
         )
         if not total:
             continue
-        worker, server = (
-            _milli(r, [job.worker for job in scenario.jobs]),
-            _milli(r, [job.server for job in scenario.jobs]),
-        )
-        milli = worker[used.job] * used.workers + server[used.job] * used.servers
+        columns = scenario.columns
+        if columns is not None:
+            milli = float(dict(columns.demand).get(r, 0)) * used.workers
+        else:
+            worker, server = (
+                _milli(r, [job.worker for job in scenario.jobs]),
+                _milli(r, [job.server for job in scenario.jobs]),
+            )
+            milli = worker[used.job] * used.workers + server[used.job] * used.servers
         result[f"utilisation_{name}"] = float((milli * spans).sum() / (total * max(1, end)))
     return result
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tradewind import registry
-from tradewind.model.system import Ref, System
+from tradewind.model.system import System
 
 if TYPE_CHECKING:
     from tradewind.model.result import Bound
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
 
 def bound(scenario: Scenario) -> Bound | None:
     """Bound of the scenario's objective over the whole horizon; None if no system has one."""
-    return _first(scenario, [system.bound for system in _systems(scenario)])
+    return _first(scenario, _systems(scenario))
 
 
 def bound_of_served(scenario: Scenario, until_us: Mapping[int, int]) -> Bound | None:
     """Bound where the jobs in `until_us` are served only until that instant; None if no system has one."""
-    return _first(scenario, [s.bound for s in _systems(scenario) if s.bound_of_served], until_us)
+    return _first(scenario, [system for system in _systems(scenario) if system.bound_of_served], until_us)
 
 
 def _systems(scenario: Scenario) -> list[System]:
@@ -28,9 +29,25 @@ def _systems(scenario: Scenario) -> list[System]:
     return [s for s in registry.systems().values() if scenario.setup.objective in s.bound_for]
 
 
-def _first(scenario: Scenario, bounds: Sequence[Ref], *more: Mapping[int, int]) -> Bound | None:
-    for each in bounds:
-        found: Bound | None = registry.load(each)(scenario, *more)
+def _first(scenario: Scenario, systems: Sequence[System], *more: Mapping[int, int]) -> Bound | None:
+    for system in systems:
+        given = scenario if system.bound_of_pools else _without_pools(scenario)
+        found: Bound | None = None if given is None else registry.load(system.bound)(given, *more)
         if found is not None:
             return found
     return None
+
+
+def _without_pools(scenario: Scenario) -> Scenario | None:
+    """The scenario with everything at the lowest rate of its pool, which no bill is below; None where there is none."""
+    setup = scenario.setup
+    if not setup.pools:
+        return scenario
+    rent, egress = dict(setup.rent), dict(setup.egress)
+    for pool in setup.pools:
+        if (rate := pool.least_rate) is None:
+            return None
+        for tariffs, members in ((rent, pool.rent), (egress, pool.egress)):
+            for key in members:
+                tariffs[key] = replace(tariffs[key], usd=tuple(usd * rate for usd in tariffs[key].usd))
+    return replace(scenario, setup=replace(setup, rent=rent, egress=egress, pools=()))

@@ -14,23 +14,30 @@ from tradewind.engine.intervals import Intervals
 from tradewind.model.arrays import Ints
 from tradewind.model.decision import Step
 from tradewind.model.job import Job, Rounds
-from tradewind.model.progress import comm_us
+from tradewind.model.progress import comm_us, machine_rate
 from tradewind.model.result import Column, Run, Table
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.units import GB, MILLI, OPEN, US_PER_HOUR, US_PER_S
+from tradewind.model.units import GB, MICRO, MILLI, OPEN, US_PER_HOUR, US_PER_S
 
 Key = tuple[int, int, int]
 Row = tuple[int, str, int, int, float, float]
 """(slot, kind, a, b, amount, USD), as in the table `costs`."""
 
 
+class _Past:
+    """What was last seen of each job: (until when, at which nodes), and of those at two sites the run: (until when, places,
+    when its warm-up was over)."""
+
+    def __init__(self) -> None:
+        self.present: dict[int, tuple[int, frozenset[int]]] = {}
+        self.runs: dict[int, tuple[int, tuple[tuple[int, int], ...], int]] = {}
+
+
 class _Meter:
     """Resources used and bytes moved, by slot."""
 
-    def __init__(
-        self, scenario: Scenario, present: dict[int, tuple[int, frozenset[int]]] | None = None
-    ) -> None:
+    def __init__(self, scenario: Scenario, past: _Past | None = None) -> None:
         self.setup = scenario.setup
         self.rent: dict[Key, int] = defaultdict(int)  # (slot, node, resource) -> milli-unit-microseconds
         self.transfer: dict[Key, int] = defaultdict(int)  # (slot, source, destination) -> bytes
@@ -39,9 +46,7 @@ class _Meter:
         self.routed_gb: dict[Key, float] = defaultdict(float)
         self.deployed: dict[Key, int] = defaultdict(int)  # (slot, node, job) -> times
         self._links = any(link.usd_per_gb for link in self.setup.links)
-        self._present = (
-            {} if present is None else present
-        )  # job -> (until when, at which nodes) it was last seen
+        self._past = _Past() if past is None else past
 
     def add(self, job: Job, step: Step, begin: int, end: int) -> None:
         """Add one interval of one job."""
@@ -49,10 +54,12 @@ class _Meter:
         servers = step.servers or (0,) * len(step.nodes)
         if job.deploy_usd:
             here = frozenset(n for n, w, s in zip(step.nodes, step.workers, servers, strict=True) if w or s)
-            before_us, before = self._present.get(job.index, (-1, frozenset()))
+            before_us, before = self._past.present.get(job.index, (-1, frozenset()))
             for node in here - before if before_us == begin else here:
                 self.deployed[begin // setup.slot_us, node, job.index] += 1
-            self._present[job.index] = (end, here)
+            self._past.present[job.index] = (end, here)
+        is_across = job.sync_every > 0 and len(step.nodes) == 2
+        warm_us = self._warm_us(job, step, begin, end) if is_across else 0
         if begin == step.from_us:
             for flow in step.flows:
                 if site[flow.src] != site[flow.dst]:
@@ -63,6 +70,8 @@ class _Meter:
             until = min(end, (slot + 1) * setup.slot_us)
             self._rent(job, step, servers, slot, until - at)
             self._traffic(job, step, servers, slot, until - at)
+            if is_across:
+                self._exchange(job, step, slot, until - max(at, warm_us))
             if self._links and isinstance(job.work, Rounds):
                 self._routes(job, step, slot, until - at)
             at = until
@@ -88,6 +97,24 @@ class _Meter:
             for other, ps in zip(step.nodes, servers, strict=True):
                 if ps and workers and site[node] != site[other]:
                     self.traffic[slot, site[node], site[other]] += size * workers * ps * span // total
+
+    def _warm_us(self, job: Job, step: Step, begin: int, end: int) -> int:
+        """When a run does work: after the warm-up, unless it continues the last one."""
+        until, places, warm_us = self._past.runs.get(job.index, (-1, (), 0))
+        here = tuple(zip(step.nodes, step.workers, strict=True))
+        if until != begin or places != here:
+            warm_us = begin + job.warmup_us
+        self._past.runs[job.index] = (end, here, warm_us)
+        return warm_us
+
+    def _exchange(self, job: Job, step: Step, slot: int, span: int) -> None:
+        """Parameters that two sites send each other every sync_every rounds."""
+        done, us = machine_rate(self.setup, job, step)
+        a, b = (self.setup.site_of[node] for node in step.nodes)
+        if span > 0 and done:
+            amount = job.model_bytes * self.setup.slot_us * span * done // (us * MICRO * job.sync_every)
+            self.traffic[slot, a, b] += amount
+            self.traffic[slot, b, a] += amount
 
     def _routes(self, job: Job, step: Step, slot: int, span: int) -> None:
         work = job.work
@@ -126,7 +153,7 @@ def cost_table(scenario: Scenario, run: Run, intervals: Intervals) -> Table:
     setup = scenario.setup
     priced = setup.rent or setup.egress or any(link.usd_per_gb for link in setup.links)
     columns: dict[str, Column] = {name: [] for name in ("slot", "kind", "a", "b", "amount", "usd")}
-    if not priced and not any(job.deploy_usd for job in scenario.jobs):
+    if not priced and (scenario.columns is not None or not any(job.deploy_usd for job in scenario.jobs)):
         return columns
     meter = _Meter(scenario)
     for _, job, begin, end, step in _carried_out(run, intervals):
@@ -158,8 +185,8 @@ def interval_costs(scenario: Scenario, run: Run, intervals: Intervals) -> dict[i
 
 def rows_alone(scenario: Scenario, run: Run, intervals: Intervals) -> dict[int, list[Row]]:
     """Job -> its lines at list price, as if it had rented by itself: no tier is shared, and no pool gives a discount."""
-    present = dict[int, tuple[int, frozenset[int]]]()
-    own = {job: _Meter(scenario, present) for job in dict.fromkeys(intervals.job.tolist())}
+    past = _Past()
+    own = {job: _Meter(scenario, past) for job in dict.fromkeys(intervals.job.tolist())}
     for _, job, begin, end, step in _carried_out(run, intervals):
         own[job].add(scenario.jobs[job], step, begin, end)
     return {job: sorted((*_tariff_rows(scenario, m), *_other_rows(scenario, m))) for job, m in own.items()}
@@ -167,8 +194,8 @@ def rows_alone(scenario: Scenario, run: Run, intervals: Intervals) -> dict[int, 
 
 def _shares(scenario: Scenario, run: Run, intervals: Intervals, owners: Ints) -> dict[int, float]:
     """Owner -> its part of the cost in USD; owners: whose each interval is, shape (intervals,)."""
-    whole, present = _Meter(scenario), dict[int, tuple[int, frozenset[int]]]()
-    own = {owner: _Meter(scenario, present) for owner in dict.fromkeys(owners.tolist())}
+    whole, past = _Meter(scenario), _Past()
+    own = {owner: _Meter(scenario, past) for owner in dict.fromkeys(owners.tolist())}
     for number, job, begin, end, step in _carried_out(run, intervals):
         whole.add(scenario.jobs[job], step, begin, end)
         own[int(owners[number])].add(scenario.jobs[job], step, begin, end)
@@ -270,6 +297,8 @@ def epoch_s(scenario: Scenario, run: Run, intervals: Intervals) -> float:
 
 def comm_times(scenario: Scenario, run: Run, intervals: Intervals) -> dict[int, tuple[int, int]]:
     """Job with communication -> (communication time of a round times running time, running time), summed, in us."""
+    if scenario.columns is not None:
+        return {}
     wanted = [
         isinstance(j.work, Rounds) and j.work.comm != "none" and j.work.unit != "worker-slot"
         for j in scenario.jobs

@@ -7,6 +7,7 @@ from typing import Any
 
 from tradewind.model.errors import LookupFailed, Unsupported
 from tradewind.model.job import Fixed, Job, Rounds
+from tradewind.model.job_columns import JobColumns
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
@@ -19,7 +20,10 @@ def mismatch(spec: Spec, scenario: Scenario) -> str:
     if setup.objective not in spec.objectives:
         known = ", ".join(sorted(spec.objectives))
         return f"the scenario's objective is {setup.objective}; {spec.name} works on {known}"
-    if why := next(filter(None, (job_mismatch(spec, job) for job in scenario.jobs)), ""):
+    jobs = (
+        scenario.jobs if not isinstance(scenario.jobs, JobColumns) else (scenario.jobs[0],)
+    )  # equal in kind
+    if why := next(filter(None, (job_mismatch(spec, job) for job in jobs)), ""):
         return why
     if setup.objective == "profit_usd" and not spec.pricer:
         return (
@@ -73,7 +77,8 @@ def job_mismatch(spec: Spec, job: Job) -> str:
 
 def check_tenants(spec: Spec, given: Mapping[str, Any], scenario: Scenario) -> None:
     """Refuse parameters that name a tenant who is not in the scenario."""
-    check_named(spec, given, {job.tenant for job in scenario.jobs} | set(scenario.setup.spend_caps))
+    if any(param.tenants for param in spec.params.values()):
+        check_named(spec, given, {job.tenant for job in scenario.jobs} | set(scenario.setup.spend_caps))
 
 
 def check_named(spec: Spec, given: Mapping[str, Any], tenants: Collection[str]) -> None:

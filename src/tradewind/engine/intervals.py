@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tradewind.model.arrays import Floats, Ints
+from tradewind.model.columns import Words
 from tradewind.model.result import Run
 from tradewind.model.units import OPEN
 from tradewind.model.view import EventKind
@@ -49,7 +50,10 @@ class EventKinds:
 
     def __init__(self, run: Run) -> None:
         column: Sequence[Any] = run.tables.get("events", {}).get("kind", ())
-        self._numbers = np.fromiter(map(_NUMBER.__getitem__, column), dtype=np.int8, count=len(column))
+        if isinstance(column, Words):
+            self._numbers = np.array([_NUMBER[word] for word in column.words], np.int8)[column.codes]
+        else:
+            self._numbers = np.fromiter(map(_NUMBER.__getitem__, column), dtype=np.int8, count=len(column))
 
     def are(self, *kinds: EventKind) -> NDArray[np.bool_]:
         """Which events are of these kinds, shape (events,)."""
@@ -192,6 +196,11 @@ def _first_ending(run: Run, at: Ints, job: Ints) -> Ints:
     if not len(rows) or not len(at):
         return np.full(len(at), OPEN, dtype=np.int64)
     when, who = ints(run, "events", "at_us")[rows], ints(run, "events", "job")[rows]
+    last = np.full(int(max(who.max(), job.max())) + 1, -1, dtype=np.int64)
+    last[who] = np.arange(len(who))
+    if len(who) == int((last >= 0).sum()):  # every job ends once
+        found = np.where(last[job] >= 0, when[last[job]], -1)
+        return np.where(found > at, found, OPEN)
     times = np.sort(np.concatenate((when, at)))
     width = len(times) + 1
     key = np.sort(who * width + np.searchsorted(times, when))

@@ -55,6 +55,7 @@ class Ledger:
         self.active: Mapping[int, Job] = MappingProxyType(self._active)
         self._plans: dict[int, Plan] = {}
         self._reserved: dict[int, list[Reservation]] = {}
+        self._unbooked: dict[int, tuple[Job, Plan]] = {}  # plans whose reservations nobody has asked for yet
         self._changes: dict[int, Change] = {}
         self._data: dict[int, tuple[int, SlotVolumes]] = {}
         # Rows: node * R + resource, 2 per link (direction) while routes push and 2 while they pull, bytes moved in a slot.
@@ -138,7 +139,14 @@ class Ledger:
             self._first_slot = self.slot
             self._forget_slots()
 
+    def _book_all(self) -> None:
+        """Book the plans that were made since somebody last asked what is free."""
+        for job, plan in self._unbooked.values():
+            self._reserve(job, plan)
+        self._unbooked.clear()
+
     def _forget_slots(self) -> None:
+        self._book_all()
         for row, slots in self._booked.items():
             self._booked[row] = {slot: n for slot, n in slots.items() if slot >= self._first_slot}
 
@@ -162,7 +170,7 @@ class Ledger:
                 self._plans.pop(plan.job, None)
         for plan in decision.plans:
             if plan.steps:
-                self._reserve(self._jobs[plan.job], plan)
+                self._unbooked[plan.job] = (self._jobs[plan.job], plan)
 
     def hold(self, held: HeldQuote) -> None:
         """Hold, for each resource and slot, the most that an offer of a quote needs."""
@@ -229,6 +237,8 @@ class Ledger:
 
     def _release(self, job: int) -> None:
         """Drop all reservations of a job."""
+        if self._unbooked.pop(job, None) is not None:
+            return
         for row, slot, amount in self._reserved.pop(job, ()):
             if slot < 0:
                 self._used[row] -= amount
@@ -289,6 +299,7 @@ class Ledger:
     # ------------------------------------------------------------------ saving
     def save(self) -> dict[str, Any]:
         """The state as JSON data."""
+        self._book_all()
         state = LedgerState(
             now_us=self.now_us,
             first_slot=self._first_slot,
@@ -406,6 +417,8 @@ class Ledger:
         return self._egress.get((source, destination), 1.0)
 
     def _left(self, row: int, slot: int | None) -> int:
+        if self._unbooked:
+            self._book_all()
         slots = self._booked.get(row)
         booked = slots.get(self.slot if slot is None else slot, 0) if slots else 0
         return self._limit[row] - self._used[row] - booked

@@ -13,6 +13,8 @@ def served_usd(scenario: Scenario, run: Run, intervals: Intervals) -> dict[int, 
 
     A slot that the job leaves ends then; one in which it is refused or cancelled, or the run ends, counts for nothing.
     """
+    if not len(scenario.volumes):
+        return {}
     worths = {
         job.index: worth
         for job, customer in zip(scenario.jobs, scenario.customers, strict=True)

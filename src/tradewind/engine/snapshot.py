@@ -19,6 +19,7 @@ from tradewind.engine.state import RunState
 from tradewind.model.codec import plain, read
 from tradewind.model.errors import InputError
 from tradewind.model.hash import setup_hash
+from tradewind.model.setup import Setup
 
 FORMAT, VERSION = "tradewind-snapshot", 2
 QUICK = 1
@@ -84,11 +85,26 @@ def _header(state: RunState, policy: str) -> dict[str, Any]:
     }
 
 
-def under(data: bytes, policy: str, state: bytes) -> bytes:
-    """A snapshot of a session without jobs, as the beginning of another policy with this state."""
+def under(data: bytes, policy: str, state: bytes, setup: Setup, before: Setup) -> bytes:
+    """A snapshot of a session without jobs, as the beginning of a policy with this state.
+
+    setup: as before, or with further nodes and links after those that there were; its new nodes are down.
+    """
     found = json.loads(zlib.decompress(data))
-    found["policy"], found["session"]["policy"] = policy, text(state)
+    found["policy"], found["session"]["policy"], found["setup"] = policy, text(state), setup_hash(setup)
+    for part in (found["ledger"]["state"], found["audit"]):
+        part["limit"] = _grown(part["limit"], setup, before)
+        part["down_nodes"] += range(len(before.nodes), len(setup.nodes))
     return zlib.compress(json.dumps(found, separators=(",", ":"), allow_nan=False).encode(), QUICK)
+
+
+def _grown(limit: list[int], setup: Setup, before: Setup) -> list[int]:
+    """Limits of nodes, of links while routes push and while they pull, and of what moves, with those that are new."""
+    nodes = len(before.nodes) * len(before.resources)
+    pulls = nodes + 2 * len(before.links)
+    rooms = [milli for node in setup.nodes[len(before.nodes) :] for milli in node.capacity_milli]
+    speeds = [bps for link in setup.links[len(before.links) :] for bps in (link.ab_bps, link.ba_bps)]
+    return [*limit[:nodes], *rooms, *limit[nodes:pulls], *speeds, *limit[pulls:-1], *speeds, limit[-1]]
 
 
 def text(state: bytes) -> str:

@@ -16,6 +16,14 @@ from tradewind.model.job import Job
 from tradewind.model.view import Change, Event, EventKind
 
 KINDS = frozenset(get_args(EventKind))
+FIELDS = frozenset(("at_us", "kind", "job", "value", "fact"))
+FACTS: Mapping[str, Any] = {
+    "arrived": Job,
+    "changed": Change,
+    "data": tuple[tuple[int, int], ...],
+    "answered": int,
+}
+"""Kind of an event -> type of its fact, where it has one."""
 
 
 def to_json(event: Event) -> dict[str, Any]:
@@ -34,21 +42,17 @@ def from_json(data: Any) -> Event:
     """The event that `to_json` wrote; raises InputError that says where something is wrong."""
     if not isinstance(data, Mapping):
         raise InputError(f"found {type(data).__name__}; an event is an object", where="event")
-    if unknown := set(data) - {"at_us", "kind", "job", "value", "fact"}:
-        raise InputError(f"unknown field {sorted(unknown)[0]!r}", where="event")
+    if not data.keys() <= FIELDS:
+        raise InputError(f"unknown field {sorted(data.keys() - FIELDS)[0]!r}", where="event")
     kind: Any = data.get("kind")
     if kind not in KINDS:
         raise InputError(f"found {kind!r}; known kinds are {', '.join(sorted(KINDS))}", where="event.kind")
-    at_us, job, value = (
-        read(int, data.get(name, default), f"event.{name}")
-        for name, default in (("at_us", None), ("job", -1), ("value", 0))
-    )
-    expected: Any = {
-        "arrived": Job,
-        "changed": Change,
-        "data": tuple[tuple[int, int], ...],
-        "answered": int,
-    }.get(kind)
+    at_us: Any = data.get("at_us")
+    job, value = data.get("job", -1), data.get("value", 0)
+    for name, number in (("at_us", at_us), ("job", job), ("value", value)):
+        if type(number) is not int:
+            read(int, number, f"event.{name}")
+    expected = FACTS.get(kind)
     if (expected is None) != (data.get("fact") is None):
         raise InputError("is missing" if expected else f"{kind} has none", where="event.fact")
     fact = None if expected is None else read(expected, data["fact"], "event.fact")

@@ -131,10 +131,15 @@ def _several(origin: type, inner: tuple[Any, ...]) -> Reader:
     """Tuples of one type and any length, tuples with a type for each place, and frozensets."""
     alike = origin is frozenset or inner[-1] is ...
     readers = [_reader(inner[0])] if alike else [_reader(kind) for kind in inner]
+    plain_kind = {inner[0]} if alike and inner[0] in _READY else None
 
     def read_several(value: Any) -> Any:
         if not isinstance(value, list):
             raise _Mismatch(f"found {type(value).__name__}; it must be a list")
+        if not value and alike:
+            return origin()
+        if {*map(type, value)} == plain_kind and (str not in plain_kind or all(map(str.isascii, value))):
+            return origin(value)
         if not alike and len(value) != len(readers):
             raise _Mismatch(f"found {len(value)} values; it must have {len(readers)}")
         return origin(_each(repeat(readers[0]) if alike else readers, value))
@@ -209,6 +214,7 @@ def _object(kind: type) -> Reader:
     hints, names = get_type_hints(kind), [name for name, _ in _defaults(kind)]
     listed = not is_dataclass(kind)
     readers = dict[str, Reader]()
+    plain_kinds = {name: hints[name] for name in names if hints[name] in _READY}  # most values need no reader
 
     def reader_of(name: str) -> Reader:
         if name not in readers:  # made when it is needed: types may contain themselves
@@ -224,16 +230,18 @@ def _object(kind: type) -> Reader:
             value = dict(zip(names, value, strict=False))
         elif not isinstance(value, Mapping) or value.get("type", kind.__name__) != kind.__name__:
             raise _Mismatch(f"found {value!r:.60}; it must be a {kind.__name__}")
-        given = {}
-        for name, item in value.items():
-            if name == "type":
-                continue
-            reader = reader_of(name)
-            try:
-                given[name] = reader(item)
-            except _Mismatch as error:
-                error.path = f".{name}{error.path}"
-                raise
+        given, name = {}, ""
+        try:
+            for name, item in value.items():
+                if (kind_of := type(item)) is plain_kinds.get(name) and (
+                    kind_of is not str or item.isascii()
+                ):
+                    given[name] = item
+                elif name != "type":
+                    given[name] = reader_of(name)(item)
+        except _Mismatch as error:
+            error.path = f".{name}{error.path}" if name in names else error.path
+            raise
         try:
             return kind(**given)
         except TypeError:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from operator import attrgetter
 from types import NoneType
 from typing import Any, Final
 
+import numpy as np
+
+from tradewind.model.arrays import Ints
+from tradewind.model.columns import CHUNK, Packed
 from tradewind.model.job import Customer, Fixed, Job
+from tradewind.model.job_columns import JobColumns
 from tradewind.model.pool import Pool
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
@@ -48,7 +53,8 @@ def setup_hash(setup: Setup) -> str:
 def _digest(parts: Iterable[Any]) -> hashlib._Hash:
     digest = hashlib.sha256()
     for part in parts:
-        digest.update(_ENCODE(part).encode())
+        for piece in part if isinstance(part, Iterator) else (_ENCODE(part),):
+            digest.update(piece.encode())
         digest.update(b"\n")
     return digest
 
@@ -57,8 +63,11 @@ def _parts(scenario: Scenario) -> Iterable[Any]:
     yield "tradewind scenario 1"
     yield from _setup_parts(scenario.setup)
     yield len(scenario.jobs)
-    yield from _columns(scenario.jobs, Job, skip=("index",))
-    yield from _columns(scenario.customers, Customer)
+    if isinstance(scenario.jobs, JobColumns):
+        yield from _plain_jobs(scenario.jobs)
+    else:
+        yield from _columns(scenario.jobs, Job, skip=("index",))
+        yield from _columns(scenario.customers, Customer)
     yield [[int(c.at_us), c.kind, int(c.a), int(c.b), int(c.value)] for c in scenario.changes]
 
 
@@ -113,6 +122,48 @@ def _columns(items: Sequence[Any], kind: type, skip: tuple[str, ...] = ()) -> It
                     known[value] = _plain(value)
             column = [known[value] for value in column]
         yield [kind.__name__, field.name, column]
+
+
+def _plain_jobs(jobs: JobColumns) -> Iterable[Iterator[str]]:
+    """What `_columns` yields for plain jobs, as pieces of the JSON text."""
+    yield _pieces("Job", "id", _texts(jobs.ids))
+    yield _pieces("Job", "arrive_us", _whole(jobs.arrive_us))
+    works = _whole(jobs.runtime_us, '["Fixed",', "]") if jobs.public else _same('["Fixed",null]', len(jobs))
+    yield _pieces("Job", "work", works)
+    yield _pieces("Job", "worker", _same(_ENCODE(_plain(jobs.demand)), len(jobs)))
+    if any(jobs.tenants.words[code] for code in np.unique(jobs.tenants.codes).tolist()):
+        yield _pieces("Job", "tenant", _texts(jobs.tenants))
+    if (jobs.workers != 1).any():
+        yield _pieces("Job", "workers_min", _whole(jobs.workers))
+        yield _pieces("Job", "workers_max", _whole(jobs.workers))
+    if not jobs.public:
+        yield _pieces("Customer", "runtime_us", _whole(jobs.runtime_us))
+
+
+def _pieces(kind: str, field: str, values: Iterable[str]) -> Iterator[str]:
+    yield f'["{kind}","{field}",['
+    between = ""
+    for value in values:
+        yield between
+        yield value
+        between = ","
+    yield "]]"
+
+
+def _texts(column: Sequence[str]) -> Iterator[str]:
+    chunks = column.chunks() if isinstance(column, Packed) else (column,)
+    return (_ENCODE(chunk)[1:-1] for chunk in chunks)
+
+
+def _whole(column: Ints, before: str = "", after: str = "") -> Iterator[str]:
+    for first in range(0, len(column), CHUNK):
+        numbers = map(str, column[first : first + CHUNK].tolist())
+        yield before + f"{after},{before}".join(numbers) + after
+
+
+def _same(text: str, count: int) -> Iterator[str]:
+    for first in range(0, count, CHUNK):
+        yield ",".join([text] * min(CHUNK, count - first))
 
 
 def _real(value: float) -> float:

@@ -16,6 +16,8 @@ Architecture = Literal["ps", "ring"]
 Hold = Literal["until", "through"]
 Comm = Literal["none", "colocated", "flows", "ring", "machines"]
 RoundUnit = Literal["round", "worker-slot", "worker-round"]
+MOST_RANKS = 1_000_000
+"""Most workers or parameter servers of a job: policies and worlds may keep something for each."""
 RESERVED_ENV = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 """Environment variables that every rank gets, besides those that begin with TRADEWIND_."""
 
@@ -107,6 +109,31 @@ class Rounds:
 
 
 Work = Fixed | Stream | Dataset | Rounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """What the data of a job consists of in a live run: records of one size, in files called shards (docs/jobs.md).
+
+    source        a generator, or the path of a file or of a directory of files with records
+    record_bytes  size of a record; data is cut between records only
+    shard_bytes   size of a shard at most
+    """
+
+    source: str
+    record_bytes: int = 1
+    shard_bytes: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        if not self.source or "\0" in self.source:
+            raise ScenarioError("data.source is empty; name a generator or a path")
+        if not 1 <= self.record_bytes <= self.shard_bytes:
+            raise ScenarioError(
+                f"data.record_bytes is {self.record_bytes} and shard_bytes {self.shard_bytes}; "
+                "1 <= record_bytes <= shard_bytes is required"
+            )
+
+
 KIND: dict[type, str] = {Fixed: "fixed", Stream: "stream", Dataset: "dataset", Rounds: "rounds"}
 
 
@@ -136,6 +163,10 @@ class Job:
     parts                (site, bytes) of its data, all of which must be at the site where it runs: a step's flows bring it
     warmup_us            time without progress whenever it starts: at first, after a pause, a move or a failure
     checkpoint_us        time of a checkpoint; one is taken per slot on nodes that can be interrupted
+    sync_every           rounds between exchanges of parameters where it trains at two sites that hold parts of its data
+                         (model.progress.across_round_us); 0: it trains at one site
+    spend_cap_usd        most that it may spend at list price: rent and egress at first-tier prices, without discounts and
+                         price changes (None: no limit)
     restarts             how often it may pause and start again, at the same nodes with as many workers; failures do not
                          count, and after one it may start anywhere (None: any number, anywhere). Fixed jobs and jobs with
                          gpus; 0: a job that may not be interrupted
@@ -143,6 +174,7 @@ class Job:
     command              program of a live job and its arguments, started once per rank (docs/jobs.md)
     env                  (name, value) pairs added to the environment of its ranks
     seed                 of the program's random streams
+    data                 what its data consists of in a live run (None: its program brings its own data)
     """
 
     index: int
@@ -176,11 +208,14 @@ class Job:
     parts: tuple[tuple[int, int], ...] = ()
     warmup_us: int = 0
     checkpoint_us: int = 0
+    sync_every: int = 0
+    spend_cap_usd: float | None = None
     restarts: int | None = None
     continues: int | None = None
     command: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     seed: int = 0
+    data: Data | None = None
 
     @property
     def home(self) -> int:
@@ -188,16 +223,20 @@ class Job:
         return self.index if self.continues is None else self.continues
 
     def __post_init__(self) -> None:
-        if not 1 <= self.workers_min <= self.workers_max:
+        if not 1 <= self.workers_min <= self.workers_max <= MOST_RANKS:
             raise ScenarioError(
                 f"jobs[{self.id}]: workers_min is {self.workers_min} and workers_max {self.workers_max}; "
-                "1 <= workers_min <= workers_max is required"
+                f"1 <= workers_min <= workers_max <= {MOST_RANKS} is required"
+            )
+        if not 0 <= self.servers <= MOST_RANKS:
+            raise ScenarioError(
+                f"jobs[{self.id}].servers is {self.servers}; it must lie between 0 and {MOST_RANKS}"
             )
         if self.architecture == "ring" and self.servers:
             raise ScenarioError(
                 f"jobs[{self.id}].servers is {self.servers}; a ring has no parameter servers, use 0"
             )
-        if self.command or self.env or self.seed:
+        if self.command or self.env or self.seed or self.data is not None:
             self._check_program()
 
     def bytes_of(self, node: int) -> int:
@@ -207,8 +246,14 @@ class Job:
     def _check_program(self) -> None:
         where = f"jobs[{self.id}]"
         if not self.command or not self.command[0]:
-            raise ScenarioError(f"{where} has env or seed, but no command; add a command or remove them")
-        if any("\0" in word for word in (*self.command, *(word for pair in self.env for word in pair))):
+            raise ScenarioError(
+                f"{where} has env, seed or data, but no command; add a command or remove them"
+            )
+        if self.data is not None and not (isinstance(self.work, Stream | Dataset) or self.parts):
+            raise ScenarioError(
+                f"{where} has data, but no plan moves it: data is for streams, datasets and jobs with parts. Remove it."
+            )
+        if "\0" in "".join([*self.command, *(word for pair in self.env for word in pair)]):
             raise ScenarioError(f"{where}.command or env contains the character NUL; remove it")
         for name, _ in self.env:
             if (

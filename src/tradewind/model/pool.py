@@ -41,6 +41,13 @@ class Pool:
                 )
 
     @property
+    def least_rate(self) -> float | None:
+        """What a USD of spend costs at least, whatever else is spent; None where more spend may lower a bill below that."""
+        if self.tariff.rule == "retroactive" and self.carried_usd:
+            return None
+        return 0.0 if self.free_usd else min(self.tariff.usd)
+
+    @property
     def is_concave(self) -> bool:
         """Whether F is concave: graduated without a free tier."""
         return self.tariff.is_concave and not self.free_usd

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 from tradewind.model.decision import Route, Step
 from tradewind.model.job import Dataset, Fixed, Job, Rounds, Stream
 from tradewind.model.machine import Machine, allreduce_us
@@ -25,6 +27,13 @@ def route_us(setup: Setup, job: Job, route: Route) -> int:
     latency = sum(setup.links[link].latency_us for link in route.path)
     weight, whole = transport_fraction(setup.transport, hops)
     return 2 * (_round_div(weight * 8 * job.bytes_of(route.src) * US_PER_S, whole * route.bps) + latency)
+
+
+def iteration_us(setup: Setup, job: Job | None, step: Step) -> int:
+    """Predicted time of an iteration; 0 for fixed, stream and dataset work."""
+    if job is None or not isinstance(job.work, Rounds):
+        return 0
+    return job.work.compute_us + comm_us(setup, job, step)
 
 
 def comm_us(setup: Setup, job: Job, step: Step) -> int:
@@ -65,15 +74,79 @@ def machine_round_us(job: Job, machine: Machine | None, machines: int) -> int:
     )
 
 
+def split_gpus(gpus: int, second_bytes: int, all_bytes: int) -> tuple[int, int]:
+    """GPUs at two sites in proportion to the data there, at least one each; gpus >= 2."""
+    second = min(gpus - 1, max(1, (2 * gpus * second_bytes + all_bytes) // (2 * all_bytes)))
+    return gpus - second, second
+
+
+def site_pairs(job: Job) -> list[tuple[int, int]]:
+    """Ordered pairs of sites that hold parts. With two parts the order does not matter, unless rounding splits a number of
+    GPUs in halves."""
+    parts = {site: size for site, size in job.parts if size}
+    total, found = sum(parts.values()), list(permutations(sorted(parts), 2))
+    if len(parts) == 2 and all((2 * gpus * parts[found[0][1]] + total) % (2 * total) for gpus in job.gpus):
+        return found[:1]
+    return found
+
+
+def exchange_us(setup: Setup, job: Job, sites: tuple[int, int]) -> int:
+    """Microseconds per round of a job that exchanges its parameters between two sites every sync_every rounds.
+
+    (16 D / least bit/s of both directions + round trip) / sync_every
+    """
+    there, back = sites, (sites[1], sites[0])
+    bps = min(setup.direct_bps.get(there, 0), setup.direct_bps.get(back, 0))
+    if not bps or not job.sync_every:
+        return 0
+    trip_us = setup.direct_latency_us[there] + setup.direct_latency_us[back]
+    return _ceil_div(_ceil_div(16 * job.model_bytes * US_PER_S, bps) + trip_us, job.sync_every)
+
+
+def across_round_us(setup: Setup, job: Job, nodes: tuple[int, int], machines: tuple[int, int]) -> int:
+    """Microseconds of a round at two sites that hold parts, with the number of GPUs that makes it shortest; 0: not possible.
+
+    GPUs are split by data: the second site has its own, the first all the rest. A round takes as long as at the slower
+    site, and its part of the exchange.
+    """
+    work, speeds = job.work, dict(job.gpu_speeds)
+    kinds = [setup.nodes[node].machine for node in nodes]
+    sites, parts = (setup.site_of[nodes[0]], setup.site_of[nodes[1]]), dict(job.parts)
+    if sites[0] == sites[1] or not all(parts.get(site) for site in sites) or not isinstance(work, Rounds):
+        return 0
+    if not (exchange := exchange_us(setup, job, sites)) and job.model_bytes:
+        return 0
+    total, found = sum(parts.values()), 0
+    for gpus in job.gpus if job.sync_every else ():
+        round_us = 0
+        for machine, count, share in zip(
+            kinds, machines, split_gpus(gpus, parts[sites[1]], total) if gpus > 1 else (), strict=False
+        ):
+            if machine is None or machine.gpu not in speeds or -(-share // machine.gpus) != count:
+                round_us = 0
+                break
+            side = _ceil_div(work.compute_us * MILLI, gpus * speeds[machine.gpu])
+            round_us = max(round_us, side + allreduce_us(machine, count, share, job.model_bytes))
+        if round_us and (not found or round_us + exchange < found):
+            found = round_us + exchange
+    return found
+
+
 def machine_rate(setup: Setup, job: Job, step: Step) -> tuple[int, int]:
-    """Millionths of a round per microsecond on the machines of a node; checkpoints are taken where it can be interrupted."""
-    if len(step.nodes) != 1:
+    """Millionths of a round per microsecond on the machines of a node, or of two at sites that exchange parameters.
+
+    Checkpoints are taken where one can be interrupted.
+    """
+    if len(step.nodes) == 1:
+        round_us = machine_round_us(job, setup.nodes[step.nodes[0]].machine, step.workers[0])
+    elif len(step.nodes) == 2:
+        (a, b), (m, n) = step.nodes, step.workers
+        round_us = across_round_us(setup, job, (a, b), (m, n))
+    else:
         return 0, 1
-    node = setup.nodes[step.nodes[0]]
-    round_us = machine_round_us(job, node.machine, step.workers[0])
     if not round_us:
         return 0, 1
-    if not node.interruptions_per_hour or not job.checkpoint_us:
+    if not job.checkpoint_us or not any(setup.nodes[node].interruptions_per_hour for node in step.nodes):
         return MICRO, round_us
     return MICRO * setup.slot_us, round_us * (setup.slot_us + job.checkpoint_us)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
+from tradewind.model.columns import Packed
 from tradewind.model.decision import Offer, Plan
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.setup import Objective
@@ -113,7 +114,7 @@ class Timings:
 
 
 WorldName = Literal["simulated", "processes"]
-Column = list[int] | list[float] | list[str]
+Column = list[int] | list[float] | list[str] | Packed
 Table = Mapping[str, Column]
 
 

@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tradewind.model.errors import ScenarioError
-from tradewind.model.job import NO_PRIVATE_DATA, Customer, Dataset, Demand, Fixed, Job, Rounds, Stream
+from tradewind.model.job import (
+    MOST_RANKS,
+    NO_PRIVATE_DATA,
+    Customer,
+    Dataset,
+    Demand,
+    Fixed,
+    Job,
+    Rounds,
+    Stream,
+)
+from tradewind.model.job_columns import JobColumns, columns_of
 from tradewind.model.setup import Setup
 from tradewind.model.tenant import EVERY_TENANT
 from tradewind.model.units import LARGEST, UNLIMITED
@@ -59,8 +71,8 @@ class Volumes:
 class Script:
     """What will happen: jobs in order of arrival, their customers, changes in order of time, volumes."""
 
-    jobs: tuple[Job, ...]
-    customers: tuple[Customer, ...] = ()
+    jobs: Sequence[Job]
+    customers: Sequence[Customer] = ()
     changes: tuple[Change, ...] = ()
     volumes: Volumes = field(default_factory=Volumes)
 
@@ -77,35 +89,40 @@ class Scenario(Script):
     origin: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.customers:
+        if isinstance(self.jobs, JobColumns):
+            object.__setattr__(self, "customers", self.jobs.customers)
+        elif not self.customers:
             object.__setattr__(self, "customers", (NO_PRIVATE_DATA,) * len(self.jobs))
         if len(self.customers) != len(self.jobs):
             raise ScenarioError(
                 f"there are {len(self.jobs)} jobs and {len(self.customers)} customers; each job needs one customer"
             )
-        _check_order(self)
-        for job, customer in zip(self.jobs, self.customers, strict=True):
+        pairs = zip(self.jobs[0:1], self.customers[0:1], strict=True)  # sound columns differ in nothing else
+        if not isinstance(self.jobs, JobColumns) or not self.jobs.are_sound(self.setup.horizon_us):
+            _check_order(self)
+            pairs = zip(self.jobs, self.customers, strict=True)
+        for job, customer in pairs:
             check_job(self.setup, job, customer)
         _check_changes(self)
         _check_volumes(self)
         _check_caps(self)
 
+    @cached_property
+    def columns(self) -> JobColumns | None:
+        """The jobs as columns; None where they are not all plain (`columns_of` says why)."""
+        found = columns_of(self.jobs, self.customers)
+        return None if isinstance(found, str) else found
+
 
 def _check_caps(scenario: Scenario) -> None:
-    """Caps name existing tenants, and only tenants whose jobs are all streams, planned slot by slot."""
+    """Caps name existing tenants."""
     caps = scenario.setup.spend_caps
-    tenants = {job.tenant for job in scenario.jobs}
+    tenants = {job.tenant for job in scenario.jobs} if caps else set()
     for tenant in caps if scenario.jobs else ():  # without jobs, tenants are still to come
         if tenant != EVERY_TENANT and tenant not in tenants:
             known = ", ".join(sorted(repr(each) for each in tenants)[:8]) or "none"
             raise ScenarioError(
                 f"spend_caps[{tenant}] names a tenant without jobs; tenants are {known}. Correct the name or remove the cap."
-            )
-    for job in scenario.jobs if caps else ():
-        if scenario.setup.cap_of(job.tenant) is not None and not isinstance(job.work, Stream):
-            raise ScenarioError(
-                f"jobs[{job.id}] is of kind {job.kind} and its tenant {job.tenant!r} has a spend cap; caps apply to "
-                "stream jobs only, which are planned slot by slot. Remove the cap or the job."
             )
 
 
@@ -175,16 +192,16 @@ def check_job(setup: Setup, job: Job, customer: Customer) -> None:
                 _check_node(setup, f"{where}.{name}", node)
     for name in (
         "arrive_us", "model_bytes", "traffic_bytes_per_worker_slot", "worker_bps", "server_bps", "ring_bps",
-        "reduce_bps", "restart_us", "servers", "warmup_us", "checkpoint_us",
+        "reduce_bps", "restart_us", "warmup_us", "checkpoint_us", "sync_every",
     ):  # fmt: skip
         value = getattr(job, name)
         if not 0 <= value <= LARGEST:
             raise ScenarioError(f"{where}.{name} is {value}; it must lie between 0 and {LARGEST}")
     if not 0 <= job.deploy_usd < float("inf"):
         raise ScenarioError(f"{where}.deploy_usd is {job.deploy_usd}; it must be finite and not negative")
-    budget = customer.budget_usd
-    if budget is not None and not 0 <= budget < float("inf"):
-        raise ScenarioError(f"{where}.budget_usd is {budget}; it must be finite and not negative")
+    for name, usd in (("budget_usd", customer.budget_usd), ("spend_cap_usd", job.spend_cap_usd)):
+        if usd is not None and not 0 <= usd < float("inf"):
+            raise ScenarioError(f"{where}.{name} is {usd}; it must be finite and not negative")
     _check_once(f"{where}.site_bytes", job.site_bytes)
     sites = {node for node, _ in job.work.pinned} if isinstance(job.work, Rounds) else set()
     for node, size in job.site_bytes:
@@ -202,9 +219,9 @@ def check_job(setup: Setup, job: Job, customer: Customer) -> None:
     _check_work(setup, job, customer)
     if job.gpus or job.gpu_speeds or (isinstance(job.work, Rounds) and job.work.comm == "machines"):
         _check_gpus(job)
-    elif job.parts or job.warmup_us or job.checkpoint_us:
+    elif job.parts or job.warmup_us or job.checkpoint_us or job.sync_every or job.spend_cap_usd is not None:
         raise ScenarioError(
-            f"{where} has parts, warmup_us or checkpoint_us; they are for work of comm 'machines'"
+            f"{where} has parts, warmup_us, checkpoint_us, sync_every or spend_cap_usd; they are for work of comm 'machines'"
         )
     elif job.restarts is not None and not isinstance(job.work, Fixed):
         raise ScenarioError(
@@ -229,8 +246,10 @@ def _check_gpus(job: Job) -> None:
         )
     if not work.compute_us:
         raise ScenarioError(f"{where}.work.compute_us is 0; give the time of a round on the reference GPU")
-    if not job.gpus or any(b <= a for a, b in pairwise((0, *job.gpus))) or job.gpus[-1] > LARGEST:
-        raise ScenarioError(f"{where}.gpus are {list(job.gpus)}; give positive numbers of GPUs, rising")
+    if not job.gpus or any(b <= a for a, b in pairwise((0, *job.gpus))) or job.gpus[-1] > MOST_RANKS:
+        raise ScenarioError(
+            f"{where}.gpus are {list(job.gpus)}; give positive numbers of GPUs, rising, at most {MOST_RANKS}"
+        )
     names = [name for name, _ in job.gpu_speeds]
     if not names or len(set(names)) < len(names) or any(not 0 < s <= LARGEST for _, s in job.gpu_speeds):
         raise ScenarioError(f"{where}.gpu_speeds must give each GPU type once, with a positive speed")
@@ -271,10 +290,10 @@ def _check_once(where: str, pairs: tuple[tuple[int, int], ...]) -> None:
         raise ScenarioError(f"{where} names a node twice; merge the entries")
 
 
-def _positive(where: str, **values: int) -> None:
+def _positive(where: str, most: int = LARGEST, **values: int) -> None:
     for name, value in values.items():
-        if not 0 < value <= LARGEST:
-            raise ScenarioError(f"{where}.{name} is {value}; it must be positive (at most {LARGEST})")
+        if not 0 < value <= most:
+            raise ScenarioError(f"{where}.{name} is {value}; it must be positive (at most {most})")
 
 
 def _counts(where: str, **values: int) -> None:
@@ -335,7 +354,7 @@ def _check_rounds(setup: Setup, job: Job, work: Rounds) -> None:
     _check_once(f"{where}.pinned", work.pinned)
     for node, workers in work.pinned:
         _check_node(setup, f"{where}.pinned", node)
-        _positive(f"{where}.pinned[{setup.nodes[node].name}]", workers=workers)
+        _positive(f"{where}.pinned[{setup.nodes[node].name}]", MOST_RANKS, workers=workers)
     if work.comm == "flows":
         if not work.pinned:
             raise ScenarioError(f"{where}.pinned is empty; comm 'flows' needs the sites of the workers")

@@ -242,6 +242,16 @@ class Setup:
         return found
 
     @cached_property
+    def direct_latency_us(self) -> Mapping[tuple[int, int], int]:
+        """(from, to) -> latency of the link of `direct_bps`."""
+        found: dict[tuple[int, int], int] = {}
+        for link in self.links:
+            for a, b, bps in ((link.a, link.b, link.ab_bps), (link.b, link.a, link.ba_bps)):
+                if bps == self.direct_bps.get((a, b)):
+                    found.setdefault((a, b), link.latency_us)
+        return found
+
+    @cached_property
     def _reached(self) -> dict[int, frozenset[int]]:
         return {}
 

@@ -57,8 +57,11 @@ class Spec:
     binding        an accepted plan never changes
     serial_quotes  a job whose quote depends on what open quotes hold waits until they are closed
     charges        charges jobs after the run
+    uncharged      parameters with which such a policy does not
     keeps_caps     respects spend caps of tenants (Setup.spend_caps)
     hindsight      "module:function" (scenario, given parameters) -> all parameters, for a baseline that knows the future
+    compiled       "module:function" (scenario, its jobs as columns, parameters) -> the tables of the journal that the loop
+                   would write, for plain jobs; raises Unsupported with the reason where it cannot
     system         the system it belongs to, which adds explanations, bills and rivals
     """
 
@@ -75,9 +78,15 @@ class Spec:
     binding: bool = False
     serial_quotes: bool = False
     charges: bool = False
+    uncharged: Mapping[str, Any] = field(default_factory=dict)
     keeps_caps: bool = False
     hindsight: str = ""
+    compiled: str = ""
     system: str = ""
+
+    def charges_with(self, params: Mapping[str, Any]) -> bool:
+        """Whether it charges jobs after the run with these parameters."""
+        return self.charges and not (self.uncharged and self.uncharged.items() <= params.items())
 
     @property
     def online(self) -> bool:

@@ -20,6 +20,7 @@ class System:
     workloads        workload name -> its Workload
     bound            offline bound: (scenario) -> Bound, or None where it does not hold for the scenario's data
     bound_for        objectives that it bounds
+    bound_of_pools   the bound knows pools; others get the scenario with everything at the lowest rate of its pool
     bound_of_served  the bound takes a second argument, job -> microsecond until which it is served, and then covers the rest
     offline          offline solver: (scenario, effort 1, 2, …) -> Offline, or None where it does not apply; no time limits
     beside           rivals that every comparison of the system's policies includes, with the bound
@@ -38,6 +39,7 @@ class System:
     workloads: Mapping[str, Ref] = field(default_factory=dict)
     bound: Ref = ""
     bound_for: frozenset[Objective] = frozenset()
+    bound_of_pools: bool = False
     bound_of_served: bool = False
     offline: Ref = ""
     beside: tuple[str, ...] = ()

@@ -157,10 +157,37 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "bytes_sent": ("float", "bytes sent, as reported by all ranks"),
         "loss": ("float", "last loss reported"),
     },
+    "measurements": {
+        "job": ("int", "a job whose ranks reported iterations (live runs, jobs of rounds)"),
+        "node": ("int", "where; the first worker of each attempt there"),
+        "iterations": ("int", "iterations that count: of each attempt without the first tenth"),
+        "measured_s": ("float", "mean wall-clock seconds of an iteration"),
+        "error_s": ("float", "standard error of this mean, by means of batches; -1: too few iterations"),
+        "predicted_s": ("float", "mean seconds by the model for the same iterations, on the same clock"),
+        "communication_s": (
+            "float",
+            "mean seconds of an iteration spent waiting for others; 0: not reported",
+        ),
+        "accuracy": ("float", "last accuracy reported on all held-out samples; -1: none"),
+        "site_accuracy": ("float", "the same on held-out samples like those of the node; -1: none"),
+    },
     "alarms": {
         "at_us": ("int", "when (live runs only)"),
         "job": ("int", "the job concerned, or -1"),
         "text": ("str", "the message"),
+    },
+    "shards": {
+        "job": ("int", "the job whose data it is (live runs of jobs with data)"),
+        "number": ("int", "0 for the first shard of the job, 1 for the next, …"),
+        "slot": ("int", "the slot of its step"),
+        "from_us": ("int", "start of the step whose flows it belongs to"),
+        "src": ("int", "node where it was stored"),
+        "dst": ("int", "node where it is processed"),
+        "planned_bytes": ("int", "its part of the flow, in bytes of the scenario, which are billed"),
+        "bytes": ("int", "size of the file"),
+        "sent_bytes": ("int", "bytes carried from src to dst; 0 where they are the same node"),
+        "arrived_us": ("int", "when it was at dst; -1: never"),
+        "processed_us": ("int", "when a rank there had reported that it was processed; -1: never"),
     },
     "changes": {
         "at_us": (
@@ -181,7 +208,7 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "usd": ("float", "amount in USD"),
     },
 }
-RARE: Final = frozenset({"changes"})
+RARE: Final = frozenset({"changes", "measurements", "shards"})
 """Tables that a run has only if they have rows."""
 COMPLETE: Final = "complete"
 """`attempts.why` of an attempt whose ranks all ended with 0."""
@@ -189,3 +216,5 @@ FAILED: Final = "failed:"
 """Prefix of `attempts.why` of an attempt that failed by the job's own fault."""
 INTERRUPTED: Final = "the run was interrupted"
 """`alarms.text` at the end of a live run that was stopped before the horizon."""
+UNMOVED: Final = "this fleet cannot move data: jobs that have data get none"
+"""`alarms.text` of a live run whose fleet has no data."""

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from tradewind.model.arrays import Floats
+from tradewind.model.columns import Numbered
 from tradewind.model.errors import InputError
 from tradewind.traces.readers import Columns, Table, Trace, opened
 
@@ -39,7 +40,7 @@ def read_google(path: Path) -> Trace:
     table = Table(path, ("submit_s", "start_s", "end_s", "user"))
     return Columns(
         table=table,
-        ids=[str(i + 1) for i in range(len(table))],
+        ids=Numbered(np.arange(1, len(table) + 1)),
         arrive_us=table.times_us("submit_s"),
         runtime_us=table.times_us("end_s", gaps=True) - table.times_us("start_s", gaps=True),
         gpus=np.ones(len(table), np.int64),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tradewind.model.arrays import Ints
+from tradewind.model.columns import Words
 from tradewind.model.errors import InputError
 from tradewind.model.job import Customer, Demand, Fixed, Job
+from tradewind.model.job_columns import JobColumns
 from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
@@ -81,11 +83,11 @@ class Rows:
     demand       what one worker of each job needs; a single entry holds for all jobs
     """
 
-    ids: list[str]
+    ids: Sequence[str]
     arrive_us: Ints
     runtime_us: Ints
     workers: Ints
-    tenants: list[str]
+    tenants: Sequence[str]
     demand: list[Demand]
 
 
@@ -114,24 +116,20 @@ def _gpus_of(rows: Rows) -> Ints:
     return np.array([dict(demand).get(0, 0) for demand in rows.demand], np.int64)
 
 
-def scenario_of(
-    name: str, rows: Rows, machines: Machines, *, slot_s: float, public: bool, origin: Mapping[str, object]
-) -> Scenario:
-    """Fixed jobs on identical servers; the objective is the mean completion time."""
-    if not 0 < slot_s <= 1e9:
-        raise InputError(
-            f"found {slot_s}; it must be a positive number of seconds, at most 1e9", where="slot_s"
+def _jobs(rows: Rows, public: bool) -> tuple[Sequence[Job], Sequence[Customer]]:
+    """The jobs with their customers; as columns where all workers need the same."""
+    if len(rows.demand) == 1:
+        columns = JobColumns(
+            ids=rows.ids,
+            arrive_us=rows.arrive_us,
+            runtime_us=rows.runtime_us,
+            workers=rows.workers,
+            tenants=Words.of(rows.tenants),
+            demand=rows.demand[0],
+            public=public,
         )
-    slot_us = max(1, round(slot_s * US_PER_S))
-    demands = rows.demand if len(rows.demand) > 1 else rows.demand * len(rows.ids)
-    columns = (
-        rows.ids,
-        rows.arrive_us.tolist(),
-        rows.runtime_us.tolist(),
-        rows.workers.tolist(),
-        rows.tenants,
-        demands,
-    )
+        return columns, columns.customers
+    facts = (rows.ids, rows.arrive_us.tolist(), rows.runtime_us.tolist(), rows.workers.tolist(), rows.tenants)
     unknown = Fixed()
     jobs = tuple(
         Job(
@@ -144,8 +142,23 @@ def scenario_of(
             workers_min=workers,
             workers_max=workers,
         )
-        for i, (id, arrive, runtime, workers, tenant, demand) in enumerate(zip(*columns, strict=True))
+        for i, (id, arrive, runtime, workers, tenant, demand) in enumerate(
+            zip(*facts, rows.demand, strict=True)
+        )
     )
+    return jobs, () if public else tuple(Customer(runtime_us=runtime) for runtime in facts[2])
+
+
+def scenario_of(
+    name: str, rows: Rows, machines: Machines, *, slot_s: float, public: bool, origin: Mapping[str, object]
+) -> Scenario:
+    """Fixed jobs on identical servers; the objective is the mean completion time."""
+    if not 0 < slot_s <= 1e9:
+        raise InputError(
+            f"found {slot_s}; it must be a positive number of seconds, at most 1e9", where="slot_s"
+        )
+    slot_us = max(1, round(slot_s * US_PER_S))
+    jobs, customers = _jobs(rows, public)
     return Scenario(
         name=name,
         setup=Setup(
@@ -156,6 +169,6 @@ def scenario_of(
             objective="jct_mean_s",
         ),
         jobs=jobs,
-        customers=() if public else tuple(Customer(runtime_us=runtime) for runtime in columns[2]),
+        customers=customers,
         origin=origin,
     )

@@ -18,18 +18,21 @@ import csv
 import gzip
 import zlib
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol, TextIO
 
 import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
+from tradewind.model.columns import Numbered, Texts, Words, taken
 from tradewind.model.errors import InputError
 from tradewind.model.job import Demand
 from tradewind.model.units import LARGEST, MILLI, US_PER_S
+from tradewind.traces.by_arrow import arrow_columns, arrow_numbers, arrow_seconds
 from tradewind.traces.machines import Rows
 
 NO_GPU, NO_TIME, NO_END = "without a GPU", "without a positive duration", "without an end"
@@ -64,11 +67,24 @@ def opened(path: Path) -> Iterator[TextIO]:
 
 
 class Table:
-    """The columns of a CSV file (`.gz`: compressed) that are asked for, as text, with the line of every row."""
+    """The columns of a CSV file (`.gz`: compressed) that are asked for, as text.
+
+    Most files are read by Arrow. Whatever it does not take, or might take otherwise, is read row by row, which says where a
+    mistake is.
+    """
 
     def __init__(self, path: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> None:
-        self.path = path
-        self.lines = array("q")
+        self.path, self._wanted = path, (needed, optional)
+        with opened(path):
+            self._columns: Mapping[str, Sequence[str]] | None = arrow_columns(path, needed, optional)
+        self._rows = -1 if self._columns is None else len(self._columns[needed[0]])
+        if self._columns is None:
+            self._columns, self._rows = self._read[0], len(self.lines)
+
+    @cached_property
+    def _read(self) -> tuple[dict[str, list[str]], array[int]]:
+        """The columns and the line of every row, read row by row."""
+        (needed, optional), path, lines = self._wanted, self.path, array("q")
         with opened(path) as file:
             reader = csv.reader(file, strict=True)
             names = [name.strip() for name in next(reader, [])]
@@ -80,7 +96,6 @@ class Table:
                         where=f"{path}, line 1",
                     )
             kept = [(names.index(name), list[str]()) for name in (*needed, *optional) if name in names]
-            self._columns = {names[place]: column for place, column in kept}
             for row in reader:
                 if row:
                     if len(row) != len(names):
@@ -88,12 +103,18 @@ class Table:
                             f"found {len(row)} values; the header has {len(names)} columns",
                             where=f"{path}, line {reader.line_num}",
                         )
-                    self.lines.append(reader.line_num)
+                    lines.append(reader.line_num)
                     for place, column in kept:
                         column.append(row[place])
+        return {names[place]: column for place, column in kept}, lines
+
+    @property
+    def lines(self) -> array[int]:
+        """The line of every row."""
+        return self._read[1]
 
     def __len__(self) -> int:
-        return len(self.lines)
+        return self._rows
 
     def bad(self, row: int, column: str, found: object, allowed: str) -> InputError:
         """The error for one value."""
@@ -104,11 +125,14 @@ class Table:
 
     def text(self, column: str) -> Sequence[str]:
         """A column as text; empty where the file has no such column or no rows."""
+        assert self._columns is not None
         return self._columns.get(column, ())
 
     def numbers(self, column: str, *, gaps: bool = False) -> Floats:
         """A column of finite numbers; with `gaps`, an empty value becomes NaN."""
         values = self.text(column)
+        if isinstance(values, Texts) and (quick := arrow_numbers(values, gaps=gaps)) is not None:
+            return quick
         try:
             read = np.array([float(v) for v in values] if not gaps else [float(v or "nan") for v in values])
         except ValueError:
@@ -195,15 +219,16 @@ class Columns:
         order = rows[np.argsort(self.arrive_us[rows], kind="stable")]
         self._check(order, from_zero)
         arrive = self.arrive_us[order].astype(np.int64)
-        chosen = order.tolist()
         return Trace(
             rows=Rows(
-                ids=[self.ids[i] for i in chosen],
+                ids=taken(self.ids, order),
                 arrive_us=arrive - arrive[0] if from_zero else arrive,
                 runtime_us=self.runtime_us[order].astype(np.int64),
                 workers=(self.gpus if self.workers is None else self.workers)[order],
-                tenants=[self.tenants[i] for i in chosen] if self.tenants else [""] * len(chosen),
-                demand=[((0, MILLI),)] if self.demand is None else [self.demand[i] for i in chosen],
+                tenants=taken(Words.of(self.tenants), order)
+                if self.tenants
+                else Words.all_equal("", len(order)),
+                demand=[((0, MILLI),)] if self.demand is None else [self.demand[i] for i in order.tolist()],
             ),
             skipped=skipped,
         )
@@ -212,6 +237,8 @@ class Columns:
         if not from_zero and self.arrive_us[order[0]] < 0:
             seconds = self.arrive_us[order[0]] / US_PER_S
             raise self.table.bad(int(order[0]), self.names[1], seconds, "a time of 0 or more")
+        if isinstance(self.ids, Numbered):
+            return
         seen: set[str] = set()
         for i in order.tolist():
             if self.ids[i] in seen or not self.ids[i]:
@@ -226,7 +253,8 @@ def read_philly(path: Path) -> Trace:
     table = Table(path, ("timestamp", "duration", "num_gpus", "cluster"))
     stamps = table.text("timestamp")
     try:
-        seconds = np.array(stamps, dtype="datetime64[s]")
+        quick = arrow_seconds(stamps) if isinstance(stamps, Texts) else None
+        seconds = np.array(stamps, dtype="datetime64[s]") if quick is None else quick
         if np.isnat(seconds).any():
             raise ValueError
     except ValueError:
@@ -234,8 +262,8 @@ def read_philly(path: Path) -> Trace:
         raise table.bad(row, "timestamp", stamps[row], "a time such as 2017-10-09 07:01:55") from None
     return Columns(
         table=table,
-        ids=[str(i + 1) for i in range(len(table))],
-        arrive_us=seconds.astype(np.int64).astype(float) * US_PER_S,
+        ids=Numbered(np.arange(1, len(table) + 1)),
+        arrive_us=seconds.astype(np.int64).astype(np.float64) * US_PER_S,
         runtime_us=table.times_us("duration"),
         gpus=table.counts("num_gpus"),
         tenants=table.text("cluster"),

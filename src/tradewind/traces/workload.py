@@ -7,6 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from tradewind.model.columns import taken
 from tradewind.model.errors import InputError
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param
@@ -56,11 +59,11 @@ def _first(rows: Rows, limit: int) -> Rows:
     """The first jobs by arrival."""
     return replace(
         rows,
-        ids=rows.ids[:limit],
+        ids=taken(rows.ids, np.arange(min(limit, len(rows.ids)))),
         arrive_us=rows.arrive_us[:limit],
         runtime_us=rows.runtime_us[:limit],
         workers=rows.workers[:limit],
-        tenants=rows.tenants[:limit],
+        tenants=taken(rows.tenants, np.arange(min(limit, len(rows.ids)))),
         demand=rows.demand[:limit],
     )
 

@@ -134,7 +134,8 @@ def test_policies_are_found_by_name_file_and_object() -> None:
 def test_an_isolated_policy_declares_what_the_policy_declares() -> None:
     for spec in policies.all():
         if spec.online:
-            assert replace(isolated(spec.name), factory=spec.factory) == spec
+            expected = replace(spec, compiled="")  # which would not be isolated
+            assert replace(isolated(spec.name), factory=spec.factory) == expected
 
 
 def test_numbers_of_more_than_64_bits_are_refused() -> None:

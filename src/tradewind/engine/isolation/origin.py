@@ -93,6 +93,7 @@ class SpecData(NamedTuple):
     binding: bool
     serial_quotes: bool
     charges: bool
+    uncharged: tuple[tuple[str, bool | int | float | str], ...]
     keeps_caps: bool
     hindsight: str
     system: str
@@ -105,6 +106,7 @@ def declaration(spec: Spec) -> SpecData:
     """What a policy declares, as data."""
     values = {name: getattr(spec, name) for name in SpecData._fields}
     values |= {name: tuple(sorted(values[name])) for name in SETS}
+    values["uncharged"] = tuple(spec.uncharged.items())
     values["params"] = tuple(
         (name, ParamData(*(getattr(p, each) for each in ParamData._fields)))
         for name, p in spec.params.items()
@@ -116,6 +118,7 @@ def spec_of(data: SpecData, factory: Any) -> Spec:
     """The declaration with another factory."""
     params: Mapping[str, Param] = {name: Param(**param._asdict()) for name, param in data.params}
     values = data._asdict() | {name: frozenset(getattr(data, name)) for name in SETS} | {"params": params}
+    values["uncharged"] = dict(data.uncharged)
     return Spec(**values, factory=factory)
 
 

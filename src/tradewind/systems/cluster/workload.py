@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tradewind.model.arrays import Ints
+from tradewind.model.columns import Numbered, Words
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param
 from tradewind.model.units import MILLI, US_PER_S
@@ -57,11 +58,11 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
     tenants = rng.choice(len(TENANTS), size=count, p=TENANT_SHARES)
     digits = len(str(count - 1))
     rows = Rows(
-        ids=[f"job-{i:0{digits}d}" for i in range(count)],
+        ids=Numbered(np.arange(count), "job-", digits),
         arrive_us=arrivals_s(count, span_s, rng) * US_PER_S,
         runtime_us=runtime_s.astype(np.int64) * US_PER_S,
         workers=gpus,
-        tenants=[TENANTS[t] for t in tenants.tolist()],
+        tenants=Words(tenants.astype(np.int8), TENANTS),
         demand=[((0, MILLI),)],
     )
     return scenario_of(

@@ -129,6 +129,7 @@ FIFO = Spec(
     factory=_fifo,
     works=WORKS,
     system="cluster",
+    compiled="tradewind.systems.cluster.compiled:fifo",
 )
 BACKFILL = Spec(
     name="fifo-backfill",
@@ -136,4 +137,5 @@ BACKFILL = Spec(
     factory=_backfill,
     works=WORKS,
     system="cluster",
+    compiled="tradewind.systems.cluster.compiled:backfill",
 )

@@ -36,13 +36,18 @@ def _limits(text: str) -> tuple[float, ...]:
     return limits
 
 
-def _las(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Policy:
-    from tradewind.systems.cluster.policy.attained import LeastAttained
-
+def settings(params: Mapping[str, Any]) -> tuple[tuple[float, ...], int]:
+    """Limits in GPU-seconds and the tick in microseconds."""
     tick = float(params.get("tick_s", 1.0))
     if not 1e-6 <= tick < math.inf:
         raise InputError(f"found {tick}; allowed is a finite time of at least 1e-6", where="las.tick_s")
-    return LeastAttained(setup, _limits(params.get("limits", "3250,7200")), round(tick * 1e6))
+    return _limits(params.get("limits", "3250,7200")), round(tick * 1e6)
+
+
+def _las(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Policy:
+    from tradewind.systems.cluster.policy.attained import LeastAttained
+
+    return LeastAttained(setup, *settings(params))
 
 
 LAS = Spec(
@@ -51,6 +56,7 @@ LAS = Spec(
     factory=_las,
     works=WORKS,
     system="cluster",
+    compiled="tradewind.systems.cluster.compiled:las",
     params={
         "limits": Param(
             default="3250,7200", doc="attained GPU-seconds at which a job sinks to the next queue"

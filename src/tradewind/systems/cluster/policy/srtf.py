@@ -34,6 +34,7 @@ SRTF = Spec(
     factory=_srtf,
     works=frozenset(("fixed",)),
     system="cluster",
+    compiled="tradewind.systems.cluster.compiled:srtf",
     needs=frozenset(("runtime",)),
 )
 SRSF = Spec(
@@ -42,5 +43,6 @@ SRSF = Spec(
     factory=_srsf,
     works=frozenset(("fixed",)),
     system="cluster",
+    compiled="tradewind.systems.cluster.compiled:srsf",
     needs=frozenset(("runtime",)),
 )

@@ -93,11 +93,7 @@ class Cluster:
             fits = self._packing.would_fit(shape, self._largest)
         else:
             fits = shape.workers <= sum(self._unit_capacity(self._largest))
-        if fits:
-            return ""
-        names = self._setup.resources
-        wants = ", ".join(f"{milli * shape.workers / 1000:g} {names[r]}" for r, milli in shape.worker)
-        return f"never fits: it needs {wants} at once, more than the empty cluster can hold"
+        return "" if fits else never_fits(self._setup, shape.worker, shape.workers)
 
     # ------------------------------------------------------------------ room
     @property
@@ -198,6 +194,12 @@ class Cluster:
             else:
                 self._packing.hold(place, shapes[number])
         return shapes
+
+
+def never_fits(setup: Setup, worker: Demand, workers: int) -> str:
+    """Why a job is refused that needs more than there is."""
+    wants = ", ".join(f"{milli * workers / 1000:g} {setup.resources[r]}" for r, milli in worker)
+    return f"never fits: it needs {wants} at once, more than the empty cluster can hold"
 
 
 def _plain_key(key: tuple[Any, ...]) -> list[Any]:
