@@ -14,6 +14,7 @@ SYSTEM = System(
     ours=("broker",),
     bound="tradewind.systems.broker.bound.certified:bound",
     bound_for=frozenset(("total_usd",)),
+    bound_of_pools=True,
     offline="tradewind.systems.broker.offline:offline",
     study="tradewind.systems.broker.study.figures:STUDY",
     workloads={"broker": "tradewind.systems.broker.workload.generator:BROKER"},

@@ -35,5 +35,6 @@ BROKER = broker_spec(
     name="broker",
     summary="Plans batch training over regions, GPU types, machines and times at the lowest bill of all jobs together",
     choose=_broker,
+    may_move=True,
     params={"rounds": Param(default=100, doc="rounds of ruin and recreate per decision", least=0)},
 )

@@ -37,6 +37,7 @@ def skypilot(market: Market, p: Problem, before: Floats) -> Books:
     plan = found.plan.copy()
     for j in range(len(p.unserved)):
         rows = np.arange(p.first[j], p.first[j + 1])
+        rows = rows[p.other[rows] < 0]
         for i in rows[np.argsort(usd[rows], kind="stable")].tolist():
             o, at, end = p.offer[i], p.earliest[i], p.earliest[i] + p.need[i, 0]
             if end > p.price.shape[1] or (use[o, at:end] + p.machines[i] > p.room[o, at:end]).any():

@@ -102,9 +102,12 @@ class Columns:
 
 
 def _use(p: Problem, plan: tuple[int, ...]) -> tuple[tuple[int, int, float], ...]:
-    o, machines = int(p.offer[plan[0]]), float(p.machines[plan[0]])
+    i = plan[0]
+    legs = ((int(p.offer[i]), float(p.machines[i])), (int(p.other[i]), float(p.others[i])))
     return tuple(
         (o, t, machines)
+        for o, machines in legs
+        if o >= 0
         for run in range(plan[1])
         for t in range(plan[2 + 2 * run], plan[2 + 2 * run] + plan[3 + 2 * run])
         if p.room[o, t] < UNLIMITED_ROOM

@@ -60,8 +60,8 @@ def _column(
     column = program.column(usd, 1.0, whole=True)
     for a in np.flatnonzero(spent).tolist():
         spends.setdefault((a, 0), []).append((column, float(spent[a])))
-    for t in range(at, at + int(p.need[i, 0])):
-        uses.setdefault((int(p.offer[i]), t), []).append((column, float(p.machines[i])))
+    for o, t in np.argwhere(use).tolist():
+        uses.setdefault((o, t), []).append((column, float(use[o, t])))
     return column
 
 

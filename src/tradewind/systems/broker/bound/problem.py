@@ -11,7 +11,8 @@ from tradewind.model.job import Job
 from tradewind.model.scenario import Scenario
 from tradewind.systems.broker.kernels.problem import SEGMENTS, Problem
 from tradewind.systems.broker.shared.market import Market, accounts_of, rooms
-from tradewind.systems.broker.shared.options import Prices, Request, build
+from tradewind.systems.broker.shared.options import Prices, build
+from tradewind.systems.broker.shared.ways import Request
 
 
 class Whole(NamedTuple):
@@ -61,9 +62,23 @@ def uncovered(scenario: Scenario) -> str:
     pools = scenario.setup.pools
     if any(pool.rent and pool.egress for pool in pools):
         return "a pool must not count rent and egress together"
+    if any(job.sync_every for job in scenario.jobs) and (why := _across(scenario)):
+        return why
     if any(job.deploy_usd or _is_partial(job) for job in scenario.jobs):
         return "jobs must not have deployment costs or transfer limits"
     return _mixed(scenario)
+
+
+def _across(scenario: Scenario) -> str:
+    """Why pools do not go together with jobs that train at two sites, or ""."""
+    setup = scenario.setup
+    for pool in setup.pools:
+        sites = {setup.site_of[node] for node, _ in pool.rent}
+        if len(sites) > 1 and pool.period_us == setup.slot_us:
+            return "jobs that train at two sites need pools per slot of single sites"
+        if pool.egress and pool.period_us < setup.horizon_us:
+            return "jobs that train at two sites send all the time; periods of egress must not end before the run"
+    return ""
 
 
 def _is_partial(job: Job) -> bool:

@@ -9,12 +9,19 @@ from tradewind.solvers.kernel import kernel
 from tradewind.systems.broker.kernels.problem import (
     TINY,
     Charges,
+    Leg,
     Problem,
     Tiers,
     charge,
     egress_usd,
+    first_leg,
+    fits,
+    is_joint,
+    leg_usd,
+    list_usd,
     owned,
     paid,
+    second_leg,
     tiers_of,
     window_usd,
 )
@@ -32,13 +39,13 @@ def price_job(p: Problem, c: Charges, j: int, use: Floats, plan: Ints) -> float:
     plan[0] = -1
     best, best_end = p.unserved[j], p.loss.shape[1]
     for i in range(p.first[j], p.first[j + 1]):
-        o = p.offer[i]
+        o, k = p.offer[i], p.other[i]
         if p.floor[i] >= best:
             break
         slots, part = p.need[i, 0], p.part[i, 0]
         runs = 1
         at, usd = -1, best
-        if p.plain[o] and not c.by_shares:
+        if p.plain[o] and (k < 0 or p.plain[k]) and not c.by_shares:
             at = p.earliest[i]
             if at + slots - 1 > p.latest[i]:
                 continue
@@ -60,17 +67,14 @@ def price_job(p: Problem, c: Charges, j: int, use: Floats, plan: Ints) -> float:
 @kernel
 def _best_window(p: Problem, c: Charges, j: int, i: int, use: Floats) -> tuple[int, float]:
     """(start, cost) of the cheapest run without a pause; start -1: none fits."""
-    o, slots, first = p.offer[i], p.need[i, 0], p.earliest[i]
+    o, k, slots, first = p.offer[i], p.other[i], p.need[i, 0], p.earliest[i]
     one = _one_account(p, i)
-    whole = p.account[o] < 0 or p.elapsed[o] + p.price.shape[1] <= p.period[o]
-    same = one and whole and p.constant[o] and c.toll[o, -1] == 0.0
-    moved, m, loss = egress_usd(p, c, i, first), float(p.machines[i]), p.loss[j]
-    room, used = p.room[o], use[o]
-    short = p.account[o] < 0 or p.period[o] == 1
-    runs = _runs(p, c, i) if short and not same else np.zeros(0)
+    same = one and _is_same(p, c, o) and (k < 0 or _is_same(p, c, k))
+    moved, loss = egress_usd(p, c, i, first), p.loss[j]
+    runs = np.zeros(0) if same or is_joint(p, i) or (k < 0 and not _is_short(p, o)) else _starts(p, c, i)
     at, best, blocked = -1, np.inf, first - 1
     for end in range(first, p.latest[i] + 1):
-        if used[end] + m > room[end] + TINY:
+        if not fits(p, i, use, end):
             blocked = end
         start = end - slots + 1
         if start <= blocked:
@@ -85,10 +89,45 @@ def _best_window(p: Problem, c: Charges, j: int, i: int, use: Floats) -> tuple[i
 
 
 @kernel
-def _runs(p: Problem, c: Charges, i: int) -> Floats:
-    """Rent and tolls of option i by its start, counted from the earliest, where the rent is a sum over slots."""
-    o, first, slots = p.offer[i], p.earliest[i], p.need[i, 0]
-    span, m, part = max(0, p.latest[i] + 1 - first), float(p.machines[i]), p.part[i, 0]
+def _is_same(p: Problem, c: Charges, o: int) -> bool:
+    """Whether all slots of an offer cost the same."""
+    whole = p.account[o] < 0 or p.elapsed[o] + p.price.shape[1] <= p.period[o]
+    return bool(whole and p.constant[o] and c.toll[o, -1] == 0.0)
+
+
+@kernel
+def _is_short(p: Problem, o: int) -> bool:
+    """Whether the rent of an offer is a sum over slots."""
+    return bool(p.account[o] < 0 or p.period[o] == 1)
+
+
+@kernel
+def _starts(p: Problem, c: Charges, i: int) -> Floats:
+    """Rent and tolls of option i by its start, counted from the earliest; its offers have accounts of their own."""
+    found = _leg_starts(p, c, i, p.offer[i], float(p.machines[i]))
+    if p.other[i] >= 0:
+        found += _leg_starts(p, c, i, p.other[i], float(p.others[i]))
+    return found
+
+
+@kernel
+def _leg_starts(p: Problem, c: Charges, i: int, o: int, m: float) -> Floats:
+    """The same for one of its offers."""
+    if _is_short(p, o):
+        return _runs(p, c, i, o, m)
+    first, slots = p.earliest[i], p.need[i, 0]
+    leg = first_leg(p, i) if o == p.offer[i] else second_leg(p, i)
+    found = np.empty(max(0, p.latest[i] + 2 - first - slots))
+    for n in range(len(found)):
+        found[n] = leg_usd(p, c, leg, first + n, slots, p.part[i, 0]) * p.risk[i]
+    return found
+
+
+@kernel
+def _runs(p: Problem, c: Charges, i: int, o: int, m: float) -> Floats:
+    """The same for an offer whose rent is a sum over slots."""
+    first, slots = p.earliest[i], p.need[i, 0]
+    span, part = max(0, p.latest[i] + 1 - first), p.part[i, 0]
     price, toll, pooled, a = p.price[o], c.toll[o], p.account[o] >= 0, p.account[o] + p.elapsed[o] + first
     f = tiers_of(p, p.tariff[p.account[o]]) if pooled else Tiers(price, price, 0.0, False)
     sums, tails = np.zeros(span + 1), np.zeros(span)
@@ -123,20 +162,23 @@ def _one_account(p: Problem, i: int) -> bool:
 @kernel
 def _weights(p: Problem, c: Charges, i: int, use: Floats, part: float) -> Floats:
     """(T,) cost of each slot for option i, in part; what a constant price adds to a long account is left out."""
-    o, m = p.offer[i], float(p.machines[i])
     slots = p.price.shape[1]
-    found = np.empty(slots)
+    found = np.zeros(slots)
     for t in range(slots):
-        if use[o, t] + m > p.room[o, t] + TINY:
+        if not fits(p, i, use, t):
             found[t] = BLOCKED
             continue
-        usd = part * p.price[o, t] * m
-        if p.account[o] >= 0:
-            if p.period[o] == 1:
-                usd = charge(p, c, p.account[o] + t + p.elapsed[o], usd)
-            else:
-                usd *= p.rate[p.tariff[p.account[o]], p.rate.shape[1] - 1]
-        found[t] = (usd + (c.toll[o, t + 1] - c.toll[o, t]) * m) * p.risk[i]
+        for leg in range(2):
+            o, m = (p.offer[i], float(p.machines[i])) if leg == 0 else (p.other[i], float(p.others[i]))
+            if o < 0:
+                continue
+            usd = part * p.price[o, t] * m
+            if p.account[o] >= 0:
+                if p.period[o] == 1:
+                    usd = charge(p, c, p.account[o] + t + p.elapsed[o], usd)
+                else:
+                    usd *= p.rate[p.tariff[p.account[o]], p.rate.shape[1] - 1]
+            found[t] += (usd + (c.toll[o, t + 1] - c.toll[o, t]) * m) * p.risk[i]
     return found
 
 
@@ -208,19 +250,32 @@ def _trace(was_on: Bools, first: int, end: int, from_on: bool, s: int, need: int
 def _plan_usd(p: Problem, c: Charges, j: int, plan: Ints) -> float:
     """What a plan costs at these charges; runs of a long account are charged together where the price is constant."""
     i, runs = plan[0], plan[1]
-    o, m = p.offer[i], float(p.machines[i])
     end = plan[2 * runs] + plan[2 * runs + 1]
     usd = egress_usd(p, c, i, plan[2]) + p.loss[j, end - 1]
-    spend, number = 0.0, -1
+    usd += _leg_plan_usd(p, c, plan, first_leg(p, i)) * p.risk[i]
+    second = second_leg(p, i)
+    if second.offer >= 0:
+        usd += _leg_plan_usd(p, c, plan, second) * p.risk[i]
+    return float(usd)
+
+
+@kernel
+def _leg_plan_usd(p: Problem, c: Charges, plan: Ints, leg: Leg) -> float:
+    """Rent and tolls of a leg in all runs of a plan."""
+    i, runs, o = plan[0], plan[1], leg.offer
+    end = plan[2 * runs] + plan[2 * runs + 1]
+    usd, spend, number = 0.0, 0.0, -1
     for r in range(runs):
         for t in range(plan[2 + 2 * r], plan[2 + 2 * r] + plan[3 + 2 * r]):
             part = p.part[i, runs - 1] if t == end - 1 else 1.0
-            usd += (c.toll[o, t + 1] - c.toll[o, t]) * m * p.risk[i]
+            usd += (c.toll[o, t + 1] - c.toll[o, t]) * leg.machines
+            if leg.other >= 0:
+                usd += (c.toll[leg.other, t + 1] - c.toll[leg.other, t]) * leg.others
             this = (t + p.elapsed[o]) // p.period[o]
             if this != number and number >= 0 and p.account[o] >= 0:
-                usd += charge(p, c, p.account[o] + number, spend) * p.risk[i]
+                usd += charge(p, c, p.account[o] + number, spend)
                 spend = 0.0
             number = this
-            spend += part * m * p.price[o, t]
+            spend += part * list_usd(p, leg, t, t + 1)
     a = p.account[o] + number if p.account[o] >= 0 else -1
-    return float(usd + charge(p, c, a, spend) * p.risk[i])
+    return float(usd + charge(p, c, a, spend))

@@ -1,7 +1,8 @@
 """The planning problem as arrays, and what spend costs.
 
 Slots are counted from the first that can be planned. An account is a pool in one of its periods; F of its tariff is what its
-spend costs. An option of a job is an offer and a number of machines: only the slots remain to be chosen.
+spend costs. An option of a job is an offer and a number of machines, or two of them at two sites: only the slots remain to
+be chosen.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Problem(NamedTuple):
     constant   (O,) whether the price is the same in all slots
     tariff     (A,) tariff of each account; width (A, K) USD left of each tier boundary after what was spent before
     start, rate (Q, K) tiers; free, retroactive (Q,)
-    offer, machines, earliest, own (N,); need (N, SEGMENTS) slots with s runs, part (N, SEGMENTS) part of the last one
+    offer, machines (N,); other, others (N,) a second offer at another site, -1: none; earliest, own (N,)
+    need       (N, SEGMENTS) slots with s runs, part (N, SEGMENTS) part of the last one
     moved, moved_period, moved_elapsed (N, MOVES) accounts as above of the egress in moved_usd (N, MOVES)
     risk       (N,) expected cost of interruptions, as a factor on rent
     floor      (N,) what an option costs at least, whatever others spend; the options of a job are sorted by it
@@ -56,6 +58,8 @@ class Problem(NamedTuple):
     first: Ints
     offer: Ints
     machines: Ints
+    other: Ints
+    others: Ints
     earliest: Ints
     own: Floats
     need: Ints
@@ -140,11 +144,51 @@ def charge(p: Problem, c: Charges, a: int, usd: float) -> float:
     return paid(f, c.spent[a] + usd) - paid(f, c.spent[a])
 
 
+class Leg(NamedTuple):
+    """Machines of an offer, and of another one that is charged to the same account; -1: none."""
+
+    offer: int
+    machines: float
+    other: int
+    others: float
+
+
 @kernel
-def window_usd(p: Problem, c: Charges, i: int, at: int, slots: int, part: float) -> float:
-    """Rent and tolls of option i from slot `at` on: all slots but the last in full, of the last a part."""
-    o, m = p.offer[i], float(p.machines[i])
-    usd, t, end = 0.0, at, at + slots
+def is_joint(p: Problem, i: int) -> bool:
+    """Whether both offers of option i are charged to the same account."""
+    k = p.other[i]
+    return bool(k >= 0 and p.account[k] >= 0 and p.account[k] == p.account[p.offer[i]])
+
+
+@kernel
+def first_leg(p: Problem, i: int) -> Leg:
+    """The first offer of option i, with the second where they are charged together."""
+    if is_joint(p, i):
+        return Leg(p.offer[i], float(p.machines[i]), p.other[i], float(p.others[i]))
+    return Leg(p.offer[i], float(p.machines[i]), -1, 0.0)
+
+
+@kernel
+def second_leg(p: Problem, i: int) -> Leg:
+    """The second offer of option i where it is charged by itself; offer -1: there is none."""
+    if p.other[i] < 0 or is_joint(p, i):
+        return Leg(-1, 0.0, -1, 0.0)
+    return Leg(p.other[i], float(p.others[i]), -1, 0.0)
+
+
+@kernel
+def list_usd(p: Problem, leg: Leg, at: int, stop: int) -> float:
+    """Rent of a leg from slot `at` to `stop` at list price."""
+    usd = (p.prefix[leg.offer, stop] - p.prefix[leg.offer, at]) * leg.machines
+    if leg.other >= 0:
+        usd += (p.prefix[leg.other, stop] - p.prefix[leg.other, at]) * leg.others
+    return float(usd)
+
+
+@kernel
+def leg_usd(p: Problem, c: Charges, leg: Leg, at: int, slots: int, part: float) -> float:
+    """Rent and tolls of a leg from slot `at` on: all slots but the last in full, of the last a part."""
+    o, usd, t, end = leg.offer, 0.0, at, at + slots
     while t < end:
         stop = end
         a = p.account[o]
@@ -152,12 +196,34 @@ def window_usd(p: Problem, c: Charges, i: int, at: int, slots: int, part: float)
             number = (t + p.elapsed[o]) // p.period[o]
             a += number
             stop = min(end, (number + 1) * p.period[o] - p.elapsed[o])
-        spend = p.prefix[o, stop] - p.prefix[o, t]
+        spend = list_usd(p, leg, t, stop)
         if stop == end:
-            spend -= (1.0 - part) * p.price[o, end - 1]
-        usd += charge(p, c, a, spend * m)
+            spend -= (1.0 - part) * list_usd(p, leg, end - 1, end)
+        usd += charge(p, c, a, spend)
         t = stop
-    return float((usd + (c.toll[o, end] - c.toll[o, at]) * m) * p.risk[i])
+    usd += (c.toll[o, end] - c.toll[o, at]) * leg.machines
+    if leg.other >= 0:
+        usd += (c.toll[leg.other, end] - c.toll[leg.other, at]) * leg.others
+    return float(usd)
+
+
+@kernel
+def window_usd(p: Problem, c: Charges, i: int, at: int, slots: int, part: float) -> float:
+    """Rent and tolls of option i from slot `at` on: all slots but the last in full, of the last a part."""
+    usd = leg_usd(p, c, first_leg(p, i), at, slots, part)
+    second = second_leg(p, i)
+    if second.offer >= 0:
+        usd += leg_usd(p, c, second, at, slots, part)
+    return float(usd * p.risk[i])
+
+
+@kernel
+def fits(p: Problem, i: int, use: Floats, t: int) -> bool:
+    """Whether the machines of option i are free in slot t."""
+    o, k = p.offer[i], p.other[i]
+    if use[o, t] + p.machines[i] > p.room[o, t] + TINY:
+        return False
+    return bool(k < 0 or use[k, t] + p.others[i] <= p.room[k, t] + TINY)
 
 
 @kernel
@@ -179,7 +245,7 @@ def post(p: Problem, j: int, plan: Ints, spent: Floats, use: Floats, sign: float
     i = plan[0]
     if i < 0:
         return float(p.unserved[j])
-    o, m, runs = p.offer[i], float(p.machines[i]), plan[1]
+    runs = plan[1]
     end = plan[2 * runs] + plan[2 * runs + 1]
     usd = p.own[i] + p.loss[j, end - 1]
     for k in range(MOVES):
@@ -191,14 +257,18 @@ def post(p: Problem, j: int, plan: Ints, spent: Floats, use: Floats, sign: float
                 )
             else:
                 usd += p.moved_usd[i, k]
-    for r in range(runs):
-        for t in range(plan[2 + 2 * r], plan[2 + 2 * r] + plan[3 + 2 * r]):
-            share = p.part[i, runs - 1] if t == end - 1 else 1.0
-            use[o, t] += sign * m
-            if p.account[o] >= 0:
-                spent[p.account[o] + (t + p.elapsed[o]) // p.period[o]] += sign * m * share * p.price[o, t]
-            else:
-                usd += m * share * p.price[o, t]
+    for leg in range(2):
+        o, m = (p.offer[i], float(p.machines[i])) if leg == 0 else (p.other[i], float(p.others[i]))
+        for r in range(runs if o >= 0 else 0):
+            for t in range(plan[2 + 2 * r], plan[2 + 2 * r] + plan[3 + 2 * r]):
+                share = p.part[i, runs - 1] if t == end - 1 else 1.0
+                use[o, t] += sign * m
+                if p.account[o] >= 0:
+                    spent[p.account[o] + (t + p.elapsed[o]) // p.period[o]] += (
+                        sign * m * share * p.price[o, t]
+                    )
+                else:
+                    usd += m * share * p.price[o, t]
     return float(usd)
 
 

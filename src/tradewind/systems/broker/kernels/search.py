@@ -9,7 +9,7 @@ import numpy as np
 from tradewind.model.arrays import Bools, Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.systems.broker.kernels.price import price_job
-from tradewind.systems.broker.kernels.problem import PLAN, TINY, Charges, Problem, pools_usd, post
+from tradewind.systems.broker.kernels.problem import PLAN, TINY, Charges, Problem, fits, pools_usd, post
 
 NEAR = 1.002
 """A changed plan is kept if its cost is within this factor of the best."""
@@ -174,10 +174,9 @@ def take(p: Problem, b: Books, j: int, plan: Ints) -> None:
     i = plan[0]
     if i < 0:
         return
-    o, m = p.offer[i], float(p.machines[i])
     for r in range(plan[1]):
         for t in range(plan[2 + 2 * r], plan[2 + 2 * r] + plan[3 + 2 * r]):
-            if b.use[o, t] + m > p.room[o, t] + TINY:
+            if not fits(p, i, b.use, t):
                 return
     b.plan[j] = plan
     b.flat[j] = post(p, j, plan, b.spent, b.use, 1.0)

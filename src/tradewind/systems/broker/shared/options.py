@@ -3,36 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from math import ceil
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tradewind.model.arrays import Bools, Floats, Ints
-from tradewind.model.errors import Unsupported
 from tradewind.model.job import Job
-from tradewind.model.progress import machine_round_us
-from tradewind.model.units import GB, MICRO, US_PER_HOUR, US_PER_S
+from tradewind.model.units import US_PER_HOUR
 from tradewind.systems.broker.kernels.problem import MOVES, SEGMENTS, Problem
 from tradewind.systems.broker.shared.market import Accounts, Market, tiers
+from tradewind.systems.broker.shared.ways import FAR, Request, across, alone, joined
 
-FAR = 10**6
-"""An earliest slot that is never reached."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """A job to be planned.
-
-    left     work left, in millionths of a round; ready: first slot in which it may start, if no data has to move
-    staged   (source, destination) of data that was moved before
-    """
-
-    job: Job
-    left: int
-    ready: int = 0
-    staged: frozenset[tuple[int, int]] = frozenset()
+ROUNDING_USD = 1e-6
+"""USD that a spend cap may be exceeded by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +39,8 @@ class _Rows(NamedTuple):
 
     offer: Ints
     machines: Ints
+    other: Ints
+    others: Ints
     earliest: Ints
     own: Floats
     need: Ints
@@ -64,17 +50,6 @@ class _Rows(NamedTuple):
     risk: Floats
     floor: Floats
     latest: Ints
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Data:
-    """Moving a job's data to each site: first slot (FAR: not possible), unpooled USD, pools and USD per pool."""
-
-    earliest: Ints
-    own: Floats
-    moved: Ints
-    moved_usd: Floats
-    total: Floats = field(default_factory=lambda: np.zeros(0))
 
 
 def build(market: Market, requests: Sequence[Request], prices: Prices) -> Problem:
@@ -95,16 +70,16 @@ def build(market: Market, requests: Sequence[Request], prices: Prices) -> Proble
     builder = _Builder(market, prices, price, plain)
     rows = [builder.rows(each, int(last[j]), float(unserved[j])) for j, each in enumerate(requests)]
     columns = [np.concatenate(c) for c in zip(*rows, strict=True)] if rows else list(builder.empty())
-    moved = columns[6]
+    moved = columns[8]
     found: list[Any] = [
         price, prefix, prices.room, account, period, elapsed, plain, constant,
         acc.tariff, width, start, rate, free, retroactive,
         np.concatenate([[0], np.cumsum([len(each.offer) for each in rows])]).astype(np.int64),
-        *columns[:6],
+        *columns[:8],
         np.where(moved >= 0, acc.first[moved] if len(acc.first) else -1, -1),
         np.where(moved >= 0, acc.period[moved] if len(acc.first) else 1, 10**9),
         np.where(moved >= 0, acc.elapsed[moved] if len(acc.first) else 0, 0),
-        *columns[7:], loss, unserved,
+        *columns[9:], loss, unserved,
         np.array([_segments(request.job) for request in requests], dtype=np.int64),
     ]  # fmt: skip
     return Problem(*map(np.ascontiguousarray, found))
@@ -145,40 +120,47 @@ class _Builder:
     def empty(self) -> _Rows:
         ints, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
         return _Rows(
-            ints, ints, ints, floats, np.zeros((0, SEGMENTS), dtype=np.int64), np.zeros((0, SEGMENTS)),
+            ints, ints, ints, ints, ints, floats, np.zeros((0, SEGMENTS), dtype=np.int64), np.zeros((0, SEGMENTS)),
             np.zeros((0, MOVES), dtype=np.int64), np.zeros((0, MOVES)), floats, floats, ints,
         )  # fmt: skip
 
     def rows(self, request: Request, last: int, unserved: float) -> _Rows:
         """The options of a job; those that no discount makes cheaper than the best certain one are left out."""
-        market, job = self.market, request.job
+        market, job, prices = self.market, request.job, self.prices
         slot_us = market.setup.slot_us
-        offers, machines, need_us = self._times(request)
-        if not len(offers) or last < 0:
+        ways = alone(market, request, spot=prices.spot)
+        if job.sync_every:
+            ways = joined((ways, across(market, request, spot=prices.spot)))
+        if not len(ways.offer) or last < 0:
             return self.empty()
-        data = self._data(request)
-        site = market.site[offers]
+        a, m, b, n = ways.offer, ways.machines, ways.other, ways.others
         runs = np.arange(1, SEGMENTS + 1)
-        total = need_us[:, None] + runs * job.warmup_us + (runs - 1)  # a microsecond per pause for rounding
+        total = (
+            ways.need_us[:, None] + runs * job.warmup_us + (runs - 1)
+        )  # a microsecond per pause for rounding
         need = -(-total // slot_us)
         part = total / slot_us - (need - 1)
-        spot = market.spot[offers]
-        risk, margin = np.ones(len(offers)), np.zeros(len(offers), dtype=np.int64)
-        if self.prices.careful:
+        if job.spend_cap_usd is not None:
+            a_slot = (m * market.list_usd[a] + n * market.list_usd[b])[:, None] / slot_us
+            spend = request.spent_usd + (total - (runs - 1)) * a_slot + ways.usd[:, None]
+            need = np.where(spend > job.spend_cap_usd + ROUNDING_USD, FAR, need)
+        spot = market.spot[a] + np.where(b >= 0, market.spot[b], 0.0)
+        risk, margin = np.ones(len(a)), np.zeros(len(a), dtype=np.int64)
+        if prices.careful:
             hours = (slot_us / 2 + job.warmup_us) / US_PER_HOUR
             risk = 1.0 + spot * hours
             margin = np.where(spot > 0, 1 + np.ceil(0.1 * need[:, 0]).astype(np.int64), 0)
         found = _Rows(
-            offers, machines, data.earliest[site], data.own[site], need, part, data.moved[site], data.moved_usd[site],
-            risk, risk, last - margin,
+            a, m, b, n, ways.earliest, ways.own, need, part, ways.moved, ways.moved_usd, risk, risk, last - margin,
         )  # fmt: skip
-        keep = (found.earliest + need[:, 0] - 1 <= found.latest) & (machines <= self.most[offers])
-        floor = (need[:, 0] - 1 + part[:, 0]) * machines * self.cheapest[offers]
-        list_usd = floor + data.total[site]
+        keep = (found.earliest + need[:, 0] - 1 <= found.latest) & (m <= self.most[a]) & (n <= self.most[b])
+        slots = need[:, 0] - 1 + part[:, 0]
+        list_usd = slots * (m * self.cheapest[a] + n * self.cheapest[b]) + ways.usd
         egress = found.own + (found.moved_usd * self.pool_floor[found.moved]).sum(axis=1)
-        certain = keep & self.plain[offers]
+        certain = keep & self.plain[a] & ((b < 0) | self.plain[b])
         best = min(unserved, list_usd[certain].min(initial=np.inf) + self._late(request, found, certain))
-        least = floor * risk * self.deepest[offers] + egress
+        deep = m * self.cheapest[a] * self.deepest[a] + n * self.cheapest[b] * self.deepest[b]
+        least = slots * deep * risk + egress
         order = np.flatnonzero(keep & (least <= best + 1e-9))
         order = order[np.argsort(least[order], kind="stable")]
         columns: list[Any] = [column[order] for column in found._replace(floor=least)]
@@ -192,66 +174,3 @@ class _Builder:
         end = int((rows.earliest + rows.need[:, 0])[certain].max()) - 1
         arrived = request.job.arrive_us // self.market.setup.slot_us
         return worth.value(0.0) - worth.value(float(self.prices.slot + end - arrived))
-
-    def _times(self, request: Request) -> tuple[Ints, Ints, Ints]:
-        """(offer, machines, microseconds of running without warm-up) of everything that can run the job."""
-        job, slot_us = request.job, self.market.setup.slot_us
-        speeds = dict(job.gpu_speeds)
-        offers, machines, need = [], [], []
-        for (machine, spot), where in self.market.kinds.items():
-            if machine.gpu not in speeds or (spot and not self.prices.spot):
-                continue
-            for count in dict.fromkeys(-(-gpus // machine.gpus) for gpus in job.gpus):
-                if not job.workers_min <= count <= job.workers_max:
-                    continue
-                round_us = machine_round_us(job, machine, count)
-                us = -(-request.left * round_us // MICRO)
-                if spot:
-                    us = -(-request.left * round_us * (slot_us + job.checkpoint_us) // (MICRO * slot_us))
-                offers.append(where)
-                machines.append(np.full(len(where), count))
-                need.append(np.full(len(where), max(1, us)))
-        if not offers:
-            empty = np.zeros(0, dtype=np.int64)
-            return empty, empty, empty
-        found = [np.concatenate(columns).astype(np.int64) for columns in (offers, machines, need)]
-        order = np.lexsort((found[1], found[0]))
-        if job.nodes is not None:
-            allowed = np.array([node in job.nodes for node in self.market.nodes])
-            order = order[allowed[found[0][order]]]
-        return found[0][order], found[1][order], found[2][order]
-
-    def _data(self, request: Request) -> _Data:
-        """What moving the data to each site takes, by node index."""
-        market, setup, job = self.market, self.market.setup, request.job
-        count = len(setup.nodes)
-        earliest, own = np.full(count, FAR, dtype=np.int64), np.zeros(count)
-        moved, moved_usd, total = (
-            np.full((count, MOVES), -1, dtype=np.int64),
-            np.zeros((count, MOVES)),
-            np.zeros(count),
-        )
-        for site in market.site_offers:
-            lead_us, pools, possible = 0, dict[int, float](), True
-            for source, size in job.parts:
-                if source == site or not size or (source, site) in request.staged:
-                    continue
-                bps = setup.direct_bps.get((source, site), 0)
-                if not bps or (job.data_nodes is not None and site not in job.data_nodes):
-                    possible = False
-                    break
-                lead_us = max(lead_us, -(-8 * size * US_PER_S // bps))
-                usd = setup.egress[source, site].usd[0] * size / GB
-                pool = market.egress_pool.get((source, site), -1)
-                pools[pool] = pools.get(pool, 0.0) + usd
-                total[site] += usd
-            if not possible:
-                continue
-            lead = ceil(lead_us / setup.slot_us)
-            earliest[site] = request.ready + lead
-            own[site] = pools.pop(-1, 0.0)
-            if len(pools) > MOVES:
-                raise Unsupported(f"the parts of job {job.id} belong to more than {MOVES} pools of egress")
-            for k, (pool, usd) in enumerate(pools.items()):
-                moved[site, k], moved_usd[site, k] = pool, usd
-        return _Data(earliest=earliest, own=own, moved=moved, moved_usd=moved_usd, total=total)

@@ -55,7 +55,7 @@ def central(p: Problem, before: Floats, site: Ints) -> Books:
     """All jobs in the one site where they cost least together; site: per offer."""
     best: Books | None = None
     for each in np.unique(site).tolist():
-        latest = np.where(site[p.offer] == each, p.latest, -1)
+        latest = np.where((site[p.offer] == each) & (p.other < 0), p.latest, -1)
         found = books(p, before)
         respond(p._replace(latest=latest), found, np.arange(len(p.unserved)), no_toll(p), found.spent)
         if best is None or cost(p, found) < cost(p, best):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from tradewind.lab.study import Chart, Effort, PaperFigure, Part, Pieces, Row, Study, spread
+from tradewind.lab.study import Chart, Claim, Effort, PaperFigure, Part, Pieces, Row, Study, spread
 from tradewind.model.job import Job
 from tradewind.model.scenario import Scenario
 from tradewind.systems.broker.bound.certified import Effort as Search
@@ -15,6 +15,7 @@ from tradewind.systems.broker.bound.problem import whole
 from tradewind.systems.broker.policy import BROKER, planned
 from tradewind.systems.broker.rivals import CENTRAL, SELFISH, SKYPILOT
 from tradewind.systems.broker.shared.plan import cost
+from tradewind.systems.broker.study import claims as judge
 from tradewind.systems.broker.study.savings import SOURCES
 from tradewind.systems.broker.workload.generator import BROKER as MARKET
 from tradewind.worlds.simulate import simulate
@@ -106,13 +107,14 @@ def _join(effort: Effort, parts: Sequence[Sequence[Row]]) -> list[Row]:
     return [row for part in parts for row in part]
 
 
-def _figure(name: str, title: str, make: Make, chart: Chart) -> PaperFigure:
+def _figure(name: str, title: str, make: Make, chart: Chart, *aims: Claim) -> PaperFigure:
     pieces = Pieces(parts=partial(_parts, make), join=_join)
     return PaperFigure(
         name=name,
         title=title,
         rows=lambda effort: _join(effort, [part.rows(effort) for part in pieces.parts(effort)]),
         chart=chart,
+        claims=aims,
         pieces=pieces,
     )
 
@@ -125,20 +127,25 @@ STUDY = Study(
             "savings", "What each freedom saves", savings,
             Chart(x="source", y="more", series="family", kind="bar", low="low", high="high", x_label="without",
                   y_label="dearer by %"),
+            judge.aim("each saves", "every freedom saves in some family, beyond chance.", judge.each_freedom_saves),
         ),
         _figure(
             "deadlines", "What later deadlines save", deadlines,
             Chart(x="factor", y="cost", series="family", low="low", high="high", x_label="time until the deadline, times",
                   y_label="bill, as drawn = 1"),
+            judge.aim("later is cheaper", "later deadlines never cost more, in any family.", judge.later_is_cheaper),
         ),
         _figure(
             "online", "What not knowing the future costs", online,
             Chart(x="family", y="ratio", series="policy", kind="bar", low="low", high="high", x_label="family",
                   y_label="cost / offline bound"),
+            judge.aim("near the bound", f"online, at most {judge.NEAR:g} of the offline bound in every family.",
+                      judge.near_the_bound),
+            judge.aim("never dearer", "online, in no family dearer than a rival in the mean.", judge.never_dearer),
         ),
     ),
     remarks=(
-        "Ours, not a paper's: there are no claims to judge.",
+        "Ours, not a paper's: what is judged are our aims.",
         "Costs count the value of jobs that are not served. `skypilot-rule` is our model of SkyPilot, not its code.",
     ),
 )  # fmt: skip

@@ -9,9 +9,10 @@ import numpy as np
 from tradewind.model.arrays import Bools, Ints
 from tradewind.systems.broker.bound.problem import Whole
 from tradewind.systems.broker.kernels.problem import Problem
-from tradewind.systems.broker.kernels.search import Books
+from tradewind.systems.broker.kernels.search import Books, respond
 from tradewind.systems.broker.policy import planned
-from tradewind.systems.broker.shared.plan import cost, selfish, with_plans
+from tradewind.systems.broker.shared.plan import books as nobody
+from tradewind.systems.broker.shared.plan import cost, no_toll, selfish, with_plans
 
 Without = Callable[[Whole, int], Books]
 """(market, rounds of search) -> plans without a freedom, counted at the true prices."""
@@ -36,17 +37,24 @@ def _counted(found: Whole, p: Problem, rounds: int) -> Books:
 
 def one_type(found: Whole, rounds: int) -> Books:
     """All jobs on the one GPU type that is cheapest for them together."""
-    gpus = np.array([machine.gpu for machine in found.market.machines])[found.problem.offer]
-    plans = [only(found, gpus == gpu, 0) for gpu in np.unique(gpus)]
-    best = min(range(len(plans)), key=lambda i: cost(found.problem, plans[i]))
-    return only(found, gpus == np.unique(gpus)[best], rounds)
+    p, names = found.problem, np.array([machine.gpu for machine in found.market.machines])
+    kinds = np.unique(names[p.offer])
+    uses = [(names[p.offer] == gpu) & ((p.other < 0) | (names[p.other] == gpu)) for gpu in kinds]
+    plans = [only(found, use, 0) for use in uses]
+    best = min(range(len(plans)), key=lambda i: cost(p, plans[i]))
+    return only(found, uses[best], rounds)
 
 
 def at_home(found: Whole, rounds: int) -> Books:
     """Every job in the region where most of its data lies."""
     p, site = found.problem, found.market.site[found.problem.offer]
     homes = [max(r.job.parts, key=lambda part: part[1])[0] if r.job.parts else -1 for r in found.requests]
-    return only(found, site == np.repeat(homes, np.diff(p.first)), rounds)
+    return only(found, (site == np.repeat(homes, np.diff(p.first))) & (p.other < 0), rounds)
+
+
+def one_site(found: Whole, rounds: int) -> Books:
+    """No job at two sites."""
+    return only(found, found.problem.other < 0, rounds)
 
 
 def at_once(found: Whole, rounds: int) -> Books:
@@ -63,7 +71,7 @@ def as_asked(found: Whole, rounds: int) -> Books:
     ]
     size = np.array([machine.gpus for machine in found.market.machines], dtype=np.int64)[p.offer]
     wanted: Ints = -(-np.repeat(asked, np.diff(p.first)) // size)
-    return only(found, p.machines == wanted, rounds)
+    return only(found, (p.machines == wanted) & (p.other < 0), rounds)
 
 
 def egress_ignored(found: Whole, rounds: int) -> Books:
@@ -77,7 +85,25 @@ def egress_ignored(found: Whole, rounds: int) -> Books:
 
 def no_spot(found: Whole, rounds: int) -> Books:
     """Machines on demand alone."""
-    return only(found, found.market.spot[found.problem.offer] == 0.0, rounds)
+    p, spot = found.problem, found.market.spot
+    return only(found, (spot[p.offer] == 0.0) & ((p.other < 0) | (spot[p.other] == 0.0)), rounds)
+
+
+def no_pools(found: Whole, rounds: int) -> Books:
+    """Plans that know no discount; they get those that they happen to reach."""
+    p = found.problem
+    return _counted(
+        found, p._replace(account=np.full_like(p.account, -1), moved=np.full_like(p.moved, -1)), rounds
+    )
+
+
+def first_come(found: Whole, rounds: int) -> Books:
+    """Every job on what those before it left, as cheap as it can."""
+    del rounds
+    books = nobody(found.problem, found.before)
+    order = np.arange(len(found.problem.unserved))
+    respond(found.problem, books, order, no_toll(found.problem), books.spent)
+    return books
 
 
 def alone(found: Whole, rounds: int) -> Books:
@@ -92,7 +118,11 @@ SOURCES: dict[str, Without] = {
     "time": at_once,
     "workers": as_asked,
     "egress": egress_ignored,
+    "two sites": one_site,
     "spot": no_spot,
+    "pooling": no_pools,
+    "capacity": first_come,
     "together": alone,
 }
-"""Freedom -> plans without it. "together" is pooling where there are pools, and capacity where machines are scarce."""
+"""Freedom -> plans without it. "capacity" is planning jobs together instead of one after the other, "together" that and
+pooling."""

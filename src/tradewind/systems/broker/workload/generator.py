@@ -6,6 +6,7 @@
 |           | 2,000 GPU-hours and at most 120 h (fitted to the Philly trace of 2017, jobs in that range)       |
 | workers   | half to four times as many GPUs, powers of two; a round of 2-20 s and a model of .1-3 GB, log-uniform |
 | speeds    | V100 = 1, T4 .35, L4 .6, A10G .7, L40S 1.6, A100 2.2 (80 GB 2.4), H100 4.5, H200 5, x U[.8, 1.25] |
+| two sites | parameters may be exchanged every 50 rounds; see model.progress.across_round_us                  |
 | data      | 1-3 parts, Dirichlet(2), in different regions                                                    |
 | deadline  | arrival + 2 + hours x slack, later where no machine makes it; after it the job is worth nothing   |
 | value     | 30 + 8 per GPU-hour + .15 per GB USD                                                             |
@@ -29,7 +30,8 @@ from tradewind.model.utility import Utility
 from tradewind.model.workload import Workload
 from tradewind.prices.places import continent
 from tradewind.systems.broker.shared.market import Market, accounts_of, rooms
-from tradewind.systems.broker.shared.options import Prices, Request, build
+from tradewind.systems.broker.shared.options import Prices, build
+from tradewind.systems.broker.shared.ways import Request
 from tradewind.systems.broker.workload.families import FAMILIES, MEMORY_GB, SPEED, Family
 from tradewind.systems.broker.workload.market import changes_of, market_of, regions_of
 
@@ -43,6 +45,7 @@ LOG_HOURS = {
     32: (1.43, 1.69),
 }
 LEAST, MOST, LONGEST_H = 8.0, 2000.0, 120.0
+SYNC_EVERY = 50
 WARMUP_US, CHECKPOINT_US = US_PER_HOUR // 10, US_PER_HOUR // 50
 NEEDS_GB = (0, 16, 24, 40)
 
@@ -78,7 +81,7 @@ def generate(params: Mapping[str, Any], seed: int) -> Scenario:
         if spread
         else np.zeros(count, dtype=np.int64)
     )
-    draw = _Draw(setup, family, regions, rng)
+    draw = _Draw(setup, family, regions, rng, params)
     market = Market(setup)
     jobs = tuple(draw.job(j, size, int(arrive[j]), market) for j, size in enumerate(sizes))
     changes = changes_of(setup, hours, rng, interruptions=bool(params["interruptions"]))
@@ -95,9 +98,16 @@ class _Draw:
     """Draws jobs one after the other."""
 
     def __init__(
-        self, setup: Setup, family: Family, regions: tuple[str, ...], rng: np.random.Generator
+        self,
+        setup: Setup,
+        family: Family,
+        regions: tuple[str, ...],
+        rng: np.random.Generator,
+        params: Mapping[str, Any],
     ) -> None:
         self.setup, self.family, self.regions, self.rng = setup, family, regions, rng
+        self.two_sites, self.moves = bool(params["two_sites"]), bool(params["moves"])
+        self.due, self.late_usd = float(params["due"]), float(params["late_usd"])
 
     def job(self, index: int, size: Size, arrive: int, market: Market) -> Job:
         """One job; its deadline is moved so that the fastest placement alone makes it."""
@@ -135,13 +145,17 @@ class _Draw:
             parts=tuple(sorted(parts.items())),
             warmup_us=WARMUP_US,
             checkpoint_us=CHECKPOINT_US,
-            restarts=2 if pauses else 0,
+            sync_every=SYNC_EVERY if self.two_sites else 0,
+            restarts=None if self.moves else 2 if pauses else 0,
             nodes=nodes,
         )
         value = 30 + 8 * size.gpu_hours + 0.15 * data_gb
         slots = 2 + ceil(size.gpu_hours / size.gpus * slack)
         slots = max(slots, self._fastest(job, market, arrive))
-        return _with_deadline(job, value, min(slots, self.setup.slots - arrive))
+        slots = min(slots, self.setup.slots - arrive)
+        if not self.late_usd:
+            return _with_deadline(job, value, slots)
+        return _with_due_date(job, value, slots, due=ceil(self.due * slots), late_usd=self.late_usd)
 
     def _parts(self, size: Size) -> dict[int, int]:
         """Site -> bytes."""
@@ -182,6 +196,16 @@ def _with_deadline(job: Job, value: float, slots: int) -> Job:
     return replace(job, utility=late)
 
 
+def _with_due_date(job: Job, value: float, slots: int, *, due: int, late_usd: float) -> Job:
+    """The same with a loss per slot after it is due, until the deadline or until nothing is left of its value."""
+    last = min(slots - 1, due - 1 + ceil(value / late_usd) - 1)
+    if last <= due - 1:
+        return _with_deadline(job, value, due)
+    left = value - late_usd * (last - due + 1)
+    args = (float(due - 1), value, float(last), left, float(last + 1), 0.0)
+    return replace(job, utility=Utility(of="delay_slots", shape="piecewise", args=args))
+
+
 BROKER = Workload(
     name="broker",
     summary="Batch training jobs with deadlines and data in several regions, in markets of cloud machines",
@@ -194,6 +218,10 @@ BROKER = Workload(
         "slots": Param(default=0, doc="hours of the run; 0: as the family has", least=0, most=2000),
         "arrivals": Param(default="family", doc="all at the start, spread over 60% of the run, or as the family has",
                           choices=("family", "start", "spread")),
+        "two_sites": Param(default=True, doc="whether jobs may train at two sites that hold parts of their data"),
+        "moves": Param(default=False, doc="whether jobs may move while they run; there is no bound then"),
+        "due": Param(default=1.0, doc="part of the time to the deadline after which a job is late", least=0.0, most=1.0),
+        "late_usd": Param(default=0.0, doc="USD that a job loses per slot after it is due", least=0.0),
         "interruptions": Param(default=False, doc="whether spot machines are taken back at their rates"),
     },
 )  # fmt: skip

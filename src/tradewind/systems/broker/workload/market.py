@@ -118,7 +118,12 @@ def _network(regions: tuple[str, ...]) -> tuple[tuple[Link, ...], dict[tuple[int
                 egress[a, b] = Tariff(usd=(between(source, target)[1],))
             if a < b:
                 there, back = between(source, target)[0], between(target, source)[0]
-                links.append(Link(a=a, b=b, ab_bps=round(there * GBIT), ba_bps=round(back * GBIT)))
+                links.append(
+                    Link(
+                        a=a, b=b, ab_bps=round(there * GBIT), ba_bps=round(back * GBIT),
+                        latency_us=round(500 * between(source, target)[2]),
+                    )
+                )  # fmt: skip
     return tuple(links), egress
 
 

@@ -47,6 +47,7 @@ def regions() -> tuple[str, ...]:
     return measured().places
 
 
-def between(src: str, dst: str) -> tuple[float, float]:
-    """(Gbit/s, USD per GB) from one region to another."""
-    return measured().path(src, dst).gbps, catalogue().egress.price(src, dst).usd_per_gb
+def between(src: str, dst: str) -> tuple[float, float, float]:
+    """(Gbit/s, USD per GB, round trip in ms) from one region to another."""
+    path = measured().path(src, dst)
+    return path.gbps, catalogue().egress.price(src, dst).usd_per_gb, path.rtt_ms or 0.0

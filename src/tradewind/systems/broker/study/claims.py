@@ -1,0 +1,59 @@
+"""Our aims for the broker's study, judged on the rows of its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from tradewind.lab.study import Claim, Holds, Judged, Row, mean_of
+
+NEAR = 1.01
+"""Cost over the offline bound that online decisions should stay below."""
+RIVALS = ("broker-selfish", "broker-central", "skypilot-rule")
+
+
+def aim(name: str, words: str, holds: Holds) -> Claim:
+    """An aim of ours."""
+    return Claim(name=name, words=f"Our aim: {words}", holds=holds, ours="broker")
+
+
+def each_freedom_saves(rows: Sequence[Row], _policy: str) -> Judged:
+    """Without a freedom the bill is higher beyond chance in some family."""
+    held, parts = True, []
+    for source in dict.fromkeys(str(r["source"]) for r in rows):
+        mine = [r for r in rows if r["source"] == source]
+        clear = [str(r["family"]) for r in mine if float(r["low"]) > 0]
+        most = max(float(r["more"]) for r in mine)
+        held = held and bool(clear)
+        parts.append(f"{source} up to {most:.3g}% in {', '.join(clear) or 'no family beyond chance'}")
+    return Judged(held, "; ".join(parts))
+
+
+def later_is_cheaper(rows: Sequence[Row], _policy: str) -> Judged:
+    """In every family the bill does not rise with the time until deadlines."""
+    held, parts = True, []
+    for family in dict.fromkeys(str(r["family"]) for r in rows):
+        mine = sorted((r for r in rows if r["family"] == family), key=lambda r: float(r["factor"]))
+        bills = [float(r["cost"]) for r in mine]
+        rise = max((b - a for a, b in pairwise(bills)), default=0.0)
+        held = held and rise <= 0
+        rises = f" (once {100 * rise:.2g}% up)" if rise > 0 else ""
+        parts.append(f"{family} {bills[-1]:.4f} of the bill{rises}")
+    return Judged(held, f"with the latest deadlines {', '.join(parts)}")
+
+
+def near_the_bound(rows: Sequence[Row], policy: str) -> Judged:
+    """The interval of cost over the offline bound ends below the aim in every family."""
+    mine = [r for r in rows if r["policy"] == policy]
+    text = ", ".join(f"{r['family']} {float(r['ratio']):.3f} (to {float(r['high']):.3f})" for r in mine)
+    return Judged(all(float(r["high"]) <= NEAR for r in mine), text)
+
+
+def never_dearer(rows: Sequence[Row], policy: str) -> Judged:
+    """In every family the mean cost is at most that of every rival."""
+    held, parts = True, []
+    for family in dict.fromkeys(str(r["family"]) for r in rows):
+        cost = {n: mean_of(rows, "ratio", family=family, policy=n) for n in (policy, *RIVALS)}
+        held = held and all(cost[policy] <= cost[n] for n in RIVALS)
+        parts.append(f"{family} {min(cost[n] / cost[policy] for n in RIVALS):.3f}")
+    return Judged(held, f"best rival over it: {', '.join(parts)}")
