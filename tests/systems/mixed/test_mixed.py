@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tradewind import api
+from tradewind.model.job import Rounds
 from tradewind.model.scenario import Scenario
 from tradewind.model.utility import Utility
 from tradewind.registry import policies, workloads
@@ -20,6 +22,7 @@ from tradewind.systems.mixed.kernels.market import Answer, Market
 from tradewind.systems.mixed.offline import offline
 from tradewind.systems.mixed.policy import certificate_of
 from tradewind.systems.mixed.rivals import in_line
+from tradewind.systems.mixed.shared import oracles
 from tradewind.systems.mixed.shared.books import Books
 from tradewind.systems.mixed.shared.exchange import Effort, exchange
 from tradewind.systems.mixed.shared.oracles.ask import Ask
@@ -66,7 +69,7 @@ def test_an_answer_adds_up_fits_and_is_not_above_its_bound(scale: float) -> None
         answered += 1
         _, rows = found.frame.use(answer.workers, answer.servers, answer.gb, (ask.worker, ask.server))
         assert (rows <= market.free + 1e-9).all()
-        assert answer.profit == pytest.approx(answer.value - answer.own - paid(found, ask, answer, market))
+        assert answer.profit == pytest.approx(answer.gain - paid(found, ask, answer, market))
         assert ask.bound(market, answer) >= answer.profit - 1e-9
         assert answer.workers.sum(axis=1).max() <= ask.job.workers_max
     assert answered >= 4
@@ -155,7 +158,9 @@ def test_the_exchange_is_never_below_the_orders_of_its_rivals() -> None:
         ours = exchange(found.frame, found.asks, found.market, LITTLE, (1,)).books.welfare
         for first in (True, False):
             books = Books(found.frame, found.asks, found.market)
-            for j, answer in enumerate(in_line(found.frame, found.asks, found.market, streams_first=first)):
+            for j, answer in enumerate(
+                in_line(found.frame, found.asks, found.market, streams_first=first).plan
+            ):
                 books.put(j, answer)
             assert ours >= books.welfare - 1e-6
 
@@ -249,25 +254,84 @@ def test_a_stream_that_must_be_served_is_served_or_refused() -> None:
     assert run.metrics["value_usd"] == 0.0
 
 
-def test_money_in_another_unit_changes_no_decision() -> None:
-    scenario = given(kind="fixed")
-
-    def times(worth: Utility | None) -> Utility | None:
-        assert worth is not None
-        args = worth.args
-        if worth.shape == "budget":
-            return replace(worth, args=(args[0] * 64.0, args[1]))
+def dearer(worth: Utility | None) -> Utility | None:
+    """A utility of the generator in another unit of money."""
+    assert worth is not None
+    args = worth.args
+    if worth.shape == "piecewise":
         return replace(worth, args=tuple(a * 64.0 if i % 2 else a for i, a in enumerate(args)))
+    scaled = (args[0] * 64.0, args[1] * 64.0) if worth.shape == "linear" else (args[0] * 64.0, *args[1:])
+    return replace(worth, args=scaled)
 
+
+@pytest.mark.parametrize("name", ["mixed", "mixed-line"])
+def test_money_in_another_unit_changes_no_decision(name: str) -> None:
+    scenario = given()
     setup = scenario.setup
     rent = {key: replace(t, usd=tuple(u * 64.0 for u in t.usd)) for key, t in setup.rent.items()}
-    dear = replace(
-        scenario,
-        setup=replace(setup, rent=rent),
-        jobs=tuple(replace(job, utility=times(job.utility)) for job in scenario.jobs),
+    egress = {key: replace(t, usd=tuple(u * 64.0 for u in t.usd)) for key, t in setup.egress.items()}
+    jobs = tuple(
+        replace(job, utility=dearer(job.utility), deploy_usd=job.deploy_usd * 64.0) for job in scenario.jobs
     )
-    plain, scaled = (simulate(each, policies.find("mixed-line")) for each in (scenario, dear))
+    dear = replace(scenario, setup=replace(setup, rent=rent, egress=egress), jobs=jobs)
+    params = {"rounds": 8, "replies": 3} if name == "mixed" else {}
+    plain, scaled = (simulate(each, policies.find(name), params) for each in (scenario, dear))
     assert plain.tables["steps"] == scaled.tables["steps"]
+
+
+def test_the_same_seed_gives_the_same_decisions_and_prices() -> None:
+    scenario = given(2)
+    runs = [simulate(scenario, policies.find("mixed"), {"rounds": 8, "replies": 3}) for _ in range(2)]
+    assert runs[0].tables == runs[1].tables
+
+
+def test_the_order_of_jobs_changes_no_bound() -> None:
+    found = whole(given(2))
+    bounds = [find_prices(found.frame, asks, found.market).bound for asks in (found.asks, found.asks[::-1])]
+    assert bounds[0] == pytest.approx(bounds[1], rel=2e-3)
+
+
+def test_many_jobs_get_fewer_replies_each() -> None:
+    assert Effort(30, 40).within(4_000, 40) == Effort(30, 40)
+    assert Effort(30, 40).within(4_000, 1_000) == Effort(4, 4, dives=False)
+    assert Effort(30, 40).within(4_000, 100_000) == Effort(3, 0, dives=False)
+
+
+TOY = """
+from tradewind.model.job import Rounds
+from tradewind.systems.mixed.shared.oracles.gang import Gang
+
+class Notebook(Gang):
+    kind = "notebook"
+    takes_the_rest = False
+
+    @classmethod
+    def answers(cls, job):
+        return isinstance(job.work, Rounds) and job.work.unit == "round"
+
+    def reply(self, market):
+        self.places[:, 1:] = 0  # notebooks run at the first place
+        return super().reply(market)
+"""
+
+
+def test_a_new_kind_of_job_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "notebook.py").write_text(TOY)
+    monkeypatch.setattr(oracles, "__path__", [*oracles.__path__, str(tmp_path)])
+    found = oracles.found_oracles()
+    assert list(found) == ["dataset", "notebook", "ring", "stream", "gang"]
+    monkeypatch.setattr(oracles, "ORACLES", found)
+    scenario = given(kind="fixed", load="slack")
+    slot_us = scenario.setup.slot_us
+    rounds = tuple(
+        replace(job, work=Rounds(count=(job.work.total or 0) // slot_us, compute_us=slot_us), restarts=None)
+        for job in scenario.jobs
+    )  # fmt: skip
+    noted = replace(scenario, jobs=rounds)
+    run = simulate(noted, policies.find("mixed-line"))
+    assert not api.check(noted, run)
+    assert run.metrics["jobs_completed"] > 0
+    assert set(run.tables["places"]["node"]) == {0}
 
 
 def test_a_job_without_a_bid_runs_too() -> None:

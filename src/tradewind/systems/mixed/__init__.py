@@ -16,4 +16,6 @@ SYSTEM = System(
     bound="tradewind.systems.mixed.bound.certified:bound",
     bound_for=frozenset(("welfare_usd",)),
     offline="tradewind.systems.mixed.offline:offline",
+    bills="tradewind.systems.mixed.explain:bills",
+    study="tradewind.systems.mixed.study.figures:STUDY",
 )

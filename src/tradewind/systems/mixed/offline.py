@@ -17,8 +17,8 @@ REPLIES = (150, 600, 2_400)
 
 
 def offline(scenario: Scenario, effort: int) -> Offline | None:
-    """The best plans found; None where the bound does not cover the scenario or limits change."""
-    if uncovered(scenario) or any(c.kind != "price" for c in scenario.changes):
+    """The best plans found; None where the bound does not cover the scenario or limits change, or tenants have caps."""
+    if uncovered(scenario) or scenario.setup.spend_caps or any(c.kind != "price" for c in scenario.changes):
         return None
     found = whole(scenario)
     if not found.asks:

@@ -22,11 +22,11 @@ from tradewind.systems.mixed.shared.policy import MixedPolicy, mixed_spec
 Plans = list[Answer | None]
 
 
-def in_line(frame: Frame, asks: Sequence[Ask], market: Market, *, streams_first: bool) -> Plans:
+def in_line(frame: Frame, asks: Sequence[Ask], market: Market, *, streams_first: bool) -> Books:
     """One after the other, the most worth per unit of capacity first."""
     books = Books(frame, asks, market)
     fill(books, by_density(asks, densities(frame, asks, market), streams_first=streams_first))
-    return books.plan
+    return books
 
 
 def by_shares(frame: Frame, asks: Sequence[Ask], market: Market, held: Mapping[str, Floats]) -> Plans:
@@ -38,8 +38,11 @@ def by_shares(frame: Frame, asks: Sequence[Ask], market: Market, held: Mapping[s
         share = np.floor((market.free + used) / len(ORACLES)) - held.get(kind, 0.0)
         part = market._replace(free=np.clip(share, 0.0, np.maximum(market.free, 0.0)))
         found = in_line(frame, [asks[j] for j in mine], part, streams_first=False)
-        for j, answer in zip(mine, found, strict=True):
+        for j, answer in zip(mine, found.plan, strict=True):
             plans[j] = answer
+        for ask in found.asks:  # what is spent is not there for the next kind
+            if ask.purse is not None:
+                ask.purse[:] = found.purse[ask.job.tenant]
     return plans
 
 
@@ -65,10 +68,10 @@ SHARES = _rival(
 PRIORITY = _rival(
     "mixed-priority",
     "Streams first, then all other jobs by worth per unit of capacity",
-    lambda frame, asks, market, held: in_line(frame, asks, market, streams_first=True),
+    lambda frame, asks, market, held: in_line(frame, asks, market, streams_first=True).plan,
 )
 LINE = _rival(
     "mixed-line",
     "All jobs in one line by worth per unit of capacity",
-    lambda frame, asks, market, held: in_line(frame, asks, market, streams_first=False),
+    lambda frame, asks, market, held: in_line(frame, asks, market, streams_first=False).plan,
 )

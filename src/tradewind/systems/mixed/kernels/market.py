@@ -39,16 +39,22 @@ class Market(NamedTuple):
 class Answer(NamedTuple):
     """A schedule: workers and servers (T, H), GB moved (T,), its value and own cost, and its profit at these prices.
 
+    own   (T,) USD of moved data, parameter traffic and deployment by slot
     data  (T, H, parts) chunks processed, for data sets; profit -inf: there is none
     """
 
     profit: float
     value: float
-    own: float
+    own: Floats
     workers: Ints
     servers: Ints
     gb: Floats
     data: Ints
+
+    @property
+    def gain(self) -> float:
+        """Value less own cost."""
+        return self.value - float(self.own.sum())
 
 
 @kernel

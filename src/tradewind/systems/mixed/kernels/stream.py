@@ -9,7 +9,7 @@ import numpy as np
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.solvers.transport import ship
-from tradewind.systems.mixed.kernels.market import Market, most_units, price
+from tradewind.systems.mixed.kernels.market import SMALL, Market, most_units, price
 
 
 class Ways(NamedTuple):
@@ -91,56 +91,67 @@ def divisions(
 
 
 @kernel
+def best_ways(m: Market, worker: Floats, server: Floats, ways: Ways, best: Floats, which: Ints) -> None:
+    """Fill best (T, Z) with the USD of the cheapest way of each slot and set of places, which (T, Z) with the way, -1: none.
+
+    A server pays what is left of a tier after the workers beside it.
+    """
+    total, hosts = len(ways.worth), m.linear.shape[1]
+    last, most = m.free.shape[1] - 1, ways.workers.max() if len(ways.workers) else 0
+    cost, serve = np.empty((hosts, most + 1)), np.empty((hosts, most + 1))
+    best[:, :] = np.inf
+    which[:, :] = -1
+    for t in range(total):
+        if ways.first[t] == ways.first[t + 1]:
+            continue
+        for h in range(hosts):
+            fit = most_units(m, t, h, worker, most)
+            for n in range(most + 1):
+                cost[h, n] = price(m, t, h, worker, n) if n <= fit else np.inf
+                serve[h, n] = np.inf
+                if n <= fit and most_units(m, t, h, server + n * worker, 1):
+                    serve[h, n] = price(m, t, h, server + n * worker, 1) - cost[h, n]
+        for w in range(ways.first[t], ways.first[t + 1]):
+            z = ways.places[w]
+            usd = ways.usd[w] + ways.gb[w] * m.byte_usd[t]
+            if usd >= best[t, z] or ways.gb[w] > m.free[t, last] + SMALL:
+                continue
+            for h in range(hosts):
+                usd += cost[h, ways.workers[w, h]]
+            s = ways.server[w]
+            if s >= 0 and usd < best[t, z]:
+                usd += serve[s, ways.workers[w, s]]
+            if usd < best[t, z]:
+                best[t, z] = usd
+                which[t, z] = w
+
+
+@kernel
 def best_stream(m: Market, worker: Floats, server: Floats, ways: Ways, before: int, chosen: Ints) -> float:
     """Fill chosen (T,) with the way of each slot, -1 where it is left out; return the profit. Exact at linear prices.
 
     before: set of places just before the first slot.
     """
-    total, hosts, sets = len(ways.worth), m.linear.shape[1], len(ways.deploy)
-    last = m.free.shape[1] - 1
+    total, sets = len(ways.worth), len(ways.deploy)
+    best, which = np.empty((total, sets)), np.empty((total, sets), dtype=np.int64)
+    best_ways(m, worker, server, ways, best, which)
     gain = np.full((total + 1, sets), -np.inf)
     gain[0, before] = 0.0
     origin, way = np.zeros((total + 1, sets), dtype=np.int64), np.full((total + 1, sets), -1, dtype=np.int64)
-    best, which = np.empty(sets), np.empty(sets, dtype=np.int64)
     for t in range(total):
-        best[:] = np.inf
-        which[:] = -1
-        for w in range(ways.first[t], ways.first[t + 1]):
-            if ways.gb[w] > m.free[t, last] + 1e-9:
-                continue
-            usd = ways.usd[w] + ways.gb[w] * m.byte_usd[t]
-            for h in range(hosts):
-                n = ways.workers[w, h]
-                if usd >= best[ways.places[w]]:
-                    usd = np.inf
-                    break
-                if n:
-                    if most_units(m, t, h, worker, n) < n:
-                        usd = np.inf
-                        break
-                    usd += price(m, t, h, worker, n)
-            s = ways.server[w]
-            if s >= 0 and usd < np.inf:
-                beside = ways.workers[w, s]
-                if most_units(m, t, s, server + beside * worker, 1) < 1:
-                    continue
-                usd += price(m, t, s, server, 1)
-            if usd < best[ways.places[w]]:
-                best[ways.places[w]] = usd
-                which[ways.places[w]] = w
         for z in range(sets):
-            if gain[t, z] == -np.inf:
-                continue
             if gain[t, z] > gain[t + 1, 0]:
                 gain[t + 1, 0] = gain[t, z]
-                origin[t + 1, 0], way[t + 1, 0] = z, -1
-            for y in range(1, sets):
-                if which[y] < 0:
-                    continue
-                found = gain[t, z] + ways.worth[t] - best[y] - ways.deploy[z, y]
+                origin[t + 1, 0] = z
+        for y in range(1, sets):
+            if which[t, y] < 0:
+                continue
+            for z in range(sets):
+                found = gain[t, z] - ways.deploy[z, y]
                 if found > gain[t + 1, y]:
                     gain[t + 1, y] = found
-                    origin[t + 1, y], way[t + 1, y] = z, which[y]
+                    origin[t + 1, y], way[t + 1, y] = z, which[t, y]
+            gain[t + 1, y] += ways.worth[t] - best[t, y]
     at = int(np.argmax(gain[total]))
     profit: float = gain[total, at]
     for t in range(total, 0, -1):

@@ -13,6 +13,8 @@ from tradewind.systems.mixed.shared.frame import Frame
 from tradewind.systems.mixed.shared.oracles.ask import Ask
 
 TINY = 1e-7
+DEARER, DEAR_GB = 12, 0.05
+"""Times that prices rise for a tenant over its cap, and USD per GB in the first rise."""
 
 
 class Snapshot(NamedTuple):
@@ -23,6 +25,7 @@ class Snapshot(NamedTuple):
     spent: Floats
     usd: float
     gain: float
+    purse: dict[str, Floats]
 
 
 class Books:
@@ -34,6 +37,8 @@ class Books:
         self.plan: list[Answer | None] = [None] * len(asks)
         self.usd = self.gain = 0.0
         self.replies = 0
+        self.listed = frame.listed(market)
+        self.purse = {ask.job.tenant: ask.purse.copy() for ask in asks if ask.purse is not None}
 
     @property
     def welfare(self) -> float:
@@ -59,18 +64,44 @@ class Books:
         self.usd += float(
             post(self.market, ask.worker, ask.server, answer.workers, answer.servers, answer.gb, sign)
         )
-        self.gain += sign * (answer.value - answer.own)
+        self.gain += sign * answer.gain
+        if ask.purse is not None:
+            self.purse[ask.job.tenant] -= sign * spend(ask, answer, self.listed)
 
     def ask(self, j: int, linear: Floats | None = None, byte_usd: Floats | None = None) -> Answer | None:
         """A job's best schedule in what is free at the true bill, with prices of scarcity if given."""
         self.replies += 1
-        if linear is None or byte_usd is None:
-            return self.asks[j].reply(self.market)
-        return self.asks[j].reply(self.market._replace(linear=linear, byte_usd=byte_usd))
+        market, ask = self.market, self.asks[j]
+        if linear is not None and byte_usd is not None:
+            market = market._replace(linear=linear, byte_usd=byte_usd)
+        answer = ask.reply(market)
+        if ask.purse is None:
+            return answer
+        more = np.zeros(len(market.byte_usd))
+        for _ in range(DEARER):  # what its tenant cannot pay gets dearer, until it asks for what fits
+            if answer is None:
+                return None
+            left = self.purse[ask.job.tenant] - spend(ask, answer, self.listed)
+            if (left >= -TINY).all():
+                return answer
+            over = (left[:-1] < -TINY) | (left[-1] < -TINY)
+            more = np.where(over, 2.0 * more + 0.5, more)
+            self.replies += 1
+            answer = ask.reply(
+                market._replace(
+                    linear=market.linear + more[:, None, None] * self.listed,
+                    byte_usd=market.byte_usd + more * DEAR_GB,
+                )
+            )
+        return None
 
     def fits(self, j: int, answer: Answer) -> bool:
         """Whether a schedule fits into what is free."""
         ask = self.asks[j]
+        if ask.purse is not None:
+            left = self.purse[ask.job.tenant] - spend(ask, answer, self.listed)
+            if (left < -TINY).any():
+                return False
         return bool(fits(self.market, ask.worker, ask.server, answer.workers, answer.servers, answer.gb))
 
     def offer(self, j: int, answer: Answer | None) -> bool:
@@ -108,13 +139,27 @@ class Books:
 
     def snapshot(self) -> Snapshot:
         return Snapshot(
-            list(self.plan), self.market.free.copy(), self.market.spent.copy(), self.usd, self.gain
-        )
+            list(self.plan), self.market.free.copy(), self.market.spent.copy(), self.usd, self.gain,
+            {tenant: left.copy() for tenant, left in self.purse.items()},
+        )  # fmt: skip
 
     def restore(self, kept: Snapshot) -> None:
         self.plan = list(kept.plan)
         self.market.free[:], self.market.spent[:] = kept.free, kept.spent
         self.usd, self.gain = kept.usd, kept.gain
+        self.purse = {tenant: left.copy() for tenant, left in kept.purse.items()}
+
+
+def spend(ask: Ask, answer: Answer, listed: Floats) -> Floats:
+    """(T + 1,) USD of a schedule at list price in every slot, and in all; listed (T, H, R): list price of a unit.
+
+    A job that is no stream pays for deployment wherever it is in a slot, which is never too little.
+    """
+    units = answer.workers[:, :, None] * ask.worker + answer.servers[:, :, None] * ask.server
+    usd = (units * listed).sum(axis=(1, 2)) + answer.own
+    if ask.job.deploy_usd and ask.kind != "stream":
+        usd = usd + ask.job.deploy_usd * ((answer.workers > 0) | (answer.servers > 0)).sum(axis=1)
+    return np.append(usd, usd.sum())
 
 
 def densities(frame: Frame, asks: Sequence[Ask], market: Market) -> Floats:
@@ -128,7 +173,7 @@ def densities(frame: Frame, asks: Sequence[Ask], market: Market) -> Floats:
         if answer is not None:
             _, rows = frame.use(answer.workers, answer.servers, answer.gb, (ask.worker, ask.server))
             share = float((rows.sum(axis=0) / whole).max())
-            found[j] = (answer.value - answer.own) / max(share, 1e-12)
+            found[j] = answer.gain / max(share, 1e-12)
     return found
 
 

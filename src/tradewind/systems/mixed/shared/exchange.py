@@ -22,11 +22,32 @@ FORCED, PRICED, TILTED = 0.25, 0.6, 0.3
 CROWDED = 1e-6
 
 
+LEAST_ROUNDS = 3
+
+
 class Effort(NamedTuple):
-    """Rounds of prices, and replies of ruin and recreate per job."""
+    """Rounds of prices, and replies of ruin and recreate per job, at least so many in all.
+
+    dives  whether the program's schedules are a start
+    """
 
     rounds: int = ROUNDS
-    replies: int = 150
+    replies: int = 300
+    dives: bool = True
+    least: int = 0
+
+    def within(self, most: int, jobs: int) -> Effort:
+        """Less for many jobs: about so many replies for prices, and as many for ruin and recreate.
+
+        The dive solves as many programs again as the prices, so it goes first.
+        """
+        each = most // max(1, jobs)
+        rounds = min(self.rounds, max(LEAST_ROUNDS, each))
+        return Effort(rounds, min(self.replies, each), self.dives and rounds == self.rounds)
+
+
+OFFLINE = Effort(least=4_000)
+"""For whole scenarios: few jobs need more replies each."""
 
 
 class Found(NamedTuple):
@@ -43,12 +64,12 @@ def by_density(asks: Sequence[Ask], density: Floats, *, streams_first: bool) -> 
 
 
 def exchange(frame: Frame, asks: Sequence[Ask], market: Market, effort: Effort, seed: Sequence[int]) -> Found:
-    """Plan all jobs: the best of four starts, improved; never below the orders of the rivals."""
+    """Plan all jobs: the best of the starts, improved; never below the orders of the rivals."""
     density = densities(frame, asks, market)
     priced = find_prices(frame, asks, market, effort.rounds)
     scarce, byte_usd = frame.scarce(market, priced.mu), priced.mu[:, -1].copy()
     best: Books | None = None
-    for start in ("streams", "line", "dive", "priced"):
+    for start in ("streams", "line", *(("dive",) if effort.dives else ()), "priced"):
         books = Books(frame, asks, market)
         if start == "dive":
             dive(books, priced)
@@ -60,7 +81,9 @@ def exchange(frame: Frame, asks: Sequence[Ask], market: Market, effort: Effort, 
             best = books
     assert best is not None
     if len(asks) > 1:
-        _Ruin(best, priced, density, np.random.default_rng(list(seed))).run(effort.replies * len(asks))
+        _Ruin(best, priced, density, np.random.default_rng(list(seed))).run(
+            max(effort.least, effort.replies * len(asks))
+        )
     return Found(best, priced)
 
 
@@ -76,7 +99,7 @@ class _Ruin:
         """Improve until so many replies were asked for."""
         books, rng = self.books, self.rng
         end = books.replies + replies
-        served = [a.value - a.own for a in books.plan if a is not None]
+        served = [a.gain for a in books.plan if a is not None]
         heat = HEAT * (sum(served) / len(served) if served else 0.0)
         best = now = books.snapshot()
         while books.replies < end:
@@ -156,7 +179,8 @@ class _Ruin:
         scale = float(rng.uniform(0.0, 1.2)) if rng.random() < PRICED else 0.0
         linear, byte_usd = scale * self.scarce, scale * self.byte_usd
         if rng.random() < TILTED:
-            linear = linear + rng.uniform(0.0, 0.3, size=linear.shape) * float(self._level())
+            shape = linear.shape if rng.random() < 0.5 else (1, linear.shape[1], 1)
+            linear = linear + rng.uniform(0.0, 0.3, size=shape) * float(self._level())
         fill(self.books, order, linear, byte_usd)
 
     def _level(self) -> float:

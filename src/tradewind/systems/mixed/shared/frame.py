@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +26,7 @@ class Supply(NamedTuple):
     units      (T, N, R) units of every node, 0 where it is down, FAR where unlimited
     gb         (T,) GB that may be moved
     factor     (T, A) factor on the rent of every account; egress (H, H) USD per GB between places
+    purse      tenant with a spend cap -> (T + 1,) USD at list price that it may spend in every slot, and in all
     """
 
     first: int
@@ -31,6 +34,7 @@ class Supply(NamedTuple):
     gb: Floats
     factor: Floats
     egress: Floats
+    purse: Mapping[str, Floats] = MappingProxyType({})
 
 
 @dataclass
@@ -153,6 +157,13 @@ class Frame:
         rent = self._chords(market)
         found = rent[:, np.maximum(self.account, 0)] if len(self.payers) else np.zeros_like(market.linear)
         return np.ascontiguousarray(np.where(self.account >= 0, found, 0.0))
+
+    def listed(self, market: Market) -> Floats:
+        """Rent per unit at every place (T, H, R) at list price, the first tier's."""
+        if not len(self.payers):
+            return np.zeros_like(market.linear)
+        rent = self.usd[:, 0] * market.factor
+        return np.where(self.account >= 0, rent[:, np.maximum(self.account, 0)], 0.0)
 
     def _chords(self, market: Market) -> Floats:
         """USD per unit and slot of every account (T, A): no use of what is left costs less."""

@@ -18,6 +18,8 @@ from tradewind.systems.mixed.shared.oracles.ask import Ask
 ROUNDS, GAP = 120, 1e-3
 MIX = (0.7, 0.4, 0.0)
 """Share of the best prices so far in the next ones; the next share is tried where one finds nothing new."""
+PRIMAL = 4
+"""HiGHS's primal simplex: columns come one after the other, and the last answer stays feasible."""
 DIVE_ROUNDS, DIVE_SHARE, WHOLE = 3, 0.2, 0.999
 
 
@@ -52,11 +54,13 @@ class _Program:
         self.row = np.full(room.size, -1, dtype=np.int64)
         self.row[self.limited] = jobs + np.arange(len(self.limited))
         self.jobs, self.shape = jobs, room.shape
-        self.model = quiet_solver()
+        self.model = quiet_solver(simplex_strategy=PRIMAL)
         self.model.changeObjectiveSense(highspy.ObjSense.kMaximize)
         for limit in [1.0] * jobs + np.maximum(room.ravel()[self.limited], 0.0).tolist():
             self.model.addRow(-INFINITY, limit, 0, np.zeros(0, dtype=np.int32), np.zeros(0))
         self.columns: list[Column] = []
+        self.unit = 1.0
+        """USD in which the program counts, from its first column: its tolerances are then the same in every currency."""
         self._seen: set[tuple[int, bytes]] = set()
 
     def add(self, column: Column, worth: float, rows: Floats) -> bool:
@@ -65,11 +69,15 @@ class _Program:
         if key in self._seen:
             return False
         self._seen.add(key)
+        if not self.columns:
+            self.unit = abs(worth) or 1.0
         flat = rows.ravel()
         used = np.flatnonzero(flat)
         used = used[self.row[used] >= 0]
         index = np.concatenate(([column.job], self.row[used])).astype(np.int32)
-        self.model.addCol(worth, 0.0, INFINITY, len(index), index, np.concatenate(([1.0], flat[used])))
+        self.model.addCol(
+            worth / self.unit, 0.0, INFINITY, len(index), index, np.concatenate(([1.0], flat[used]))
+        )
         self.columns.append(column)
         return True
 
@@ -80,8 +88,8 @@ class _Program:
         for column, share in zip(self.columns, solution.col_value, strict=True):
             column.share = float(share)
         mu = np.zeros(self.row.size)
-        mu[self.limited] = np.maximum(0.0, np.array(solution.row_dual)[self.jobs :])
-        return float(self.model.getInfo().objective_function_value), mu.reshape(self.shape)
+        mu[self.limited] = np.maximum(0.0, np.array(solution.row_dual)[self.jobs :]) * self.unit
+        return float(self.model.getInfo().objective_function_value) * self.unit, mu.reshape(self.shape)
 
 
 def find_prices(
@@ -99,7 +107,7 @@ def find_prices(
     def enter(column: Column) -> bool:
         ask, answer = asks[column.job], column.answer
         units, rows = frame.use(answer.workers, answer.servers, answer.gb, (ask.worker, ask.server))
-        return program.add(column, answer.value - answer.own - float((units * chords).sum()), rows)
+        return program.add(column, answer.gain - float((units * chords).sum()), rows)
 
     for column in known:
         enter(Column(column.job, column.answer))
@@ -128,7 +136,7 @@ def find_prices(
             value, duals = program.solve()
         if not fresh or (not better and number > 1):
             level = min(level + 1, len(MIX) - 1)
-        if best.bound - value <= GAP * max(1.0, abs(best.bound)):
+        if best.bound - value <= GAP * abs(best.bound):
             break
     best.rounds, best.columns = number, program.columns
     return best

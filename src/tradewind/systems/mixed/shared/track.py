@@ -34,6 +34,8 @@ class Tracker:
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self.jobs: dict[int, Tracked] = {}
+        self.spent: dict[str, float] = {}
+        """Tenant with a spend cap -> USD at list price that it has committed to."""
 
     def observe(self, view: View) -> None:
         """Learn from new events; then count what the steps did that are over, or go on."""
@@ -68,7 +70,8 @@ class Tracker:
             num, den = rate(self._setup, job, step)
             tracked.done += (end - step.from_us) * num // den
         tracked.places = step.nodes if end == now_us else ()
-        tracked.step = step._replace(from_us=now_us) if step.until_us == OPEN and stays(job) else None
+        goes_on = stays(job) and (step.until_us == OPEN or self._setup.cap_of(job.tenant) is not None)
+        tracked.step = step._replace(from_us=now_us) if goes_on else None
 
     def known(self, job: int, volumes: tuple[tuple[tuple[int, int], ...], ...] = ()) -> Known:
         """What an oracle needs to know."""
@@ -80,12 +83,13 @@ class Tracker:
             [i, t.done, sorted(t.chunks.items()), t.places, t.step and list(t.step)]
             for i, t in self.jobs.items()
         ]
-        return json.dumps(rows).encode()
+        return json.dumps([rows, self.spent]).encode()
 
     def restore(self, state: bytes) -> None:
+        rows, self.spent = json.loads(state)
         self.jobs = {
             i: Tracked(done, dict(chunks), tuple(places), None if step is None else _step(step))
-            for i, done, chunks, places, step in json.loads(state)
+            for i, done, chunks, places, step in rows
         }
 
 

@@ -1,25 +1,34 @@
-"""Job oracles, one file per kind of work: what a job of this kind answers to prices."""
+"""Job oracles, one file per kind of work: what a job of this kind answers to prices. Every file of this folder is found."""
 
 from __future__ import annotations
 
-from tradewind.model.job import Dataset, Job, Rounds, Stream
+import inspect
+import pkgutil
+from importlib import import_module
+
+from tradewind.model.job import Job, Rounds
 from tradewind.systems.mixed.shared.frame import Frame, Known, Supply
 from tradewind.systems.mixed.shared.oracles.ask import Ask
-from tradewind.systems.mixed.shared.oracles.dataset import DataSet
-from tradewind.systems.mixed.shared.oracles.gang import Gang
-from tradewind.systems.mixed.shared.oracles.ring import Ring
-from tradewind.systems.mixed.shared.oracles.stream import Streaming
 
-ORACLES: dict[str, type[Ask]] = {"stream": Streaming, "ring": Ring, "dataset": DataSet, "gang": Gang}
+
+def found_oracles() -> dict[str, type[Ask]]:
+    """Kind -> oracle, of all files of this folder; the one that takes what no other does is last."""
+    classes = [
+        each
+        for info in pkgutil.iter_modules(__path__, f"{__name__}.")
+        for each in vars(import_module(info.name)).values()
+        if inspect.isclass(each) and issubclass(each, Ask) and each.__module__ == info.name
+    ]
+    kinds = sorted((each for each in classes if each.kind), key=lambda each: (each.takes_the_rest, each.kind))
+    return {each.kind: each for each in kinds}
+
+
+ORACLES = found_oracles()
 
 
 def oracle_of(job: Job) -> str:
     """Which oracle answers for a job."""
-    if isinstance(job.work, Stream):
-        return "stream"
-    if isinstance(job.work, Dataset):
-        return "dataset"
-    return "ring" if isinstance(job.work, Rounds) and job.work.unit == "worker-slot" else "gang"
+    return next(kind for kind, oracle in ORACLES.items() if oracle.takes_the_rest or oracle.answers(job))
 
 
 def unpriceable(job: Job) -> str:
@@ -28,12 +37,11 @@ def unpriceable(job: Job) -> str:
         return f"it {job.unservable_reason}"
     if isinstance(job.work, Rounds) and (job.work.pinned or job.work.comm in ("flows", "machines")):
         return f"mixed has no oracle for pinned workers and comm {job.work.comm!r}"
-    if job.servers > 1:
-        return f"mixed plans at most one parameter server; it asks for {job.servers}"
-    if job.servers and oracle_of(job) in ("ring", "gang"):
-        return f"mixed plans parameter servers for streams and data sets, not for {job.kind}"
     if job.caps:
         return "mixed does not plan with caps on a job's resources"
+    most = ORACLES[oracle_of(job)].most_servers
+    if job.servers > most:
+        return f"mixed plans at most {most} parameter servers for a job like this; it asks for {job.servers}"
     return ""
 
 

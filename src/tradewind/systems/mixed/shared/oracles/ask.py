@@ -1,12 +1,13 @@
 """The protocol of a job oracle: what a job answers to a market. Prices, plans and bounds need nothing else.
 
-A new kind of work is one file in this folder with a subclass of Ask, and a line in ORACLES.
+A new kind of work is one file in this folder with a subclass of Ask.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,12 +21,25 @@ from tradewind.systems.mixed.shared.frame import Frame, Known, Supply
 class Ask(ABC):
     """A job that asks for capacity in the next slots.
 
-    unpriced  how many times its list rent a job without a bid counts as worth
+    kind            name of the kind of work; "": no kind of its own
+    takes_the_rest  whether it answers for the jobs that no other oracle answers for
+    most_servers    parameter servers that it can plan
+    unpriced        how many times its list rent a job without a bid counts as worth
     """
+
+    kind: ClassVar[str] = ""
+    takes_the_rest: ClassVar[bool] = False
+    most_servers: ClassVar[int] = 0
+
+    @classmethod
+    def answers(cls, job: Job) -> bool:
+        """Whether a job is of this kind."""
+        del job
+        return False
 
     def __init__(self, frame: Frame, job: Job, known: Known, supply: Supply, unpriced: float) -> None:
         self.frame, self.job, self.known, self.supply = frame, job, known, supply
-        self.unpriced = unpriced
+        self.unpriced, self.purse = unpriced, supply.purse.get(job.tenant)
         self.slots, self.hosts = supply.units.shape[0], len(frame.hosts)
         self.worker, self.server = frame.need(job.worker), frame.need(job.server)
         begin = -(-job.arrive_us // frame.setup.slot_us) - supply.first
@@ -82,7 +96,7 @@ class Ask(ABC):
         return Answer(
             profit=-np.inf,
             value=0.0,
-            own=0.0,
+            own=np.zeros(self.slots),
             workers=np.zeros(shape, dtype=np.int64),
             servers=np.zeros(shape, dtype=np.int64),
             gb=np.zeros(self.slots),

@@ -16,6 +16,13 @@ from tradewind.systems.mixed.shared.oracles.ask import Ask
 class DataSet(Ask):
     """Brings chunks to workers, or workers to chunks."""
 
+    kind = "dataset"
+    most_servers = 1
+
+    @classmethod
+    def answers(cls, job: Job) -> bool:
+        return isinstance(job.work, Dataset)
+
     def __init__(self, frame: Frame, job: Job, known: Known, supply: Supply, unpriced: float) -> None:
         super().__init__(frame, job, known, supply, unpriced)
         work = job.work
@@ -54,13 +61,13 @@ class DataSet(Ask):
             short = job.workers_min - int(found.workers[t].sum())
             if short > 0:
                 found.workers[t, int(np.argmax(found.workers[t]))] += short
-        own = float((found.data * self.chunks.usd.T).sum())
+        found.own[:] = (found.data * self.chunks.usd.T).sum(axis=(1, 2))
         found.gb[:] = (found.data * self.chunks.gb.T).sum(axis=(1, 2))
         if job.servers:
             for t in busy:
                 if not self._serve(market, found, t):
                     return None
-            own += self._traffic(found)
+            self._traffic(found)
         usd = sum(
             price(market, t, h, self.worker, int(found.workers[t, h]))
             for t in busy
@@ -71,12 +78,12 @@ class DataSet(Ask):
             for t in busy
             for h in np.flatnonzero(found.servers[t]).tolist()
         )
-        profit = found.value - own - usd - float(found.gb @ market.byte_usd)
+        profit = found.gain - usd - float(found.gb @ market.byte_usd)
         if profit <= 0.0 or found.workers.sum(axis=1).max() > job.workers_max:
             return None
         if not fits(market, self.worker, self.server, found.workers, found.servers, found.gb):
             return None
-        return found._replace(profit=profit, own=own)
+        return found._replace(profit=profit)
 
     def _serve(self, market: Market, found: Answer, t: int) -> bool:
         """Put the server where most workers are and it fits; False: nowhere."""
@@ -87,13 +94,12 @@ class DataSet(Ask):
                 return True
         return False
 
-    def _traffic(self, found: Answer) -> float:
-        """USD of parameters between workers and a server elsewhere; adds the GB."""
-        each, usd = self.job.traffic_bytes_per_worker_slot / GB, 0.0
+    def _traffic(self, found: Answer) -> None:
+        """Add USD and GB of parameters between workers and a server elsewhere."""
+        each = self.job.traffic_bytes_per_worker_slot / GB
         for t, s in zip(*(x.tolist() for x in np.nonzero(found.servers)), strict=True):
-            usd += each * float(found.workers[t] @ self.supply.egress[:, s])
+            found.own[t] += each * float(found.workers[t] @ self.supply.egress[:, s])
             found.gb[t] += each * float(found.workers[t].sum() - found.workers[t, s])
-        return usd
 
     def bound(self, market: Market, answer: Answer | None) -> float:
         """Chunks may share workers in parts and pay no traffic; exact with one chunk per worker and slot and no server."""

@@ -35,6 +35,9 @@ def stays(job: Job) -> bool:
 class Gang(Ask):
     """Needs all its workers in as many slots as it takes."""
 
+    kind = "gang"
+    takes_the_rest = True
+
     def __init__(self, frame: Frame, job: Job, known: Known, supply: Supply, unpriced: float) -> None:
         super().__init__(frame, job, known, supply, unpriced)
         left = -(-runtime_us(frame.setup, job, known.done) // frame.setup.slot_us)

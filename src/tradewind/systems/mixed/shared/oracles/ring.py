@@ -15,6 +15,12 @@ from tradewind.systems.mixed.shared.oracles.ask import Ask
 class Ring(Ask):
     """Chooses its workers slot by slot."""
 
+    kind = "ring"
+
+    @classmethod
+    def answers(cls, job: Job) -> bool:
+        return isinstance(job.work, Rounds) and job.work.unit == "worker-slot"
+
     def __init__(self, frame: Frame, job: Job, known: Known, supply: Supply, unpriced: float) -> None:
         super().__init__(frame, job, known, supply, unpriced)
         work, utility = job.work, job.utility

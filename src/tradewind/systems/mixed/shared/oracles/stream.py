@@ -23,6 +23,13 @@ MUST_USD = 1e7
 class Streaming(Ask):
     """Workers at several sites, one server or none, deployment wherever it was not just before."""
 
+    kind = "stream"
+    most_servers = 1
+
+    @classmethod
+    def answers(cls, job: Job) -> bool:
+        return isinstance(job.work, Stream)
+
     def __init__(self, frame: Frame, job: Job, known: Known, supply: Supply, unpriced: float) -> None:
         super().__init__(frame, job, known, supply, unpriced)
         work = job.work
@@ -127,19 +134,17 @@ class Streaming(Ask):
         if profit <= 0.0:
             return None
         found, ways, at = self.empty(), self.ways, self.before
-        value = own = 0.0
+        value = 0.0
         for t in np.flatnonzero(chosen >= 0).tolist():
             w = int(chosen[t])
             at = at if t == 0 or chosen[t - 1] >= 0 else 0
-            value, own = (
-                value + float(self.value[t]),
-                own + float(ways.usd[w] + ways.deploy[at, ways.places[w]]),
-            )
+            value += float(self.value[t])
+            found.own[t] = ways.usd[w] + ways.deploy[at, ways.places[w]]
             at = int(ways.places[w])
             found.workers[t], found.gb[t] = ways.workers[w], ways.gb[w]
             if ways.server[w] >= 0:
                 found.servers[t, ways.server[w]] = 1
-        return found._replace(profit=profit, value=value, own=own)
+        return found._replace(profit=profit, value=value)
 
     def bound(self, market: Market, answer: Answer | None) -> float:
         """Exact, where all divisions are known and keeping a place with an idle worker costs more than deploying again."""

@@ -1,0 +1,1 @@
+"""Welfare by load and policy against the certified bound, with our targets as claims. Ours; no paper."""
