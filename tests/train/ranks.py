@@ -30,6 +30,7 @@ class Job:
     seed: int = 1
     arguments: Sequence[str] = ()
     servers: int = 1
+    data: Path | None = None
 
 
 class Ranks:
@@ -41,7 +42,7 @@ class Ranks:
         folder.mkdir(parents=True, exist_ok=True)
         self._local = LocalJob(
             mode=job.mode, sites=job.sites, folder=folder, seed=job.seed, stop_after=job.iterations,
-            servers=job.servers,
+            servers=job.servers, data=job.data,
         )  # fmt: skip
         arguments = [
             "--mode",

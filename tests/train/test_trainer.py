@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.train.ranks import MODULES, SIZE, Job, Ranks
+from tests.builders import job as model_job
+from tests.train.ranks import MODULES, PATIENCE_S, SIZE, Job, Ranks
+from tradewind.model.job import Data, Stream
+from tradewind.worlds.data.sources import open_source
 from tradewind.worlds.forkserver import ForkServer
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make install EXTRAS=train")
 
+from torch import nn  # noqa: E402
+
 from tradewind.train import checkpoint, data, models  # noqa: E402
-from tradewind.train.contract import COMPLETE, PEER_LOST, STOPPED, ContractError  # noqa: E402
+from tradewind.train.contract import COMPLETE, PEER_LOST, STOPPED, ContractError, read  # noqa: E402
+from tradewind.train.options import parse  # noqa: E402
+from tradewind.train.site_data import SiteData  # noqa: E402
 from tradewind.train.work import EXTRAS  # noqa: E402
 
 SLOW = ("--sample-ms", "1")
@@ -31,6 +40,16 @@ SAME = 1e-5
 def fork_server() -> Iterator[ForkServer]:
     with ForkServer(MODULES) as made:
         yield made
+
+
+def model_of(*arguments: str) -> nn.Module:
+    options = parse(arguments)
+    return models.build(options, data.shape_of(options), 1)
+
+
+def shard_of(kind: str, samples: int, batch: int, worker: tuple[int, int]) -> data.Shard:
+    options = parse(["--data", kind, "--samples", str(samples), "--batch", str(batch)])
+    return data.shard(options, worker, 4)
 
 
 def trained(fork_server: ForkServer, folder: Path, job: Job) -> Ranks:
@@ -61,6 +80,19 @@ def test_a_job_learns_reports_every_iteration_and_ends_with_a_checkpoint(
     for leader in (1, 2) if mode == "ps" else (0, 2):  # the first worker of each site
         assert ranks.report(leader)[-1]["accuracy"] > 0.3  # by chance: 0.1
     assert ranks.saved_iteration() == 80
+
+
+def test_leaders_of_sites_with_different_classes_report_the_accuracy_on_theirs(
+    fork_server: ForkServer, tmp_path: Path
+) -> None:
+    arguments = ("--data", "shapes", "--arrange", "classes", "--evaluate-every", "4")
+    ranks = trained(
+        fork_server, tmp_path, Job(mode="ps", sites=("a", "a", "b"), iterations=4, arguments=arguments)
+    )
+    one, other = (ranks.report(rank)[-1] for rank in (1, 2))
+    assert one["accuracy"] == other["accuracy"]
+    assert one["site_accuracy"] != other["site_accuracy"]
+    assert (one["site_accuracy"] + other["site_accuracy"]) / 2 == pytest.approx(one["accuracy"], abs=0.01)
 
 
 def test_losses_repeat_exactly_for_a_seed_and_differ_for_another(
@@ -121,7 +153,7 @@ def test_several_servers_hold_a_block_each_and_give_the_same_losses(
         fork_server, tmp_path / "three", Job(mode="ps", sites=("a", "b", "c", "b", "b", "c"), servers=3)
     )
     assert three.losses(3) == one.losses(1)
-    size = models.size_of(models.build("mlp", SIZE, 1))
+    size = models.size_of(model_of("--size", str(SIZE)))
     sent = [three.report(rank)[-1]["bytes_sent"] for rank in range(6)]
     # a server sends a third to two sites; b's leader sends every server a third, and all parameters to b's other worker
     assert sent[:3] == [pytest.approx(2 * size / 3, rel=0.01)] * 3
@@ -192,7 +224,7 @@ def test_a_site_sends_its_gradient_once_however_many_workers_it_has(
     fork_server: ForkServer, tmp_path: Path
 ) -> None:
     torch.set_num_threads(1)
-    size = models.size_of(models.build("mlp", SIZE, 1))
+    size = models.size_of(model_of("--size", str(SIZE)))
     pushed = size + 4 * EXTRAS
     server = trained(
         fork_server, tmp_path / "ps", Job(mode="ps", sites=("a", "b", "b", "b", "c"), iterations=3)
@@ -204,6 +236,68 @@ def test_a_site_sends_its_gradient_once_however_many_workers_it_has(
     last = [ring.report(rank)[-1]["bytes_sent"] for rank in range(4)]
     around = 2 * 2 / 3 * pushed  # three leaders
     assert last == [pytest.approx(around, abs=3), pytest.approx(around + pushed, abs=3), pushed, last[0]]
+
+
+def bring(folder: Path, site: str, numbers: Sequence[int]) -> None:
+    """Let shards of 40 pictures each be at a site."""
+    pictures = Data(source="shapes", record_bytes=145)
+    source = open_source(model_job(work=Stream(bytes_per_worker_slot=1), command=("x",), data=pictures))
+    here = folder / site
+    here.mkdir(parents=True, exist_ok=True)
+    for number in numbers:
+        (here / f"s{number}").write_bytes(source.read(40 * number, 40))
+    shards = [{"name": f"s{number}", "file": f"s{number}", "number": number} for number in numbers]
+    (here / "new").write_text(json.dumps({"record_bytes": 145, "epochs": 8, "shards": shards}))
+    (here / "new").replace(here / "manifest.json")
+
+
+@pytest.mark.parametrize("mode", ["ps", "ring"])
+def test_workers_train_on_what_their_site_has_wait_for_more_and_say_what_they_processed(
+    fork_server: ForkServer, tmp_path: Path, mode: str
+) -> None:
+    sites = ("a", "a", "b", "b") if mode == "ps" else ("a", "b", "b")
+    bring(tmp_path / "data", "a", [0])
+    bring(tmp_path / "data", "b", [1, 2])
+    arguments = ("--data", "site", "--rate", "0.1", "--model", "cnn")
+    job = Job(mode=mode, sites=sites, iterations=10**6, arguments=arguments, data=tmp_path / "data")
+    ranks = Ranks(fork_server, tmp_path / "job", job)
+    workers = range(len(sites) - 3, len(sites))
+
+    def done(shards: int) -> list[list[str]]:
+        """What each worker has processed, once it is that much."""
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            found = [
+                [n for line in ranks.report(rank) for n in line.get("processed", ())] for rank in workers
+            ]
+            if sum(map(len, found)) >= shards:
+                return found
+            time.sleep(0.02)
+        raise AssertionError("the job makes no progress")
+
+    assert done(3) == [["s0"], ["s2"], ["s1"]]
+    time.sleep(0.5)  # nothing is there to train on
+    bring(tmp_path / "data", "a", [3])
+    bring(tmp_path / "data", "b", [1, 4, 5])  # a shard that was processed may still be listed
+    assert done(6) == [["s0", "s3"], ["s2", "s4"], ["s1", "s5"]]
+    assert ranks.stop() == [STOPPED] * len(sites)
+    losses = ranks.losses(workers[0])
+    for rank in workers:
+        assert [line["iteration"] for line in ranks.report(rank)] == list(range(1, len(losses) + 1))
+    assert 80 <= len(losses) <= 160  # 40 for a shard; workers that get theirs later train on alone
+    assert sum(losses[-10:]) < 0.7 * sum(losses[:10])
+    assert ranks.saved_iteration() == len(losses)
+
+
+def test_data_of_a_site_needs_a_mode_that_can_wait_and_records_that_it_can_read(tmp_path: Path) -> None:
+    with pytest.raises(ContractError, match="--mode ps and ring"):
+        parse(["--data", "site", "--mode", "ps-async"])
+    rank = read({}, "ring")
+    with pytest.raises(ContractError, match="TRADEWIND_DATA_DIR"):
+        SiteData(rank, 4, lambda: False)
+    (tmp_path / "manifest.json").write_text('{"record_bytes": 9, "epochs": 1, "shards": []}')
+    with pytest.raises(ContractError, match="records of 9 bytes"):
+        SiteData(replace(rank, data=tmp_path), 4, lambda: False).take(0)
 
 
 @pytest.mark.parametrize("mode", ["ps", "ring"])
@@ -220,10 +314,19 @@ def test_ranks_whose_peer_is_killed_end_soon_with_an_error(
     assert ranks.saved_iteration() >= 4
 
 
+def _handles(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler for a signal."""
+    status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return bool(int(status["SigCgt"], 16) >> (number - 1) & 1)
+
+
 def test_a_rank_that_waits_for_others_exits_on_sigterm(fork_server: ForkServer, tmp_path: Path) -> None:
     alone = Ranks(fork_server, tmp_path, Job(mode="ps", sites=("a", "b")))
     os.kill(alone.pids[1], signal.SIGKILL)
-    time.sleep(0.3)
+    end = time.monotonic() + 60
+    while not _handles(alone.pids[0], signal.SIGTERM):
+        assert time.monotonic() < end
+        time.sleep(0.02)
     os.kill(alone.pids[0], signal.SIGTERM)
     assert alone.wait() == [STOPPED, -signal.SIGKILL]
 
@@ -285,8 +388,8 @@ def test_a_checkpoint_of_another_job_is_rejected(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 5, 7])
 def test_parts_of_a_batch_make_up_the_batch_and_never_overlap(workers: int) -> None:
-    whole = data.shard("shapes", 100, 10, (0, 1), 4)
-    parts = [data.shard("shapes", 100, 10, (i, workers), 4) for i in range(workers)]
+    whole = shard_of("shapes", 100, 10, (0, 1))
+    parts = [shard_of("shapes", 100, 10, (i, workers)) for i in range(workers)]
     for iteration in (0, 3, 9, 10, 27):
         inputs = torch.cat([part.take(iteration)[0] for part in parts])
         assert torch.equal(inputs, whole.take(iteration)[0])
@@ -294,7 +397,7 @@ def test_parts_of_a_batch_make_up_the_batch_and_never_overlap(workers: int) -> N
 
 
 def test_every_sample_is_used_once_per_epoch() -> None:
-    whole = data.shard("synthetic", 60, 6, (0, 1), 4)
+    whole = shard_of("synthetic", 60, 6, (0, 1))
     seen = torch.cat([whole.take(i)[0] for i in range(10)]).flatten(1)
     every = whole.inputs.reshape(60, -1)
     assert sorted(map(tuple, seen.tolist())) == sorted(map(tuple, every.tolist()))
@@ -303,12 +406,12 @@ def test_every_sample_is_used_once_per_epoch() -> None:
 @pytest.mark.parametrize("kind", ["mlp", "cnn"])
 @pytest.mark.parametrize("size", [20_000, 400_000, 4_000_000])
 def test_a_model_has_about_the_requested_size(kind: str, size: int) -> None:
-    assert models.size_of(models.build(kind, size, 0)) == pytest.approx(size, rel=0.1)
+    assert models.size_of(model_of("--model", kind, "--size", str(size))) == pytest.approx(size, rel=0.1)
 
 
 def test_more_workers_than_samples_in_a_batch_are_rejected() -> None:
     with pytest.raises(ContractError, match="--batch is 2, but there are 3 workers"):
-        data.shard("shapes", 100, 2, (0, 3), 0)
+        shard_of("shapes", 100, 2, (0, 3))
 
 
 def test_the_command_trains_alone(tmp_path: Path) -> None:

@@ -132,8 +132,8 @@ def twice(state: Path, run: Run) -> list[Any]:
 
 
 def remaining(token: str) -> list[int]:
-    """Processes that remain three seconds after the end of a run; late supervisors exit by themselves before."""
-    until = time.monotonic() + 3.0
+    """Processes that remain a minute after the end of a run; late supervisors exit by themselves long before."""
+    until = time.monotonic() + 60.0
     while (found := marked_processes(token)) and time.monotonic() < until:
         time.sleep(0.05)
         reap()

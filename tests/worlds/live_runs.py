@@ -68,13 +68,13 @@ def one(command: Sequence[str], *, work: Any = None, horizon: int = 20, **more: 
 
 def run_live(
     given: Scenario, state: Path, policy: Any = "fifo", *, slot_seconds: float = 0.25, options: ExecutionOptions = QUICK,
-    observer: Observer | None = None, slots: Slots | None = None,
+    observer: Observer | None = None, slots: Slots | None = None, data_scale: float = 1.0,
 ) -> Run:  # fmt: skip
     """A live run; no process of it may be left behind."""
     spec = policies.find(policy) if isinstance(policy, str) else policy
     request = LiveRequest(
         scenario=given, spec=spec, seed=1, state=state, slot_seconds=slot_seconds,
-        options=replace(options, as_root=options.first_uid is None), time=slots or SystemTime(),
+        options=replace(options, as_root=options.first_uid is None), time=slots or SystemTime(), data_scale=data_scale,
     )  # fmt: skip
     tokens: list[str] = []
 
@@ -85,7 +85,7 @@ def run_live(
                 each(session, world)
 
     run = live(request, watch)
-    until = time.monotonic() + 2
+    until = time.monotonic() + 60
     while tokens and marked_processes(tokens[0]) and time.monotonic() < until:
         time.sleep(0.02)
     assert not tokens or marked_processes(tokens[0]) == []
@@ -144,7 +144,8 @@ def in_a_process(asked: LiveRequest) -> int:
             live(asked)
         finally:
             os._exit(0)
-    until = time.monotonic() + 20
-    while not list(asked.state.glob("jobs/*/begun")) and time.monotonic() < until:
+    until = time.monotonic() + 60
+    while not list(asked.state.glob("jobs/*/begun")):
+        assert time.monotonic() < until, "no rank began"
         time.sleep(0.02)
     return pid

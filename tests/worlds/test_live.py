@@ -14,12 +14,14 @@ from tests.builders import Scripted, decision, job, link, node, plan, rows, run_
 from tests.worlds.live_runs import LONG, alarms, assert_as_simulated, log, one, run_live, states, two_sites
 from tests.worlds.live_scenarios import S, broker, counting, market, rings
 from tradewind import api
+from tradewind.cli import show_placements
 from tradewind.model.decision import Decision
 from tradewind.model.errors import InputError, ScenarioError
 from tradewind.model.job import Rounds
 from tradewind.model.spec import Param
 from tradewind.model.view import Change
 from tradewind.registry import policies
+from tradewind.report.live import measurements
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Limits
 from tradewind.worlds.live import LiveRequest, live
 from tradewind.worlds.simulate import simulate
@@ -91,15 +93,25 @@ def test_a_job_is_finished_when_all_its_ranks_have_ended_with_0_and_the_run_file
     assert [r[0] for r in rows(run, "attempts", "why")] == ["complete", "complete"]
 
 
-def test_rounds_that_ranks_report_are_the_progress_and_are_shown_with_the_prediction(tmp_path: Path) -> None:
-    work = Rounds(count=8, compute_us=S // 5)
-    run = run_live(one(counting(8), work=work), tmp_path / "state")
+def test_rounds_that_ranks_report_are_the_progress_and_are_shown_with_the_prediction(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = one(counting(8), work=Rounds(count=8, compute_us=S // 5))
+    run = run_live(given, tmp_path / "state")
     assert states(run) == ["finished"]
     iterations, measured, predicted, sent = rows(
         run, "attempts", "iterations", "measured_s", "predicted_s", "bytes_sent"
     )[0]
     assert (iterations, measured, sent) == (8, 0.05, 80.0)
     assert predicted == pytest.approx(0.05)  # a fifth of a slot, which takes a quarter of a second here
+    names = ("job", "node", "iterations", "measured_s", "error_s", "predicted_s", "accuracy")
+    assert rows(run, "measurements", *names) == [
+        (0, 0, 8, pytest.approx(0.05), pytest.approx(0.0), pytest.approx(0.05), -1.0)
+    ]
+    (row,) = measurements(run)
+    assert row.ratio.startswith("1 ± ")
+    show_placements.table(given, run, (), whole=True, as_json=False)
+    assert row.ratio in capsys.readouterr().out
 
 
 def test_progress_at_the_horizon_is_what_was_reported(tmp_path: Path) -> None:

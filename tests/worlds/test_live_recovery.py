@@ -97,7 +97,7 @@ def test_ranks_whose_loop_is_never_restarted_end_by_themselves(tmp_path: Path) -
     os.waitpid(pid, 0)
     mark = token(tmp_path / "s")
     assert len(marked_processes(mark)) >= 2  # the supervisor and its command continue for a while
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while marked_processes(mark) and time.monotonic() < until:
         time.sleep(0.1)
     assert marked_processes(mark) == []
@@ -122,9 +122,12 @@ def test_a_rank_that_dies_while_there_is_no_loop_is_started_again_from_its_check
     pid = in_a_process(request(given, state))
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    time.sleep(0.3)
-    name, key = ("child", "pid") if who == "command" else ("claim", "pid")
-    os.kill(json.loads((state / "control/0000-j0-0/0-0" / name).read_text())[key], signal.SIGKILL)
+    file = state / "control/0000-j0-0/0-0" / ("child" if who == "command" else "claim")
+    until = time.monotonic() + 60
+    while not (file.exists() and list(state.glob("jobs/0000-j0/checkpoint/i"))):
+        assert time.monotonic() < until, "it wrote no checkpoint"
+        time.sleep(0.02)
+    os.kill(json.loads(file.read_text())["pid"], signal.SIGKILL)
     run = live(request(given, state))
     assert states(run) == ["finished"]
     why = [r[0] for r in rows(run, "attempts", "why")]
@@ -221,7 +224,7 @@ def test_the_command_writes_run_file_and_report_and_streams_plain_lines(tmp_path
     given = scenario(
         [
             job(0, work=Rounds(count=5, compute_us=10), command=counting(5)),
-            job(1, work=LONG, command=("false",)),
+            job(1, work=LONG, command=("sh", "-c", "echo no data; exit 1")),
         ],
         where=where,
     )

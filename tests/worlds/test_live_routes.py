@@ -128,3 +128,28 @@ def test_a_fleet_that_cannot_pin_routes_says_so_in_the_run(tmp_path: Path) -> No
     quick = replace(one, jobs=(replace(one.jobs[0], command=("true",)),))
     run = run_live(quick, tmp_path / "s", spec_of(Scripted(script, {})))
     assert alarms(run) == UNPINNED
+
+
+@needs_testbed
+def test_hops_of_a_ring_take_their_paths_at_the_rate_that_the_ring_reserves(
+    bed: testbed.Testbed, tmp_path: Path
+) -> None:
+    options = replace(QUICK, networks=networks_of_testbed(bed.name), testbed=bed.name)
+    one = given(10)
+    ring = replace(
+        one.jobs[0], work=Rounds(count=10, compute_us=1000, comm="ring"), architecture="ring", servers=0, server=(),
+        workers_min=3, workers_max=3, ring_bps=10 * M, command=(*one.jobs[0].command, "--mode", "ring"),
+    )  # fmt: skip
+    # c > a not over the diagonal, but over d
+    hops = (Route(0, 1, 10 * M, (0,)), Route(1, 2, 10 * M, (1,)), Route(2, 0, 10 * M, (2, 3)))
+    spec = spec_of(Scripted({0: decision(plan(0, run_at(0, (0, 1, 2), (1, 1, 1), routes=hops)))}, {}))
+    run = run_live(replace(one, jobs=(ring,)), tmp_path / "s", spec, slot_seconds=1.0, options=options)
+    assert states(run) == ["finished"]
+    assert alarms(run) == ""
+    ((measured, predicted),) = rows(run, "attempts", "measured_s", "predicted_s")
+    assert predicted == pytest.approx(0.001 + 2 * 2 / 3 * 8 * SIZE / (10 * M), abs=0.001)
+    assert 0.9 * predicted < measured < 1.3 * predicted  # a busy machine makes it longer
+    sent = bed.sent_bytes()
+    for hop in ((0, 1), (1, 2), (2, 3), (3, 0)):
+        assert sent[hop] > 10 * SIZE
+    assert sent[2, 0] < SIZE

@@ -18,7 +18,7 @@ PROGRAM = """
 import json, os, signal, sys, time
 stopped = []
 signal.signal(signal.SIGTERM, lambda *_: stopped.append(1))
-saved = os.path.join(os.environ["TRADEWIND_CHECKPOINT_DIR"], "done")
+saved = os.path.join(os.environ["TRADEWIND_CHECKPOINT_DIR"], os.environ["RANK"])
 done = int(open(saved).read()) if RESUME and os.path.exists(saved) else 0
 time.sleep(0.15)
 while done < LAST:
@@ -73,20 +73,21 @@ def test_a_program_that_ends_or_stops_in_another_way_has_no_checkpoint(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("command", "message"),
+    ("command", "patience_s", "message"),
     [
-        ([sys.executable, "-c", "pass"], "ended and reported no iteration; after each one"),
-        ([sys.executable, "-c", "import time; time.sleep(60)"], "ran for 0.5 s and reported no iteration"),
+        ([sys.executable, "-c", "pass"], 60.0, "ended and reported no iteration; after each one"),
+        (["sleep", "600"], 0.5, "ran for 0.5 s and reported no iteration"),
         (
             [sys.executable, "-c", "raise SystemExit('no data set')"],
+            60.0,
             r"failed \(exit 1\); its last lines:\n  no data set",
         ),
-        (["/no/such/program"], "cannot be started"),
+        (["/no/such/program"], 60.0, "cannot be started"),
     ],
 )
-def test_what_goes_wrong_is_said(tmp_path: Path, command: list[str], message: str) -> None:
+def test_what_goes_wrong_is_said(tmp_path: Path, command: list[str], patience_s: float, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        measure(command, tmp_path, ProfileOptions(seconds=0.2, patience_s=0.5, grace_s=1.0))
+        measure(command, tmp_path, ProfileOptions(seconds=0.2, patience_s=patience_s, grace_s=1.0))
 
 
 def test_nothing_outlives_the_measurement(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_nothing_outlives_the_measurement(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     code = f"{deaf}{told}open({str(pid)!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)"
     found = measure(
-        [sys.executable, "-c", code], tmp_path, ProfileOptions(seconds=0.2, patience_s=5, grace_s=0.3)
+        [sys.executable, "-c", code], tmp_path, ProfileOptions(seconds=0.2, patience_s=60, grace_s=0.3)
     )
     assert "exit -9 after SIGTERM" in found.notes[0]
     assert not Path(f"/proc/{pid.read_text()}").exists()

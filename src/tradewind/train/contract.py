@@ -29,6 +29,8 @@ class Rank:
     sites    site of every rank
     ring     ranks in ring order; empty with a parameter server
     shard    (i, n): worker i of n, from 0
+    data     directory of the data at this rank's site; None: the job has no data of this kind
+    site_shard  (i, n): worker i of n at this rank's site, from 0
     """
 
     rank: int
@@ -44,6 +46,8 @@ class Rank:
     report: Path | None
     seed: int
     stop_after: int | None
+    data: Path | None = None
+    site_shard: tuple[int, int] = (0, 1)
 
     @property
     def site(self) -> str:
@@ -77,6 +81,7 @@ def read(environment: Mapping[str, str], mode: str) -> Rank:
         )
     report = environment.get("TRADEWIND_REPORT", "")
     stop_after = environment.get("TRADEWIND_STOP_AFTER_ITERATIONS", "")
+    data = environment.get("TRADEWIND_DATA_DIR", "")
     return Rank(
         rank=rank,
         world=world,
@@ -84,7 +89,11 @@ def read(environment: Mapping[str, str], mode: str) -> Rank:
         servers=servers,
         sites=_sites(environment, world),
         ring=() if has_servers else _ring(environment, world),
-        shard=_shard(environment, max(0, rank - servers), workers) if role == "worker" else (0, 1),
+        shard=_shard(environment, "TRADEWIND_DATA_SHARD", (max(0, rank - servers), workers))
+        if role == "worker"
+        else (0, 1),
+        data=Path(data) if data else None,
+        site_shard=_shard(environment, "TRADEWIND_SITE_SHARD", (0, 1)) if role == "worker" else (0, 1),
         master=(environment.get("MASTER_ADDR", "127.0.0.1"), _number(environment, "MASTER_PORT", 29500, 0)),
         interface=environment.get("TRADEWIND_INTERFACE", "") or "lo",
         folder=Path(environment.get("TRADEWIND_CHECKPOINT_DIR", "") or "checkpoints"),
@@ -132,11 +141,11 @@ def _ring(environment: Mapping[str, str], world: int) -> tuple[int, ...]:
     return ring
 
 
-def _shard(environment: Mapping[str, str], number: int, workers: int) -> tuple[int, int]:
-    text = environment.get("TRADEWIND_DATA_SHARD", "")
+def _shard(environment: Mapping[str, str], name: str, default: tuple[int, int]) -> tuple[int, int]:
+    text = environment.get(name, "")
     if not text:
-        return number, workers
+        return default
     first, sign, second = text.partition("/")
     if not (sign and first.isdecimal() and second.isdecimal() and int(first) < int(second)):
-        raise ContractError(f"TRADEWIND_DATA_SHARD is {text!r}; it must be i/n with i from 0 to n - 1")
+        raise ContractError(f"{name} is {text!r}; it must be i/n with i from 0 to n - 1")
     return int(first), int(second)

@@ -1,4 +1,4 @@
-"""Generated datasets, and the part of them that each worker uses.
+"""Datasets, generated or real (pictures.py), and the part of them that each worker uses.
 
 The samples are divided into as many blocks as a global batch has samples; each batch takes one sample from every block.
 A worker owns a contiguous range of blocks, so it reads only its own samples, and since ranks are numbered by site, each
@@ -8,21 +8,41 @@ site holds a contiguous part of the data. The batch of an iteration does not dep
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from tradewind.train.contract import ContractError
+from tradewind.train import pictures
+from tradewind.train.contract import ContractError, Rank
+from tradewind.train.options import CLASSES_APART, GENERATED, SITE, TrainOptions
+from tradewind.train.pictures import Part, Pictures
 
 SIDE = 12
 CLASSES = 10
 HELD_OUT = 512
-"""Number of samples for measuring accuracy; they are never trained on."""
+"""Number of samples for measuring accuracy, at most; they are never trained on."""
+HELD_OUT_SHARE = 6
+"""One in so many samples is held out where a dataset has no part for this."""
+MEAN, SPREAD = 0.4, 0.25
+"""Pixels from 0 to 1 are shifted and scaled by these."""
+
+
+class Shape(NamedTuple):
+    """Shape of the samples. side: pixels."""
+
+    channels: int
+    side: int
+    classes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """A worker's samples: inputs (blocks, block, 1, SIDE, SIDE), labels (blocks, block); batch: global batch size."""
+    """A worker's samples: inputs (blocks, block, channels, side, side), bytes or floats, labels (blocks, block).
+
+    batch  global batch size
+    """
 
     inputs: Tensor
     labels: Tensor
@@ -35,7 +55,17 @@ class Shard:
         epoch, step = divmod(iteration, block)
         order = torch.randperm(block, generator=_stream(self.seed, 3, epoch))
         at = int(order[step])
-        return self.inputs[:, at], self.labels[:, at]
+        return normalised(self.inputs[:, at]), self.labels[:, at]
+
+    def settle(self, samples: int) -> list[str]:
+        """Nothing of such data is ever finished."""
+        del samples
+        return []
+
+
+def normalised(pixels: Tensor) -> Tensor:
+    """Bytes as numbers around 0; floats as they are."""
+    return (pixels.float() / 255 - MEAN) / SPREAD if pixels.dtype == torch.uint8 else pixels
 
 
 def _stream(seed: int, use: int, number: int = 0) -> torch.Generator:
@@ -77,26 +107,99 @@ def _shapes(count: int, seed: int, rng: torch.Generator) -> tuple[Tensor, Tensor
 MAKERS = {"synthetic": _synthetic, "shapes": _shapes}
 
 
-def shard(kind: str, samples: int, batch: int, part: tuple[int, int], seed: int) -> Shard:
-    """Part i of n of the data, in whole blocks."""
-    number, workers = part
+def shape_of(options: TrainOptions) -> Shape:
+    """Shape of the samples of a dataset."""
+    if options.data in (*GENERATED, SITE):
+        return Shape(1, SIDE, CLASSES)
+    found = _pictures(options)
+    return Shape(found.channels, found.side, found.classes)
+
+
+def _pictures(options: TrainOptions) -> Pictures:
+    side = options.pixels or pictures.FILES_SIDE
+    folder = Path(options.data_dir)
+    match options.data:
+        case "digits":
+            return pictures.digits()
+        case "cifar10":
+            return pictures.cifar10(folder)
+        case "tiny-imagenet":
+            return pictures.tiny_imagenet(folder, side)
+        case _:
+            return pictures.image_folder(folder, side)
+
+
+def _parts(options: TrainOptions, seed: int) -> tuple[Part, Part]:
+    """Real samples to train on and held-out ones, both in a random order that the seed determines."""
+    found = _pictures(options)
+    rng = _stream(seed, 4)
+    order = torch.randperm(len(found.training.labels), generator=rng)
+    if found.held_out is None:
+        kept = len(order) - max(1, len(order) // HELD_OUT_SHARE)
+        return found.training.chosen(order[:kept]), found.training.chosen(order[kept:][:HELD_OUT])
+    others = torch.randperm(len(found.held_out.labels), generator=rng)[:HELD_OUT]
+    return found.training.chosen(order), found.held_out.chosen(others)
+
+
+def _generated(options: TrainOptions, count: int, seed: int, use: int) -> Part:
+    inputs, labels = MAKERS[options.data](count, seed, _stream(seed, use))
+    return Part(labels=labels, read=lambda numbers: inputs[numbers])
+
+
+def _arranged(part: Part, options: TrainOptions) -> Part:
+    return part.chosen(torch.argsort(part.labels, stable=True)) if options.arrange == CLASSES_APART else part
+
+
+def shard(options: TrainOptions, worker: tuple[int, int], seed: int) -> Shard:
+    """The samples of worker i of n, in whole blocks."""
+    batch, samples, (number, workers) = options.batch, options.samples, worker
     if batch < workers:
         raise ContractError(
             f"--batch is {batch}, but there are {workers} workers; each needs at least one sample of a batch"
         )
+    if options.data in GENERATED:
+        part = _generated(options, samples // batch * batch, seed, 0)
+    else:
+        part, _ = _parts(options, seed)
+        if samples > len(part.labels):
+            raise ContractError(
+                f"--samples is {samples}, but --data {options.data} has {len(part.labels)} to train on; without "
+                "--samples all are used"
+            )
+        samples = samples or len(part.labels)
     if samples < batch:
         raise ContractError(f"--samples is {samples}; it must be at least --batch, which is {batch}")
     block = samples // batch
+    part = _arranged(part.chosen(torch.arange(block * batch)), options)
     first, last = number * batch // workers, (number + 1) * batch // workers
-    inputs, labels = MAKERS[kind](block * batch, seed, _stream(seed, 0))
+    mine = torch.arange(first * block, last * block)
+    inputs = part.read(mine)
     return Shard(
-        inputs=inputs.view(batch, block, 1, SIDE, SIDE)[first:last].clone(),
-        labels=labels.view(batch, block)[first:last].clone(),
+        inputs=inputs.view(last - first, block, *inputs.shape[1:]),
+        labels=part.labels[mine].view(last - first, block),
         batch=batch,
         seed=seed,
     )
 
 
-def held_out(kind: str, seed: int) -> tuple[Tensor, Tensor]:
-    """Samples that no worker trains on."""
-    return MAKERS[kind](HELD_OUT, seed, _stream(seed, 2))
+class HeldOut(NamedTuple):
+    """Samples that no worker trains on. here: whether each is like those of this rank's site."""
+
+    inputs: Tensor
+    labels: Tensor
+    here: Tensor
+
+
+def held_out(options: TrainOptions, rank: Rank) -> HeldOut:
+    """Held-out samples, arranged and divided among the sites as the samples that are trained on."""
+    if options.data in GENERATED:
+        part = _generated(options, HELD_OUT, rank.seed, 2)
+    else:
+        _, part = _parts(options, rank.seed)
+    part, count = _arranged(part, options), len(part.labels)
+    here = torch.zeros(count, dtype=torch.bool)
+    for number in range(rank.workers):
+        if rank.sites[rank.servers + number] == rank.site:
+            first, last = (k * options.batch // rank.workers for k in (number, number + 1))
+            here[first * count // options.batch : last * count // options.batch] = True
+    return HeldOut(normalised(part.read(torch.arange(count))), part.labels, here)

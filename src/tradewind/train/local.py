@@ -18,6 +18,7 @@ class LocalJob:
     servers     how many they are
     folder      directory of checkpoint and reports
     stop_after  total number of iterations
+    data        directory with a directory of data for each site; None: there is no such data
     """
 
     mode: str
@@ -26,6 +27,7 @@ class LocalJob:
     seed: int
     stop_after: int
     servers: int = 1
+    data: Path | None = None
 
 
 def report_file(job: LocalJob, rank: int) -> Path:
@@ -54,9 +56,22 @@ def environments(job: LocalJob, port: int) -> list[dict[str, str]]:
             "TRADEWIND_INTERFACE": "lo",
             "TRADEWIND_SEED": str(job.seed),
             "TRADEWIND_STOP_AFTER_ITERATIONS": str(job.stop_after),
+            **_site_data(job, rank, first),
         }
         for rank in range(world)
     ]
+
+
+def _site_data(job: LocalJob, rank: int, first: int) -> dict[str, str]:
+    """Where the data of a rank's site is, and which worker there the rank is."""
+    if job.data is None:
+        return {}
+    here = [other for other in range(first, len(job.sites)) if job.sites[other] == job.sites[rank]]
+    number = here.index(rank) if rank in here else 0
+    return {
+        "TRADEWIND_DATA_DIR": str(job.data / job.sites[rank]),
+        "TRADEWIND_SITE_SHARD": f"{number}/{max(1, len(here))}",
+    }
 
 
 def free_port() -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 
 class ReportWriter:
@@ -19,12 +20,13 @@ class ReportWriter:
             self._file = path.open("a", encoding="utf-8", buffering=1)
 
     def write(
-        self, iteration: int, seconds: float, bytes_sent: int, loss: float, **more: float | None
-    ) -> None:
-        """Append a line; more: `accuracy`, `communication_seconds` and others, where they are known."""
+        self, iteration: int, seconds: float, bytes_sent: int, loss: float, processed: Sequence[str] = (),
+        **more: float,
+    ) -> None:  # fmt: skip
+        """Append a line; processed: names of shards; more: `accuracy` and others, where they are known."""
         if self._file is None:
             return
-        line: dict[str, float] = {
+        line: dict[str, Any] = {
             "iteration": iteration,
             "seconds": round(seconds, 6),
             "bytes_sent": bytes_sent,
@@ -32,5 +34,6 @@ class ReportWriter:
             "workers": self._workers,
             "at": round(time.time(), 3),
         }
-        line |= {name: round(value, 6) for name, value in more.items() if value is not None}
+        line |= {name: round(value, 6) for name, value in more.items()}
+        line |= {"processed": processed} if processed else {}
         self._file.write(json.dumps(line) + "\n")

@@ -22,6 +22,7 @@ from tradewind.train.report import ReportWriter
 from tradewind.train.stopping import StopSignal
 from tradewind.train.work import (
     CONTINUE,
+    EXTRAS,
     STOP,
     Evaluator,
     Training,
@@ -29,7 +30,7 @@ from tradewind.train.work import (
     load_checkpoint,
     new_training,
     partial_loss,
-    shard,
+    samples_of,
 )
 
 if TYPE_CHECKING:  # where the type of the public name is declared
@@ -57,8 +58,8 @@ class Reducer(Protocol):
     def model(self) -> nn.Module:
         """The model that computes the loss."""
 
-    def sum(self, loss: Tensor, stop: bool) -> tuple[float, bool]:
-        """Compute and sum gradients; return the total loss, and whether any worker wants to stop."""
+    def sum(self, loss: Tensor, stop: bool, count: int) -> tuple[float, bool, int]:
+        """Compute and sum gradients; return the total loss, whether any worker wants to stop, and all workers' samples."""
 
 
 class FlatReducer:
@@ -68,14 +69,14 @@ class FlatReducer:
         self.model: nn.Module = training.model
         self._ring, self._flat = ring, training.flat
 
-    def sum(self, loss: Tensor, stop: bool) -> tuple[float, bool]:
+    def sum(self, loss: Tensor, stop: bool, count: int) -> tuple[float, bool, int]:
         values = self._flat.gradient
         values.zero_()
         torch.autograd.backward(loss)
-        values[-2:] = torch.tensor([float(loss.detach()), STOP if stop else CONTINUE])
+        values[-EXTRAS:] = torch.tensor([float(loss.detach()), STOP if stop else CONTINUE, float(count)])
         self._ring.sum(values)
-        total, status = values[-2:].tolist()
-        return total, status != CONTINUE
+        total, status, samples = values[-EXTRAS:].tolist()
+        return total, status != CONTINUE, int(samples)
 
 
 class DdpReducer:
@@ -88,12 +89,12 @@ class DdpReducer:
         self.model: nn.Module = wrapped
         self._training, self._ring = training, ring
 
-    def sum(self, loss: Tensor, stop: bool) -> tuple[float, bool]:
+    def sum(self, loss: Tensor, stop: bool, count: int) -> tuple[float, bool, int]:
         self._training.flat.gradient.zero_()
         torch.autograd.backward(loss)
-        extras = torch.tensor([float(loss.detach()), STOP if stop else CONTINUE])
+        extras = torch.tensor([float(loss.detach()), STOP if stop else CONTINUE, float(count)])
         self._ring.sum(extras)
-        return float(extras[0]), bool(extras[1] != CONTINUE)
+        return float(extras[0]), bool(extras[1] != CONTINUE), int(extras[2])
 
 
 def _hook(ring: Ring, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -115,23 +116,26 @@ def _resume(rank: Rank, training: Training) -> int:
 
 def work(options: TrainOptions, rank: Rank, stop_signal: StopSignal) -> int:
     """Run a worker of the ring; rank 0 also writes checkpoints."""
-    training, data, ring = new_training(options, rank), shard(options, rank), ring_of(rank)
+    training, data, ring = new_training(options, rank), samples_of(options, rank, stop_signal), ring_of(rank)
     done, last = _resume(rank, training), last_iteration(options, rank)
     reducer: Reducer = DdpReducer(training, ring) if options.mode == "ddp" else FlatReducer(training, ring)
-    report, evaluator = ReportWriter(rank.report, rank.world), Evaluator(options, rank.seed, leads=ring.leads)
+    report, evaluator = ReportWriter(rank.report, rank.world), Evaluator(options, rank, leads=ring.leads)
     stop_signal.training = True
     stop, saved = False, done
     while done < last and not stop:
         began, before = time.perf_counter(), ring.sent_bytes
-        part = partial_loss(reducer.model, data, done, options.pause)
-        loss, stop = reducer.sum(part, stop_signal.received)
-        training.optimizer.step()
-        done += 1
-        ended = time.perf_counter()
-        report.write(
-            done, ended - began, ring.sent_bytes - before, loss, communication_seconds=ring.take_seconds(),
-            accuracy=evaluator.accuracy(training.model, done),
-        )  # fmt: skip
+        part, count = partial_loss(reducer.model, data, done, options.pause)
+        loss, stop, samples = reducer.sum(part, stop_signal.received, count)
+        processed = data.settle(samples)
+        if samples:  # else all workers wait for data
+            training.optimizer.step()
+            done += 1
+        ended, waited_s = time.perf_counter(), ring.take_seconds()
+        if samples or processed:
+            report.write(
+                done, ended - began, ring.sent_bytes - before, loss, communication_seconds=waited_s,
+                processed=processed, **evaluator.measure(training.model, done),
+            )  # fmt: skip
         if rank.rank == 0 and (stop or done >= last or done - saved >= options.checkpoint_every):
             checkpoint.save(rank.folder, training.snapshot(done))
             saved = done

@@ -29,7 +29,7 @@ from tradewind.train.work import (
     load_checkpoint,
     new_training,
     partial_loss,
-    shard,
+    samples_of,
 )
 
 
@@ -69,7 +69,7 @@ class ServerBlock:
     def begin(self, leaders: list[int], status: float) -> None:
         """Send the leaders parameters, and where training continues."""
         start = torch.tensor([float(self.done)], dtype=torch.float64)
-        self.flat.values[-EXTRAS:] = torch.tensor([0.0, status])
+        self.flat.values[-EXTRAS:] = torch.tensor([0.0, status, 0.0])
         send_all([(start, to) for to in leaders if self._rank.rank == 0])
         self.send(leaders)
 
@@ -101,14 +101,16 @@ def serve(options: TrainOptions, rank: Rank, stop_signal: StopSignal) -> int:
         flat.gradient.zero_()
         add_from(leaders, flat.gradient[block.mine])
         add_from(leaders, flat.gradient[-EXTRAS:])
-        block.training.optimizer.step(block.mine)
-        block.done += 1
-        loss, asked = flat.gradient[-EXTRAS:].tolist()
+        loss, asked, samples = flat.gradient[-EXTRAS:].tolist()
+        if samples:  # else all sites wait for data
+            block.training.optimizer.step(block.mine)
+            block.done += 1
         status = FINISH if block.done >= last else STOP if asked else CONTINUE
         told = WISH if status == CONTINUE and stop_signal.received else status
-        flat.values[-EXTRAS:] = torch.tensor([loss, told])
+        flat.values[-EXTRAS:] = torch.tensor([loss, told, samples])
         sent = block.send(leaders)
-        report.write(block.done, time.perf_counter() - began, sent, loss)
+        if samples:
+            report.write(block.done, time.perf_counter() - began, sent, loss)
         if status != CONTINUE or block.done - block.saved >= options.checkpoint_every:
             block.save()
     return COMPLETE if status == FINISH else STOPPED
@@ -142,8 +144,8 @@ class Puller:
             ]
         )
 
-    def pull(self) -> tuple[float, float]:
-        """Get new parameters to all workers of the site; return the loss and the status."""
+    def pull(self) -> tuple[float, float, int]:
+        """Get new parameters to all workers of the site; return the loss, the status and the samples of all workers."""
         values = self._flat.values
         if self._site.leads:
             receive_all(
@@ -154,11 +156,12 @@ class Puller:
                 ]
             )
             said = self._extras[:, 1].tolist()
-            values[-EXTRAS:] = torch.tensor([float(self._extras[0, 0]), WISH if WISH in said else said[0]])
+            values[-EXTRAS:] = self._extras[0]
+            values[-EXTRAS + 1] = WISH if WISH in said else said[0]
         self._site.broadcast(values)
-        loss, status = values[-EXTRAS:].tolist()
+        loss, status, samples = values[-EXTRAS:].tolist()
         self.wish = self.wish or status == WISH
-        return loss, CONTINUE if status == WISH else status
+        return loss, CONTINUE if status == WISH else status, int(samples)
 
 
 def site_of(rank: Rank) -> Site:
@@ -168,28 +171,31 @@ def site_of(rank: Rank) -> Site:
 
 def work(options: TrainOptions, rank: Rank, stop_signal: StopSignal) -> int:
     """Run a worker: compute its gradient, sum it at the site's leader, push it to the servers, pull new parameters."""
-    training, data, site = new_training(options, rank), shard(options, rank), site_of(rank)
+    training, data, site = new_training(options, rank), samples_of(options, rank, stop_signal), site_of(rank)
     flat, servers = training.flat, Puller(rank, training, site)
     report = ReportWriter(rank.report, rank.workers)
-    evaluator = Evaluator(options, rank.seed, leads=site.leads)
+    evaluator = Evaluator(options, rank, leads=site.leads)
     done, status = servers.begin()
     stop_signal.training = True
     while status == CONTINUE:
         began, before = time.perf_counter(), site.sent_bytes
         flat.gradient.zero_()
-        loss = partial_loss(training.model, data, done, options.pause)
+        loss, count = partial_loss(training.model, data, done, options.pause)
         torch.autograd.backward(loss)
         asked = STOP if stop_signal.received or servers.wish else CONTINUE
-        flat.gradient[-EXTRAS:] = torch.tensor([float(loss.detach()), asked])
+        flat.gradient[-EXTRAS:] = torch.tensor([float(loss.detach()), asked, float(count)])
         computed = time.perf_counter()
         site.reduce(flat.gradient)
         sent = servers.push() if site.leads else 0
-        total_loss, status = servers.pull()
-        done += 1
+        total_loss, status, samples = servers.pull()
+        processed = data.settle(samples)
+        if not samples and not processed:
+            continue
+        done += samples > 0
         sent += site.sent_bytes - before
         ended = time.perf_counter()
         report.write(
             done, ended - began, sent, total_loss, communication_seconds=ended - computed,
-            accuracy=evaluator.accuracy(training.model, done),
+            processed=processed, **evaluator.measure(training.model, done),
         )  # fmt: skip
     return COMPLETE if status == FINISH else STOPPED

@@ -19,7 +19,15 @@ from tradewind.train.options import TrainOptions
 from tradewind.train.report import ReportWriter
 from tradewind.train.server import ServerBlock, leaders_of, site_of
 from tradewind.train.stopping import StopSignal
-from tradewind.train.work import Evaluator, Training, last_iteration, new_training, partial_loss, shard
+from tradewind.train.work import (
+    EXTRAS,
+    Evaluator,
+    Training,
+    last_iteration,
+    new_training,
+    partial_loss,
+    samples_of,
+)
 
 HEAD = 3
 """Numbers that go with a block: the loss of the site's part, the last iteration as the sender knows it, a wish to stop."""
@@ -139,7 +147,7 @@ class Exchange:
 
     def push(self, last: int) -> int:
         """Send the servers the site's gradient, with the extras that its workers added up; return the bytes sent."""
-        loss, wish = self._flat.gradient[-2:].tolist()
+        loss, wish, _ = self._flat.gradient[-EXTRAS:].tolist()
         head = torch.tensor([loss, float(last), wish], dtype=torch.float64)
         gradient = self._flat.gradient
         return send_all([(part, i) for i in self._servers for part in (gradient[self._blocks[i]], head)])
@@ -147,18 +155,18 @@ class Exchange:
 
 def work(options: TrainOptions, rank: Rank, stop_signal: StopSignal) -> int:
     """Run a worker; the loss that it reports is that of its own part of the batch."""
-    training, data, site = new_training(options, rank), shard(options, rank), site_of(rank)
+    training, data, site = new_training(options, rank), samples_of(options, rank, stop_signal), site_of(rank)
     flat, servers = training.flat, Exchange(rank, training, site)
     report = ReportWriter(rank.report, rank.workers)
-    evaluator = Evaluator(options, rank.seed, leads=site.leads)
+    evaluator = Evaluator(options, rank, leads=site.leads)
     done, last = servers.pull()
     stop_signal.training = True
     while done < last:
         began, before = time.perf_counter(), site.sent_bytes
         flat.gradient.zero_()
-        loss = partial_loss(training.model, data, done, options.pause)
+        loss, _ = partial_loss(training.model, data, done, options.pause)
         torch.autograd.backward(loss)
-        flat.gradient[-2:] = torch.tensor([float(loss.detach()), float(stop_signal.received)])
+        flat.gradient[-EXTRAS:] = torch.tensor([float(loss.detach()), float(stop_signal.received), 0.0])
         computed = time.perf_counter()
         site.reduce(flat.gradient)
         sent = servers.push(last) if site.leads else 0
@@ -167,6 +175,6 @@ def work(options: TrainOptions, rank: Rank, stop_signal: StopSignal) -> int:
         ended = time.perf_counter()
         report.write(
             done, ended - began, sent, float(loss.detach()), communication_seconds=ended - computed,
-            accuracy=evaluator.accuracy(training.model, done),
+            processed=(), **evaluator.measure(training.model, done),
         )  # fmt: skip
     return COMPLETE if done >= last_iteration(options, rank) else STOPPED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -12,12 +13,17 @@ from torch.nn.functional import cross_entropy
 from tradewind.train import checkpoint, data, models
 from tradewind.train.checkpoint import Checkpoint
 from tradewind.train.contract import Rank
-from tradewind.train.options import TrainOptions
+from tradewind.train.options import CLASSES_APART, SITE, TrainOptions
+from tradewind.train.site_data import SiteData
+from tradewind.train.stopping import StopSignal
 
-EXTRAS = 2
-"""Numbers appended to the gradient or the parameters: the loss, and a status code."""
+EXTRAS = 3
+"""Numbers appended to the gradient or the parameters: the loss, a status code, and the number of samples."""
 CONTINUE, STOP, FINISH, WISH = 0.0, 1.0, 2.0, 3.0
 """Status codes; WISH: a server was asked to stop, so workers ask all servers to stop in their next message."""
+
+EVALUATED = 64
+"""Held-out samples that are evaluated at once."""
 
 
 class Flat:
@@ -103,7 +109,7 @@ class Training:
 
 def new_training(options: TrainOptions, rank: Rank) -> Training:
     """Initial state, the same at every rank: the seed determines the parameters."""
-    model = models.build(options.model, options.size, rank.seed)
+    model = models.build(options, data.shape_of(options), rank.seed)
     flat = Flat(model)
     optimizer = Momentum(flat, options.rate, options.momentum)
     about: dict[str, str | int] = {
@@ -113,6 +119,8 @@ def new_training(options: TrainOptions, rank: Rank) -> Training:
         "samples": options.samples,
         "batch": options.batch,
         "seed": rank.seed,
+        **({"arrange": options.arrange} if options.arrange == CLASSES_APART else {}),
+        **({"pixels": options.pixels} if options.pixels else {}),
     }
     return Training(model=model, flat=flat, optimizer=optimizer, about=about)
 
@@ -122,9 +130,24 @@ def load_checkpoint(rank: Rank, training: Training) -> Checkpoint | None:
     return checkpoint.load(rank.folder, training.about)
 
 
-def shard(options: TrainOptions, rank: Rank) -> data.Shard:
+class Samples(Protocol):
+    """The data of a worker. batch: samples of an iteration over all workers, at most."""
+
+    @property
+    def batch(self) -> int: ...
+
+    def take(self, iteration: int) -> tuple[Tensor, Tensor]:
+        """Inputs and labels of an iteration (from 0)."""
+
+    def settle(self, samples: int) -> list[str]:
+        """Names of shards that are finished with the iteration, in which all workers together had so many samples."""
+
+
+def samples_of(options: TrainOptions, rank: Rank, stop_signal: StopSignal) -> Samples:
     """The data of this rank."""
-    return data.shard(options.data, options.samples, options.batch, rank.shard, rank.seed)
+    if options.data == SITE:
+        return SiteData(rank, options.batch, lambda: stop_signal.received)
+    return data.shard(options, rank.shard, rank.seed)
 
 
 def last_iteration(options: TrainOptions, rank: Rank) -> int:
@@ -132,25 +155,32 @@ def last_iteration(options: TrainOptions, rank: Rank) -> int:
     return rank.stop_after if rank.stop_after is not None else options.iterations
 
 
-def partial_loss(model: nn.Module, part: data.Shard, iteration: int, pause: float) -> Tensor:
-    """This worker's part of the mean loss over the global batch; losses and gradients of all workers add up."""
+def partial_loss(model: nn.Module, part: Samples, iteration: int, pause: float) -> tuple[Tensor, int]:
+    """This worker's part of the mean loss over the global batch, and its samples; those of all workers add up."""
     inputs, labels = part.take(iteration)
+    if not len(labels):
+        return torch.zeros((), requires_grad=True), 0
     if pause:
         time.sleep(pause * len(labels))
-    return cross_entropy(model(inputs), labels, reduction="sum") / part.batch
+    return cross_entropy(model(inputs), labels, reduction="sum") / part.batch, len(labels)
 
 
 class Evaluator:
     """Measures accuracy on held-out samples every K iterations, at the leader of each site."""
 
-    def __init__(self, options: TrainOptions, seed: int, *, leads: bool) -> None:
+    def __init__(self, options: TrainOptions, rank: Rank, *, leads: bool) -> None:
         self._every = options.evaluate_every if leads else 0
-        self._samples = data.held_out(options.data, seed) if self._every else None
+        self._samples = data.held_out(options, rank) if self._every else None
 
-    def accuracy(self, model: nn.Module, iteration: int) -> float | None:
-        """Accuracy; None if this iteration is not evaluated."""
+    def measure(self, model: nn.Module, iteration: int) -> dict[str, float]:
+        """`accuracy` on all held-out samples, `site_accuracy` on those like this site's; none if it is not the time."""
         if self._samples is None or iteration % self._every:
-            return None
-        inputs, labels = self._samples
+            return {}
         with torch.no_grad():
-            return float((model(inputs).argmax(1) == labels).float().mean())
+            found = torch.cat(
+                [model(part).argmax(1) for part in torch.split(self._samples.inputs, EVALUATED)]
+            )
+        right = (found == self._samples.labels).float()
+        here = right[self._samples.here]
+        measured = {"accuracy": float(right.mean())}
+        return measured | ({"site_accuracy": float(here.mean())} if len(here) else {})

@@ -26,7 +26,7 @@ class Agenda:
 
     def __init__(self, scenario: Scenario, *, slots: bool, unscripted: bool = False) -> None:
         self._unscripted = unscripted
-        self._jobs, self._changes, self._setup = scenario.jobs, scenario.changes, scenario.setup
+        self._jobs, self._changes, self._setup = tuple(scenario.jobs), scenario.changes, scenario.setup
         self.slots = slots or len(scenario.volumes) > 0
         self.found: list[Change] = []
         self.has_changes = bool(scenario.changes)  # or additions, which are taken at the same point
@@ -37,7 +37,7 @@ class Agenda:
         self._submitted: list[Job] = []  # that no script has, in order of arrival
         self.feeds: dict[int, tuple[tuple[int, int], ...]] = {}  # stream -> (node, bytes) of every slot
         self._order = 0
-        self.arrival_us = scenario.jobs[0].arrive_us if scenario.jobs else OPEN
+        self.arrival_us = self._jobs[0].arrive_us if self._jobs else OPEN
         self.other_us = self._script_us = OPEN
         self._find_next()
 

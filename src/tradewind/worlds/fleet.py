@@ -108,7 +108,12 @@ def _signal_name(number: int) -> str:
 
 
 class IterationReport(NamedTuple):
-    """What a rank reported about an iteration (docs/jobs.md); communication_seconds 0: not reported."""
+    """What a rank reported about an iteration (docs/jobs.md).
+
+    communication_seconds  0: not reported
+    processed              names of shards that it has finished with
+    accuracy, site_accuracy  on held-out samples, all and those of the rank's site; -1: not reported
+    """
 
     iteration: int
     seconds: float
@@ -117,6 +122,9 @@ class IterationReport(NamedTuple):
     workers: int
     at: float
     communication_seconds: float = 0.0
+    processed: tuple[str, ...] = ()
+    accuracy: float = -1.0
+    site_accuracy: float = -1.0
 
 
 class LaunchStatus(NamedTuple):

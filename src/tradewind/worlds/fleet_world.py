@@ -20,6 +20,8 @@ from tradewind.model.view import Change, Event
 from tradewind.worlds.agenda import Agenda
 from tradewind.worlds.clock import Clock
 from tradewind.worlds.customers import choose
+from tradewind.worlds.data.depot import Depot
+from tradewind.worlds.data.keeper import BUSY_S, DataKeeper
 from tradewind.worlds.fleet import Exit, Fleet, Launch, Observations, Rank, ranks_of
 from tradewind.worlds.gang import (
     Attempt,
@@ -27,6 +29,7 @@ from tradewind.worlds.gang import (
     RetryOptions,
     attempt_from_record,
     attempt_record,
+    complaints,
     end_record,
     is_awaited,
     last_words,
@@ -53,6 +56,7 @@ class FleetWorld:
     """Runs jobs on a fleet. `replay`, `replay_attempt`, `replay_end` and `resume` restore it after a crash.
 
     record   appends to the journal; what it was given is on disk before the fleet is told what should run
+    depot    where the data of jobs is; None: nowhere
     intake   called before every instant, to submit jobs and report what people want; with it, the run has no end, the
              scenario has no jobs, and what is over is dropped
     on_poll  called regularly with this world, for a live view
@@ -60,9 +64,10 @@ class FleetWorld:
 
     def __init__(
         self, scenario: Scenario, fleet: Fleet, clock: Clock, record: Record, *, slots: bool, options: RetryOptions,
-        intake: Intake | None = None,
+        intake: Intake | None = None, depot: Depot | None = None,
     ) -> None:  # fmt: skip
         self.fleet, self.gangs = fleet, dict[int, Gang]()
+        self.data = DataKeeper(scenario.setup, depot, record, self._alarm)
         self.busy: set[int] = set()  # jobs with a plan or with ranks; nobody else's gang needs a look
         self._intake, self.max_wait_s = intake, MAX_WAIT_S
         self.agenda = Agenda(scenario, slots=slots)
@@ -154,6 +159,7 @@ class FleetWorld:
                 self.gangs[event.job] = Gang(event.fact)
             elif isinstance(event.fact, Change):
                 self._inventory.take(event.fact, scripted=event.value < len(self._scenario.changes))
+        self.data.take(events)
         return events
 
     def _next_us(self) -> int:
@@ -166,7 +172,8 @@ class FleetWorld:
             return self.max_wait_s
         now, due = self.clock.now_us(), self._next_us()
         retries = [gang.retry_us for gang in self._busy_gangs() if now < gang.retry_us < due]
-        return min(self.max_wait_s, max(0.001, self.clock.seconds_until(min([due, *retries]))))
+        most_s = BUSY_S if self.data.is_busy else self.max_wait_s
+        return min(most_s, max(0.001, self.clock.seconds_until(min([due, *retries]))))
 
     def _measured_now(self, latest_us: int) -> int:
         """The present, but later than all that was recorded so far, and not later than what is due."""
@@ -179,13 +186,15 @@ class FleetWorld:
 
     # ------------------------------------------------------------------ the fleet
     def _reconcile(self) -> None:
-        """Tell the fleet what should run; where this machine cannot, such as with a full disk, it is tried again."""
+        """Tell depot and fleet what should be; where this machine cannot, such as with a full disk, it is tried again."""
+        ranks = {gang.job.index for gang in self._busy_gangs() if gang.current is not None}
         named = (gang.wanted(self._step_of(gang)) for gang in self._busy_gangs())
         try:
+            self.data.update(self._progress.active, ranks, self._timeline.now_us, self._present_us())
             self.fleet.reconcile([each for each in named if each is not None])
         except OSError as error:
             if not self._is_stuck:
-                self._alarm(None, f"the fleet cannot start or stop ranks: {error}; it is tried again")
+                self._alarm(-1, f"the fleet cannot start or stop ranks: {error}; it is tried again")
             self._is_stuck = True
         else:
             self._is_stuck = False
@@ -198,6 +207,11 @@ class FleetWorld:
             attempt = gang.current
             if attempt is not None and (status := seen.launches.get(attempt.launch.key)) is not None:
                 gang.take(status, now_s)
+                said = (
+                    (attempt.launch.ranks[rank].node, report.processed) for rank, report in status.reports
+                )
+                self.data.report(gang.job.index, said, self._present_us())
+        self.data.look(self._present_us())
         if self.on_poll is not None:
             self.on_poll(self)
 
@@ -285,7 +299,9 @@ class FleetWorld:
         """Close the running attempt if all ranks have ended; stop it if it failed, hangs or is no longer wanted."""
         status = gang.status
         if status is not None:
-            self._raise_alarms(gang)
+            now_s = self.clock.source.monotonic()
+            for text in complaints(gang, status, self._names, self._options, now_s):
+                self._alarm(gang.job.index, text)
             if status.is_over:
                 self._close(gang, [each for each in status.exits if each is not None])
                 return
@@ -296,32 +312,14 @@ class FleetWorld:
             gang.stop(verdict(gang, exits, self._names, self._seen.down_nodes)[0])
         elif (wanted := self._wanted(gang)) != gang.ranks:
             gang.stop("moved" if wanted else "paused")
+        elif self.data.is_waiting(gang.job.index):
+            gang.rest(self.clock.source.monotonic())
         elif gang.is_hung(self._options.stall_s, self.clock.source.monotonic()):
             gang.stop(f"{FAILED} no iteration reported for {self._options.stall_s:g} s")
 
-    def _raise_alarms(self, gang: Gang) -> None:
-        """Raise an alarm for each rank that misbehaved or cannot be reached."""
-        attempt, status, now_s = gang.attempts[-1], gang.status, self.clock.source.monotonic()
-        assert status is not None
-        if not gang.has_waited and gang.has_to_wait(self._options.start_s, now_s):
-            gang.has_waited = True
-            after = f"attempt {attempt.launch.number} has not started after {self._options.start_s:g} s"
-            self._alarm(gang, f"{after}: {status.waiting}; it is tried further")
-        for number, found in enumerate(status.exits):
-            silent = number in status.unreachable and not status.waiting
-            if number in gang.noted or (found is None and not silent):
-                continue
-            gang.noted.add(number)
-            node = self._names[gang.ranks[number].node]
-            who = f"rank {number}@{node} of attempt {attempt.launch.number}"
-            if found is None:
-                self._alarm(gang, f"{who} cannot be reached; it counts as running until there is evidence")
-            for note in found.notes if found is not None else ():
-                self._alarm(gang, f"{who} {note}")
-
-    def _alarm(self, gang: Gang | None, text: str) -> None:
+    def _alarm(self, job: int, text: str) -> None:
         at = max(0, min(max(self.clock.now_us(), self._timeline.now_us), self._setup.horizon_us))
-        self._record("alarm", {"at_us": at, "job": -1 if gang is None else gang.job.index, "text": text})
+        self._record("alarm", {"at_us": at, "job": job, "text": text})
 
     def _close(self, gang: Gang, exits: list[Exit]) -> None:
         """Record the end of an attempt; schedule a retry or give up if it failed."""
@@ -332,7 +330,7 @@ class FleetWorld:
         if failed:
             after = gang.count_failure(self._options, self.clock.now_us(), self.clock.pace)
             said = last_words(gang, exits, self.fleet.logs)
-            self._alarm(gang, f"attempt {attempt.launch.number} {why}; {after}{said}")
+            self._alarm(gang.job.index, f"attempt {attempt.launch.number} {why}; {after}{said}")
         self._record("over", end_record(gang, attempt, self.clock.source.wall()))
 
     def _begin(self, gang: Gang, wanted: tuple[Rank, ...]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 from tradewind.model.codec import read
@@ -13,6 +13,7 @@ from tradewind.model.decision import Step
 from tradewind.model.job import Job
 from tradewind.model.tables import COMPLETE, FAILED
 from tradewind.worlds.fleet import STOPPED, Exit, IterationReport, Launch, LaunchStatus, Rank, Wanted
+from tradewind.worlds.measured import UNKNOWN, RankMeasure, standard_error, steady
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,21 +37,28 @@ class Tally:
     """What the ranks of an attempt reported; all ranks step together, so the one with most reports counts.
 
     iterations  number of reports of that rank; measured_s: median seconds of an iteration; loss: the last one
+    ranks       RankMeasure of every rank that reported
     """
 
     iterations: int = 0
     measured_s: float = 0.0
     bytes_sent: float = 0.0
     loss: float = 0.0
+    ranks: list[Sequence[Any]] = field(default_factory=list)
     last: IterationReport | None = None
     _seconds: dict[int, array[float]] = field(default_factory=dict)
+    _waits: dict[int, array[float]] = field(default_factory=dict)
     _losses: dict[int, float] = field(default_factory=dict)
+    _accuracies: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def add(self, reports: Sequence[tuple[int, IterationReport]]) -> None:
         """Count new reports."""
         for rank, report in reports:
             self._seconds.setdefault(rank, array("d")).append(report.seconds)
+            self._waits.setdefault(rank, array("d")).append(report.communication_seconds)
             self._losses[rank] = report.loss
+            if report.accuracy >= 0:
+                self._accuracies[rank] = (report.accuracy, report.site_accuracy)
             self.bytes_sent += report.bytes_sent
             if self.last is None or report.iteration >= self.last.iteration:
                 self.last = report
@@ -61,6 +69,14 @@ class Tally:
             most = max(sorted(self._seconds), key=lambda rank: len(self._seconds[rank]))
             self.iterations, self.loss = len(self._seconds[most]), self._losses[most]
             self.measured_s = float(median(self._seconds[most]))
+            self.ranks = [self._measure(rank) for rank in sorted(self._seconds)]
+
+    def _measure(self, rank: int) -> RankMeasure:
+        seconds, waits = steady(self._seconds[rank]), steady(self._waits[rank])
+        accuracies = self._accuracies.get(rank, (UNKNOWN, UNKNOWN))
+        return RankMeasure(
+            rank, len(seconds), fmean(seconds), standard_error(seconds), fmean(waits), *accuracies
+        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -157,6 +173,11 @@ class Gang:
         """Whether its ranks have waited too long to be started."""
         return self.waiting_since_s is not None and now_s - self.waiting_since_s > start_s
 
+    def rest(self, now_s: float) -> None:
+        """Let it be silent: there is nothing to do."""
+        if self.last_report_s is not None:
+            self.last_report_s = now_s
+
     def is_hung(self, stall_s: float, now_s: float) -> bool:
         """Whether a job that has reported in this attempt, and can be reached, has been silent for too long."""
         return bool(
@@ -192,7 +213,27 @@ def last_words(gang: Gang, exits: Sequence[Exit], logs: Callable[[Job, int], str
     _, _, own = ("", "", "") if rank is None else logs(gang.job, rank).rpartition("--- attempt ")
     lines = [line.strip() for line in own.splitlines()[1:] if line.strip() and not line.startswith("--- ")]
     text = " | ".join(lines[-LAST_LINES:])[-LAST_CHARACTERS:]
-    return f"; its log ends with: {text}" if text else ""
+    return f"{QUOTE}{text}" if text else ""
+
+
+def complaints(
+    gang: Gang, status: LaunchStatus, names: Sequence[str], options: RetryOptions, now_s: float
+) -> Iterator[str]:
+    """What the operator should know of the running attempt: ranks that wait, misbehaved or cannot be reached, each once."""
+    number = gang.attempts[-1].launch.number
+    if not gang.has_waited and gang.has_to_wait(options.start_s, now_s):
+        gang.has_waited = True
+        yield f"attempt {number} has not started after {options.start_s:g} s: {status.waiting}; it is tried further"
+    for rank, found in enumerate(status.exits):
+        silent = rank in status.unreachable and not status.waiting
+        if rank in gang.noted or (found is None and not silent):
+            continue
+        gang.noted.add(rank)
+        who = f"rank {rank}@{names[gang.ranks[rank].node]} of attempt {number}"
+        if found is None:
+            yield f"{who} cannot be reached; it counts as running until there is evidence"
+        for note in found.notes if found is not None else ():
+            yield f"{who} {note}"
 
 
 def is_awaited(gang: Gang, busy: Sequence[Gang]) -> bool:
@@ -236,9 +277,11 @@ def attempt_from_record(job: Job, step: Step, record: Mapping[str, Any]) -> Atte
     )
 
 
-TALLIED = ("iterations", "measured_s", "bytes_sent", "loss")
+TALLIED = ("iterations", "measured_s", "bytes_sent", "loss", "ranks")
 LAST_LINES, LAST_CHARACTERS = 3, 300
 """What an alarm quotes of a log."""
+QUOTE = "; its log ends with: "
+"""Leads the end of a log in the text of an alarm."""
 KEPT = ("failures", "iterations", "best", "retry_us", "given_up")
 
 

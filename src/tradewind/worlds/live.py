@@ -36,12 +36,15 @@ from tradewind.model.tables import INTERRUPTED
 from tradewind.store import store as database
 from tradewind.store.database import FILE
 from tradewind.version import __version__
+from tradewind.worlds.assembled import timed, unsettled
 from tradewind.worlds.clock import Clock, SystemTime, TimeSource
+from tradewind.worlds.data.depot import Depot
+from tradewind.worlds.data.opening import check_data, has_data, open_depot
 from tradewind.worlds.fleet import Fleet
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets import PROCESSES, open_fleet
 from tradewind.worlds.fleets.processes.launch import PROGRAMS, ExecutionOptions
-from tradewind.worlds.simulate import make_policy, timed, unsettled
+from tradewind.worlds.simulate import make_policy
 from tradewind.worlds.tables import live_tables
 
 Observer = Callable[[LiveSession, FleetWorld], None]
@@ -64,6 +67,7 @@ class LiveRequest:
     speed         factor by which slots pass faster than that
     fleet         where ranks run (worlds.fleets)
     sites         node -> machines of the fleet's cluster; others are found by name or label
+    data_scale    bytes of files per byte of the scenario's data
     time          where time comes from; tests inject their own
     """
 
@@ -78,6 +82,7 @@ class LiveRequest:
     options: ExecutionOptions = field(default_factory=ExecutionOptions)
     fleet: str = PROCESSES
     sites: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    data_scale: float = 1.0
     time: TimeSource = field(default_factory=SystemTime)
 
     @property
@@ -109,25 +114,33 @@ def live(request: LiveRequest, observer: Observer | None = None) -> Run:
         return open_fleet(request.fleet, request.state, setup, request.options, token, request.sites)
 
     address = request.store or request.state / FILE
+    depot = (
+        open_depot(request.state, request.scenario.setup, request.options, request.data_scale)
+        if has_data(request.scenario)
+        else None
+    )
     with locked(request.state), database.Store.open(address, write=True) as store:
-        return drive(request, store, make_fleet, observer)
+        return drive(request, store, make_fleet, observer, depot)
 
 
 def drive(
-    request: LiveRequest, store: Store, make_fleet: Callable[[str], Fleet], observer: Observer | None = None
-) -> Run:
+    request: LiveRequest, store: Store, make_fleet: Callable[[str], Fleet], observer: Observer | None = None,
+    depot: Depot | None = None,
+) -> Run:  # fmt: skip
     """Run a policy on any fleet, with any store of records; continue the run that the store holds, if any.
 
-    make_fleet gets the token that marks everything which belongs to the run.
+    make_fleet gets the token that marks everything which belongs to the run. depot: where the data of jobs is, if anywhere.
     """
     _check(request)
     begin = perf_counter()
-    loop, world, params = _assemble(request, store, make_fleet, observer)
+    loop, world, params = _assemble(request, store, make_fleet, observer, depot)
     try:
         with _stop_on_signals(world):
             loop.run()
     finally:
         world.fleet.close()
+        if depot is not None:
+            depot.close()
     session = loop.session
     return timed(_result(request, session, world, params), perf_counter() - begin, session.decide_s)
 
@@ -145,13 +158,15 @@ def _check(request: LiveRequest) -> None:
             "--slot-seconds 0 (as in the scenario) or more, and a --speed above 0"
         )
     check_commands(request.scenario)
+    check_data(request.scenario, request.data_scale)
     if request.fleet == PROCESSES:
         check_torch(request.scenario)
 
 
 def _assemble(
-    request: LiveRequest, store: Store, make_fleet: Callable[[str], Fleet], observer: Observer | None
-) -> tuple[LiveLoop, FleetWorld, dict[str, Any]]:
+    request: LiveRequest, store: Store, make_fleet: Callable[[str], Fleet], observer: Observer | None,
+    depot: Depot | None,
+) -> tuple[LiveLoop, FleetWorld, dict[str, Any]]:  # fmt: skip
     """Create world and loop, and bring them to the state of the store."""
     scenario, spec = request.scenario, request.spec
     records = store.read()
@@ -172,7 +187,9 @@ def _assemble(
         store.append(kind, record)
 
     fleet = make_fleet(records[0]["token"])
-    world = FleetWorld(scenario, fleet, clock, write, slots="slot" in spec.triggers, options=request.options)
+    world = FleetWorld(
+        scenario, fleet, clock, write, slots="slot" in spec.triggers, options=request.options, depot=depot
+    )
     audit = Audit(scenario.setup, scenario, measured=True, binding=spec.binding)
     state = RunState(Ledger(scenario.setup), audit, DiskJournal(), tolerant=True)
     session = LiveSession(state, policy, spec, world.ask, store)
@@ -195,6 +212,8 @@ def _replay(session: LiveSession, world: FleetWorld, records: list[dict[str, Any
                 world.replay_attempt(record, read(Step, record["step"], "attempt.step"))
             case "over":
                 world.replay_end(record)
+            case "data":
+                world.data.replay(record)
             case "alarm":
                 session.alarms.append(record)
         last_us = max(last_us, record.get("at_us", 0), record.get("ended_us", 0))
@@ -214,7 +233,8 @@ def _result(request: LiveRequest, session: LiveSession, world: FleetWorld, param
     tables = {**run.tables, **live_tables(scenario, world, alarms, request.pace)}
     run = settle(scenario, replace(run, world="processes", fleet=request.cluster, tables=tables))
     report = session.audit.close()
-    found = (*session.violations, *report.violations, *compare(report.metrics, run.metrics))
+    unprocessed = world.data.violations(is_interrupted=stopped)
+    found = (*session.violations, *unprocessed, *report.violations, *compare(report.metrics, run.metrics))
     return replace(run, violations=found)
 
 
@@ -222,6 +242,7 @@ def _header(request: LiveRequest, params: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "version": VERSION, "by": __version__, "scenario": scenario_hash(request.scenario),
         "policy": request.spec.name, "params": dict(params), "seed": request.seed, "pace": request.pace,
+        **({"data_scale": request.data_scale} if has_data(request.scenario) else {}),
     }  # fmt: skip
 
 
@@ -298,11 +319,11 @@ def _check_programs(request: LiveRequest) -> None:
 
 
 @contextmanager
-def locked(state: Path) -> Iterator[None]:
+def locked(state: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
     """Hold the lock of the state directory. Supervisors use it to see whether a loop is running."""
     handle = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     os.fchmod(handle, 0o600)  # who can open it can hold it
-    until = time.monotonic() + LOCK_WAIT_S
+    until = time.monotonic() + wait_s
     try:
         while True:
             try:

@@ -24,37 +24,28 @@ Places = tuple[tuple[int, int], ...]
 class ActiveJob:
     """State of a job between arrival and end."""
 
-    __slots__ = (
-        "at", "been_places", "done", "entered_us", "job", "last_places", "mark_done", "mark_us", "next", "num_den",
-        "number", "ran", "releasing", "since_us", "stamp", "start_us", "steps", "total", "warm_us",
-    )  # fmt: skip
+    # What most jobs never change is the same for all of them until it is set.
+    steps: tuple[Step, ...] = ()
+    at = -1  # current step; -1: idle or waiting for the next one
+    next = 0  # the step after the current one
+    done = 0
+    since_us = 0
+    num_den = (0, 1)
+    stamp = 0
+    number = -1
+    start_us = -1
+    releasing = False  # finished, but its resources are held for another microsecond
+    mark_us = -1  # start of a slot, and the work done by then
+    mark_done = 0
+    entered_us = -1
+    warm_us = 0  # until then the current step does no work (Job.warmup_us)
+    ran: tuple[int, Places, int] = (-1, (), 0)  # end, places and warm_us of what ran last for some time
+    last_places: frozenset[tuple[int, int]] = frozenset()  # (node, servers) of the current step
+    been_places: frozenset[tuple[int, int]] = frozenset()  # of the last step before it that took any time
 
     def __init__(self, job: Job, total: int | None) -> None:
         self.job = job
         self.total = total
-        self.steps: tuple[Step, ...] = ()
-        self.at = -1  # current step; -1: idle or waiting for the next one
-        self.next = 0  # the step after the current one
-        self.done = 0
-        self.since_us = 0
-        self.num_den = (0, 1)
-        self.stamp = 0
-        self.number = -1
-        self.start_us = -1
-        self.releasing = False  # finished, but its resources are held for another microsecond
-        self.mark_us = -1  # start of a slot, and the work done by then
-        self.mark_done = 0
-        self.entered_us = -1
-        self.warm_us = 0  # until then the current step does no work (Job.warmup_us)
-        self.ran: tuple[int, Places, int] = (
-            -1,
-            (),
-            0,
-        )  # end, places and warm_us of what ran last for some time
-        self.last_places: frozenset[tuple[int, int]] = frozenset()  # (node, servers) of the current step
-        self.been_places: frozenset[tuple[int, int]] = (
-            frozenset()
-        )  # of the last step before it that took any time
 
     def progress(self, now_us: int) -> int:
         """Work done by now."""

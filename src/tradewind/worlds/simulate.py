@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -19,15 +18,15 @@ from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Loop, Progress
 from tradewind.engine.session import Session
 from tradewind.engine.state import RunState
-from tradewind.model.errors import Refused
-from tradewind.model.hash import scenario_hash
+from tradewind.model.errors import Refused, Unsupported
 from tradewind.model.params import check_seed, resolve_params
-from tradewind.model.result import Run, Timings
+from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.model.view import Policy
 from tradewind.registry import load
-from tradewind.version import __version__
+from tradewind.worlds.assembled import timed, unsettled
+from tradewind.worlds.compiled import LARGE, simulate_compiled, why_not
 from tradewind.worlds.simulated import SimulatedWorld
 
 
@@ -50,9 +49,22 @@ def simulate(
     *,
     seed: int = 0,
     progress: Progress | None = None,
+    fast: bool | None = None,
 ) -> Run:
-    """Run a policy on a scenario under audit; raise Refused if it breaks a rule."""
+    """Run a policy on a scenario under audit; raise Refused if it breaks a rule.
+
+    fast  by the policy's compiled path, which gives the same run; Unsupported where it cannot. None: if the scenario is
+          large and it can.
+    """
     check_fit(spec, scenario)
+    if fast or (
+        fast is None and spec.compiled and len(scenario.jobs) >= LARGE and not why_not(scenario, spec)
+    ):
+        try:
+            return simulate_compiled(scenario, spec, params or {}, seed=seed)
+        except Unsupported:
+            if fast:
+                raise
     begin = perf_counter()
     policy, values = make_policy(scenario, spec, params or {}, seed)
     world = SimulatedWorld(scenario, slots="slot" in spec.triggers)
@@ -68,26 +80,6 @@ def simulate(
     return timed(run, perf_counter() - begin, session.decide_s)
 
 
-def unsettled(scenario: Scenario, spec: Spec, params: Mapping[str, Any], seed: int, journal: Journal) -> Run:
-    """A run with its journal, before costs and metrics are computed."""
-    return Run(
-        scenario_hash=scenario_hash(scenario),
-        scenario_name=scenario.name,
-        policy=spec.name,
-        params=params,
-        seed=seed,
-        version=__version__,
-        objective=scenario.setup.objective,
-        metrics={},
-        violations=(),
-        tables=journal.tables,
-        certificates=tuple(
-            {"at_us": at, "name": c.name, "value": c.value, "sense": c.sense, "data": dict(c.data)}
-            for at, c in journal.certificates
-        ),
-    )
-
-
 @contextmanager
 def _rare_collections() -> Iterator[None]:
     """Collect garbage less often: a run creates millions of objects that live until its end."""
@@ -99,9 +91,3 @@ def _rare_collections() -> Iterator[None]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
-
-
-def timed(run: Run, total_s: float, decide_s: Sequence[float]) -> Run:
-    """Add wall-clock times in seconds to a run."""
-    p50, p99 = (float(q) for q in np.quantile(decide_s, [0.5, 0.99])) if decide_s else (0.0, 0.0)
-    return replace(run, timings=Timings(total=total_s, decide_p50=p50, decide_p99=p99))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tradewind.model.job import Rounds
-from tradewind.model.progress import comm_us
+from tradewind.model.progress import iteration_us
 from tradewind.model.result import Column, Run, Table
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.tables import TABLES
+from tradewind.model.tables import TABLES, UNMOVED
+from tradewind.worlds import measured
 from tradewind.worlds.fleet_world import FleetWorld
-from tradewind.worlds.gang import Attempt
+from tradewind.worlds.gang import QUOTE, Attempt
 
 UNPINNED = "this fleet cannot carry out the routes of plans: packets take default paths, and no bandwidth is reserved"
 
@@ -20,14 +20,26 @@ UNPINNED = "this fleet cannot carry out the routes of plans: packets take defaul
 def live_tables(
     scenario: Scenario, world: FleetWorld, alarms: Sequence[Mapping[str, Any]], pace: float
 ) -> dict[str, Table]:
-    """The tables `attempts` and `alarms`, and `changes` where the fleet lost something. pace: scenario us per second."""
+    """The tables `attempts` and `alarms`, and others where there is something to say. pace: scenario us per second."""
     attempts = [attempt for _, gang in sorted(world.gangs.items()) for attempt in gang.attempts]
     rows = [_row(scenario.setup, attempt, pace) for attempt in attempts]
     texts = [(alarm["at_us"], alarm["job"], alarm["text"]) for alarm in alarms]
     unpinned = [attempt.at_us for attempt in attempts if attempt.step.routes]
     if unpinned and "routes" not in world.fleet.capabilities:
         texts = sorted([*texts, (min(unpinned), -1, UNPINNED)])
+    shards = world.data.rows()
+    carried = [row[3] for row in shards if row[4] != row[5]]
+    if carried and world.data.depot is not None and world.data.depot.instead:
+        texts = sorted([*texts, (min(carried), -1, world.data.depot.instead)])
+    unmoved = [a.at_us for a in attempts if a.launch.job.data is not None and world.data.depot is None]
+    if unmoved:
+        texts = sorted([*texts, (min(unmoved), -1, UNMOVED)])
     found: dict[str, Table] = {"attempts": _columns("attempts", rows), "alarms": _columns("alarms", texts)}
+    measurements = measured.rows(attempts, lambda attempt: predicted_us(scenario.setup, attempt) / pace)
+    if measurements:
+        found["measurements"] = _columns("measurements", measurements)
+    if shards:
+        found["shards"] = _columns("shards", shards)
     if world.agenda.found:
         found["changes"] = _columns("changes", world.agenda.found)
     return found
@@ -44,7 +56,8 @@ def given_up(run: Run) -> list[int]:
     """Jobs that were given up in a live run."""
     alarms: Any = run.tables["alarms"]
     pairs = zip(alarms["job"], alarms["text"], strict=True)
-    return [job for job, text in pairs if text.startswith("attempt ") and text.endswith("; given up")]
+    said = ((job, text.partition(QUOTE)[0]) for job, text in pairs)  # what a log says does not count
+    return [job for job, text in said if text.startswith("attempt ") and text.endswith("; given up")]
 
 
 def _row(setup: Setup, attempt: Attempt, pace: float) -> tuple[Any, ...]:
@@ -83,7 +96,4 @@ def placement(setup: Setup, attempt: Attempt) -> str:
 
 def predicted_us(setup: Setup, attempt: Attempt) -> int:
     """Predicted time of an iteration in scenario microseconds; 0 for fixed, stream and dataset work."""
-    job = attempt.launch.job
-    if not isinstance(job.work, Rounds):
-        return 0
-    return job.work.compute_us + comm_us(setup, job, attempt.step)
+    return iteration_us(setup, attempt.launch.job, attempt.step)

@@ -24,7 +24,7 @@ def run(argument: dict[str, Any]) -> int:
     socket.setdefaulttimeout(float(argument["timeout_s"]))
     addresses, me = argument["addresses"], int(argument["number"])
     port, timeout_s = int(argument["port"]), float(argument["timeout_s"])
-    chunks = _chunks(int(argument["model_bytes"]), int(argument["chunks"]))
+    chunks = cut(int(argument["model_bytes"]), int(argument["chunks"]))
     rounds = int(argument["rounds"]) + 1
     if me == 0:
         with dial(addresses[1], port, timeout_s) as first:
@@ -43,8 +43,9 @@ def run(argument: dict[str, Any]) -> int:
     return 0
 
 
-def _chunks(size: int, count: int) -> list[int]:
-    """Sizes of the chunks of a block."""
+def cut(size: int, count: int) -> list[int]:
+    """Sizes of the chunks of a block; count 0: one."""
+    count = max(1, count)
     return [(number + 1) * size // count - number * size // count for number in range(count)]
 
 

@@ -28,10 +28,30 @@ class Wish(NamedTuple):
     routes: tuple[Route, ...]
 
 
-def job_address(job: int, site: int) -> str:
-    """Address of a job at a site, in 10.64.0.0/10."""
-    number = (64 << 16) | (site << 14) | (job % JOBS)
+def address_in(net: int, job: int, site: int) -> str:
+    """Address of a job at a site, in 10.NET.0.0/10."""
+    number = (net << 16) | (site << 14) | (job % JOBS)
     return f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+
+
+def job_address(job: int, site: int) -> str:
+    """Address of a job's ranks at a site, in 10.64.0.0/10."""
+    return address_in(64, job, site)
+
+
+class SiteFinder:
+    """Sites of a testbed by the nodes of a setup."""
+
+    def __init__(self, bed: Testbed, setup: Setup) -> None:
+        self._nodes, self._site = setup.nodes, {name: number for number, name in enumerate(bed.wan.sites)}
+
+    def find(self, node: int) -> int | None:
+        """Site of a node: that of its name, or of the nearest node above it."""
+        while node >= 0:
+            if (site := self._site.get(self._nodes[node].name)) is not None:
+                return site
+            node = self._nodes[node].parent
+        return None
 
 
 def interface_of(job: int) -> str:
@@ -59,7 +79,7 @@ class JobRoutes:
     """Addresses and pinned routes of jobs. A new object takes over a testbed: it removes all pins first."""
 
     def __init__(self, bed: Testbed, setup: Setup) -> None:
-        self._bed, self._setup = bed, setup
+        self._bed, self._setup, self._finder = bed, setup, SiteFinder(bed, setup)
         self._site = {name: number for number, name in enumerate(bed.wan.sites)}
         self._default = shortest(bed.wan)
         self._members: dict[int, set[int]] = {}  # job -> sites at which it has an address
@@ -75,7 +95,7 @@ class JobRoutes:
 
     def join(self, job: Job, nodes: Iterable[int]) -> None:
         """Give a job an address at each of these nodes, and ways from each to all others."""
-        sites = {site for node in nodes if (site := self._find(node)) is not None}
+        sites = {site for node in nodes if (site := self._finder.find(node)) is not None}
         known = self._members.setdefault(job.index, set())
         if sites <= known:
             return
@@ -106,14 +126,6 @@ class JobRoutes:
                     )
         for site, each in lines.items():
             batch(["ip"], self._bed.namespace(site), each)
-
-    def _find(self, node: int) -> int | None:
-        """Site of a node: that of its name, or of the nearest node above it."""
-        while node >= 0:
-            if (site := self._site.get(self._setup.nodes[node].name)) is not None:
-                return site
-            node = self._setup.nodes[node].parent
-        return None
 
     # ------------------------------------------------------------------ routes
     def apply(self, wishes: Mapping[int, Wish]) -> None:

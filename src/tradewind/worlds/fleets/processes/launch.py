@@ -20,6 +20,8 @@ from tradewind.model.errors import InputError
 from tradewind.model.job import Job, Rounds
 from tradewind.model.setup import Setup
 from tradewind.model.units import MILLI
+from tradewind.worlds.data.folders import DataFolders
+from tradewind.worlds.data.shards import data_node
 from tradewind.worlds.fleet import Launch
 from tradewind.worlds.fleets.processes import supervisor
 from tradewind.worlds.fleets.processes.groups import groups
@@ -85,6 +87,12 @@ class ExecutionOptions(RetryOptions):
     patience_s: float = 60.0
 
 
+def uid_of(options: ExecutionOptions, job: Job) -> int | None:
+    """User of a job; None: that of the control loop."""
+    first, users = options.first_uid, options.users
+    return None if first is None else first + (job.home % users if users else job.home)
+
+
 class LaunchSettings(NamedTuple):
     """What is fixed when a launch begins: a port for its ranks, and the size of each rank's report file."""
 
@@ -112,6 +120,7 @@ class Launcher:
 
     def __init__(self, state: Path, setup: Setup, options: ExecutionOptions, token: str) -> None:
         self._state, self._setup, self.options, self._token = state, setup, options, token
+        self._data = DataFolders(state, setup, options.first_uid)
         self._resource = setup.resource_index.get("cpu")
         self._next_cpu = 0
         self.own_network: Callable[[Job, SiteNetwork], SiteNetwork] = lambda _, network: network
@@ -205,8 +214,7 @@ class Launcher:
 
     def uid(self, job: Job) -> int | None:
         """User of a job; None: that of the control loop."""
-        first, users = self.options.first_uid, self.options.users
-        return None if first is None else first + (job.home % users if users else job.home)
+        return uid_of(self.options, job)
 
     # ------------------------------------------------------------------ environment
     def network(self, node: int) -> SiteNetwork:
@@ -224,6 +232,8 @@ class Launcher:
         home = self.job_folder(job)
         workers = [i for i, r in enumerate(ranks) if r.role == "worker"]
         shard = f"{workers.index(number)}/{len(workers)}" if rank.role == "worker" else f"0/{len(workers)}"
+        here = [i for i in workers if ranks[i].node == rank.node]
+        site_shard = f"{here.index(number)}/{len(here)}" if rank.role == "worker" else f"0/{len(here)}"
         ring = "" if job.servers else ",".join(f"{i}@{nodes[r.node].name}" for i, r in enumerate(ranks))
         cpu = self._cpu_milli(job, rank.role)
         env = {name: os.environ[name] for name in INHERITED if name in os.environ}
@@ -247,6 +257,7 @@ class Launcher:
             "TRADEWIND_RING": ring,
             "TRADEWIND_CHECKPOINT_DIR": str(home / "checkpoint"),
             "TRADEWIND_DATA_SHARD": shard,
+            "TRADEWIND_SITE_SHARD": site_shard,
             "TRADEWIND_JOB": job.id,
             "TRADEWIND_SLOT": str(launch.slot),
             "TRADEWIND_REPORT": str(self.report(job, number)),
@@ -254,6 +265,9 @@ class Launcher:
             "TRADEWIND_SEED": str(job.seed),
             "TRADEWIND_TOKEN": self._token,
         }
+        if job.data is not None:
+            site = self._data.site(data_node(self._setup, job, rank.node))
+            env["TRADEWIND_DATA_DIR"] = str(site / folder_name(job))
         if isinstance(job.work, Rounds) and job.work.unit == "round":
             env.setdefault("TRADEWIND_STOP_AFTER_ITERATIONS", str(job.work.count))
         return env
@@ -286,6 +300,7 @@ class Launcher:
             "groups": groups(group),
             "group_processes": self.options.limits.processes,
             "uid": self.uid(job),
+            "site_groups": self._site_groups(job, rank.node),
             "namespace": self.network(rank.node).namespace,
             "cpus": [cpus[(first + i) % len(cpus)] for i in range(some)] if some < len(cpus) else [],
             "cpu_milli": milli if milli < some * MILLI else 0,
@@ -294,6 +309,11 @@ class Launcher:
             "lock": str(self._state / "lock"),
             "beat": "",
         }
+
+    def _site_groups(self, job: Job, node: int) -> list[int]:
+        """Groups of a rank beside that of its job: the group of its site, where it has data."""
+        group = self._data.group(data_node(self._setup, job, node)) if job.data is not None else None
+        return [] if group is None else [group]
 
     # ------------------------------------------------------------------ starting
     def start(self, launch: Launch, number: int, control: Path, port: int) -> subprocess.Popen[bytes]:

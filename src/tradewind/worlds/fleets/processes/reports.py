@@ -14,6 +14,11 @@ LARGEST_READ = 1 << 18
 """Bytes read from one file per call."""
 LARGEST_END = 1 << 23
 """Bytes read from the file of a rank that has ended; more is ignored."""
+MOST_NAMES, LONGEST_NAME = 10_000, 40
+"""Shards that a report may name; reports with more are ignored."""
+NUMBERS = ("iteration", "seconds", "bytes_sent", "loss", "workers", "at", "communication_seconds")
+ACCURACIES = ("accuracy", "site_accuracy")
+"""Numbers from 0 to 1 that only some reports have; all others count as not reported (-1)."""
 LARGEST_VALUE = 1e18
 """Reports with larger numbers are ignored."""
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -83,7 +88,9 @@ def file_name(rank: int) -> str:
 def _parse(line: bytes) -> IterationReport | None:
     try:
         raw = json.loads(line)
-        values = [float(raw.get(name, 0)) for name in IterationReport._fields]
+        values = [float(raw.get(name, 0)) for name in NUMBERS]
+        accuracies = [float(raw.get(name, -1.0)) for name in ACCURACIES]
+        processed = tuple(raw.get("processed", ()))
     except (ValueError, ArithmeticError, AttributeError, TypeError, RecursionError):
         return None
     if not all(math.isfinite(value) and abs(value) < LARGEST_VALUE for value in values):
@@ -91,4 +98,20 @@ def _parse(line: bytes) -> IterationReport | None:
     iteration, seconds, sent, loss, workers, at, communication = values
     if min(iteration, seconds, sent, workers, communication) < 0:
         return None
-    return IterationReport(int(iteration), seconds, sent, loss, int(workers), at, communication)
+    if len(processed) > MOST_NAMES or not all(
+        isinstance(name, str) and len(name) < LONGEST_NAME for name in processed
+    ):
+        return None
+    accuracy, site_accuracy = (value if 0.0 <= value <= 1.0 else -1.0 for value in accuracies)
+    return IterationReport(
+        int(iteration),
+        seconds,
+        sent,
+        loss,
+        int(workers),
+        at,
+        communication,
+        processed,
+        accuracy,
+        site_accuracy,
+    )

@@ -188,7 +188,7 @@ def become(spec: dict[str, Any], pipe: int) -> None:
     if spec["cpus"]:
         os.sched_setaffinity(0, spec["cpus"])
     if spec["uid"] is not None:
-        os.setgroups([])
+        os.setgroups(spec["site_groups"])
         os.setresgid(spec["uid"], spec["uid"], spec["uid"])
         os.setresuid(spec["uid"], spec["uid"], spec["uid"])
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)  # after the change of user, which resets it

@@ -1,0 +1,84 @@
+"""What ranks measured, per job and site: seconds of an iteration with their standard error, beside the prediction.
+
+Iterations that follow one another are alike, so the standard error is that of the means of consecutive batches, not of
+single iterations. The first tenth of an attempt is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from tradewind.worlds.gang import Attempt
+
+MOST_BATCHES = 20
+UNKNOWN = -1.0
+
+
+class RankMeasure(NamedTuple):
+    """What a rank measured in an attempt.
+
+    iterations              those that count; seconds: their mean
+    error_s                 its standard error; UNKNOWN with fewer than four
+    communication_s         mean seconds of an iteration spent waiting for other ranks
+    accuracy, site_accuracy the last reported; UNKNOWN: none was
+    """
+
+    rank: int
+    iterations: int
+    seconds: float
+    error_s: float
+    communication_s: float
+    accuracy: float
+    site_accuracy: float
+
+
+def steady(values: Sequence[float]) -> Sequence[float]:
+    """Values without the first tenth."""
+    return values[len(values) // 10 :]
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Standard error of the mean, by the means of consecutive batches of equal length (the last ones of `values`)."""
+    batches = min(MOST_BATCHES, len(values) // 2)
+    if batches < 2:
+        return UNKNOWN
+    length = len(values) // batches
+    first = len(values) - length * batches
+    means = [fmean(values[at : at + length]) for at in range(first, len(values), length)]
+    return stdev(means) / math.sqrt(batches)
+
+
+def rows(attempts: Iterable[Attempt], predicted_s: Callable[[Attempt], float]) -> list[tuple[Any, ...]]:
+    """Rows of the table `measurements`: jobs and nodes in order, over all attempts whose time is predicted."""
+    found: dict[tuple[int, int], list[tuple[RankMeasure, float]]] = {}
+    for attempt in attempts:
+        predicted, ranks = predicted_s(attempt), attempt.launch.ranks
+        firsts: dict[int, RankMeasure] = {}
+        for raw in attempt.tally.ranks:
+            measure = RankMeasure(*raw)
+            # the first worker speaks for its node: all its ranks step together
+            if ranks[measure.rank].role == "worker" and predicted > 0:
+                firsts.setdefault(ranks[measure.rank].node, measure)
+        for node, measure in firsts.items():
+            found.setdefault((attempt.launch.job.index, node), []).append((measure, predicted))
+    return [(*key, *_joined(found[key])) for key in sorted(found)]
+
+
+def _joined(parts: Sequence[tuple[RankMeasure, float]]) -> tuple[Any, ...]:
+    """Means over attempts, weighted by their iterations; attempts are independent."""
+    count = sum(measure.iterations for measure, _ in parts)
+
+    def mean(values: Iterable[float]) -> float:
+        return sum(m.iterations * value for (m, _), value in zip(parts, values, strict=True)) / count
+
+    errors = [m.iterations * m.error_s for m, _ in parts]
+    error_s = UNKNOWN if min(errors) < 0 else math.hypot(*errors) / count
+    accuracies = [(m.accuracy, m.site_accuracy) for m, _ in parts if m.accuracy >= 0]
+    return (
+        count, mean(m.seconds for m, _ in parts), error_s, mean(predicted for _, predicted in parts),
+        mean(m.communication_s for m, _ in parts), *(accuracies[-1] if accuracies else (UNKNOWN, UNKNOWN)),
+    )  # fmt: skip

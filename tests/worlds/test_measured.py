@@ -1,0 +1,103 @@
+"""What ranks measured, per job and site: means with their standard errors, beside the prediction."""
+
+from __future__ import annotations
+
+import json
+import random
+from statistics import fmean, stdev
+
+import pytest
+
+from tests.builders import job
+from tradewind.model.decision import Step
+from tradewind.model.job import Rounds
+from tradewind.worlds.fleet import IterationReport, Launch, ranks_of
+from tradewind.worlds.fleets.processes.reports import _parse
+from tradewind.worlds.gang import TALLIED, Attempt, Tally
+from tradewind.worlds.measured import UNKNOWN, rows, standard_error
+
+
+def test_the_standard_error_is_that_of_the_mean_for_independent_values() -> None:
+    rng = random.Random(1)
+    means, errors = [], []
+    for _ in range(300):
+        values = [rng.gauss(1.0, 0.2) for _ in range(100)]
+        means.append(fmean(values))
+        errors.append(standard_error(values))
+    assert fmean(errors) == pytest.approx(stdev(means), rel=0.15)
+
+
+def test_the_standard_error_of_values_that_follow_one_another_is_not_too_small() -> None:
+    rng = random.Random(2)
+    means, errors, naive = [], [], []
+    for _ in range(200):
+        values, x = [], 0.0
+        for _ in range(400):
+            x = 0.8 * x + rng.gauss(0.0, 1.0)
+            values.append(x)
+        means.append(fmean(values))
+        errors.append(standard_error(values))
+        naive.append(stdev(values) / len(values) ** 0.5)
+    true = stdev(means)
+    assert fmean(naive) < 0.5 * true
+    assert fmean(errors) > 0.7 * true
+
+
+def test_with_few_values_there_is_no_standard_error() -> None:
+    assert [standard_error([1.0] * n) for n in (1, 2, 3)] == [UNKNOWN] * 3
+    assert standard_error([1.0] * 4) == 0.0
+
+
+def attempt(number: int, seconds: float, count: int, accuracy: float = UNKNOWN) -> Attempt:
+    """Two workers at node 0, one at node 1, which waits a third of the time; iterations of `seconds` ± 10%."""
+    step = Step(from_us=0, until_us=100, nodes=(0, 1), workers=(2, 1))
+    made = Attempt(
+        launch=Launch(job=job(0, work=Rounds(count=50)), number=number, slot=0, ranks=ranks_of(step)),
+        at_us=0,
+        step=step,
+    )
+    for k in range(count):
+        took = seconds * (1.1 if k // 2 % 2 else 0.9)
+        made.tally.add(
+            [
+                (rank, IterationReport(k, took, 10.0, 1.0, 3, 0.0, took / 3, (), accuracy, accuracy / 2))
+                for rank in (0, 2)
+            ]
+        )
+    made.tally.settle()
+    return made
+
+
+def test_a_row_per_job_and_node_joins_attempts_by_their_iterations() -> None:
+    attempts = [attempt(0, 1.0, 40), attempt(1, 2.0, 20, accuracy=0.8)]
+    found = rows(attempts, lambda each: 0.5 if each.launch.number == 0 else 1.0)
+    assert [row[:2] for row in found] == [(0, 0), (0, 1)]
+    for _, _, iterations, measured_s, error_s, predicted_s, waited_s, accuracy, site_accuracy in found:
+        assert iterations == 36 + 18  # without the first tenth
+        assert measured_s == pytest.approx((36 * 1.0 + 18 * 2.0) / 54, rel=0.02)
+        assert measured_s / predicted_s == pytest.approx(2.0, rel=0.02)  # twice as slow as declared
+        assert 0.0 < error_s < 0.05
+        assert waited_s == pytest.approx(measured_s / 3)
+        assert (accuracy, site_accuracy) == (0.8, 0.4)
+
+
+def test_attempts_without_prediction_or_reports_have_no_row() -> None:
+    assert rows([attempt(0, 1.0, 10)], lambda _: 0.0) == []
+    assert rows([attempt(0, 1.0, 0)], lambda _: 1.0) == []
+
+
+def test_what_ranks_measured_survives_the_journal() -> None:
+    before = attempt(0, 1.0, 10)
+    after = attempt(0, 1.0, 0)
+    after.tally = Tally(**json.loads(json.dumps({name: getattr(before.tally, name) for name in TALLIED})))
+    assert rows([after], lambda _: 1.0) == rows([before], lambda _: 1.0) != []
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [(0.5, 0.5), (1.5, UNKNOWN), (-3, UNKNOWN), (float("nan"), UNKNOWN)]
+)
+def test_an_accuracy_outside_0_to_1_counts_as_not_reported(said: float, kept: float) -> None:
+    line = {"iteration": 1, "seconds": 1, "loss": 1, "accuracy": said, "site_accuracy": 0.25}
+    found = _parse(json.dumps(line).encode())
+    assert found is not None
+    assert (found.accuracy, found.site_accuracy) == (kept, 0.25)
