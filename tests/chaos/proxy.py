@@ -12,10 +12,10 @@ from tests.fleets.relay import copy
 
 
 class Proxy:
-    """Joins connections to a port with another port; `cuts`: how many it has cut so far."""
+    """Joins connections to a port with another port, `target`; `cuts`: how many it has cut so far."""
 
     def __init__(self, target: int, every_s: float, seed: int) -> None:
-        self._target, self._every_s, self._random = target, every_s, random.Random(seed)
+        self.target, self._every_s, self._random = target, every_s, random.Random(seed)
         self._writers: set[asyncio.StreamWriter] = set()
         self.port = self.cuts = 0
 
@@ -32,7 +32,7 @@ class Proxy:
 
     async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:
             writer.transport.abort()
             return

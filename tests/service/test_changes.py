@@ -19,7 +19,7 @@ from tradewind.store.store import Store
 CONFIG: dict[str, Any] = {**_read("serve-queue"), "fleet": {"as_root": True, "grace_s": 1.0}}
 SCRIPT = (
     "cd $TRADEWIND_CHECKPOINT_DIR; i=$(cat n 2>/dev/null || echo 0); "
-    "while [ $i -lt 30 ]; do i=$((i+1)); echo $i > n; echo at $i; sleep 0.1; done"
+    "while [ $i -lt 30 ]; do i=$((i+1)); echo $i > new; mv new n; echo at $i; sleep 0.1; done"
 )
 COUNT = {
     "id": "count", "worker": {"gpu": 1}, "work": {"kind": "fixed", "runtime_us": "3 s"}, "command": ["sh", "-c", SCRIPT],

@@ -72,3 +72,47 @@ def test_the_command_line_submits_waits_and_says_how_it_ended(queue: Server, tmp
     missing = command("job", "nothing")
     assert (missing.returncode, missing.stdout) == (1, "")
     assert "there is no job 'nothing'" in missing.stderr
+
+
+def test_operators_use_sites_prices_export_and_whatif_from_the_command_line_with_a_file_of_settings(
+    queue: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "token").write_text((queue.data / "admin.token").read_text())
+    (tmp_path / "client.yaml").write_text(f"server: {queue.address}\ntoken_file: {tmp_path / 'token'}\n")
+    free = {name: value for name, value in os.environ.items() if not name.startswith("TRADEWIND_")}
+    env = {**free, "TRADEWIND_CLIENT": str(tmp_path / "client.yaml")}
+
+    def told(*words: str, wrong: bool = False) -> str:
+        found = subprocess.run(
+            [sys.executable, "-m", "tradewind.cli.main", *words],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert (found.returncode != 0) == wrong, found.stderr
+        return found.stderr if wrong else found.stdout
+
+    with tradewind.Client(queue.address, token=queue.secret("tenant", "red")) as client:
+        done = client.wait(client.submit(job("sleep", "0")).id)
+    assert {each["node"] for each in json.loads(told("sites", "--json"))} == {"oregon", "dublin"}
+    assert "of 2 in use" in told("sites")
+    assert "2 gpu" in told("sites", "oregon", "--capacity", '{"gpu": 2}') or "of 2 in use" in told(
+        "sites", "oregon"
+    )
+    assert json.loads(told("prices", "service", "--json"))["rent"] == {}
+    assert done.id in told("show", done.id)
+    assert json.loads(told("reload", "--json"))["changes"] == 0
+    paths = json.loads(told("export", "-o", str(tmp_path / "out"), "--json"))
+    told("audit", paths["scenario"], paths["run"])
+    assert "las" in told("whatif", "--policy", "las")
+    (tmp_path / "client.yaml").write_text("address: x\n")
+    assert "server and token_file are known" in told("jobs", wrong=True)
+
+
+def test_both_clients_read_the_same_answers_and_ignore_fields_that_they_do_not_know() -> None:
+    from tradewind.service import calls
+
+    text = json.dumps({"id": "a", "status": "waiting", "lines": [], "field_of_a_later_version": 1})
+    assert calls.why("a").read(200, text).status == "waiting"
+    assert calls.API_VERSION == __import__("tradewind.service.app", fromlist=["x"]).API_VERSION

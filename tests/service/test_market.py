@@ -5,11 +5,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from tests import builders
 from tests.service.servers import QUEUE, Server, checked, job, over, running
+from tradewind.model.errors import InputError
+from tradewind.model.node import Node
+from tradewind.model.setup import Setup
+from tradewind.model.tariff import Tariff
+from tradewind.service.config import parse
+from tradewind.service.terms import list_prices
 from tradewind.store.board import Board
 
 PATIENCE_S = 120.0
@@ -43,13 +53,32 @@ def test_a_quote_is_held_accepted_once_and_the_job_runs(market: Server) -> None:
     with market.tenant("red") as client:
         quote = checked(client.post("/v1/quotes", json=priced()))
         assert (quote["status"], quote["held"]) == ("open", True)
-        assert quote["options"][0]["plan"] == "1 worker at oregon; server at oregon"
+        option = quote["options"][0]
+        assert option["plan"] == "1 worker at oregon; server at oregon"
+        assert option["expected_usd"] == option["maximum_usd"] == option["price_usd"]
+        assert quote["made_s"] - 2 < option["start"]["p50_s"] <= option["start"]["p90_s"]
+        assert option["start"]["p50_s"] < option["finish"]["p50_s"] <= option["finish"]["p90_s"]
+        assert option["alone_usd"] is None  # there are no list prices
+        assert quote["policy"].startswith("dps ")
+        assert len(quote["price_list"]) == 16
         path = f"/v1/quotes/{quote['id']}/accept"
         receipt = checked(client.post(path, json={"option": 0}))
-        assert receipt["price_usd"] == quote["options"][0]["price_usd"]
+        assert receipt["price_usd"] == option["price_usd"]
+        assert (receipt["mode"], receipt["discount_usd"]) == ("posted prices", 0.0)
+        assert "posted price" in receipt["payment_rule"]
+        assert receipt["certificate"]["price_list"] == quote["price_list"]
         assert checked(client.post(path, json={"option": 0}))["price_usd"] == receipt["price_usd"]
         done = over(client, quote["job"], PATIENCE_S)
         assert (done["status"], done["price_usd"]) == ("finished", receipt["price_usd"])
+        later = checked(client.post("/v1/quotes", json=priced()))
+        known = time.monotonic() + PATIENCE_S
+        while not checked(client.get(f"/v1/quotes/{later['id']}"))["options"][0]["kept"]:
+            assert time.monotonic() < known, "p90 follows from the delays of what was sold before"
+            time.sleep(0.2)
+        waits = checked(client.get(f"/v1/jobs/{later['job']}/why"))
+        assert waits["price_usd"] == later["options"][0]["price_usd"]
+        assert waits["rule"].startswith("dps: ")
+        checked(client.post(f"/v1/quotes/{later['id']}/decline"))
 
 
 def test_a_declined_and_an_expired_quote_hold_nothing_and_cannot_be_accepted(market: Server) -> None:
@@ -91,3 +120,39 @@ def test_a_declared_limit_answers_at_once_and_is_found_nowhere(market: Server) -
     assert len(files) > 5
     assert not [text[:200] for text in seen if "7651.43" in text]
     assert any(json.dumps("sold")[1:-1] in text for text in seen)  # the search finds what is there
+
+
+def test_a_withdrawn_quote_answers_that_the_price_moved_with_a_fresh_one(market: Server) -> None:
+    with market.tenant("red") as client, market.client() as admin:
+        first = checked(client.post("/v1/quotes", json=priced()))
+        checked(
+            admin.post("/v1/sites/oregon", json={"capacity": {"gpu": 3}})
+        )  # whatever was offered is offered anew
+        answer = client.post(f"/v1/quotes/{first['id']}/accept", json={"option": 0})
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"]) == (409, "price_moved")
+        assert error["data"]["job"] == first["job"]
+        assert error["data"]["id"] != first["id"]
+        receipt = checked(client.post(f"/v1/quotes/{error['data']['id']}/accept", json={"option": 0}))
+        assert receipt["price_usd"] == error["data"]["options"][0]["price_usd"]
+        assert over(client, first["job"], PATIENCE_S)["status"] == "finished"
+        checked(admin.post("/v1/sites/oregon", json={"capacity": {"gpu": 4}}))
+
+
+def test_a_quote_says_what_its_use_costs_alone_and_the_least_that_it_could_cost() -> None:
+    rent = {"oregon": 4.0, "dublin": 1.0}
+    nodes = tuple(Node(name=name, capacity_milli=(4000,)) for name in rent)
+    tariffs = {(n, 0): Tariff(usd=(usd,)) for n, usd in enumerate(rent.values())}
+    setup = Setup(
+        resources=("gpu",), nodes=nodes, rent=tariffs, slot_us=1, horizon_us=1, objective="cost_usd"
+    )
+    own = builders.job(worker=((0, 500),))
+    assert list_prices(setup, own, {"oregon": [3.0, 0.0]}) == (0.5 * 3.0 * 4.0, 0.5 * 3.0 * 1.0)
+    assert list_prices(replace(setup, rent={}), own, {"oregon": [3.0, 0.0]}) == (None, None)
+
+
+def test_a_policy_that_charges_when_a_run_ends_is_refused_and_runs_without_payments() -> None:
+    raw = yaml.safe_load(Path(__file__).parents[2].joinpath("examples/serve-auction.yaml").read_text())
+    with pytest.raises(InputError, match=r"a service has no end; set policy.params to \{payments: none\}"):
+        parse({**raw, "policy": {"name": "eris-preemptive", "params": {"payments": "critical"}}}, Path("x"))
+    assert parse({**raw, "policy": {"name": "eris-preemptive"}}, Path("x")).spec.charges

@@ -20,6 +20,7 @@ MODES = [
     ("serve-auction", "job-auction", "auction", "finished"),
     ("serve-queue", "job-queue", "queue", "finished"),
     ("serve-rings", "job-rings", "queue", "finished"),
+    ("serve-mixed", "job-mixed", "brokerage", "finished"),
 ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.service.servers import QUEUE, Server, checked, job, over, running
+from tests.service.servers import QUEUE, SITES, Server, checked, job, over, running, until
 
 MARKET = {
     **QUEUE,
@@ -31,9 +31,10 @@ work: {{kind: rounds, count: 60, compute_us: 1 s, comm: colocated}}
 model_bytes: 1 MB
 worker_bps: 1 Gbit/s
 server_bps: 1 Gbit/s
-command: [sh, -c, 'echo hello from {name}; sleep 60']
+command: [sh, -c, 'echo hello from {name}; {report}; sleep 60']
 """
 WAIT_MS = 60_000
+REPORT = """for i in 1 2 3; do echo "{\\"iteration\\": $i, \\"seconds\\": 1.25}" >> $TRADEWIND_REPORT; done"""
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +67,13 @@ def test_a_tenant_asks_for_a_price_accepts_reads_the_log_and_cancels(
         page, problems = signed_in(browser, server, server.secret("tenant", "red"))
         assert page.locator("nav a").all_inner_texts() == ["Now", "Jobs", "Market", "Tenants", "Bills"]
         page.goto(f"{server.address}/jobs")
-        page.fill("#yaml", SOLD.format(name="first"))
+        page.fill("#yaml", SOLD.format(name="first", report=REPORT))
         page.click("#submit button")
         page.wait_for_selector("#said:not(:empty)", timeout=WAIT_MS)
         page.goto(f"{server.address}/market")
         page.click("button:has-text('Accept')", timeout=WAIT_MS)
         page.wait_for_selector("#said:has-text('Agreed')", timeout=WAIT_MS)
-        page.wait_for_selector("strong:has-text('taken')", timeout=WAIT_MS)  # without loading the page again
+        page.wait_for_selector(".badge:has-text('taken')", timeout=WAIT_MS)  # without loading the page again
         assert "expected acceptance" not in page.inner_text(
             "main"
         )  # how the seller reckons is not the buyer's
@@ -81,6 +82,10 @@ def test_a_tenant_asks_for_a_price_accepts_reads_the_log_and_cancels(
         page.wait_for_selector(".badge.running", timeout=WAIT_MS)
         page.wait_for_selector("#log:has-text('hello from first')", timeout=WAIT_MS)
         page.wait_for_selector("#eta:has-text('finishes')", timeout=WAIT_MS)
+        page.wait_for_selector(
+            "figure svg[aria-label*='measured and predicted']", timeout=WAIT_MS, state="attached"
+        )
+        assert "predicted 1 s" in page.inner_text("figcaption")
         page.on("dialog", lambda dialog: dialog.accept())
         page.click("button:has-text('Cancel this job')")
         page.wait_for_selector("header .badge.cancelled", timeout=WAIT_MS)
@@ -162,3 +167,49 @@ def test_the_cookie_alone_opens_nothing_for_other_sites(queue: Server) -> None:
     signed = httpx.post(f"{queue.address}/login", data={"token": secret}).headers["set-cookie"]
     assert "HttpOnly" in signed
     assert "SameSite=strict" in signed
+
+
+def test_charts_show_sites_jobs_prices_and_the_split_and_a_tenant_sees_its_own(
+    browser: Browser, tmp_path: Path
+) -> None:
+    rent = [{**site, "rent": {"gpu": {"starts": [0, 1], "usd": [4.0, 2.0]}}} for site in SITES]
+    config = {**QUEUE, "setup": {**QUEUE["setup"], "nodes": rent}}
+    with running(tmp_path, config) as server, server.tenant("red") as red, server.client() as admin:
+        first = checked(red.post("/v1/jobs", json=job("sleep", "300", id="first", workers=2)))["id"]
+        second = checked(
+            admin.post("/v1/jobs", json=job("sleep", "300", id="second"), params={"tenant": "blue"})
+        )["id"]
+        until(red, first, "running")
+        until(admin, second, "running")
+        checked(
+            admin.post(
+                "/v1/prices", json={"rent": {"oregon": {"gpu": {"starts": [0, 1], "usd": [8.0, 4.0]}}}}
+            )
+        )
+        page, problems = signed_in(browser, server, (server.data / "admin.token").read_text().strip())
+        chart = page.wait_for_selector("figure svg[aria-label^='Sites: ']", timeout=WAIT_MS, state="attached")
+        assert chart is not None
+        assert "in use" in str(chart.get_attribute("aria-label"))
+        figures = page.inner_text("main")
+        assert "if every job rented by itself" in figures
+        assert "bound" in figures
+        page.goto(f"{server.address}/jobs")
+        page.wait_for_selector(
+            "figure svg[aria-label='When 2 jobs waited and ran']", timeout=WAIT_MS, state="attached"
+        )
+        page.goto(f"{server.address}/market")
+        page.wait_for_selector("figure svg[aria-label^='List prices']", timeout=WAIT_MS, state="attached")
+        page.goto(f"{server.address}/tenants")
+        page.wait_for_selector("[aria-label='Bills of this month']", timeout=WAIT_MS, state="attached")
+        page.goto(f"{server.address}/audit")
+        assert "it arrived" in page.inner_text("main")  # why it was planned
+        assert page.inner_text(".figures dd") == "0"  # violations
+        assert problems == []
+        own, _ = signed_in(browser, server, server.secret("tenant", "blue"))
+        own.goto(f"{server.address}/jobs")
+        own.wait_for_selector(
+            "figure svg[aria-label='When 1 jobs waited and ran']", timeout=WAIT_MS, state="attached"
+        )
+        assert own.goto(f"{server.address}/charts/iterations?job={first}").status == 404  # type: ignore[union-attr]
+        own.goto(f"{server.address}/")
+        assert "rented by itself" not in own.inner_text("main")  # what others cost is not told

@@ -29,7 +29,7 @@ def recorded(address: str | None) -> int:
 
 
 def test_a_live_run_in_postgresql_is_continued_after_a_kill(postgres: Server, tmp_path: Path) -> None:
-    given, policy = broker(("sleep", "1000"))
+    given, policy = broker(("sh", "-c", "echo >> ../begun; exec sleep 1000"))
     asked = LiveRequest(
         scenario=given,
         spec=policies.find(policy),

@@ -20,8 +20,9 @@ from tradewind.registry import policies
 from tradewind.store.history import ScriptReader
 from tradewind.testing.disturbed import disturbed_run
 from tradewind.testing.scenarios import contended_cluster, generated
+from tradewind.worlds.assembled import unsettled
 from tradewind.worlds.period import cut
-from tradewind.worlds.simulate import make_policy, unsettled
+from tradewind.worlds.simulate import make_policy
 
 CASES = (("eris-paper", "eris", "fcfs"), ("fcfs", "eris", "eris"), ("dps", "dps", "top"), ("las", "", "fifo"))
 SEEDS = 8

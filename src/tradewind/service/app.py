@@ -14,12 +14,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tradewind.model.errors import InputError
 from tradewind.service import (
     pages,
+    pages_charts,
     pages_records,
     routes_admin,
     routes_change,
     routes_jobs,
     routes_quotes,
     routes_records,
+    routes_sites,
 )
 from tradewind.service.errors import STATUS, ApiError
 from tradewind.service.metrics import Metrics
@@ -48,10 +50,12 @@ def create_app(service: Service | None = None) -> FastAPI:
         routes_jobs.routes,
         routes_quotes.routes,
         routes_change.routes,
+        routes_sites.routes,
         routes_records.routes,
         routes_admin.routes,
         routes_admin.health,
         pages.routes,
+        pages_charts.routes,
         pages_records.routes,
     ):
         app.include_router(router)

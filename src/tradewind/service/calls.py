@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
+from tradewind.files import documents
 from tradewind.model.errors import InputError, TradewindError
 from tradewind.service.models import (
     ActionAnswer,
@@ -25,6 +26,8 @@ from tradewind.service.models import (
     PricesAnswer,
     QuoteAnswer,
     Receipt,
+    ReloadAnswer,
+    SiteAnswer,
     StatusAnswer,
     TenantAnswer,
     TokenAnswer,
@@ -73,20 +76,41 @@ def _error(status: int, text: str) -> ServiceError:
         return ServiceError(status, "unavailable", f"the server answered {status}: {text[:200]}")
 
 
+CONFIG = Path(".config") / "tradewind" / "client.yaml"
+"""In the home directory; TRADEWIND_CLIENT names another file. It has `server` and `token_file`."""
+
+
 def settings(server: str | None, token: str | None, token_file: str | Path | None) -> tuple[str, str]:
-    """Address and token: what is given, else TRADEWIND_SERVER and TRADEWIND_TOKEN_FILE, else this machine."""
-    address = server or os.environ.get("TRADEWIND_SERVER") or SERVER
+    """Address and token: what is given, else what TRADEWIND_SERVER and TRADEWIND_TOKEN_FILE say, else the client's file."""
+    own = _own()
+    address = server or os.environ.get("TRADEWIND_SERVER") or own.get("server") or SERVER
     if token:
         return address, token
-    path = token_file or os.environ.get("TRADEWIND_TOKEN_FILE")
+    path = token_file or os.environ.get("TRADEWIND_TOKEN_FILE") or own.get("token_file")
     if not path:
         raise InputError(
-            "no token: set TRADEWIND_TOKEN_FILE to the file that has it (out/serve/admin.token for `make serve`)"
+            "no token: set TRADEWIND_TOKEN_FILE to the file that has it (out/serve/admin.token for `make serve`), or "
+            f"token_file in ~/{CONFIG}"
         )
+    path = Path(path).expanduser()
     try:
         return address, Path(path).read_text().strip()
     except OSError as error:
         raise InputError(f"the token cannot be read ({error.strerror})", where=str(path)) from None
+
+
+def _own() -> dict[str, str]:
+    """What the client's file says."""
+    named = os.environ.get("TRADEWIND_CLIENT")
+    path = Path(named) if named else Path.home() / CONFIG
+    if not named and not path.exists():
+        return {}
+    found = documents.read(path)
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise InputError("it must be an object with server and token_file, each a text", where=str(path))
+    if wrong := [name for name in found if name not in ("server", "token_file")]:
+        raise InputError(f"has {wrong[0]!r}; server and token_file are known", where=str(path))
+    return found
 
 
 def headers(token: str) -> dict[str, str]:
@@ -171,9 +195,24 @@ def status() -> Call[StatusAnswer]:
     return Call(method="GET", path="/v1/status", answer=StatusAnswer)
 
 
-def sites() -> Call[list[dict[str, Any]]]:
+def sites() -> Call[list[SiteAnswer]]:
     """Sites, their capacity and use."""
-    return Call(method="GET", path="/v1/sites", answer=list[dict[str, Any]])
+    return Call(method="GET", path="/v1/sites", answer=list[SiteAnswer])
+
+
+def join_sites(sites: Mapping[str, Any]) -> Call[list[SiteAnswer]]:
+    """Let sites join that the service does not know."""
+    return Call(method="POST", path="/v1/sites", answer=list[SiteAnswer], body=dict(sites))
+
+
+def reload() -> Call[ReloadAnswer]:
+    """Let the service read CONFIG again."""
+    return Call(method="POST", path="/v1/reload", answer=ReloadAnswer)
+
+
+def prices() -> Call[PricesAnswer]:
+    """The price list in force."""
+    return Call(method="GET", path="/v1/prices", answer=PricesAnswer)
 
 
 def tenants() -> Call[list[TenantAnswer]]:
@@ -236,10 +275,10 @@ def act(id_: str, what: str, fields: Mapping[str, Any] | None = None) -> Call[Jo
     return Call(method="POST", path=f"/v1/jobs/{id_}/{what}", answer=JobAnswer, body=body)
 
 
-def set_site(name: str, state: str | None, capacity: Mapping[str, float]) -> Call[list[dict[str, Any]]]:
+def set_site(name: str, state: str | None, capacity: Mapping[str, float]) -> Call[list[SiteAnswer]]:
     """Change a site."""
     body = {"state": state, "capacity": dict(capacity)}
-    return Call(method="POST", path=f"/v1/sites/{name}", answer=list[dict[str, Any]], body=body)
+    return Call(method="POST", path=f"/v1/sites/{name}", answer=list[SiteAnswer], body=body)
 
 
 def set_prices(prices: Mapping[str, Any]) -> Call[PricesAnswer]:

@@ -65,16 +65,18 @@ def of_prices(setup: Setup, prices: PricesFile) -> Wanted:
 def of_config(before: Config, after: Config, rows: list[Row]) -> Wanted:
     """Changes that bring sites and prices to what another CONFIG says, beside those that are so already."""
     setup, wanted = before.setup, after.setup
+    place = {name: node for name, node in wanted.node_index.items() if name in setup.node_index}
     shown = {(row["node"], row["resource"]): row for row in rows}
     changes: Wanted = []
     for node in setup.hosts:
-        for resource, milli in enumerate(wanted.nodes[node].capacity_milli):
+        other = place.get(setup.nodes[node].name)
+        for resource, milli in enumerate(() if other is None else wanted.nodes[other].capacity_milli):
             row = shown.get((setup.nodes[node].name, setup.resources[resource]))
             if row is None or milli >= UNLIMITED:
                 continue
             if row["capacity_milli"] != milli and not row["is_down"]:
                 changes.append(("capacity", node, resource, milli))
-            old, new = setup.rent.get((node, resource)), wanted.rent.get((node, resource))
+            old, new = setup.rent.get((node, resource)), wanted.rent.get((other or 0, resource))
             if old is not None and new is not None and old.usd[0]:
                 factor = round(MILLI * new.usd[0] / old.usd[0])
                 if round(MILLI * row["price_factor"]) != factor:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from importlib import import_module
 from multiprocessing import get_context
 from typing import Any, TypeVar
 
@@ -21,7 +22,8 @@ KEPT = 32
 class Clerk:
     """Carries out tasks (module-level functions) one after the other; the same task on the same records once."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: str | None = None) -> None:
+        self._first = first  # module that the process imports at its start
         self._pool: ProcessPoolExecutor | None = None
         self._known: dict[tuple[Any, ...], Any] = {}
         self._alone = asyncio.Lock()
@@ -36,11 +38,17 @@ class Clerk:
                 self._known[key] = found
         return self._known[key]  # type: ignore[no-any-return]
 
-    async def _run(self, task: Callable[..., T], args: tuple[Any, ...]) -> T:
+    def start(self) -> ProcessPoolExecutor:
+        """Let the process be there before it is needed."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+            if self._first is not None:
+                self._pool.submit(import_module, self._first)
+        return self._pool
+
+    async def _run(self, task: Callable[..., T], args: tuple[Any, ...]) -> T:
         try:
-            future = self._pool.submit(task, *args)
+            future = self.start().submit(task, *args)
             return await asyncio.wait_for(asyncio.wrap_future(future), WAIT_S)
         except InputError as error:
             raise ApiError("invalid", str(error)) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,8 +16,8 @@ from tradewind.files.messages import nearest, sentence, shown
 from tradewind.files.scalars import Count, Flag, Name, Number, PlainObject, Some, Tenant, Text
 from tradewind.files.scenario_build import build
 from tradewind.files.scenario_file import check_version
-from tradewind.files.schemas_prices import AnyTariff, Strict
-from tradewind.files.schemas_scenario import ScenarioFile
+from tradewind.files.schemas_prices import AnyTariff, EgressFile, Strict
+from tradewind.files.schemas_scenario import LinkFile, NodeFile, ScenarioFile
 from tradewind.model.codec import compact, plain
 from tradewind.model.errors import InputError
 from tradewind.model.params import resolve_params
@@ -26,11 +26,14 @@ from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 from tradewind.model.units import MILLI, US_PER_HOUR
 from tradewind.registry import policies
+from tradewind.version import __version__
 from tradewind.worlds.fleets import PROCESSES
 
 VERSION = 1
 WITHOUT_END_US = 100 * 365 * 24 * US_PER_HOUR
 """Horizon of a service: a hundred years."""
+DEFAULT = "mixed"
+"""Policy of a service whose CONFIG names none: it runs every kind of job."""
 Role = Literal["admin", "operator", "tenant"]
 
 
@@ -106,7 +109,9 @@ class ServiceFile(Strict):
         default=None,
         description="a file with `rent`: node -> resource -> tariff, which replaces those of the nodes",
     )
-    policy: PolicyFile = Field(description="the policy that decides")
+    policy: PolicyFile = Field(
+        default=PolicyFile(name=DEFAULT), description=f"the policy that decides; {DEFAULT} if omitted"
+    )
     fleet: FleetFile = Field(default=FleetFile(), description="where ranks run")
     store: Text = Field(
         default="", description="address of the store; default: store.db in the data directory"
@@ -116,6 +121,16 @@ class ServiceFile(Strict):
     quotes: QuotesFile = Field(default=QuotesFile(), description="how long people may think about a quote")
     listen: ListenFile = Field(default=ListenFile(), description="where the service listens")
     speed: Number = Field(default=1.0, description="factor by which time passes faster, for demonstrations")
+
+
+class SitesFile(Strict):
+    """Sites that join, as in a scenario file."""
+
+    nodes: list[NodeFile] = Field(description="nodes, with capacity and rent")
+    links: list[LinkFile] = Field(default_factory=list, description="their links")
+    egress: list[EgressFile] = Field(
+        default_factory=list, description="what moving data from and to them costs"
+    )
 
 
 class PricesFile(Strict):
@@ -147,6 +162,12 @@ def price_hash(setup: Setup, factors: Mapping[tuple[int, int], int]) -> str:
     return sha256(compact([*prices, moved] if moved else prices).encode()).hexdigest()[:16]
 
 
+def version_of(config: Config) -> str:
+    """Name and version of the policy that decides: of the package, and the hash of its parameters."""
+    params = sha256(compact(plain(dict(config.params))).encode()).hexdigest()[:8]
+    return f"{config.spec.name} {__version__} {params}"
+
+
 def load(path: str | Path) -> Config:
     """Read and check a CONFIG; raises InputError that says where a mistake is."""
     path = Path(path)
@@ -163,12 +184,13 @@ def parse(raw: Any, path: Path) -> Config:
         raise InputError(f"the file contains {shown(raw)}; the configuration of a service must be an object")
     check_version(raw, "tradewind_service", VERSION)
     file = _validated(ServiceFile, raw)
-    scenario = _scenario(file, path)
+    scenario = scenario_of(file, path)
     spec = policies.get(file.policy.name)
     if not spec.online:
         raise InputError(f"policy.name is {spec.name!r}, which decides in hindsight; choose an online policy")
     params = resolve_params(spec.name, spec.params, file.policy.params)
     check_fit(spec, scenario)
+    check_charges(spec, params)
     if not file.tenants:
         raise InputError(
             "tenants is empty; name at least one, such as tenants: {research: {any_command: true}}"
@@ -184,6 +206,17 @@ def parse(raw: Any, path: Path) -> Config:
     return Config(path=path, file=file, scenario=scenario, spec=spec, params=params)
 
 
+def check_charges(spec: Spec, params: Mapping[str, Any]) -> None:
+    """Refuse a policy that says what jobs pay only when a run is over: a service has no end."""
+    if spec.charges_with(params):
+        without = ", ".join(f"{name}: {value}" for name, value in spec.uncharged.items())
+        raise InputError(
+            f"policy {spec.name} charges jobs when a run ends, and a service has no end; "
+            + (f"set policy.params to {{{without}}}, or " if without else "")
+            + "choose a policy that quotes prices"
+        )
+
+
 def _validated(model: Any, raw: Any, prefix: str = "") -> Any:
     try:
         return model.model_validate(raw)
@@ -191,8 +224,8 @@ def _validated(model: Any, raw: Any, prefix: str = "") -> Any:
         raise InputError(prefix + sentence(error, model, raw)) from None
 
 
-def _scenario(file: ServiceFile, path: Path) -> Scenario:
-    """The setup, as a scenario without jobs and without end."""
+def scenario_of(file: ServiceFile, path: Path, added: Sequence[Mapping[str, Any]] = ()) -> Scenario:
+    """The setup, as a scenario without jobs and without end; added: sites that joined (`SitesFile`)."""
     if (file.setup is None) == (file.inventory is None):
         raise InputError("give either setup (sites, links, tariffs) or inventory (a file with them)")
     where, raw = "setup.", dict(file.setup or {})
@@ -203,6 +236,9 @@ def _scenario(file: ServiceFile, path: Path) -> Scenario:
         for table in ("jobs", "changes", "volumes"):
             raw.pop(table, None)
     raw = {"tradewind_scenario": 1, **raw, "horizon_us": raw.get("slot_us")}  # the end is set below
+    for each in added:
+        for name, rows in each.items():
+            raw[name] = [*(raw.get(name) or ()), *rows]
     if file.prices is not None:
         raw["nodes"] = _priced(raw.get("nodes"), path.parent / file.prices)
     known: ScenarioFile = _validated(ScenarioFile, raw, where)

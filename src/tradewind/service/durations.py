@@ -45,10 +45,10 @@ class Durations:
     def of(self, job: Job, part: float) -> float | None:
         """The run time in microseconds that this part of such jobs does not exceed; None: nothing is known."""
         if stated := stated_us(job):
-            return stated * _quantile(self._ratios, part)
+            return stated * quantile(self._ratios, part)
         for key in ((job.tenant, _name(job.id)), (job.tenant, ""), ("", "")):
             if key in self._by_name:
-                return _quantile(self._by_name[key], part)
+                return quantile(self._by_name[key], part)
         return None
 
     @property
@@ -57,7 +57,8 @@ class Durations:
         return len(self._by_name.get(("", ""), ()))
 
 
-def _quantile(values: Sequence[float], part: float) -> float:
+def quantile(values: Sequence[float], part: float) -> float:
+    """The value that this part of them does not exceed."""
     if len(values) == 1:
         return values[0]
     return quantiles(values, n=100, method="inclusive")[round(100 * part) - 1]

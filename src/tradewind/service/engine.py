@@ -35,15 +35,16 @@ from tradewind.model.decision import Step
 from tradewind.model.errors import TradewindError
 from tradewind.model.units import OPEN
 from tradewind.model.view import Event
-from tradewind.service.config import Config
-from tradewind.service.current import current_config, header_of, store_address, with_policy
+from tradewind.service import config as configs
+from tradewind.service.config import Config, version_of
+from tradewind.service.current import changed, current_config, header_of, prepare, store_address
 from tradewind.service.intake import Intake
-from tradewind.service.operations import OWN, SUSPENDED, keep_value, kept_value
-from tradewind.service.projector import SHOWN, Projector
+from tradewind.service.operations import OWN, SUSPENDED, keep_value
+from tradewind.service.projector import Projector
 from tradewind.service.recorder import RecordedFleet, Recorder
 from tradewind.service.seal import Seal
 from tradewind.service.sites import Sites
-from tradewind.store.board import Board, Put
+from tradewind.store.board import MOST, Board, Put, Row
 from tradewind.store.store import Entry, Store
 from tradewind.worlds.clock import Clock, SystemTime
 from tradewind.worlds.fleet import Fleet
@@ -56,6 +57,8 @@ from tradewind.worlds.warm import warm_up
 
 POLL_S = 0.02
 """Requests are looked for at least this often."""
+LAST_S = 15.0
+"""How long the engine of a service that was killed may take to end, before this one gives up."""
 SNAPSHOT_S, SNAPSHOT_SHARE = 30.0, 0.05
 """A snapshot is taken after this time, and so rarely that it takes at most this share of it."""
 SNAPSHOT_INSTANTS = 2000
@@ -71,7 +74,9 @@ class Engine:
         ledger = Ledger(setup)
         self.intake = Intake(config, board, seal, ledger)
         operations = self.intake.operations
-        projector = self._projector = Projector(setup, pace, spec.name, operations.taken_away)
+        projector = self._projector = Projector(
+            setup, pace, version_of(config), operations.taken_away, self._row, ledger.active
+        )
         self.recorder = Recorder(store, projector, self.intake, Sites(ledger, board), self._told)
         self._clock = Clock(pace, setup.slot_us, SystemTime())
         slots = "slot" in spec.triggers or "stream" in spec.works
@@ -90,18 +95,21 @@ class Engine:
         self._snapshot_s, self._snapshot_took_s, self._since = time.monotonic(), 0.0, 0
         self._switched = False
 
+    def _row(self, job: int) -> Row | None:
+        return self._board.row("board_jobs", job=job, is_over=False)
+
     def _told(self) -> None:
         say(record=self._store.head.number)
 
     # ------------------------------------------------------------------ running
     def run(self) -> bool:
-        """Handle instants until the world is interrupted; whether to begin again, under another policy."""
+        """Handle instants until the world is interrupted; whether to begin again: the policy or the sites have changed."""
         while self.step():
             pass
         return self._switched
 
     def step(self) -> bool:
-        """Wait for the next instant and handle it; False if the world was interrupted or another policy is to decide."""
+        """Wait for the next instant and handle it; False if the world was interrupted, or policy or sites have changed."""
         world, operations = self.world, self.intake.operations
         while not world.over:
             if events := world.poll():
@@ -133,39 +141,34 @@ class Engine:
         self._since += 1
         self._snapshot_if_due()
 
-    # ------------------------------------------------------------------ another policy
-    def _policy_due(self) -> None:
-        """Take up a change of policy that was asked for and not made before the engine ended."""
-        asked = self._board.row("requests", kind="policy")
-        made = kept_value(self._board, OWN)
-        if asked is not None and self.intake.taken >= asked["number"] > (made["request"] if made else 0):
-            operations = self.intake.operations
-            operations.policy = {**json.loads(asked["body"]), "request": asked["number"]}
-
+    # ------------------------------------------------------------------ another policy, further sites
     def _switch(self) -> None:
-        """Go on under another policy: all jobs are suspended and their ranks have ended; they are resumed there."""
-        wanted = self.intake.operations.policy
-        assert wanted is not None
+        """Go on under another policy or with further sites: nothing is active; what is suspended is resumed."""
+        wanted = self.intake.operations.wanted
         self.recorder.flush()
-        config, session, world = with_policy(self._config, wanted), self.session, self.world
-        policy, _ = make_policy(config.scenario, config.spec, wanted["params"], wanted["seed"])
+        before, session, world = self._config.setup, self.session, self.world
+        config = changed(self._config, wanted)
+        own, setup, now_us = config.file.policy, config.setup, max(0, world.now_us)
+        policy, _ = make_policy(config.scenario, config.spec, own.params, own.seed)
         session.ledger.clear_events()
-        state = self._state(snapshot.under(session.snapshot(), config.spec.name, policy.save()))
+        fresh = snapshot.under(session.snapshot(), config.spec.name, policy.save(), setup, before)
+        state = self._state(fresh)
         agenda = state["world"]["timeline"]["agenda"]
-        first = max(0, world.now_us) // config.setup.slot_us + 1
-        agenda["next_slot"], agenda["timer_us"] = max(agenda["next_slot"], first), OPEN
-        record = {"at_us": max(0, world.now_us), "wall": time.time(), **wanted, "params": dict(config.params)}
-        rows = [keep_value(self._board, OWN, wanted)]
+        agenda["next_slot"], agenda["timer_us"] = max(agenda["next_slot"], now_us // setup.slot_us + 1), OPEN
+        entries = []
+        for kind, body in wanted.items():
+            body = {**body, "params": dict(config.params)} if kind == "policy" else body
+            entries.append(Entry(kind, {"at_us": now_us, "wall": time.time(), **body}, now_us))
+        rows = [keep_value(self._board, OWN[kind], body) for kind, body in wanted.items()]
         rows += [
             Put("requests", {
-                "kind": "resume", "job": row["id"], "tenant": row["tenant"], "actor": "policy", "at_s": time.time(),
+                "kind": "resume", "job": row["id"], "tenant": row["tenant"], "actor": "switch", "at_s": time.time(),
                 "body": "{}", "sealed": None,
             })
-            for row in self._board.active(SHOWN)
-            if row["status"] == SUSPENDED and json.loads(row["places"])[SUSPENDED]["by"] == "policy"
+            for row in reversed(self._board.rows("board_jobs", status=SUSPENDED, most=MOST))
+            if json.loads(row["places"])[SUSPENDED]["by"] == "switch"
         ]  # fmt: skip
-        entry = Entry("policy", record, record["at_us"])
-        self._store.snapshot(_packed(state), at_us=record["at_us"], before=[entry], rows=rows)
+        self._store.snapshot(_packed(state), at_us=now_us, before=entries, rows=rows)
         self._switched = True
 
     def _snapshot_if_due(self) -> None:
@@ -197,8 +200,7 @@ class Engine:
     def recover(self) -> None:
         """Continue where the store ends: the last snapshot, then the records after it."""
         found, last_us = self._store.recover(), 0
-        rows = self._board.active(SHOWN)
-        self.intake.remember(rows)
+        self.intake.remember(self._board.private())
         if found.state is not None:
             data = json.loads(zlib.decompress(found.state))
             self.session.restore(base64.b64decode(data["session"]))
@@ -212,11 +214,13 @@ class Engine:
         self.session.journal.drain()
         for held in self.session.ledger.held.values():
             self.world.hold(held)
-        self._projector.restore(rows, self.session.ledger.held.values(), self.world.agenda.found)
-        self._policy_due()
-        self.intake.operations.restore(self.world)
+        active = self.session.ledger.active
+        self.intake.known = {job.id: index for index, job in active.items()}
+        self._projector.restore(active, self.session.ledger.held.values(), self.world.agenda.found)
+        self.intake.operations.restore(self.world, self.intake.taken)
         self._clock.set(last_us)
         self.world.resume()
+        gc.freeze()  # what waits is not looked at by every collection
 
     def _replay(self, kind: str, data: dict[str, Any]) -> int:
         match kind:
@@ -255,7 +259,7 @@ def say(**what: Any) -> None:
 
 
 def run(config: Config, data: Path) -> bool:
-    """Run the engine until stdin is closed; whether to begin again, under another policy."""
+    """Run the engine until stdin is closed; whether to begin again: the policy or the sites have changed."""
     state = data / "state"
     options = _options(config)
     warm_up(
@@ -263,7 +267,7 @@ def run(config: Config, data: Path) -> bool:
     )  # before it is ready: the first quote must not wait for a compiler
     create_state(state, options.first_uid is not None)
     with ExitStack() as stack:
-        stack.enter_context(locked(state))
+        stack.enter_context(locked(state, LAST_S))
         store = stack.enter_context(Store.open(store_address(config, data), write=True))
         header = header_of(config, store)
         board = stack.enter_context(Board(store_address(config, data)))
@@ -279,7 +283,6 @@ def run(config: Config, data: Path) -> bool:
         engine = Engine(config, store, board, Seal.of(data / "seal.key"), fleet)
         begin = time.monotonic()
         engine.recover()
-        gc.freeze()  # what waits is not looked at by every collection
         Thread(target=_watch, args=(engine,), daemon=True).start()
         say(ready=True, recovered_s=time.monotonic() - begin, record=store.head.number)
         return engine.run()
@@ -299,6 +302,7 @@ def main(config: str, data: str) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     faulthandler.register(signal.SIGUSR1)  # says on stderr where it is
     try:
+        prepare(configs.load(Path(config)), Path(data))
         while run(current_config(Path(config), Path(data)), Path(data)):
             pass
     except TradewindError as error:

@@ -42,7 +42,7 @@ class Intake:
 
     def __init__(self, config: Config, board: Board, seal: Seal, ledger: Ledger) -> None:
         self._board, self._seal, self._reader = board, seal, Reader(config)
-        self.operations = Operations(board, ledger)
+        self.operations = Operations(board, ledger, sells=config.spec.pricer)
         self._hold_us = int(config.file.quotes.hold_s * 1e6 * config.file.speed)
         self.taken = self.next_job = 0
         self.known: dict[str, int] = {}
@@ -55,7 +55,7 @@ class Intake:
         if self.world.now_us < self._pending_us:  # what was taken before is not recorded yet
             return
         happens, before = self.operations.before(self, at_us), self.taken
-        for row in () if self.operations.is_switching else self._requests():
+        for row in self._requests():
             if self.known.get(row["job"]) in self.fresh:
                 break  # its job arrives at this instant; this comes after it
             try:
@@ -74,6 +74,8 @@ class Intake:
     def _take(self, row: Row, body: dict[str, Any], at_us: int) -> bool:
         """Take a request; whether something happens at this instant."""
         agenda, kind = self.world.agenda, row["kind"]
+        if kind in ("submit", "quote", "resume", "change") and self.operations.is_switching:
+            return self._later(row)
         if kind in ("submit", "quote"):
             self.arrive(row, at_us, _as_it_is)
         elif kind == "cancel" and row["job"] in self.known:
@@ -84,6 +86,14 @@ class Intake:
         else:
             return self.operations.take(self, row, body, at_us)
         return True
+
+    def _later(self, row: Row) -> bool:
+        """While policy or sites change nothing arrives; nothing happens at this instant."""
+        if row["kind"] in ("submit", "quote"):
+            self.operations.put_off(row)
+        else:  # a job that is suspended; one that waited is suspended by now
+            self.operations.owned(row["job"], "switch")
+        return False
 
     def arrive(self, row: Row, at_us: int, prepare: Prepare) -> None:
         """Let the job of a request arrive now."""
@@ -115,11 +125,8 @@ class Intake:
         self._thinking.discard(index)
 
     def remember(self, rows: list[Row]) -> None:
-        """Know the jobs of a store again that are not over, with what is private; rows: of the board (`Board.active`)."""
+        """Know again what is private of jobs that are not over; rows: of the board (`Board.private`)."""
         for row in rows:
-            if row["status"] == SUSPENDED:
-                continue
-            self.known[row["id"]] = row["job"]
-            if row["sealed"] is not None or row["kind"] == "quote":
-                self._note(row["job"], row)
-                self.world.remember(row["job"], self._customer(row))
+            if row["status"] != SUSPENDED:
+                self._note(row["index"], row)
+                self.world.remember(row["index"], self._customer(row))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -62,6 +62,39 @@ class EventPage(Answer):
     next: int
 
 
+class Interval(Answer):
+    """When something will be, in seconds since 1970: as likely before as after p50, and probably by p90; null: unknown."""
+
+    p50_s: float | None = None
+    p90_s: float | None = None
+
+
+class OptionAnswer(Answer):
+    """An option of a menu. The price is binding, so it is expected and the most; other times are wall-clock times."""
+
+    option: int
+    plan: str = Field(description="in words: workers by site, server, changes")
+    price_usd: float
+    expected_usd: float
+    maximum_usd: float
+    start: Interval
+    finish: Interval
+    finish_s: float = Field(description="when the plan ends")
+    kept: int = Field(description="sold jobs that ended, from whose delays p90 follows")
+    alone_usd: float | None = Field(
+        default=None, description="its use bought alone at list price; null without list prices"
+    )
+    saves_usd: float | None = Field(default=None, description="alone_usd - price_usd")
+    bound_usd: float | None = Field(
+        default=None, description="the least that the same use costs at any site's list"
+    )
+    gap: float | None = Field(default=None, description="price_usd / bound_usd - 1")
+    unit_usd: dict[str, float] = Field(default_factory=dict, description="price of a unit, by resource")
+    steps: list[dict[str, Any]] = Field(
+        default_factory=list, description="where and when it runs; 100 at most"
+    )
+
+
 class QuoteAnswer(Answer):
     """A quote: options to choose from, or why there are none."""
 
@@ -73,22 +106,28 @@ class QuoteAnswer(Answer):
     )
     made_s: float
     expires_s: float
-    options: list[dict[str, Any]] = Field(default_factory=list)
-    refused: str = ""
+    options: list[OptionAnswer] = Field(default_factory=list)
+    refused: Literal["", "capacity", "unsupported", "price"] = Field(
+        default="",
+        description="why there are no options: no room, not such a job, no price that it could pay",
+    )
     why: str = ""
     held: bool = False
     taken: int | None = None
     price_list: str = Field(default="", description="hash of the price list")
-    policy: str = ""
+    policy: str = Field(default="", description="name and version of the policy")
 
 
 class Receipt(Answer):
-    """What was agreed."""
+    """What was agreed. certificate: hashes of price list and option, the policy, and what posted prices follow from."""
 
     quote: QuoteAnswer
     job: JobAnswer
+    mode: str = Field(description="queue, brokerage, posted prices or auction")
     price_usd: float | None
     payment_rule: str
+    discount_usd: float = Field(description="its share of a pooled discount, which an agreed price has not")
+    certificate: dict[str, Any]
 
 
 class TokenAnswer(Answer):
@@ -140,19 +179,35 @@ class StatusAnswer(Answer):
     record: int
 
 
+class SiteAnswer(Answer):
+    """A resource of a site. price_factor: of the list price that it began with."""
+
+    node: str
+    resource: str
+    capacity_milli: int
+    used_milli: int
+    price_factor: float
+    is_down: bool
+    list_usd: float | None = Field(default=None, description="USD per unit-hour, at a factor of 1")
+
+
+class ReloadAnswer(Answer):
+    """What became of CONFIG that was read again."""
+
+    joined: list[str] = Field(description="sites that joined")
+    changes: int = Field(description="capacities and prices that changed")
+    with_the_next_start: list[str] = Field(description="parts that take effect then")
+
+
 class Why(Answer):
-    """Why a job is where it is."""
+    """Why a job is where it is; when it would run, if it waits, and at which price, if that keeps it."""
 
     id: str
     status: str
+    rule: str = Field(default="", description="the policy that decides, and how")
     lines: list[str]
-
-
-class Interval(Answer):
-    """When something will be, in seconds since 1970: as likely before as after p50, and probably by p90; null: unknown."""
-
-    p50_s: float | None = None
-    p90_s: float | None = None
+    start: Interval = Interval()
+    price_usd: float | None = None
 
 
 class Eta(Answer):

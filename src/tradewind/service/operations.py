@@ -1,8 +1,8 @@
 """Requests that change jobs, sites or the policy of a running engine.
 
 A job is suspended by taking it from the policy, as if it were cancelled, and resumed as a new job that goes on in the same
-directories with the work that is left; so every policy supports it. A job that waits is changed likewise, and a policy is
-changed by suspending all jobs at the beginning of a slot and resuming them under the next one.
+directories with the work that is left; so every policy supports it. A job that waits is changed likewise. Another policy or
+further sites begin with a slot: all jobs are suspended and resumed then, but what was sold runs to its end first.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from tradewind.service.intake import Intake
     from tradewind.worlds.fleet_world import FleetWorld
 
-OWN = {"tenant": "", "key": "policy"}
-"""Key of the row of `replies` that says which policy decides, once it was changed."""
+OWN = {name: {"tenant": "", "key": name} for name in ("policy", "setup")}
+"""Keys of the rows of `replies` that say which policy decides and which sites there are, once that was changed."""
 DRAINED = {"tenant": "", "key": "drained"}
 """Key of the row of `replies` with the sites that take no more work."""
 PENDING = {"tenant": "", "key": "prices"}
@@ -49,16 +49,17 @@ def keep_value(board: Board, key: dict[str, str], value: Any) -> Put:
 class Operations:
     """Carries out such requests.
 
-    suspending  job -> why it is taken from the policy now: owner, change or policy
-    policy      the policy that is to decide from `policy_us` on
-    puts        rows to be written with the next record
+    suspending    job -> why it is taken from the policy now: owner, change or switch
+    wanted        policy, setup: what is to be from `wanted_us` on, each with the number of its request
+    is_switching  jobs are suspended for that, and those that come are put off
+    puts          rows to be written with the next record
     """
 
-    def __init__(self, board: Board, ledger: Ledger) -> None:
-        self._board, self._ledger = board, ledger
+    def __init__(self, board: Board, ledger: Ledger, *, sells: bool) -> None:
+        self._board, self._ledger, self._sells = board, ledger, sells
         self.suspending: dict[int, str] = {}
-        self.policy: dict[str, Any] | None = None
-        self.policy_us = 0
+        self.wanted: dict[str, dict[str, Any]] = {}
+        self.wanted_us = 0
         self.is_switching = False
         self.puts: list[Put] = []
         self._drained: set[int] = set(kept_value(board, DRAINED) or ())
@@ -79,6 +80,9 @@ class Operations:
             job = self._ledger.job(index)
             info = {"home": job.home, "done": 0, "ran_us": 0}
             self._submit(intake, row, info, at_us)
+        elif kind == "suspend" and self.is_switching:
+            self.owned(row["job"], "owner")
+            return False
         elif kind == "cancel":  # of a job that is suspended
             values = {"status": "cancelled", "is_over": True, "ended_s": row["at_s"], "places": "{}"}
             self.puts.append(Put("board_jobs", values, {"id": row["job"], "status": SUSPENDED}))
@@ -96,16 +100,42 @@ class Operations:
                 self.puts.append(keep_value(self._board, PENDING, prices))
             self._drain(body.get("drain", ()), body.get("undrain", ()))
             return bool(others)
-        elif kind == "policy":
+        elif kind in OWN:
             slot = self._ledger.setup.slot_us
-            self.policy, self.policy_us = {**body, "request": row["number"]}, -(-at_us // slot) * slot
+            self.wanted[kind], self.wanted_us = {**body, "request": row["number"]}, -(-at_us // slot) * slot
             return False
         else:
             return False
         return True
 
-    def restore(self, world: FleetWorld) -> None:
-        """Know the prices again that have not come into force."""
+    def put_off(self, row: Row) -> None:
+        """Let a job that comes now arrive once the policy or the sites have changed."""
+        info = {SUSPENDED: {"by": "switch", "home": None, "done": 0, "ran_us": 0}}
+        values = {"status": SUSPENDED, "places": json.dumps(info)}
+        self.puts.append(Put("board_jobs", values, {"number": row["number"]}))
+
+    def owned(self, job: str, by: str) -> None:
+        """Say for whom a suspended job is suspended: its owner, or the switch, which resumes it."""
+        shown = self._board.row("board_jobs", id=job)
+        if shown is not None and shown["status"] == SUSPENDED:
+            info = json.loads(shown["places"])[SUSPENDED]
+            values = {"places": json.dumps({SUSPENDED: {**info, "by": by}})}
+            self.puts.append(Put("board_jobs", values, {"number": shown["number"]}))
+
+    def restore(self, world: FleetWorld, taken: int) -> None:
+        """Know again what was asked for and has not come into force: prices, another policy, further sites.
+
+        A site that has joined is down, as the session knows it, until this says that it is up.
+        """
+        for kind, key in OWN.items():
+            asked, made = self._board.row("requests", kind=kind), kept_value(self._board, key)
+            if asked is not None and taken >= asked["number"] > (made["request"] if made else 0):
+                self.wanted[kind] = {**json.loads(asked["body"]), "request": asked["number"]}
+        for node in (kept_value(self._board, OWN["setup"]) or {}).get("fresh", ()):
+            if self._ledger.is_down(node) and not any(
+                c.kind == "node_up" and c.a == node for c in world.agenda.found
+            ):
+                world.agenda.change(Change(max(0, world.now_us) + 1, "node_up", node, 0, 0))
         for each in kept_value(self._board, PENDING) or ():
             if (change := Change(*each)).at_us > world.now_us:
                 world.agenda.change(change)
@@ -147,7 +177,7 @@ class Operations:
             self.puts.append(keep_value(self._board, DRAINED, sorted(self._drained)))
 
     def before(self, intake: Intake, at_us: int) -> bool:
-        """What is due before requests are taken: sites that drain give up what is free; a policy ends at its slot."""
+        """What is due before requests are taken: sites that drain give up what is free; jobs are suspended for a switch."""
         found = False
         for node in self._drained:
             for resource in range(len(self._ledger.setup.resources)):
@@ -155,10 +185,13 @@ class Operations:
                     left = self._ledger.capacity(node, resource) - least
                     intake.world.agenda.change(Change(at_us, "capacity", node, resource, left))
                     found = True
-        if self.policy is not None and at_us >= self.policy_us and not self.is_switching:
+        if self.wanted and at_us >= self.wanted_us and not self.is_switching:
             self.is_switching = True
             for index in self._ledger.active:
-                self.suspending[index] = "policy"
+                plan = self._ledger.plan(index) if self._sells else None
+                if plan is not None and plan.steps:
+                    continue  # it was sold
+                self.suspending[index] = "switch"
                 intake.world.agenda.report(Event(at_us, "cancelled", index))
                 found = True
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping
 from functools import cache, partial
@@ -13,24 +14,26 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
+from tradewind.model.tenant import SpendCap
 from tradewind.model.units import MILLI, UNLIMITED
 from tradewind.report.html import stylesheet
 from tradewind.service.app_state import service_of
-from tradewind.service.charts import gantt, prices
 from tradewind.service.errors import ApiError
 from tradewind.service.feed import document
 from tradewind.service.models import QuoteAnswer
-from tradewind.service.routes_change import prices_of
-from tradewind.service.routes_jobs import why as why_of
-from tradewind.service.routes_quotes import answer
+from tradewind.service.money import RUNNING, money
+from tradewind.service.reasons import why_of
+from tradewind.service.routes_sites import prices_of
 from tradewind.service.service import Service, job_document
+from tradewind.service.telling import told
+from tradewind.service.terms import answer
 from tradewind.service.tokens import Token
 
 routes = APIRouter(include_in_schema=False)
 COOKIE, ASKED_BY = "tradewind", "x-tradewind-page"
 """The cookie with a token, and the header with which our own script says that it may be used for the API: no other
 site's page can send it."""
-MOST_ROWS, MOST_BARS = 200, 25
+MOST_ROWS = 200
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -40,7 +43,6 @@ TABS = {
     "/": "Now", "/jobs": "Jobs", "/market": "Market", "/tenants": "Tenants", "/bills": "Bills",
     "/whatif": "What if", "/audit": "Audit", "/admin": "Admin",
 }  # fmt: skip
-RUNNING = ("running", "scheduled")
 
 
 def header_from_cookie(request: Request) -> None:
@@ -58,7 +60,7 @@ def _templates() -> Environment:
         autoescape=select_autoescape(default=True),
         undefined=StrictUndefined,
     )
-    found.filters.update(clock=_clock, usd=_usd, span=_span, money=_money)
+    found.filters.update(clock=_clock, usd=_usd, span=_span, money=_money, told=told, short=_short)
     return found
 
 
@@ -73,6 +75,11 @@ def _usd(value: float | None) -> str:
 def _money(value: float) -> str:
     """An amount of a bill, to a millionth where it is small."""
     return f"{value:,.2f} USD" if abs(value) >= 1 or not value else f"{value:.6f} USD"
+
+
+def _short(id_: str) -> str:
+    """The id of a job with less of its random end."""
+    return re.sub(r"(-[0-9a-f]{4})[0-9a-f]{12}$", r"\1", id_)
 
 
 def _span(seconds: float | None) -> str:
@@ -100,6 +107,10 @@ class Visit:
     def needs(self, *roles: str) -> None:
         """Refuse others."""
         self.service.token(self.bearer, "read", *roles)
+
+    def part(self, name: str, **values: Any) -> HTMLResponse:
+        """A part of a page, which its script asks for."""
+        return HTMLResponse(_templates().get_template(name).render(**values), headers=HEADERS)
 
     async def page(self, name: str, **values: Any) -> HTMLResponse:
         """A page with its frame."""
@@ -130,8 +141,9 @@ def refused(request: Request, error: ApiError) -> Response | None:
 
 # ---------------------------------------------------------------------- signing in
 @routes.get("/login")
-async def login_page() -> HTMLResponse:
-    """Where a token is handed in."""
+async def login_page(request: Request) -> HTMLResponse:
+    """Where a token is handed in; meanwhile the process that draws charts starts."""
+    service_of(request).painter.start()
     return HTMLResponse(_templates().get_template("login.html").render(wrong=""), headers=HEADERS)
 
 
@@ -183,10 +195,10 @@ async def now(request: Request) -> HTMLResponse:
     sites = await _sites(visit.service)
     recent = await visit.service.read(lambda: board.rows("board_events", most=15, **own))
     running = await visit.service.read(lambda: board.rows("board_jobs", most=12, status=list(RUNNING), **own))
-    used = sum(site["usd_per_hour"] for site in sites)
+    rates = await visit.service.read(lambda: money(visit.service)) if not own else None
     return await visit.page(
-        "now.html", counts=counts, sites=sites, events=[document(row) for row in recent], usd_per_hour=used,
-        jobs=[job_document(row) for row in running],
+        "now.html", counts=counts, sites=sites, events=[document(row) for row in recent], money=rates,
+        jobs=[job_document(row) for row in running], now=time.time(),
     )  # fmt: skip
 
 
@@ -234,7 +246,6 @@ async def jobs(request: Request, before: int | None = None, status: str = "") ->
         status=status,
         counts=counts,
         now=time.time(),
-        chart=gantt([job_document(row) for row in rows[:MOST_BARS]], time.time()),
     )
 
 
@@ -273,11 +284,14 @@ async def one_job(request: Request, id: str) -> HTMLResponse:
     told = await visit.service.read(
         lambda: visit.service.board.rows("board_events", after=0, most=MOST_ROWS, id=id)
     )
-    reasons = await why_of(request, id, visit.bearer)
+    reasons = await why_of(visit.service, row, forecast=False)
     quotes = await visit.service.read(lambda: visit.service.board.rows("board_quotes", job=id, most=20))
+    shown = await visit.service.read(
+        lambda: [_quote(answer(visit.service, each, visit.token)) for each in quotes]
+    )
     return await visit.page(
-        "job.html", job=job_document(row), events=[document(each) for each in told], why=reasons.lines,
-        quotes=[_quote(answer(each, visit.token)) for each in quotes], text=json.dumps(json.loads(row["body"]), indent=1),
+        "job.html", job=job_document(row), events=[document(each) for each in told], why=reasons.lines, rule=reasons.rule,
+        quotes=shown, text=json.dumps(json.loads(row["body"]), indent=1),
         now=time.time(),
     )  # fmt: skip
 
@@ -293,13 +307,15 @@ async def market(request: Request) -> HTMLResponse:
     rows = await visit.service.read(
         lambda: visit.service.board.rows("board_quotes", most=MOST_ROWS, **visit.own)
     )
-    quotes = [_quote(answer(row, visit.token)) for row in sorted(rows, key=lambda row: -row["made_s"])]
-    quotes.sort(key=lambda quote: quote["status"] != "open")
+    rows.sort(key=lambda row: (row["status"] != "open", -row["made_s"]))
+    quotes = await visit.service.read(
+        lambda: [_quote(answer(visit.service, row, visit.token)) for row in rows]
+    )
     asked = sum(quote["status"] in ("accepted", "declined", "expired") for quote in quotes)
     taken = [quote for quote in quotes if quote["status"] == "accepted"]
     return await visit.page(
         "market.html", quotes=quotes, sites=await _sites(visit.service), asked=asked, taken=len(taken),
-        revenue=sum(_price(quote) for quote in taken), chart=prices(quotes), list=await prices_of(visit.service),
+        revenue=sum(_price(quote) for quote in taken), list=await prices_of(visit.service),
     )  # fmt: skip
 
 
@@ -323,8 +339,28 @@ async def tenants(request: Request) -> HTMLResponse:
             partial(visit.service.board.rows, "board_jobs", most=10_000, tenant=name)
         )
         spent = sum(row["price_usd"] or 0.0 for row in jobs)
-        found.append({"name": name, "counts": counts, "jobs": sum(counts.values()), "usd": spent})
+        cap, limits = visit.service.config.setup.cap_of(name), visit.service.config.file.tenants[name]
+        budget = "no limit" if cap is None else _budget(cap)
+        found.append(
+            {
+                "name": name,
+                "counts": counts,
+                "jobs": sum(counts.values()),
+                "usd": spent,
+                "most": limits.jobs,
+                "budget": budget,
+            }
+        )
     return await visit.page("tenants.html", found=found)
+
+
+def _budget(cap: SpendCap) -> str:
+    parts = [
+        f"{usd:g} USD {per}"
+        for usd, per in ((cap.total_usd, "in total"), (cap.slot_usd, "per slot"))
+        if usd is not None
+    ]
+    return ", ".join(parts)
 
 
 @routes.get("/audit")
@@ -337,8 +373,8 @@ async def audit(request: Request) -> HTMLResponse:
     alarms = await visit.service.read(
         lambda: board.rows("board_events", most=MOST_ROWS, kind=["alarm", "violation", "failed"])
     )
-    kinds = ["planned", "refused", "quoted", "accepted", "declined"]
-    decided = await visit.service.read(lambda: board.rows("board_events", most=50, kind=kinds))
+    kinds = ["planned", "verdict", "quoted", "accepted", "declined"]
+    decided = await visit.service.read(lambda: board.rows("board_events", most=30, kind=kinds))
     told = [document(row) for row in alarms]
     return await visit.page(
         "audit.html", actions=actions, alarms=told, decisions=[document(row) for row in decided],

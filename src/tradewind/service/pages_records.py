@@ -26,6 +26,15 @@ async def bills(request: Request, period: Period = "") -> HTMLResponse:
     return await visit.page("bills.html", page=page, period=wanted.name)
 
 
+@routes.get("/parts/bills")
+async def bills_part(request: Request) -> HTMLResponse:
+    """What every tenant owes this month: list price, its part of the pooled discount, what is due."""
+    visit = Visit(request)
+    page = await bills_of(visit.service, span(None), visit.own.get("tenant"))
+    saved = -sum(bill.discount_usd for bill in page.bills)
+    return visit.part("tenants_bills.html", page=page, saved=saved)
+
+
 @routes.get("/bills.csv")
 async def bills_file(request: Request, period: Period = "") -> Response:
     """Bills of a period as a file."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tradewind.model.codec import plain
 from tradewind.model.decision import Offer, Quote, Step
 from tradewind.model.setup import Setup
-from tradewind.model.units import OPEN
+from tradewind.model.units import OPEN, US_PER_HOUR
 
 WallOf = Callable[[int], float]
 """Instant in microseconds -> seconds since 1970."""
@@ -53,7 +54,21 @@ def offer_document(setup: Setup, number: int, offer: Offer, wall: WallOf) -> dic
         "plan": in_words(setup, offer.plan.steps),
         "steps": [step_document(setup, step, wall) for step in offer.plan.steps[:100]],
         "unit_usd": {setup.resources[r]: usd for r, usd in offer.unit_usd},
+        "hours": _hours(setup, offer.plan.steps, offer.finish_us),
     }
+
+
+def _hours(setup: Setup, steps: tuple[Step, ...], finish_us: int) -> dict[str, list[float]]:
+    """Site -> hours of workers and of servers."""
+    found: dict[str, list[float]] = {}
+    for step in steps:
+        hours = max(0, min(step.until_us, finish_us) - step.from_us) / US_PER_HOUR
+        servers = step.servers or (0,) * len(step.nodes)
+        for node, *counts in zip(step.nodes, step.workers, servers, strict=True):
+            row = found.setdefault(setup.nodes[node].name, [0.0, 0.0])
+            for kind, count in enumerate(counts):
+                row[kind] += count * hours
+    return found
 
 
 def quote_document(setup: Setup, quote: Quote, wall: WallOf) -> dict[str, Any]:
@@ -62,4 +77,5 @@ def quote_document(setup: Setup, quote: Quote, wall: WallOf) -> dict[str, Any]:
         "options": [offer_document(setup, i, offer, wall) for i, offer in enumerate(quote.offers)],
         "refused": quote.refused,
         "why": quote.why,
+        "posted": None if quote.posted is None else plain(quote.posted),
     }

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tradewind.model.decision import Decision, HeldQuote, Quote
+from tradewind.model.decision import Decision, HeldQuote, Quote, Step
+from tradewind.model.job import Job
+from tradewind.model.progress import iteration_us
 from tradewind.model.result import Outcome
 from tradewind.model.setup import Setup
 from tradewind.model.view import Change
@@ -35,6 +37,13 @@ STATUS_OF = {
 }
 """Kind of event -> status of its job from then on."""
 OVER = frozenset(("declined", "refused", "finished", "left", "cancelled", "failed"))
+CAUSES = {"arrived": "it arrived", "voided": "it lost its place", "data": "its data arrived"}
+ENDED = "another job ended"
+OTHERS = {
+    "finished": ENDED, "left": ENDED, "cancelled": ENDED, "arrived": "another job arrived",
+    "changed": "capacity or prices changed", "slot": "a slot began", "timer": "the policy asked to be woken",
+}  # fmt: skip
+"""Kinds of events of a job itself, and of others, that make a policy decide -> words."""
 KEPT = 200
 """Jobs that are over and still known."""
 QUIET = frozenset(("slot", "timer", "data", "released", "answered"))
@@ -44,6 +53,9 @@ QUIET = frozenset(("slot", "timer", "data", "released", "answered"))
 TakenAway = Callable[[int, int, int], str | None]
 """(job, work done, instant) -> what has to be known to resume a job that was suspended; "": it arrives again at once; None:
 it was cancelled."""
+
+ReadJob = Callable[[int], Row | None]
+"""Index of a job -> its row."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,11 +88,26 @@ SHOWN = tuple(each.name for each in fields(Shown))
 class Projector:
     """Follows the records. `pace`: microseconds of the run per second."""
 
-    def __init__(self, setup: Setup, pace: float, policy: str, taken_away: TakenAway) -> None:
-        self._setup, self._pace, self._taken_away = setup, pace, taken_away
+    def __init__(
+        self,
+        setup: Setup,
+        pace: float,
+        policy: str,
+        taken_away: TakenAway,
+        read: ReadJob,
+        active: Mapping[int, Job],
+    ) -> None:
+        self._setup, self._pace, self._taken_away, self._read, self._active = (
+            setup,
+            pace,
+            taken_away,
+            read,
+            active,
+        )
         self._factors: dict[tuple[int, int], int] = {}
         self._terms = {"price_list": price_hash(setup, {}), "policy": policy}
         self.jobs: dict[int, Shown] = {}
+        self._unread: set[int] = set()  # jobs from before a start whose rows nobody needed yet
         self._outcomes: list[Outcome] = []
         self._gone: deque[int] = (
             deque()
@@ -90,20 +117,28 @@ class Projector:
         self._now_us, self._now_s = 0, 0.0
         self._touched: dict[int, Shown] = {}
         self._rows: list[Put] = []
+        self._plans: dict[int, str] = {}  # job -> the plan that was told last
+        self._woke: set[tuple[str, int]] = set()  # (kind, job) of the events of this instant
 
     def wall(self, at_us: int) -> float:
         """Wall-clock seconds of an instant."""
         return self._now_s + (at_us - self._now_us) / self._pace
 
-    def restore(self, rows: Iterable[Row], quotes: Iterable[HeldQuote], changes: Iterable[Change]) -> None:
-        """Know the jobs again that are not over, the open quotes and the prices."""
+    def restore(self, jobs: Iterable[int], quotes: Iterable[HeldQuote], changes: Iterable[Change]) -> None:
+        """Know the jobs again that are not over, the open quotes and the prices; rows are read when they are needed."""
+        self._unread.update(jobs)
         for change in changes:
             if change.kind == "price":
                 self._priced(change.a, change.b, change.value)
         self._open = {held.quote.job: held.id for held in quotes}
-        for row in rows:
-            if row["status"] != "suspended":
-                self.jobs[row["job"]] = Shown(**{name: row[name] for name in SHOWN})
+
+    def _known(self, job: int) -> Shown | None:
+        """A job that is not over, or was until a moment ago."""
+        if job in self._unread:
+            self._unread.discard(job)
+            if (row := self._read(job)) is not None:
+                self.jobs[job] = Shown(**{name: row[name] for name in SHOWN})
+        return self.jobs.get(job)
 
     # ------------------------------------------------------------------ records
     def instant(self, record: Mapping[str, Any], fresh: Mapping[int, Row]) -> list[Put]:
@@ -112,6 +147,12 @@ class Projector:
         for index, row in fresh.items():
             self.jobs[index] = Shown(number=row["number"], id=row["job"], tenant=row["tenant"], job=index,
                                      started_s=row.get("started_s"))  # fmt: skip
+        self._woke = {
+            (event["kind"], event.get("job", -1))
+            for kind, what in record["ops"]
+            if kind == "events"
+            for event in what
+        }
         for kind, what in record["ops"]:
             if kind == "events":
                 for event in what:
@@ -123,7 +164,7 @@ class Projector:
             elif kind in ("quote", "answer"):
                 self._answered(*what)
         for outcome in self._outcomes:
-            if (shown := self.jobs.get(outcome.job)) is not None and outcome.paid_usd is not None:
+            if (shown := self._known(outcome.job)) is not None and outcome.paid_usd is not None:
                 shown.price_usd = outcome.paid_usd
                 self._touch(shown)
         self._outcomes.clear()
@@ -136,18 +177,21 @@ class Projector:
 
     def attempt(self, record: Mapping[str, Any]) -> list[Put]:
         """Rows of ranks that start."""
-        shown = self.jobs.get(record["job"])
+        shown = self._known(record["job"])
         if shown is not None:
             self._now_us, self._now_s = record["at_us"], record["wall"]
             shown.status = "running"
             shown.started_s = shown.started_s or record["wall"]
             self._touch(shown)
-            self._tell(shown, "started", {"attempt": record["number"], "ranks": len(record["ranks"])})
+            told = {"attempt": record["number"], "ranks": len(record["ranks"])}
+            if predicted := iteration_us(self._setup, self._active.get(record["job"]), Step(*record["step"])):
+                told["predicted_s"] = predicted / self._pace
+            self._tell(shown, "started", told)
         return self._drain()
 
     def over(self, record: Mapping[str, Any]) -> list[Put]:
         """Rows of ranks that ended."""
-        shown = self.jobs.get(record["job"])
+        shown = self._known(record["job"])
         if shown is not None:
             self._now_s = record["wall"]
             if shown.status == "running":
@@ -160,7 +204,7 @@ class Projector:
 
     def alarm(self, record: Mapping[str, Any]) -> list[Put]:
         """The row of an alarm: its tenant's where it concerns a job, else the operators'."""
-        shown = self.jobs.get(record["job"])
+        shown = self._known(record["job"])
         self._tell(shown, "alarm", {"text": record["text"]})
         return self._drain()
 
@@ -173,9 +217,9 @@ class Projector:
 
     # ------------------------------------------------------------------ parts of an instant
     def _event(self, event: Mapping[str, Any]) -> None:
-        kind, shown = event["kind"], self.jobs.get(event.get("job", -1))
+        kind, shown = event["kind"], self._known(event.get("job", -1))
         if kind == "changed":
-            self._tell(None, "changed", event["fact"])
+            self._tell(None, "changed", self._named(event["fact"]))
             if event["fact"]["kind"] == "price":
                 self._priced(event["fact"]["a"], event["fact"]["b"], event["fact"]["value"])
         if shown is None or kind in QUIET:
@@ -202,6 +246,15 @@ class Projector:
             else _home(event),
         )
 
+    def _named(self, fact: Mapping[str, Any]) -> dict[str, Any]:
+        """A change, with the names of the site and resource that it concerns."""
+        found, setup = dict(fact), self._setup
+        if fact["kind"] in ("price", "capacity", "node_up", "node_down"):
+            found["site"] = setup.nodes[fact["a"]].name
+        if fact["kind"] in ("price", "capacity"):
+            found["resource"] = setup.resources[fact["b"]]
+        return found
+
     def _is_suspended(self, shown: Shown, done: int) -> bool:
         """Whether a job was not cancelled but taken away to be resumed."""
         info = self._taken_away(shown.job, done, self._now_us)
@@ -223,17 +276,30 @@ class Projector:
 
     def _decision(self, decision: Decision) -> None:
         for plan in decision.plans:
-            if (shown := self.jobs.get(plan.job)) is not None:
+            if (shown := self._known(plan.job)) is not None:
                 if not plan.steps:
                     shown.status, shown.places = "waiting", "{}"
                 else:
                     self._planned(shown, plan.steps)
                 self._touch(shown)
-                self._tell(shown, "planned", {"plan": in_words(self._setup, plan.steps)})
+                text = in_words(self._setup, plan.steps)
+                if self._plans.get(plan.job) != text:  # many policies renew their plans in every slot
+                    self._plans[plan.job] = text
+                    because = decision.why or self._because(plan.job)
+                    self._tell(shown, "planned", {"plan": text, "because": because})
         for verdict in decision.verdicts:
-            if (shown := self.jobs.get(verdict.job)) is not None:
+            if (shown := self._known(verdict.job)) is not None:
                 shown.reason = verdict.reason
                 self._touch(shown)
+                self._tell(shown, "verdict", {"reason": verdict.reason})
+
+    def _because(self, job: int) -> str:
+        """What of this instant woke the policy; others' jobs are not named."""
+        mine = {kind for kind, of in self._woke if of == job}
+        rest = {kind for kind, of in self._woke if of != job}
+        found = [text for kind, text in CAUSES.items() if kind in mine]
+        found += [OTHERS[kind] for kind in OTHERS if kind in rest]
+        return ", ".join(list(dict.fromkeys(found))[:2])
 
     def _planned(self, shown: Shown, steps: Any) -> None:
         if shown.status != "running":
@@ -241,7 +307,7 @@ class Projector:
         shown.places = json.dumps(step_document(self._setup, steps[0], self.wall))
 
     def _held(self, held: HeldQuote) -> None:
-        shown = self.jobs.get(held.quote.job)
+        shown = self._known(held.quote.job)
         if shown is None:
             return
         self._open[shown.job] = held.id
@@ -253,7 +319,7 @@ class Projector:
         }))  # fmt: skip
 
     def _answered(self, quote: Quote, taken: int) -> None:
-        shown = self.jobs.get(quote.job)
+        shown = self._known(quote.job)
         if shown is None:
             return
         if taken >= 0:
@@ -290,7 +356,9 @@ class Projector:
         rows = [*(shown.put() for shown in self._touched.values()), *self._rows]
         self._touched, self._rows = {}, []
         while len(self._gone) > KEPT:
-            self.jobs.pop(self._gone.popleft(), None)
+            gone = self._gone.popleft()
+            self.jobs.pop(gone, None)
+            self._plans.pop(gone, None)
         return rows
 
 

@@ -88,20 +88,6 @@ async def events(
     return {"events": [document(row) for row in rows], "next": rows[-1]["number"] if rows else after}
 
 
-@routes.get("/sites")
-async def sites(request: Request, authorization: Authorization = None) -> list[dict[str, Any]]:
-    """Sites: capacity, use and price factor of every resource."""
-    service = service_of(request)
-    service.token(authorization, "read")
-    rows = await service.read(lambda: service.board.rows("board_sites", most=100_000))
-    setup = service.config.setup
-    rent = {
-        (setup.nodes[node].name, setup.resources[resource]): tariff.usd[0]
-        for (node, resource), tariff in setup.rent.items()
-    }
-    return [{**row, "list_usd": rent.get((row["node"], row["resource"]))} for row in rows]
-
-
 @routes.get("/tenants")
 async def tenants(request: Request, authorization: Authorization = None) -> list[TenantAnswer]:
     """Tenants; a tenant sees itself."""

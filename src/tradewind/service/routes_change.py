@@ -1,27 +1,22 @@
-"""Routes that change what runs: jobs (suspend, resume, change), sites, prices, the policy."""
+"""Routes that change what runs: jobs (suspend, resume, change) and the policy."""
 
 from __future__ import annotations
 
 import json
-import time
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from tradewind.files.messages import sentence
 from tradewind.model.errors import InputError, TradewindError
-from tradewind.model.units import MILLI
-from tradewind.service import changes
 from tradewind.service.app_state import Authorization, Key, service_of
-from tradewind.service.config import PricesFile
 from tradewind.service.current import with_policy
 from tradewind.service.errors import ApiError
-from tradewind.service.models import JobAnswer, PolicyAnswer, PricesAnswer
+from tradewind.service.models import JobAnswer, PolicyAnswer
 from tradewind.service.routes_records import whatif_of
-from tradewind.service.service import NOBODY, Service, job_document
+from tradewind.service.service import Service, job_document
 from tradewind.service.submission import sealed_text
-from tradewind.service.tokens import Token, note
+from tradewind.service.tokens import note
 from tradewind.store.board import Row
 from tradewind.store.desk import Writing
 
@@ -30,18 +25,6 @@ WAIT_S = 15.0
 """How long an answer of the engine is waited for."""
 CHANGED = ("utility", "private", "workers", "workers_min", "workers_max", "nodes", "work", "env")
 """Fields of a job that can be changed while it waits."""
-
-
-class SiteRequest(BaseModel):
-    """What becomes of a site."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    state: Literal["join", "drain", "leave"] | None = Field(
-        default=None,
-        description="join: take work again; drain: take no more; leave: stop what runs there, which moves",
-    )
-    capacity: dict[str, float] = Field(default_factory=dict, description="resource -> units from now on")
 
 
 class PolicyRequest(BaseModel):
@@ -147,85 +130,6 @@ async def change(
     return await _settled(service, id, row)
 
 
-# ---------------------------------------------------------------------- sites and prices
-@routes.post("/sites/{id}")
-async def site(
-    request: Request, id: str, body: SiteRequest, authorization: Authorization = None
-) -> list[dict[str, Any]]:
-    """Let a site of the setup join, drain or leave, or change its capacity; quotes that no longer hold are withdrawn."""
-    service = service_of(request)
-    token = service.token(authorization, "write", "admin", "operator")
-    try:
-        wanted = changes.of_site(service.config.setup, id, body.state, body.capacity)
-    except TradewindError as error:
-        raise ApiError("invalid", str(error)) from None
-    await service.ask_engine("sites", id, token, wanted)
-    return await service.read(
-        lambda: [row for row in service.board.rows("board_sites", most=1000) if row["node"] == id]
-    )
-
-
-@routes.get("/prices")
-async def prices(request: Request, authorization: Authorization = None) -> PricesAnswer:
-    """The price list in force, its hash, and when lists were put into force."""
-    service = service_of(request)
-    service.token(authorization, "read")
-    return await prices_of(service)
-
-
-async def prices_of(service: Service) -> PricesAnswer:
-    """The price list in force."""
-    setup = service.config.setup
-    rows = await service.read(lambda: service.board.rows("board_sites", most=100_000))
-    factors = {(row["node"], row["resource"]): row["price_factor"] for row in rows}
-    rent: dict[str, dict[str, Any]] = {}
-    for (node, resource), tariff in sorted(setup.rent.items()):
-        names = setup.nodes[node].name, setup.resources[resource]
-        factor = factors.get(names, 1.0)
-        usd = [round(usd * factor, 9) for usd in tariff.usd]
-        rent.setdefault(names[0], {})[names[1]] = {
-            "starts": list(tariff.starts),
-            "usd": usd,
-            "rule": tariff.rule,
-        }
-    told = await service.read(lambda: service.board.rows("board_events", id="", kind="prices", most=100))
-    history = [{"at_s": row["at_s"], **json.loads(row["body"])} for row in told]
-    return PricesAnswer(price_list=await service.read(service.price_list), rent=rent, history=history)
-
-
-@routes.post("/prices")
-async def set_prices(
-    request: Request, body: Annotated[dict[str, Any], Body()], authorization: Authorization = None
-) -> PricesAnswer:
-    """Put a price list (`rent`: node -> resource -> tariff) into force with the next slot; decisions keep their prices."""
-    service = service_of(request)
-    token = service.token(authorization, "write", "admin", "operator")
-    try:
-        file = PricesFile.model_validate(body)
-        wanted = changes.of_prices(service.config.setup, file)
-    except ValidationError as error:
-        raise ApiError("invalid", sentence(error, PricesFile, body)) from None
-    except TradewindError as error:
-        raise ApiError("invalid", str(error)) from None
-    await _price(service, token, wanted)
-    return await prices_of(service)
-
-
-async def _price(service: Service, token: Token, wanted: changes.Wanted) -> None:
-    """Put prices into force, and note the list with its date and hash."""
-    await service.ask_engine("sites", "prices", token, {"changes": wanted})
-    setup = service.config.setup
-    list_ = {f"{setup.nodes[a].name}.{setup.resources[b]}": value / MILLI for _, a, b, value in wanted}
-    coming = {(a, b): value for _, a, b, value in wanted}
-    hash_ = await service.read(lambda: service.price_list(coming))
-    body = json.dumps({"price_list": hash_, "factors": list_, "by": token.actor})
-
-    def task(writing: Writing) -> None:
-        writing.insert("board_events", id="", tenant="", at_s=time.time(), kind="prices", body=body)
-
-    await service.write(task)
-
-
 # ---------------------------------------------------------------------- the policy
 @routes.post("/policy")
 async def policy(
@@ -252,8 +156,7 @@ async def policy(
         found = None
     if not apply:
         return PolicyAnswer(policy=service.config.spec.name, whatif=found, applied=False)
-    starts = service.engine.begins
-    await service.ask("policy", NOBODY, token, wanted)
-    done = await service.until(lambda: True if service.engine.begins > starts else None, WAIT_S * 4)
-    service.reload()
-    return PolicyAnswer(policy=service.config.spec.name, whatif=found, applied=done is not None)
+    before = {"name": service.config.spec.name, "params": dict(service.config.file.policy.params)}
+    await service.noted(token, "policy.change", body.name, before, wanted)
+    done = await service.switch("policy", token, wanted)
+    return PolicyAnswer(policy=service.config.spec.name, whatif=found, applied=done)

@@ -21,6 +21,7 @@ from tradewind.service.etas import dry_run as forecast_of
 from tradewind.service.etas import eta_of
 from tradewind.service.feed import document
 from tradewind.service.models import DryRun, Eta, EventPage, JobAnswer, JobPage, Why
+from tradewind.service.reasons import why_of
 from tradewind.service.service import Service, job_document
 from tradewind.service.submission import Submission
 from tradewind.service.why import lines_of
@@ -226,13 +227,9 @@ def _part(path: Path, offset: int) -> bytes:
 
 @routes.get("/{id}/why")
 async def why(request: Request, id: str, authorization: Authorization = None) -> Why:
-    """Why a job is where it is, and what it waits for."""
+    """Why a job is where it is: which rule, whose use or which price keeps it, and at which price or when it would run."""
     service = service_of(request)
-    row = await service.job(service.token(authorization, "read"), id)
-    sites = await service.read(lambda: service.board.rows("board_sites", most=10_000))
-    found = service.reader.build(job_document(row)["job"], 0, id, 0)
-    lines = lines_of(service.config, found.job, sites, row["status"], row["reason"])
-    return Why(id=id, status=row["status"], lines=lines)
+    return await why_of(service, await service.job(service.token(authorization, "read"), id))
 
 
 @routes.get("/{id}/eta")

@@ -10,9 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tradewind.service.app_state import Authorization, Key, service_of
 from tradewind.service.errors import ApiError
-from tradewind.service.models import JobAnswer, QuoteAnswer, Receipt
+from tradewind.service.models import QuoteAnswer, Receipt
 from tradewind.service.routes_jobs import BODY, Tenant, submission
-from tradewind.service.service import Service, job_document
+from tradewind.service.service import Service
+from tradewind.service.terms import answer, receipt
 from tradewind.service.tokens import Token
 from tradewind.store.board import Row
 
@@ -49,22 +50,13 @@ async def quote(
             id=f"q-{job['id']}", job=job["id"], tenant=job["tenant"], status="pending", made_s=job["submitted_s"],
             expires_s=job["submitted_s"],
         )  # fmt: skip
-    return answer(row, token)
+    return await service.read(lambda: answer(service, row, token))
 
 
 def _newest(service: Service, job: str) -> Row | None:
     """The newest quote of a job."""
     rows = service.board.rows("board_quotes", job=job, most=1000)
     return max(rows, key=lambda row: row["made_s"]) if rows else None
-
-
-def answer(row: Row, token: Token) -> QuoteAnswer:
-    """A quote as people see it; how the seller reckons a price is not for tenants, why there is none is."""
-    names = ("id", "job", "tenant", "status", "made_s", "expires_s")
-    body = json.loads(row["body"])
-    if token.role == "tenant" and body["options"]:
-        body["why"] = ""
-    return QuoteAnswer(**{name: row[name] for name in names}, **body)
 
 
 async def _row(service: Service, token: Token, id_: str) -> Row:
@@ -90,7 +82,8 @@ async def quotes(
     if token.role == "tenant":
         equal["tenant"] = token.tenant
     rows = await service.read(lambda: service.board.rows("board_quotes", most=limit, **equal))
-    return [answer(row, token) for row in sorted(rows, key=lambda row: -row["made_s"])]
+    rows.sort(key=lambda row: -float(row["made_s"]))
+    return await service.read(lambda: [answer(service, row, token) for row in rows])
 
 
 @routes.get("/{id}")
@@ -98,7 +91,8 @@ async def one(request: Request, id: str, authorization: Authorization = None) ->
     """One quote."""
     service = service_of(request)
     token = service.token(authorization, "read")
-    return answer(await _row(service, token, id), token)
+    row = await _row(service, token, id)
+    return await service.read(lambda: answer(service, row, token))
 
 
 @routes.post("/{id}/accept")
@@ -126,11 +120,11 @@ async def accept(
             "price_moved",
             f"quote {id} is {row['status']} and holds no more; "
             + ("a fresh one is in data" if other else "ask for a new one: POST /v1/quotes"),
-            answer(fresh, token).model_dump() if other and fresh is not None else None,
+            answer(service, fresh, token).model_dump() if other and fresh is not None else None,
         )
     if found["taken"] != option:
         raise ApiError("conflict", f"option {found['taken']} of this quote was accepted, not {option}")
-    return await _receipt(service, row, found, token)
+    return await service.read(lambda: receipt(service, row, token))
 
 
 @routes.post("/{id}/decline")
@@ -139,7 +133,9 @@ async def decline(request: Request, id: str, authorization: Authorization = None
     service = service_of(request)
     token = service.token(authorization, "write")
     row = await _row(service, token, id)
-    return answer(await _answer(service, row, token, -1) if row["status"] == "open" else row, token)
+    if row["status"] == "open":
+        row = await _answer(service, row, token, -1)
+    return await service.read(lambda: answer(service, row, token))
 
 
 async def _answer(service: Service, row: Row, token: Token, option: int) -> Row:
@@ -158,11 +154,3 @@ async def _answer(service: Service, row: Row, token: Token, option: int) -> Row:
             "unavailable", "the engine has not answered yet; repeat the request, which changes nothing twice"
         )
     return found
-
-
-async def _receipt(service: Service, row: Row, found: dict[str, Any], token: Token) -> Receipt:
-    job = await service.read(lambda: service.board.rows("board_jobs", id=row["job"], most=1)[0])
-    return Receipt(
-        quote=answer(row, token), job=JobAnswer(**job_document(job)),
-        price_usd=found["options"][found["taken"]]["price_usd"], payment_rule=service.market,
-    )  # fmt: skip

@@ -29,8 +29,8 @@ from tradewind.store.board import Board, Row
 from tradewind.store.desk import Desk, Rejected, Writing
 
 T = TypeVar("T")
-CHANGE_S = 5.0
-"""How long a change of sites is waited for; one that changes nothing is never seen."""
+CHANGE_S, SWITCH_S = 5.0, 60.0
+"""How long a change of sites is waited for (one that changes nothing is never seen), and another policy or further sites."""
 NOBODY: Row = {"id": "", "tenant": "", "status": ""}
 """In place of a job, where a request concerns none."""
 
@@ -44,11 +44,18 @@ class Service:
         self.board, self.desk = Board(address), Desk(address)
         self.tokens = Tokens(self.board, self.desk, config.file.limits)
         self.reader, self._seal = Reader(config), Seal.of(data / "seal.key")
-        self.feed, self.clerk = Feed(self.board, engine), Clerk()
+        self.feed, self.clerk, self.painter = (
+            Feed(self.board, engine),
+            Clerk(),
+            Clerk("tradewind.service.charts"),
+        )
+        self._switching = asyncio.Lock()
+        self.known: dict[str, Any] = {}  # what was looked up, for those who look it up again
 
     def close(self) -> None:
         """Write what was handed in, then close."""
         self.clerk.close()
+        self.painter.close()
         self.desk.close()
         self.board.close()
 
@@ -177,18 +184,32 @@ class Service:
                 "requests", kind=kind, job=row["id"], tenant=tenant, actor=token.actor, at_s=time.time(), body=text,
                 sealed=None,
             )  # fmt: skip
-            note(writing, token.actor, tenant, f"job.{kind}", row["id"], {"status": row["status"]}, body)
+            if row["id"]:
+                note(writing, token.actor, tenant, f"job.{kind}", row["id"], {"status": row["status"]}, body)
             return _keep(writing, tenant, key, digest, {"request": number})
 
         return await self.write(task)
 
-    async def ask_engine(self, kind: str, subject: str, token: Token, body: dict[str, Any]) -> None:
+    async def noted(self, token: Token, action: str, subject: str, before: Any, after: Any) -> None:
+        """Add a line to the audit log."""
+        await self.write(lambda writing: note(writing, token.actor, "", action, subject, before, after))
+
+    async def change_sites(self, token: Token, body: dict[str, Any]) -> None:
         """Ask the engine to change sites or prices, and wait until it has."""
-        before = await self.read(lambda: self.board.rows("board_sites", most=100_000))
-        await self.ask(kind, {**NOBODY, "id": subject}, token, body)
+        shown = await self.read(lambda: self.board.rows("board_sites", most=100_000))
+        await self.ask("sites", NOBODY, token, body)
         await self.until(
-            lambda: True if self.board.rows("board_sites", most=100_000) != before else None, CHANGE_S
+            lambda: True if self.board.rows("board_sites", most=100_000) != shown else None, CHANGE_S
         )
+
+    async def switch(self, kind: str, token: Token, body: dict[str, Any]) -> bool:
+        """Ask the engine for another policy or further sites, and wait until it has begun again; False: not yet."""
+        async with self._switching:
+            starts = self.engine.begins
+            await self.ask(kind, NOBODY, token, body)
+            done = await self.until(lambda: True if self.engine.begins > starts else None, SWITCH_S)
+            await self.read(self.reload)
+        return done is not None
 
     def seal(self, text: str) -> bytes:
         """Seal what is private."""

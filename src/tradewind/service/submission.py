@@ -88,6 +88,8 @@ def check_allowed(job: Job, tenant: TenantFile, name: str) -> None:
     """Check that a job has a command that its tenant may run."""
     if not job.command:
         raise InputError("command is missing; add the program and its arguments: [program, argument, …]")
+    if job.data is not None:  # its path would be read with the rights of the service
+        raise InputError("data is for `tradewind live`; the service moves no data. Remove it")
     if isinstance(job.work, Dataset) and job.architecture == "ps" and not job.servers:
         raise InputError("architecture is ps but servers is 0; set servers to 1")
     if tenant.any_command or any(

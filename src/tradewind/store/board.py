@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from threading import local
+from threading import BoundedSemaphore
 from typing import Any, NamedTuple, Self
 
 import sqlalchemy as sql
@@ -17,6 +17,8 @@ from tradewind.store.database import Address, connect, explained
 
 Row = dict[str, Any]
 MOST = 2**63 - 1
+CONNECTIONS = 8
+"""Connections that a board reads with at once; others wait for one. A database has a limit for all of its clients."""
 
 
 class Put(NamedTuple):
@@ -35,7 +37,16 @@ def put(connection: sql.Connection, rows: Sequence[Put]) -> None:
         values = {**row.values, **{f"key_{name}": value for name, value in key.items()}}
         groups.setdefault((row.table, tuple(row.values), tuple(key)), []).append(values)
     for kind, each in groups.items():
+        if kind[0] == "requests" and "number" not in each[0]:
+            first = last_request(connection) + 1
+            each = [{**row, "number": number} for number, row in enumerate(each, first)]
+            kind = (kind[0], ("number", *kind[1]), kind[2])
         connection.execute(_statement(*kind), each)
+
+
+def last_request(connection: sql.Connection) -> int:
+    """The number of the last request; databases do not number them."""
+    return int(connection.execute(sql.select(sql.func.max(schema.requests.c.number))).scalar() or 0)
 
 
 @cache
@@ -53,8 +64,9 @@ class Board:
     """Reads a service's tables, from any thread; every call sees what is committed by then."""
 
     def __init__(self, given: str | Path) -> None:
-        self._address, self._local = Address(given), local()
-        self._all: list[sql.Connection] = []
+        self._address, self._room = Address(given), BoundedSemaphore(CONNECTIONS)
+        self._free: list[sql.Connection] = []
+        self._is_closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -63,20 +75,26 @@ class Board:
         self.close()
 
     def close(self) -> None:
-        """Close the connections of all threads."""
-        for connection in self._all:
-            connection.close()
-        self._all.clear()
+        """Close the connections; those that are still read from are closed then."""
+        self._is_closed = True
+        while self._free:
+            self._free.pop().close()
 
     @contextmanager
     def _reading(self) -> Iterator[sql.Connection]:
-        with explained(self._address):
-            connection = getattr(self._local, "connection", None)
-            if connection is None or connection.closed:
-                connection = self._local.connection = connect(self._address, write=False, threads=True)
-                self._all.append(connection)
-            with connection.begin():
-                yield connection
+        with explained(self._address), self._room:
+            try:
+                connection = self._free.pop()
+            except IndexError:
+                connection = connect(self._address, write=False, threads=True)
+            try:
+                with connection.begin():
+                    yield connection
+            finally:
+                if self._is_closed or connection.invalidated:
+                    connection.close()
+                else:
+                    self._free.append(connection)
 
     def rows(
         self,
@@ -101,29 +119,29 @@ class Board:
         with self._reading() as connection:
             return [dict(row._mapping) for row in connection.execute(query.limit(most))]
 
-    def active(self, columns: Sequence[str]) -> list[Row]:
-        """These columns of all jobs that arrived and are not over, with `sealed` and `kind` of their requests."""
+    def private(self) -> list[Row]:
+        """`sealed`, `kind`, `index` and `status` of jobs that are not over and have something sealed or a quote."""
         jobs, asked = schema.board_jobs, schema.requests
         query = (
-            sql.select(*(jobs.c[name] for name in columns), asked.c.sealed, asked.c.kind)
+            sql.select(asked.c.sealed, asked.c.kind, jobs.c.job.label("index"), jobs.c.status)
             .join(asked, asked.c.number == jobs.c.number)
             .where(jobs.c.is_over == sql.false(), jobs.c.job.is_not(None))
+            .where(asked.c.sealed.is_not(None) | (asked.c.kind == "quote"))
             .order_by(jobs.c.number)
         )
         with self._reading() as connection:
-            found = connection.execute(query)
-            names = tuple(found.keys())
-            return [dict(zip(names, row, strict=True)) for row in found]
+            return [dict(row._mapping) for row in connection.execute(query)]
 
     def row(self, name: str, /, **equal: Any) -> Row | None:
         """The row of a table with these values."""
         found = self.rows(name, most=1, **equal)
         return found[0] if found else None
 
-    def count(self, name: str, /, **equal: Any) -> int:
-        """Number of rows with these values."""
+    def count(self, name: str, /, *, before: int | None = None, **equal: Any) -> int:
+        """Number of rows with these values, below number `before` where it is given."""
         table = schema.tables.tables[name]
         query = sql.select(sql.func.count()).select_from(table).where(*_conditions(table, equal))
+        query = query if before is None else query.where(table.c["number"] < before)
         with self._reading() as connection:
             return int(connection.execute(query).scalar() or 0)
 

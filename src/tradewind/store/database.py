@@ -140,6 +140,16 @@ def _begin_to_write(connection: sql.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
+def take_turns(connection: sql.Connection) -> None:
+    """Let transactions that write wait for each other from here on, as SQLite's do: what the database numbers is then seen
+    in the order of the numbers, and who reads on after a number misses nothing."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_TURN)
+
+
+_TURN = sql.text("select pg_advisory_xact_lock(hashtext('tradewind turns ' || current_schema()))")
+
+
 @contextmanager
 def explained(address: Address) -> Iterator[None]:
     """Errors of the database as StoreError: where, what, what to do."""

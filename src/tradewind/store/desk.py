@@ -13,7 +13,8 @@ import sqlalchemy as sql
 
 from tradewind.model.errors import TradewindError
 from tradewind.store import schema
-from tradewind.store.database import Address, connect, explained
+from tradewind.store.board import last_request
+from tradewind.store.database import Address, connect, explained, take_turns
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -41,7 +42,7 @@ class Writing:
         self._last: int | None = None
 
     def insert(self, name: str, /, **values: Any) -> int:
-        """Add a row; return its number, of a request: nobody else writes these."""
+        """Add a row; return its number, of a request: whoever writes them takes turns."""
         number = 0
         if name == "requests":
             number = values["number"] = self._next()
@@ -52,8 +53,7 @@ class Writing:
     def _next(self) -> int:
         """The number of the next request."""
         if self._last is None:
-            query = sql.select(sql.func.max(schema.requests.c.number))
-            self._last = int(self._connection.execute(query).scalar() or 0)
+            self._last = last_request(self._connection)
         self._last += 1
         return self._last
 
@@ -146,6 +146,7 @@ class Desk:
         done: list[tuple[Future[Any], Any]] = []
         try:
             with explained(self._address), self._connection.begin():
+                take_turns(self._connection)
                 writing = Writing(self._connection)
                 for task, future in batch:
                     try:

@@ -81,14 +81,16 @@ def history(store: Store) -> History:
     """Read a whole store, which is checked on the way."""
     script, journal, header = ScriptReader(), Journal(), dict[str, Any]()
     ran = Counter[int]()  # job -> microseconds that its ranks ran
-    closed, end_us = False, 0
+    closed, end_us, began = False, 0, 0
     for record in store.records():
         data = record.data
         if record.kind == "header":
-            header = data
+            header, began = data, len(data["setup"]["nodes"]) if "setup" in data else 0
         elif record.kind == "instant":
             end_us = data["at_us"]
             _replay(data, script, journal)
+        elif record.kind == "setup":  # sites have joined
+            header = {**header, "setup": data["setup"]}
         elif record.kind == "policy":  # it decides from here on
             header = {**header, "policy": data["name"], "params": data["params"], "seed": data["seed"]}
         elif record.kind == "attempt":
@@ -101,6 +103,7 @@ def history(store: Store) -> History:
     ran.update({job: end_us for job, us in ran.items() if us < 0})  # ranks that still run
     if "setup" not in header:
         raise StoreError("it has no header with a setup; it holds no run yet", where=store.name)
+    _not_yet(range(began, len(header["setup"]["nodes"])), script, journal)
     scenario = _scenario(header, script, ran)
     run = Run(
         scenario_hash=scenario_hash(scenario), scenario_name=scenario.name, policy=header["policy"], params=header["params"],
@@ -108,6 +111,20 @@ def history(store: Store) -> History:
         tables=journal.tables, world=header["world"], fleet=header.get("fleet", ""),
     )  # fmt: skip
     return History(scenario, run, closed, end_us)
+
+
+def _not_yet(nodes: range, script: ScriptReader, journal: Journal) -> None:
+    """Let nodes be down from the start that joined later; what happened then says that they are up."""
+    script.changes[:0] = [Change(0, "node_down", node, 0, 0) for node in nodes]
+    events = journal.tables["events"]
+    events["value"] = [
+        value + len(nodes) if kind == "changed" else value
+        for kind, value in zip(events["kind"], events["value"], strict=True)
+    ]
+    for number in reversed(range(len(nodes))):
+        row = {"at_us": 0, "kind": "changed", "job": -1, "value": number}
+        for name, column in events.items():
+            column.insert(0, row[name])
 
 
 def _replay(data: dict[str, Any], script: ScriptReader, journal: Journal) -> None:

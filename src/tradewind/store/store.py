@@ -27,7 +27,7 @@ from tradewind.model.result import EndedJob
 from tradewind.store import chain, schema
 from tradewind.store.board import Put, put
 from tradewind.store.chain import Head, Record
-from tradewind.store.database import Address, Lock, connect, explained
+from tradewind.store.database import Address, Lock, connect, explained, take_turns
 
 BATCH = 10_000
 SNAPSHOT = "snapshot"
@@ -155,6 +155,7 @@ class Store:
             jobs += [{**each._asdict(), "record": record.number} for each in ended]
             head = Head(record.number, record.hash)
         with self._transaction():
+            take_turns(self._connection)
             self._connection.execute(schema.records.insert(), rows)
             if jobs:
                 self._connection.execute(schema.jobs.insert(), jobs)

@@ -26,12 +26,28 @@ async function refresh() {
   if (answer.redirected) { window.location.assign("/login"); return; }
   if (!answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const fresh = page.getElementById("live");
-  if (fresh && live.innerHTML !== fresh.innerHTML) {
-    const focused = document.activeElement && live.contains(document.activeElement) ? document.activeElement.dataset.post : undefined;
-    live.replaceChildren(...fresh.childNodes);
-    if (focused) { const again = live.querySelector(`[data-post="${CSS.escape(focused)}"]`); if (again) again.focus(); }
-  }
+  const fresh = page.querySelectorAll(".live");
+  document.querySelectorAll(".live").forEach((part, number) => {
+    if (!fresh[number] || part.innerHTML === fresh[number].innerHTML) return;
+    const focused = document.activeElement && part.contains(document.activeElement) ? document.activeElement.dataset.post : undefined;
+    part.replaceChildren(...fresh[number].childNodes);
+    if (focused) { const again = part.querySelector(`[data-post="${CSS.escape(focused)}"]`); if (again) again.focus(); }
+  });
+  document.querySelectorAll("[data-chart]").forEach(draw);
+}
+
+async function draw(box) {
+  if (box.dataset.busy || Date.now() - Number(box.dataset.drawn || 0) < 1000 * Number(box.dataset.every)) return;
+  box.dataset.busy = "1";
+  try {
+    const answer = await fetch(box.dataset.chart, { headers: { Accept: "text/html" } });
+    if (answer.ok && !answer.redirected) {
+      const text = await answer.text();
+      if (box.shown !== text) { box.innerHTML = text; box.shown = text; }
+    }
+  } catch (problem) { /* the server is away: tried again with the next event */ }
+  box.dataset.drawn = String(Date.now());
+  delete box.dataset.busy;
 }
 
 let waiting = false;
@@ -115,6 +131,8 @@ async function follow(box) {
 }
 
 if (live) listen();
+if (live) window.setInterval(() => document.querySelectorAll("[data-poll]").forEach(draw), 2000);
+document.querySelectorAll("[data-chart]").forEach(draw);
 const log = document.getElementById("log");
 if (log) follow(log);
 
