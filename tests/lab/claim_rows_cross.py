@@ -58,12 +58,12 @@ def contending(way: str, share: float) -> Table:
 
 MADE: dict[str, tuple[Table, Table]] = {
     **{
-        f"knowledge/{c}": (shares(c, 0.82, 0.9), shares(c, 0.8, 0.9))
+        f"knowledge/{c}": (shares(c, 0.83, 0.9), shares(c, 0.815, 0.9))
         for c in ("mlbroker deploy", "mlbroker rotating")
     },
     "knowledge/dps balanced": (shares("dps balanced", 0.85, 0.97), shares("dps balanced", 0.85, 0.955)),
     "knowledge/dps saturated": (shares("dps saturated", 0.85, 0.97), shares("dps saturated", 0.85, 0.955)),
-    "knowledge/eris contended": (shares("eris contended", 0.82, 0.9), shares("eris contended", 0.8, 0.9)),
+    "knowledge/eris contended": (shares("eris contended", 0.83, 0.9), shares("eris contended", 0.815, 0.9)),
     **{f"joint/beats {way}": (rounds(1.1), rounds(1.01)) for way in joint.WAYS if way != joint.JOINT},
     "joint/near the bound": (rounds(1.1), rounds(1.1, 1.09)),
     "contention/reserving pays": (contending(contention.BLIND, 0.9), contending(contention.BLIND, 0.995)),

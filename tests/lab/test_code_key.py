@@ -13,6 +13,7 @@ import pytest
 
 from tradewind.lab import code_key as module
 from tradewind.lab.code_key import code_key, reach
+from tradewind.lab.study import Effort
 from tradewind.registry import policies, studies
 
 FILES = {
@@ -107,6 +108,14 @@ def test_values_bound_to_a_function_count(package: Path) -> None:
     assert code_key(study.maker(1)) != code_key(study.maker(2))
     assert code_key(partial(study.second, name="a")) != code_key(partial(study.second, name="b"))
     assert code_key(study.first, 3) != code_key(study.first, 4)
+
+
+def test_the_code_of_every_part_of_every_study_is_found() -> None:
+    effort = Effort(quick=True, seeds=1)
+    for figure in (f for name in studies.names() for f in studies.find(name).figures):
+        for part in figure.pieces.parts(effort) if figure.pieces else ():
+            assert len(code_key(part.rows)) == 32
+        assert len(code_key(figure.rows)) == 32
 
 
 def test_figures_of_real_studies_reach_their_own_policies_only() -> None:

@@ -46,6 +46,21 @@ def test_every_family_has_policies_that_run_it_and_a_bound(family: cross_familie
     assert float(limit["bound"]) > 0
 
 
+def test_a_quick_table_leaves_out_slow_runs_with_a_reason_and_a_full_one_has_them_with_one_seed() -> None:
+    (family,) = (f for f in cross_families.FAMILIES if f.name == "eris contended")
+    full, name = Effort(quick=False, seeds=3), "eris contended: mixed"
+    assert cross.left_out(family, "mixed", QUICK)
+    assert not cross.left_out(family, "mixed", full)
+    assert not cross.left_out(family, "eris", QUICK)
+    assert name not in {part.name for part in cross.parts(QUICK)}
+    assert name in {part.name for part in cross.parts(full)}
+    limits: list[Row] = [{"seed": float(n), "bound": 10.0, "kind": "certified"} for n in (1, 2, 3)]
+    row = cross._row(family, "mixed", QUICK, (None, limits))
+    assert str(row["why not"]).startswith("left out: minutes")
+    own: list[Row] = [{"seed": 1.0, "value": 9.0, "away": 0.0}]
+    assert cross._row(family, "mixed", full, (own, limits))["share"] == 0.9
+
+
 def test_the_fixed_jobs_behind_a_bound_are_never_slower_than_the_real_ones() -> None:
     slow, fast = cross_families.dps_queue(QUICK, 1), cross_families.dps_queue_fixed(QUICK, 1)
     assert [job.arrive_us for job in slow.jobs] == [job.arrive_us for job in fast.jobs]

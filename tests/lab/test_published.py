@@ -8,48 +8,54 @@ from pathlib import Path
 
 import pytest
 
+from tests.systems.eris.claim_rows import versus
 from tradewind.lab.published import folder_of, page, read
 from tradewind.model.errors import InputError
+from tradewind.registry import studies
+
+UNSERVED = versus("unserved", 1.0, 2.0)
+"""Rows of Figure 4 of Eris that satisfy its claim, for one policy."""
 
 
 def finished(folder: Path) -> Path:
-    """Two parts of a full figure with its CSV, a quick figure, and a full one without CSV."""
+    """A full figure of Eris, a quick one, one with recorded arrivals, and a figure without all its parts."""
     (folder / "kept").mkdir()
-    (folder / "eris").mkdir()
-    (folder / "eris" / "fig-3.csv").write_text("policy,welfare\neris,1\n")
-    rows = [("fig-3", "a", False), ("fig-3", "b", False), ("fig-4", "", True), ("fig-5", "", False)]
-    for figure, part, quick in rows:
+    part = next(f for f in studies.find("cross").figures if f.name == "joint")
+    rows = [*UNSERVED("eris-paper"), *UNSERVED("eris")[:1]]
+    for number, (system, figure, quick, arrivals) in enumerate(
+        (
+            ("eris", "fig-4", False, "drawn"),
+            ("eris", "fig-5", True, "drawn"),
+            ("eris", "fig-3", False, "google:trace.csv"),
+            ("cross", part.name, False, "drawn"),
+        )
+    ):
         saved = {
-            "system": "eris",
-            "figure": figure,
-            "part": part,
-            "quick": quick,
-            "seeds": 10,
-            "cpu_s": 30.0,
-        }
-        (folder / "kept" / f"{figure}{part}.json").write_text(json.dumps(saved))
-    head = "system,figure,claim,paper holds,ours holds\n"
-    (folder / "verdicts.csv").write_text(head + "eris,fig-3,a,yes,\neris,fig-3,b,no,yes\n")
+            "system": system, "figure": figure, "part": "", "quick": quick, "seeds": 10, "arrivals": arrivals, "cpu_s": 60.0,
+            "rows": rows,
+        }  # fmt: skip
+        (folder / "kept" / f"{number}.json").write_text(json.dumps(saved))
     return folder
 
 
 def test_a_full_figure_is_published_with_its_claims_commit_and_checksum(tmp_path: Path) -> None:
     (found,) = read(finished(tmp_path), "abc1234")
-    assert (found.figure, found.paper, found.ours, found.cpu_s) == ("fig-3", "1 of 2", "1 of 1", 60.0)
+    assert (found.figure, found.paper, found.ours, found.cpu_s) == ("fig-4", "1 of 1", "1 of 1", 60.0)
     text = page([found])
-    digest = hashlib.sha256((tmp_path / "eris" / "fig-3.csv").read_bytes()).hexdigest()[:16]
-    assert f"| fig-3 | 1 of 2 | 1 of 1 | 60 s | {digest} |" in text
-    assert "figures at commit abc1234" in text
-    assert "Not computed in full: fig-3-demands" in text
+    digest = hashlib.sha256((tmp_path / "eris" / "fig-4.csv").read_bytes()).hexdigest()[:16]
+    assert f"| fig-4 | 1 of 1 | 1 of 1 | 10 | 60 s | abc1234 | {digest} |" in text
+    assert "Not computed in full: fig-3, fig-3-demands" in text
 
 
-def test_systems_that_were_not_computed_again_keep_their_section(tmp_path: Path) -> None:
+def test_figures_that_were_not_computed_again_keep_their_row(tmp_path: Path) -> None:
     found = read(finished(tmp_path), "abc1234")
     first = page(found)
     assert page([], first) == first
     again = page([p._replace(commit="def5678") for p in found], first)
     assert "def5678" in again
     assert "abc1234" not in again
+    more = page([p._replace(figure="fig-5", commit="def5678") for p in found], first)
+    assert more.count("abc1234") == more.count("def5678") == 1
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:

@@ -38,6 +38,18 @@ def test_every_policy_and_the_bound_are_measured_once_and_kept(tmp_path: Path, g
     assert text.count("| 12 |") == len(found) - 1
 
 
+def test_pods_of_openb_go_through_the_same_table(tmp_path: Path) -> None:
+    head = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+    pods = [f"p{i},12000,16384,1,{460 + 20 * i},,LS,Succeeded,{i},{i + 50},{i + 1}\n" for i in range(20)]
+    (tmp_path / "pods.csv").write_text(head + "".join(pods))
+    traces = [trace_of(f"openb={tmp_path / 'pods.csv'},servers=1")]
+    found = measured(traces, tmp_path / "work", NAMES)
+    assert all(m.completed == m.jobs == 20 and m.jct_mean_s >= found[0].jct_mean_s > 0 for m in found)
+    assert found[1].jct_mean_s > 50, "twenty pods of up to 0.84 GPUs wait for eight"
+    assert "openb=pods.csv,servers=1`" in (text := page(traces, found))
+    assert "Not run, for want of a file: philly, google." in text
+
+
 def test_the_ratio_is_that_to_the_bound() -> None:
     def one(policy: str, jct_s: float) -> Measured:
         return Measured(

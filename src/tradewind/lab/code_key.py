@@ -62,6 +62,7 @@ def _roots(call: Any) -> tuple[list[Place], list[object]]:
     if isinstance(call, partial):
         roots, values = _roots(call.func)
         return _with_values((*call.args, *(v for _, v in sorted(call.keywords.items()))), roots, values)
+    call = inspect.unwrap(call)  # what `functools.cache` wraps
     if not inspect.isfunction(call):
         raise TypeError(f"{call!r} is neither a function nor a partial of one; its code cannot be found")
     top = call.__qualname__.split(".")[0]

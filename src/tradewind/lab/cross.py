@@ -7,6 +7,7 @@ whatever the objective.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -22,6 +23,11 @@ from tradewind.registry import policies
 from tradewind.report.figures.theme import Theme
 from tradewind.report.summary import estimate
 from tradewind.worlds.simulate import simulate
+
+SLOW = ("mixed", "mixed-shares")
+"""Policies that take minutes for a run with many jobs: one seed, and no such run in a quick table."""
+MOST_JOBS = 100
+"""Jobs up to which a quick table has SLOW policies."""
 
 
 def _seeds(effort: Effort) -> range:
@@ -39,6 +45,11 @@ def why_not(family: Family, policy: str, effort: Effort) -> str:
     return mismatch(policies.find(policy), _scenario(family.make, effort, 1))
 
 
+def left_out(family: Family, policy: str, effort: Effort) -> bool:
+    """Whether a quick table has no time for a pair."""
+    return effort.quick and policy in SLOW and len(_scenario(family.make, effort, 1).jobs) > MOST_JOBS
+
+
 def cell(effort: Effort, make: Make, policy: str) -> list[Row]:
     """For each seed the objective and the number of jobs that were not served."""
     rows: list[Row] = []
@@ -48,6 +59,11 @@ def cell(effort: Effort, make: Make, policy: str) -> list[Row]:
         away = sum(run.metrics[f"jobs_{word}"] for word in ("refused", "declined", "unfinished"))
         rows.append({"seed": float(seed), "value": run.value, "away": away})
     return rows
+
+
+def one_seed(effort: Effort, make: Make, policy: str) -> list[Row]:
+    """The cell of a policy that is slow."""
+    return cell(replace(effort, seeds=1), make, policy)
 
 
 def _quick_params(effort: Effort, given: Scenario, policy: str) -> Mapping[str, Any]:
@@ -79,12 +95,13 @@ def parts(effort: Effort) -> tuple[Part, ...]:
     ]
     for family in FAMILIES:
         able = [policy for policy in policies.names() if not why_not(family, policy, effort)]
-        found += [_part(family, policy) for policy in able]
+        found += [_part(family, policy) for policy in able if not left_out(family, policy, effort)]
     return tuple(found)
 
 
 def _part(family: Family, policy: str) -> Part:
-    return Part(name=f"{family.name}: {policy}", rows=partial(cell, make=family.make, policy=policy))
+    rows = partial(one_seed if policy in SLOW else cell, make=family.make, policy=policy)
+    return Part(name=f"{family.name}: {policy}", rows=rows)
 
 
 def join(effort: Effort, rows: Sequence[Sequence[Row]]) -> list[Row]:
@@ -110,13 +127,15 @@ def _row(
         "kind of bound": str(limits[0]["kind"]), "why not": "",
     }  # fmt: skip
     if own is None:
-        return {**row, "why not": f"cannot run: {why_not(family, policy, effort)}"}
+        reason = why_not(family, policy, effort)
+        told = f"cannot run: {reason}" if reason else "left out: minutes per run; the full table has it"
+        return {**row, "why not": told}
     row |= {"value": estimate([float(r["value"]) for r in own]).mean, "n": float(len(own))}
     away = sum(float(r["away"]) for r in own)
     if away and SENSE[setup.objective] == "min":
         reason = f"no ratio: {away / len(own):.0f} jobs per run were rejected or not finished; the bound is for all jobs"
         return {**row, "why not": reason}
-    share = estimate([_share(setup.objective, o, b) for o, b in zip(own, limits, strict=True)])
+    share = estimate([_share(setup.objective, o, b) for o, b in zip(own, limits[: len(own)], strict=True)])
     half = share.half if share.half == share.half else 0.0
     return {**row, "share": share.mean, "low": share.mean - half, "high": share.mean + half}
 
@@ -144,7 +163,8 @@ def summary(table: Sequence[Row]) -> str:
     none = sum(str(r["why not"]).startswith("no ratio") for r in table)
     return (
         f"{ran} of {len(table)} pairs have a share of the bound, {none} ran without serving all jobs, "
-        f"{len(table) - ran - none} cannot run (each with its reason). Best policy of each family: {', '.join(best)}."
+        f"{len(table) - ran - none} cannot run or are left out (each with its reason). Best policy of each family: "
+        f"{', '.join(best)}."
     )
 
 
@@ -185,6 +205,7 @@ STUDY = Study(
         "mlbroker finite: the narrow family on sites with 30% of the peak demand of all jobs, compared with the bound "
         "without capacity limits. dps queue: the jobs of DPS without prices, compared with the bound of the same jobs "
         "without communication. cluster rings: the jobs of the cluster as rings, compared with the bound of its fixed jobs.",
-        "A dot in the map means that the policy cannot run the family; the table and the CSV give the reasons.",
+        "A dot in the map means that the policy cannot run the family, or that it takes too long for a quick table; the "
+        "table and the CSV give the reasons. Policies that take minutes per run (mixed, mixed-shares) have one seed.",
     ),
 )

@@ -10,10 +10,12 @@ from typing import Any
 
 from tradewind.lab.study import Chart, Row
 from tradewind.registry import systems
-from tradewind.report.figures.theme import Theme, axes_title, canvas, style_axes, ticks
+from tradewind.report.figures.theme import Theme, axes_title, canvas, make_logarithmic, style_axes, ticks
 
 LETTER = 6.1
 """Mean width of a letter in CSS pixels at the size of tick labels."""
+MOST_TICKS = 8
+"""Most values of a logarithmic axis that are all written at it."""
 
 
 @cache
@@ -48,13 +50,14 @@ def looks(chart: Chart, rows: Sequence[Row], theme: Theme) -> list[Look]:
 
 @dataclass(slots=True)
 class _Frame:
-    """A chart being drawn: axes, values of the x axis, whether they are categories."""
+    """A chart being drawn: axes, values of the x axis, whether they are categories, whether values are many settings'."""
 
     axes: Any
     chart: Chart
     theme: Theme
     places: list[str | float]
     named: bool
+    many: bool
 
     def error(self, rows: Sequence[Row]) -> list[list[float]] | None:
         """Lengths of the interval below and above each value."""
@@ -67,24 +70,32 @@ class _Frame:
         ]
 
 
+def many_settings(chart: Chart, rows: Sequence[Row]) -> bool:
+    """Whether a series has several values at one x: those of settings, which are drawn as points."""
+    points = [(row[chart.x], row[chart.series] if chart.series else "") for row in rows]
+    return len(set(points)) < len(points)
+
+
 def draw(chart: Chart, rows: Sequence[Row], theme: Theme, width: float = 760, *, legend: bool = True) -> Any:
     """The chart of a figure, `width` CSS pixels wide; call within `theme.style`."""
     places = list(dict.fromkeys(row[chart.x] for row in rows))
-    named = chart.kind == "bar" or any(isinstance(p, str) for p in places)
+    many = many_settings(chart, rows)
+    named = many or chart.kind == "bar" or any(isinstance(p, str) for p in places)
     look = looks(chart, rows, theme)
     keys = legend and look[0].label != ""
     side = 18 + LETTER * max(len(each.label) for each in look) + 34 if keys else 16
-    room = width - 58 - side
+    left = 70 if chart.log_y else 58
+    room = width - left - side
     names = [_short(p) for p in places] if named else []
     crowded = sum(LETTER * len(n) + 10 for n in names) > room
     below = 30 + (min(130.0, 0.72 * LETTER * max(map(len, names))) if crowded else 16) if named else 46
-    below += 16 if named and chart.x_label else 0
+    below += 16 if named and (chart.x_label or many) else 0
     height = (300 if width > 500 else 250) + max(0.0, below - 46)
     figure = canvas(width, height)
     figure.set_facecolor(theme.panel)
-    axes = figure.add_axes((58 / width, below / height, room / width, 1 - (below + 34) / height))
+    axes = figure.add_axes((left / width, below / height, room / width, 1 - (below + 34) / height))
     style_axes(axes, theme)
-    frame = _Frame(axes, chart, theme, places, named)
+    frame = _Frame(axes, chart, theme, places, named, many)
     for number, each in enumerate(look):
         mine = [row for row in rows if not chart.series or str(row[chart.series]) == each.label]
         _series(frame, mine, each, (number, len(look)))
@@ -111,18 +122,24 @@ def _series(frame: _Frame, rows: Sequence[Row], look: Look, which: tuple[int, in
     if frame.named:
         width = 0.82 / count
         x = [frame.places.index(row[chart.x]) + (number - (count - 1) / 2) * width for row in rows]
-        fill = (
+        if frame.many:
+            fill = "none" if look.dashed else look.colour
+            axes.plot(
+                x, y, "o", color=look.colour, markerfacecolor=fill, markersize=4.2, alpha=0.75, label=label
+            )
+            return
+        bars = (
             {"facecolor": "none", "edgecolor": look.colour, "linestyle": "--"}
             if look.dashed
             else {"color": look.colour}
         )
         marks = {"ecolor": frame.theme.ink, "capsize": 2 if count < 5 else 1, "error_kw": {"elinewidth": 0.9}}
-        axes.bar(x, y, width * 0.9, yerr=error, label=label, **fill, **marks)
+        axes.bar(x, y, width * 0.9, yerr=error, label=label, **bars, **marks)
         return
     order = sorted(range(len(rows)), key=lambda i: float(rows[i][chart.x]))
-    bars = None if error is None else [[side[i] for i in order] for side in error]
+    whiskers = None if error is None else [[side[i] for i in order] for side in error]
     axes.errorbar(
-        [float(rows[i][chart.x]) for i in order], [y[i] for i in order], yerr=bars, color=look.colour, label=label,
+        [float(rows[i][chart.x]) for i in order], [y[i] for i in order], yerr=whiskers, color=look.colour, label=label,
         marker="" if look.dashed else "o", markersize=3.8, linewidth=look.width, elinewidth=0.9, capsize=2,
         linestyle="--" if look.dashed else "-",
     )  # fmt: skip
@@ -135,14 +152,17 @@ def _finish(frame: _Frame, names: Sequence[str], crowded: bool) -> None:
         axes.set_xticks(range(len(names)), names, **turn)
         axes.set_xlim(-0.6, len(names) - 0.4)
     elif chart.log_x:
-        axes.set_xscale("log")
+        make_logarithmic(axes, "x")
+        if len(frame.places) <= MOST_TICKS:
+            axes.set_xticks([float(p) for p in frame.places], [f"{float(p):,g}" for p in frame.places])
+            axes.set_xticks([], minor=True)
     if chart.log_y:
-        axes.set_yscale("log")
+        make_logarithmic(axes, "y")
     else:
         axes.yaxis.set_major_locator(ticks(6))
-        if chart.kind == "bar":
+        if chart.kind == "bar" and not frame.many:
             axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-    axes.set_xlabel(chart.x_label or ("" if frame.named else chart.x))
+    axes.set_xlabel(chart.x_label or ("" if frame.named and not frame.many else chart.x))
     axes_title(axes, chart.y_label or chart.y, frame.theme)
 
 

@@ -113,10 +113,10 @@ def _text(found: dict[str, Row]) -> str:
 
 
 def gains(case: str, table: Sequence[Row], policy: str) -> Judged:
-    """What was learned beats no knowledge: its interval lies above the mean without."""
+    """What was learned beats no knowledge: its interval lies above that without."""
     del policy
     found = _found(table, case)
-    return Judged(float(found[LEARNED]["low"]) > float(found[NONE]["share"]), f"{case}: {_text(found)}")
+    return Judged(float(found[LEARNED]["low"]) > float(found[NONE]["high"]), f"{case}: {_text(found)}")
 
 
 def suffices(case: str, table: Sequence[Row], policy: str) -> Judged:

@@ -1,13 +1,12 @@
-"""`python -m tradewind.lab.published DIR=COMMIT…`: writes docs/lab/full.md from finished full reproductions.
+"""`python -m tradewind.lab.published DIR=COMMIT…`: writes docs/lab/full.md from full reproductions.
 
-For every figure in the folders its verdicts, CPU time and the SHA-256 of its CSV, and the commit whose code computed it. A
-system that no folder has keeps its section of the page.
+For every figure whose parts are all in the folders its verdicts, CPU time and the SHA-256 of its CSV, and the commit whose
+code computed it. Verdicts are those of the present judges. A figure that no folder has keeps its row of the page.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -15,11 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tradewind.files import atomic
+from tradewind.files.row_tables import write_csv
 from tradewind.lab.reproduce_times import SAVED, words
+from tradewind.lab.study import Effort, Judged, PaperFigure, Row
 from tradewind.model.errors import InputError
 from tradewind.registry import studies
+from tradewind.traces.arrivals import DRAWN
 
 PAGE = Path("docs/lab/full.md")
+HEADS = ("figure", "claims, paper", "claims, ours", "seeds, at most", "CPU time", "commit", "SHA-256")
 
 
 class Published(NamedTuple):
@@ -34,6 +37,19 @@ class Published(NamedTuple):
     commit: str
     digest: str
 
+    def line(self) -> str:
+        """Its row of the page."""
+        cells = (
+            self.figure,
+            self.paper,
+            self.ours,
+            str(self.seeds),
+            words(self.cpu_s),
+            self.commit,
+            self.digest,
+        )
+        return f"| {' | '.join(cells)} |"
+
 
 def folder_of(text: str) -> tuple[Path, str]:
     """`DIR=COMMIT`."""
@@ -46,70 +62,78 @@ def folder_of(text: str) -> tuple[Path, str]:
 
 
 def read(folder: Path, commit: str) -> list[Published]:
-    """All figures of a folder whose results are full and whose CSV was written."""
-    saved: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    """All figures of a folder that were computed in full, every part of them; writes their CSVs."""
+    saved: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     for path in sorted((folder / SAVED).glob("*.json")):
         one = json.loads(path.read_text(encoding="utf-8"))
-        if not one["quick"]:
-            saved.setdefault((one["system"], one["figure"]), []).append(one)
-    with (folder / "verdicts.csv").open(encoding="utf-8", newline="") as file:
-        claims = list(csv.DictReader(file))
+        if not one["quick"] and one.get("arrivals", DRAWN) == DRAWN:
+            saved.setdefault((one["system"], one["figure"]), {})[one["part"]] = one
     found = []
-    for (system, figure), parts in saved.items():
-        table = folder / system / f"{figure}.csv"
-        if not table.exists():
+    for (system, name), parts in saved.items():
+        figure = next((f for f in studies.find(system).figures if f.name == name), None)
+        seeds = next(iter(parts.values()))["seeds"]
+        rows = _joined(figure, Effort(quick=False, seeds=seeds), parts) if figure else None
+        if figure is None or rows is None:
             continue
-        mine = [c for c in claims if (c["system"], c["figure"]) == (system, figure)]
-        found.append(
-            Published(
-                system,
-                figure,
-                _counted(mine, "paper holds"),
-                _counted(mine, "ours holds"),
-                sum(p["cpu_s"] for p in parts),
-                parts[0]["seeds"],
-                commit,
-                hashlib.sha256(table.read_bytes()).hexdigest()[:16],
-            )
-        )
+        table = folder / system / f"{name}.csv"
+        write_csv(table, list(rows[0]) if rows else [], rows)
+        outcomes = figure.judge(rows).outcomes
+        paper, ours = _counted([o.paper for o in outcomes]), _counted([o.ours for o in outcomes])
+        cpu_s = sum(p["cpu_s"] for p in parts.values())
+        digest = hashlib.sha256(table.read_bytes()).hexdigest()[:16]
+        found.append(Published(system, name, paper, ours, cpu_s, seeds, commit, digest))
     return found
 
 
-def _counted(claims: Sequence[Mapping[str, str]], column: str) -> str:
-    judged = [c[column] for c in claims if c[column] in ("yes", "no")]
-    return f"{judged.count('yes')} of {len(judged)}" if judged else ""
+def _joined(figure: PaperFigure, effort: Effort, parts: Mapping[str, Mapping[str, Any]]) -> list[Row] | None:
+    """The rows of a figure, or None if a part is missing."""
+    names = [part.name for part in figure.pieces.parts(effort)] if figure.pieces else [""]
+    if any(name not in parts for name in names):
+        return None
+    rows: list[list[Row]] = [parts[name]["rows"] for name in names]
+    return figure.pieces.join(effort, rows) if figure.pieces else rows[0]
+
+
+def _counted(judged: Sequence[Judged | None]) -> str:
+    held = [j.holds for j in judged if j is not None]
+    return f"{held.count(True)} of {len(held)}" if held else ""
 
 
 def page(found: Sequence[Published], before: str = "") -> str:
-    """The page as Markdown, with the figures that are missing; systems without any as they are on the page before."""
-    kept = dict(part.split("\n", 1) for part in before.split("\n## ")[1:])
+    """The page as Markdown, with the figures that are missing; figures not found as they are on the page before."""
     lines = [
         "# Full reproductions",
         "",
         "Generated by `python -m tradewind.lab.published` from folders of `tradewind reproduce` in full; do not edit.",
-        "Claims: how many of those judged hold, for the paper's algorithm and for ours. SHA-256: of the CSV, 16 digits.",
-        "Equal code and effort give equal CSVs, except for measured times. What is interrupted goes on where it stopped.",
+        "Claims: how many of those judged hold, for the paper's algorithm and for ours. Commit: the code that computed the",
+        "figure. SHA-256: of the CSV, 16 digits. Equal code and effort give equal CSVs, except for measured times.",
+        "What is interrupted goes on where it stopped.",
     ]
+    kept = _rows_of(before)
     for system in studies.names():
-        mine = {p.figure: p for p in found if p.system == system}
-        every = [f.name for f in studies.find(system).figures]
-        title = studies.find(system).title
-        lines += ["", f"## {title}", ""]
-        if not mine:
-            lines.append(kept.get(title, "Not computed in full.").strip())
-            continue
-        commits = ", ".join(dict.fromkeys(p.commit for p in mine.values()))
-        cpu, seeds = words(sum(p.cpu_s for p in mine.values())), max(p.seeds for p in mine.values())
-        lines += [
-            f"{len(mine)} of {len(every)} figures at commit {commits}, up to {seeds} seeds, {cpu} of CPU time.",
-            "",
-        ]
-        lines += ["| figure | claims, paper | claims, ours | CPU time | SHA-256 |", "|---|---|---|---|---|"]
-        for p in (mine[name] for name in every if name in mine):
-            lines.append(f"| {p.figure} | {p.paper} | {p.ours} | {words(p.cpu_s)} | {p.digest} |")
-        if missing := [name for name in every if name not in mine]:
-            lines += ["", f"Not computed in full: {', '.join(missing)}."]
+        title, every = studies.find(system).title, [f.name for f in studies.find(system).figures]
+        rows = kept.get(title, {}) | {p.figure: p.line() for p in found if p.system == system}
+        missing = [name for name in every if name not in rows]
+        lines += ["", f"## {title}", "", f"{len(every) - len(missing)} of {len(every)} figures.", ""]
+        if len(missing) < len(every):
+            lines += [f"| {' | '.join(HEADS)} |", "|" + "---|" * len(HEADS)]
+            lines += [rows[name] for name in every if name in rows]
+        if missing:
+            lines += [
+                *([""] if len(missing) < len(every) else []),
+                f"Not computed in full: {', '.join(missing)}.",
+            ]
     return "\n".join(lines) + "\n"
+
+
+def _rows_of(text: str) -> dict[str, dict[str, str]]:
+    """Title of a section -> figure -> its row."""
+    found: dict[str, dict[str, str]] = {}
+    for part in text.split("\n## ")[1:]:
+        title, *lines = part.split("\n")
+        rows = [line for line in lines if line.startswith("| ") and line.count("|") == len(HEADS) + 1]
+        found[title] = {line.split("|")[1].strip(): line for line in rows[1:]}
+    return found
 
 
 def main() -> None:

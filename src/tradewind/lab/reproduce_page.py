@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from tradewind.files import atomic
-from tradewind.lab.drawing import draw, looks, our_policies
+from tradewind.lab.drawing import draw, looks, many_settings, our_policies
 from tradewind.lab.reproduce_times import total, words
 from tradewind.lab.study import Effort, Judged, Outcome, PaperFigure, Row, Verdict
 from tradewind.registry import studies
@@ -191,10 +191,13 @@ def _chart(out: Path, r: Result) -> str:
             )
             for look in looks(paper.chart, r.rows, THEMED)
         ]
-    return full(Chart(heading="", wide=wide, narrow=narrow, entries=entries, caption=_interval_note(paper)))
+    return full(Chart(heading="", wide=wide, narrow=narrow, entries=entries, caption=_note(r)))
 
 
-def _interval_note(paper: PaperFigure) -> str:
+def _note(r: Result) -> str:
+    paper = r.figure
+    if not paper.paint and many_settings(paper.chart, r.rows):
+        return "A point is one setting; the intervals are in the table."
     low = "" if paper.paint else paper.chart.low
     return {"low": "Whiskers: 95% interval of the mean; long ones are cut off.", "": ""}.get(
         low, f"Whiskers: {low} to {paper.chart.high}."

@@ -23,6 +23,8 @@ def page(found: Sequence[tuple[Study, Theorem, Sequence[Instance]]], effort: Eff
         f"Constants are computed on the instances that were studied ({'small' if effort.quick else 'full'} sizes, "
         f"{effort.seeds} seeds).",
         "The measured ratio is that of the paper's algorithm unless the note says otherwise.",
+        "Theorems without a constant are not listed: NP-hardness (APSP 1, mlBroker 1) and polynomial time (mlBroker 2, "
+        "DPS 1, GADGET 9).",
     ]
     title = ""
     for study, theorem, instances in found:

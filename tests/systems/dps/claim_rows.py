@@ -41,6 +41,14 @@ def over(rival: str, value: float) -> Table:
     ]
 
 
+def gains(*values: float) -> Table:
+    """Percentage points that each of the rivals gives up, from half time to the end."""
+    return lambda policy: [
+        {"policy": rival} | {f"{policy} over it, gain{end}": v + d for end, d in (("", 0), (" low", -0.02), (" high", 0.02))}
+        for rival, v in zip(("bfp", "random"), values, strict=True)
+    ]  # fmt: skip
+
+
 def jobs(*curves: Sequence[float]) -> Table:
     def rows(policy: str) -> list[Row]:
         each = [line(values, policy=policy, jobs=10.0 ** (3 + i)) for i, values in enumerate(curves)]
@@ -116,6 +124,7 @@ MADE: dict[str, tuple[Table, Table]] = {
     "fig-2/negative-bfp-printed": (regret(PRINTED), regret((0, 900, 600, -100, -900, -300))),
     "fig-2/free-stage": (regret(PRINTED, flat(0)), regret(PRINTED, flat(-895))),
     **{f"fig-3/{n}": (over(n, c), over(n, c - 0.1)) for n, c in CLAIMED.items()},
+    "fig-3/increases": (gains(0.1, 0.05), gains(0.1, 0.01)),
     "fig-4/start": (jobs(flat(1), flat(5), flat(9)), jobs(flat(1), flat(9), flat(5))),
     "fig-4/falls": (
         jobs((0, 9, 8, 7, 6, 5), (0, 90, 60, 40, 20, 0)),

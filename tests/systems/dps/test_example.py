@@ -14,7 +14,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "dps.yaml"
 @pytest.mark.parametrize(
     ("policy", "profit", "completed"),
     [
-        ("dps", 5.222, 4),
+        ("dps", 5.460, 5),
         ("dps-paper", 0.0, 0),
         ("dps-simple", 0.0, 0),
         ("top", 5.032, 5),

@@ -25,7 +25,8 @@ def headline(rival: str) -> tuple[Table, Table]:
 
 
 def shares(value: float) -> Table:
-    return lambda policy: [{"policy": policy, "of bound": value, "of bound high": value + 0.01}]
+    ends = {"of bound low": value - 0.01, "of bound high": value + 0.01}
+    return lambda policy: [{"policy": policy, "of bound": value, **ends}]
 
 
 def versus(column: str, mine: float, rivals: float) -> Table:
@@ -50,13 +51,39 @@ def course(x: str, mine: Sequence[float], rivals: Sequence[float], ahead: float 
 
 def profit(what: str, values: Sequence[float]) -> Table:
     return lambda policy: [
-        {"case": f"{10 * i + 10} {what}", "policy": policy, "profit": v} for i, v in enumerate(values)
+        {"case": f"{10 * i + 10} {what}", "policy": n, "profit": v}
+        for n in (policy, *FIXED)
+        for i, v in enumerate(values)
     ]
 
 
 def gamma(values: Sequence[float]) -> Table:
     return lambda policy: [
         {"gamma": 10.0**i, "policy": f"{policy}, simulator", "welfare": v} for i, v in enumerate(values)
+    ]
+
+
+def leads(x: str, *values: float) -> Table:
+    """Leads over every rival, by size."""
+    return lambda policy: [
+        {x: float(i), "policy": n, **lead(policy, v)} for n in FIXED for i, v in enumerate(values)
+    ]
+
+
+def completed(*values: float) -> Table:
+    """Jobs completed of 10, 20, 30."""
+    return lambda policy: [
+        {"jobs": 10.0 * i + 10, "policy": n, "unserved": 10.0 * i + 10 - v}
+        for n in (policy, *FIXED)
+        for i, v in enumerate(values)
+    ]
+
+
+def any_base(*values: float) -> Table:
+    return lambda policy: [
+        {"gamma": 10.0**i, "policy": f"{n}, simulator", **lead(policy, v)}
+        for n in FIXED
+        for i, v in enumerate(values)
     ]
 
 
@@ -140,10 +167,12 @@ RATIO = {
 JOBS = {
     "best": (course("jobs", UP, UP), course("jobs", UP, UP, ahead=0.0)),
     "falls": (course("jobs", DOWN, DOWN), course("jobs", UP, DOWN)),
+    "scale": (leads("jobs", 0.1, 0.05, 0.2), leads("jobs", 0.2, 0.3, 0.1)),
+    "completes": (completed(9, 8, 7), completed(9, 9, 7)),
 }
 MADE: dict[str, tuple[Table, Table]] = {
     **{f"{figure}/{n}": headline(n) for figure in ("fig-3", "fig-3-demands") for n in FIXED},
-    **{f"{figure}/near-optimal": (shares(0.95), shares(0.7)) for figure in ("fig-3", "fig-3-demands")},
+    **{f"{figure}/near-optimal": (shares(0.95), shares(0.905)) for figure in ("fig-3", "fig-3-demands")},
     **{f"{figure}/{n}": made for figure in ("fig-5", "fig-5-exact") for n, made in RATIO.items()},
     **{f"{figure}/{n}": made for figure in ("fig-9", "fig-9-crowded") for n, made in JOBS.items()},
     "region-lead/together": (settings(0.5), settings(0.3)),
@@ -155,6 +184,9 @@ MADE: dict[str, tuple[Table, Table]] = {
     "fig-7/gpu": (use(0.4, 0.1), use(0.4, 0.1, peak=0.9)),
     "fig-7/cpu": (use(0.4, 0.1), use(0.1, 0.4)),
     "fig-7/memory": (use(0.4, 0.1), use(0.1, 0.4)),
+    "fig-5/far-below-theory": (versus("loss", 3.0, 5.0), versus("loss", 4.0, 5.0)),
+    "fig-8/scale": (leads("sites", 0.1, 0.05, 0.2), leads("sites", 0.2, 0.3, 0.1)),
+    "fig-11/best": (any_base(0.1, 0.1), any_base(0.1, 0.0)),
     "fig-8/best": (course("sites", UP, UP), course("sites", UP, UP, ahead=0.0)),
     "fig-8/rises": (course("sites", UP, UP), course("sites", UP, DOWN)),
     "fig-9-crowded/never-falls": (course("jobs", UP, DOWN), course("jobs", DOWN, UP)),

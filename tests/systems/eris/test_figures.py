@@ -81,6 +81,7 @@ def test_every_comparison_of_eris_shows_the_bound_and_the_elastic_rivals() -> No
         ELASTIC[0],
         ELASTIC[2],
     ]
+    assert [p.asked for p in policies.with_rivals(["fcfs", ELASTIC[1]])] == [True, True, False, False]
     assert [p.spec.name for p in policies.with_rivals(["fifo", "las"])] == ["fifo", "las"]
     shown = compare(tiny(1), ["eris"])
     assert [run.policy for run in shown.runs] == ["eris", *ELASTIC]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -229,7 +230,7 @@ def test_other_jobs_are_served_as_if_a_bad_bid_had_never_arrived(
     assert _bought(run, scenario.jobs) == _bought(without, tuple(others))
 
 
-def _bought(run: Run, jobs: tuple[Job, ...]) -> list[tuple[object, ...]]:
+def _bought(run: Run, jobs: Sequence[Job]) -> list[tuple[object, ...]]:
     """Every purchase with its steps."""
     offers = rows(run, "offers", "job", "number", "payment_usd", "finish_us", "plan")
     taken = dict(rows(run, "answers", "job", "taken"))

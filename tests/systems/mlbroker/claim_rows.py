@@ -140,6 +140,10 @@ MADE: Made = {
         over("data_gb", "rent", {ME: (9, 3), "central": (1, 4), "local": (2, 5)}),
         over("data_gb", "rent", {ME: (1, 4.1), "central": (2, 4), "local": (2, 5)}),
     ),
+    "fig-12/large part": (
+        over("data_gb", "rent", both(510, 900, 700, 600)),
+        over("data_gb", "rent", both(510, 900, 490, 600)),
+    ),
     "fig-12/OASiS least": (
         over("data_gb", "rent", both(3, 2, 5, 4)),
         over("data_gb", "rent", {**both(3, 2, 5, 4), ME: (3, 1)}),

@@ -7,9 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+import tradewind as tw
 from tests.systems.mlbroker.test_policy import made, reasons, with_capacity
 from tradewind.model.job import Stream
+from tradewind.model.pool import Pool
 from tradewind.model.scenario import Scenario
+from tradewind.model.tariff import Tariff
 from tradewind.model.tenant import SpendCap
 from tradewind.systems.mlbroker.bound.certified import bound
 from tradewind.systems.mlbroker.bound.exact import exact
@@ -88,3 +91,19 @@ def test_no_bound_is_given_where_a_job_cannot_be_served_at_all() -> None:
     given = tiny(5)
     jobs = (replace(given.jobs[0], workers_max=1), *given.jobs[1:])
     assert bound(replace(given, jobs=jobs)) is None
+
+
+def test_a_monthly_pool_of_egress_is_billed_and_the_bound_stays_below() -> None:
+    """Nine tenths of the egress beyond 5 USD of the month are free; without the pool the bound would be above the bill."""
+    given = tw.generate("mlbroker", sites=4, slots=6, jobs_per_slot=2, seed=1)
+    setup = given.setup
+    tiers = Tariff(starts=(0.0, 5.0), usd=(1.0, 0.1))
+    pool = Pool(name="egress", egress=tuple(setup.egress), period_us=720 * setup.slot_us, tariff=tiers)
+    month = replace(given, setup=replace(setup, pools=(pool,)))
+    for policy in ("mlbroker", "central"):
+        plain, pooled = (tw.run(each, policy=policy, seed=1, bound=True) for each in (given, month))
+        assert plain.bound is not None
+        assert pooled.bound is not None
+        assert pooled.metrics["cost_discount_usd"] < 0
+        assert pooled.bound.value <= pooled.metrics["cost_usd"] < plain.bound.value
+        assert not tw.check(month, pooled)

@@ -12,7 +12,7 @@ from tests.systems.mlbroker.test_policy import ALL, made, reasons, with_capacity
 from tradewind.engine.fit import mismatch
 from tradewind.files.scenario_file import parse
 from tradewind.files.scenario_write import document
-from tradewind.model.errors import InputError, Refused, ScenarioError
+from tradewind.model.errors import InputError, Refused
 from tradewind.model.hash import scenario_hash
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -166,11 +166,11 @@ def test_bad_caps_are_refused_with_the_place_and_what_is_allowed(caps: object, m
         parse({**document(made()), "spend_caps": caps})
 
 
-def test_caps_on_jobs_that_are_not_planned_slot_by_slot_are_refused() -> None:
+def test_policies_that_keep_no_caps_refuse_them_for_every_kind_of_job() -> None:
     from tests.builders import job, scenario, setup
 
-    with pytest.raises(ScenarioError, match="stream jobs only"):
-        scenario([job(0, tenant="a")], where=setup(spend_caps={"a": SpendCap(slot_usd=1.0)}))
+    given = scenario([job(0, tenant="a")], where=setup(spend_caps={"a": SpendCap(slot_usd=1.0)}))
+    assert "does not enforce" in mismatch(policies.find("fifo"), given)
 
 
 def test_the_bills_of_a_run_follow_its_split_and_margin() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from tradewind.lab.study import Holds, Judged, Row
+from tradewind.lab.study import Holds, Judged, Row, mean_of
 
 EQUAL = 0.01
 """Times within 1% count as the same."""
@@ -73,6 +73,52 @@ def saves(network: str, rival: str, claimed: tuple[float, float]) -> Holds:
     return judge
 
 
+CONNECTED = "most-connected, mean of ties"
+ON_AVERAGE = 18.0
+"""Percent of time saved on average (Sec. I)."""
+
+
+def on_average(rows: Sequence[Row], policy: str) -> Judged:
+    """The mean interval of the saving over the most connected site, over networks and rules, contains 18%."""
+    mine = [r for r in rows if (r["policy"], r["rival"]) == (policy, CONNECTED)]
+    low, mean, high = (mean_of(mine, c) for c in ("low", "saved_percent", "high"))
+    return Judged(low <= ON_AVERAGE <= high, f"{mean:.1f}% ({low:.1f} to {high:.1f})")
+
+
+def _by_case(rows: Sequence[Row], policy: str) -> dict[str, tuple[float, float]]:
+    """Network and rule -> percent saved over the most connected site and over a random one."""
+    return {
+        case: (
+            mean_of(rows, "saved_percent", policy=policy, case=case, rival=CONNECTED),
+            mean_of(rows, "saved_percent", policy=policy, case=case, rival="random-ps"),
+        )
+        for case in dict.fromkeys(str(r["case"]) for r in rows)
+    }
+
+
+def _saved_text(found: dict[str, tuple[float, float]]) -> str:
+    parts = [f"{case} {connected:.1f}% and {random:.1f}%" for case, (connected, random) in found.items()]
+    return f"saved over the most connected and over a random site: {', '.join(parts)}"
+
+
+def less_over_connected(rows: Sequence[Row], policy: str) -> Judged:
+    """Under every rule and on every network the mean saving over the most connected site is the smaller one."""
+    found = _by_case(rows, policy)
+    return Judged(all(connected < random for connected, random in found.values()), _saved_text(found))
+
+
+def worse_than_random(rows: Sequence[Row], policy: str) -> Judged:
+    """On some network and under some rule more is saved over the most connected site than over a random one."""
+    found = _by_case(rows, policy)
+    return Judged(any(connected > random for connected, random in found.values()), _saved_text(found))
+
+
+def optimal_site(rows: Sequence[Row], _policy: str) -> Judged:
+    """The site chosen is one of the fastest in every draw."""
+    text = ", ".join(f"{r['case']} {float(r['best site']):.0%}" for r in rows)
+    return Judged(all(float(r["best site"]) == 1 for r in rows), f"draws in which it is: {text}")
+
+
 def _lead(rows: Sequence[Row], policy: str, method: str) -> list[float]:
     """Time of the method over that of the policy, by rising bandwidth."""
 
@@ -97,3 +143,10 @@ def equal_at_the_end(rows: Sequence[Row], policy: str) -> Judged:
     return Judged(
         abs(last - 1) <= EQUAL, f"the most connected site (mean of ties) takes {last:.3f} of its time"
     )
+
+
+def falls(rows: Sequence[Row], policy: str) -> Judged:
+    """The time at the chosen site is shorter with the largest least bandwidth than with the smallest, beyond chance."""
+    mine = sorted(_mine(rows, policy, "chosen"), key=lambda r: float(r["min_mbps"]))
+    text = ", ".join(f"{float(r['seconds']):.1f}" for r in mine)
+    return Judged(float(mine[-1]["high"]) < float(mine[0]["low"]), f"{text} s")

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from tradewind.lab.study import Chart, Claim, Claims, Effort, Judged, PaperFigure, Row, Study, spread
+from tradewind.lab.study import Chart, Claim, Claims, Effort, Judged, PaperFigure, Row, Study, mean_of, spread
 from tradewind.model.params import resolve_params
 from tradewind.systems.apsp.policy import APSP
 from tradewind.systems.apsp.study import claims, region
@@ -141,10 +141,19 @@ def excess(effort: Effort) -> list[Row]:
     for network in NETWORKS:
         pairs = zip(_draws(effort, "apsp-paper", network), _draws(effort, "apsp", network), strict=True)
         rows += [
-            {"case": f"{network} {rule}", "ratio": mine.apsp / best.apsp} for (rule, mine), (_, best) in pairs
+            {
+                "case": f"{network} {rule}",
+                "ratio": mine.apsp / best.apsp,
+                "best site": float(best.site[mine.best] <= best.apsp * (1 + 1e-9)),
+            }
+            for (rule, mine), (_, best) in pairs
         ]
     found = spread(rows, ("case",), "ratio")
-    return [{**r, "worst": max(float(x["ratio"]) for x in rows if x["case"] == r["case"])} for r in found]
+    cases = [[x for x in rows if x["case"] == r["case"]] for r in found]
+    return [
+        {**r, "worst": max(float(x["ratio"]) for x in mine), "best site": mean_of(mine, "best site")}
+        for r, mine in zip(found, cases, strict=True)
+    ]
 
 
 def excess_summary(rows: Sequence[Row]) -> str:
@@ -255,6 +264,7 @@ def _fig(number: str, network: str) -> PaperFigure:
             _claim("shrinks", "The gain shrinks as the least bandwidth rises (Sec. V-B, Fig. 5).", claims.shrinks),
             _claim("equal at the end", "With equal bandwidths the most connected site is as good (Sec. V-B, Fig. 5).",
                    claims.equal_at_the_end),
+            _claim("falls", "Generally, time falls as the least bandwidth rises (Sec. V-B, Fig. 5).", claims.falls),
         ),
         "6": (
             _claim("shortest paths", "At APSP's site, its routes take less time than shortest paths (Fig. 6).",
@@ -298,11 +308,20 @@ STUDY = Study(
         PaperFigure(
             name="reductions",
             title="Reductions by rule and rival",
-            claims=tuple(
-                _claim(f"{network}, {rival}", f"{low:.2f}-{high:.2f}% less time than with {what} on {network} (Sec. V-B).",
-                       claims.saves(network, rival, (low, high)))
-                for (network, rival), (low, high) in region.PRINTED.items()
-                for what in ["a random site" if rival == "random-ps" else "the most connected site"]
+            claims=(
+                *(
+                    _claim(f"{network}, {rival}",
+                           f"{low:.2f}-{high:.2f}% less time than with {what} on {network} (Sec. V-B).",
+                           claims.saves(network, rival, (low, high)))
+                    for (network, rival), (low, high) in region.PRINTED.items()
+                    for what in ["a random site" if rival == "random-ps" else "the most connected site"]
+                ),
+                _claim("18% on average", "Up to 18% less communication on average (Sec. I); of Table III, the mean over "
+                       "models and networks against the most connected site, 18.4%, fits.", claims.on_average),
+                _claim("less over most connected", "It saves less over the most connected site than over a random one "
+                       "(Sec. V-B).", claims.less_over_connected),
+                _claim("worse than random", "Where bandwidths differ greatly, the most connected site may be worse than a "
+                       "random one, depending on the network (Sec. V-B).", claims.worse_than_random),
             ),
             rows=reductions,
             chart=Chart(
@@ -320,7 +339,11 @@ STUDY = Study(
         *(_fig("6", network) for network in NETWORKS),
         PaperFigure(
             name="excess",
-            title="Algorithm 2 over the certified optimum (not in the paper)",
+            title="Algorithm 2 over the certified optimum",
+            claims=(
+                _claim("optimal site", "The node selected by APSP is determined to be the optimal node (Sec. V-B).",
+                       claims.optimal_site, ours=""),
+            ),
             rows=excess,
             summary=excess_summary,
             chart=Chart(x="case", y="ratio", kind="bar", low="low", high="high", y_label="time / optimum"),

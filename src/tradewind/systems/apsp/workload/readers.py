@@ -69,7 +69,11 @@ def read_graph(path: Path) -> Topology:
         links.append(TopologyLink(a=key[u], b=key[v], ab_mbps=mbps, ba_mbps=mbps, km=km))
     both = _neighbours_mean(place, links)
     lost = sum(p is None for p in place)
-    notes = [f"{lost} nodes had no position; they got the mean of their neighbours'"] if lost else []
+    notes = (
+        [f"{lost} nodes had no position; they got the mean of their neighbours'"]
+        if 0 < lost < len(ids)
+        else []
+    )
     if len(links) and all(link.ab_mbps is None for link in links):
         notes.append(
             _not_found("link", "LinkSpeedRaw (bit/s)", (facts for _, _, facts in graph.edges(data=True)))

@@ -57,7 +57,7 @@ class Topology:
         if any(p is None for p in self.position) or not self.position:
             raise InputError(
                 "lengths of links are needed for a bandwidth rule, but some nodes have no position; "
-                "add lat and lon, or use the file's own bandwidths",
+                + "; ".join(("add lat and lon, or state the bandwidth of every link", *self.notes)),
                 where=self.name,
             )
         lat = np.array([p[0] for p in self.position if p is not None])

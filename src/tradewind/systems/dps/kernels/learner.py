@@ -91,7 +91,8 @@ def quote(learner: LearnerState, settings: Settings, arrival: Arrival) -> PriceQ
     doubtful = next_uniform(learner.state) < learner.doubt[0]
     gap, _ = best_offer(sampled, left, cost, log_cap, learner.rival if doubtful else learner.noise)
     probe = max(tuning.probe_floor, (1.0 + learner.counts[PRICED] / tuning.probe_half) ** -1.5)
-    if next_uniform(learner.state) < probe:
+    worthwhile = 1.0 if market.slots == math.inf else min(1.0, market.arrivals / tuning.probe_arrivals)
+    if next_uniform(learner.state) < worthwhile * probe:
         gap = tuning.probe_reach * (2.0 * next_uniform(learner.state) - 1.0)
     x = min(log_cap, sampled + gap)
     learner.offer[row, 0], learner.offer[row, 1], learner.offer[row, 2] = x, x - f, spread

@@ -24,6 +24,8 @@ class Tuning(NamedTuple):
     """An offer is a random probe around the expected value with probability (1 + offers so far / this)^-1.5."""
     probe_floor: float = 0.005
     """Least probability of a probe."""
+    probe_arrivals: float = 50.0
+    """Expected arrivals from which on all these probes are made; where fewer can use the answers, fewer in proportion."""
     probe_reach: float = 0.8
     """Half the width of the range of probes, in logs."""
     sd: float = 0.5

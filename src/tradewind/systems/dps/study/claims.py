@@ -91,6 +91,20 @@ def ratio(rival: str, claimed: float) -> Holds:
     return holds
 
 
+def grows(rivals: Sequence[str]) -> Holds:
+    """The share of every rival's profit is larger at the end than at half time, beyond chance."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        column, parts, held = f"{policy} over it, gain", [], True
+        for row in (r for r in rows if r["policy"] in rivals):
+            gain, low, high = (100 * float(row[f"{column}{end}"]) for end in ("", " low", " high"))
+            held = held and low > 0
+            parts.append(f"{row['policy']} {gain:+.0f} ({low:+.0f} to {high:+.0f})")
+        return Judged(held, f"percentage points from half time to the end: {', '.join(parts)}")
+
+    return holds
+
+
 def _by_jobs(rows: Sequence[Row], policy: str) -> dict[float, dict[float, Row]]:
     sizes = sorted({float(r["jobs"]) for r in rows})
     return {n: curve(rows, policy=policy, jobs=n) for n in sizes}

@@ -65,13 +65,20 @@ STUDY = Study(
         PaperFigure(
             name="fig-3",
             title="Figure 3: overall profit",
-            claims=tuple(
+            claims=(
+                *(
+                    claim(
+                        rival,
+                        f"DPS earns {claimed:.0%} of the profit of {NAMES.get(rival, rival)} at the end (Sec. V)",
+                        judge.ratio(rival, claimed),
+                    )
+                    for rival, claimed in region.CLAIMED.items()
+                ),
                 claim(
-                    rival,
-                    f"DPS earns {claimed:.0%} of the profit of {NAMES.get(rival, rival)} at the end (Sec. V)",
-                    judge.ratio(rival, claimed),
-                )
-                for rival, claimed in region.CLAIMED.items()
+                    "increases",
+                    "These percentages increase over time (Sec. I)",
+                    judge.grows(tuple(region.CLAIMED)),
+                ),
             ),
             rows=rows.profit_rows,
             chart=_chart("policy", "of bfp", kind="bar", y_label="profit / profit of bfp"),

@@ -34,6 +34,7 @@ RIVALS = ("dps-rs", "bfp")
 MOST = 10
 """Most seeds of a full study."""
 SLOTS = np.linspace(0, 10_000, 21)
+HALF = SLOTS[-1:] / 2
 DELTAS = {
     "0.05": Knobs(delta=0.05),
     "0.1": Knobs(delta=0.1),
@@ -91,16 +92,24 @@ def profit_rows(effort: Effort) -> list[Row]:
     """Profit of each policy as a share of bfp's, and what dps-paper and dps earn over it, seed by seed."""
     rows: list[Row] = []
     for seed in seeds(effort):
-        profit = {name: sold(MARKET, seed, name).outcome.profit for name in ONLINE}
-        profit["bfp"] = bfp(effort, seed).outcome.profit
-        profit["bfp-tau"] = bfp(effort, seed, with_runtime=True).outcome.profit
-        profit["bfp-printed"] = sell_printed(drawn(MARKET, seed)).outcome.profit
+        market = drawn(MARKET, seed)
+        sales = {name: sold(MARKET, seed, name) for name in ONLINE}
+        sales |= {"bfp": bfp(effort, seed), "bfp-tau": bfp(effort, seed, with_runtime=True)}
+        sales |= {"bfp-printed": sell_printed(market)}
+        profit = {name: found.outcome.profit for name, found in sales.items()}
+        half = {name: float(profit_until(market, found, HALF)[0]) for name, found in sales.items()}
         profit["non-peeking bound"] = bound_of(MARKET, seed)
+        half["non-peeking bound"] = profit["non-peeking bound"] / 2
         rows += [
-            {"policy": name, "of bfp": value / profit["bfp"], **{_over(p): profit[p] / value for p in BOTH}}
+            {
+                "policy": name,
+                "of bfp": value / profit["bfp"],
+                **{_over(p): profit[p] / value for p in BOTH},
+                **{f"{_over(p)}, gain": profit[p] / value - half[p] / max(half[name], 1e-9) for p in BOTH},
+            }
             for name, value in profit.items()
         ]
-    return spreads(rows, ("policy",), "of bfp", *map(_over, BOTH))
+    return spreads(rows, ("policy",), "of bfp", *map(_over, BOTH), *(f"{_over(p)}, gain" for p in BOTH))
 
 
 def _over(policy: str) -> str:

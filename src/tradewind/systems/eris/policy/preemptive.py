@@ -204,4 +204,5 @@ PREEMPTIVE = replace(
     pricer=False,
     binding=False,
     charges=True,
+    uncharged={"payments": "none"},
 )

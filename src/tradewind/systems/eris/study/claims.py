@@ -24,9 +24,10 @@ def lead(rival: str, claimed: float) -> Holds:
 
 
 def near_optimal(rows: Sequence[Row], policy: str) -> Judged:
-    """Within a tenth of the bound, at the upper end of the interval."""
+    """Within a tenth of the bound, beyond chance."""
     row = one(rows, policy=policy)
-    return Judged(float(row["of bound high"]) >= 0.9, f"{float(row['of bound']):.2f} of the bound")
+    share, low, high = (float(row[f"of bound{end}"]) for end in ("", " low", " high"))
+    return Judged(low >= 0.9, f"{share:.2f} of the bound ({low:.2f} to {high:.2f})")
 
 
 def fewer_unserved(rows: Sequence[Row], policy: str) -> Judged:
@@ -86,12 +87,44 @@ def _text(values: Sequence[float]) -> str:
 
 def best_everywhere(rows: Sequence[Row], policy: str) -> Judged:
     """The lead over every stated rival is above 0 beyond chance at every size."""
-    found = [r for r in rows if r["policy"] in FIXED]
+    return _ahead([r for r in rows if r["policy"] in FIXED], policy)
+
+
+def best_with_any_base(rows: Sequence[Row], policy: str) -> Judged:
+    """The lead over every stated rival is above 0 beyond chance with every base of the prices, in the simulator."""
+    return _ahead([r for r in rows if r["policy"] in {f"{n}, simulator" for n in FIXED}], policy)
+
+
+def _ahead(found: Sequence[Row], policy: str) -> Judged:
     beaten = sum(float(r[f"lead of {policy} low"]) > 0 for r in found)
     least = min(float(r[f"lead of {policy}"]) for r in found)
     return Judged(
         beaten == len(found), f"ahead in {beaten} of {len(found)} comparisons, least lead {least:+.0%}"
     )
+
+
+def lead_grows(x: str) -> Holds:
+    """The lead over every stated rival is larger at the largest size than at the smallest."""
+
+    def holds(rows: Sequence[Row], policy: str) -> Judged:
+        leads = {n: _over(rows, x, n, f"lead of {policy}") for n in FIXED}
+        text = "; ".join(f"{n} {v[0]:+.0%} to {v[-1]:+.0%}" for n, v in leads.items())
+        return Judged(
+            all(v[-1] > v[0] for v in leads.values()), f"lead from the smallest to the largest: {text}"
+        )
+
+    return holds
+
+
+def fewer_completed(rows: Sequence[Row], policy: str) -> Judged:
+    """The policy and the stated rivals complete fewer jobs with every step of the number of jobs."""
+    sizes = sorted({float(r["jobs"]) for r in rows})
+    found = {
+        n: [jobs - left for jobs, left in zip(sizes, _over(rows, "jobs", n, "unserved"), strict=True)]
+        for n in (policy, *_present(rows))
+    }
+    held = all(b < a for v in found.values() for a, b in pairwise(v))
+    return Judged(held, "jobs completed: " + "; ".join(f"{n} {_text(v)}" for n, v in found.items()))
 
 
 def courses(x: str, value: str, *, rises: bool) -> Holds:
@@ -113,14 +146,17 @@ def never_falls(rows: Sequence[Row], policy: str) -> Judged:
 
 
 def profit(what: str, *, rises: bool) -> Holds:
-    """Payments rise, or fall, over the cases of sites or of jobs."""
+    """Payments to the policy and to the stated rivals all rise, or all fall, over the cases of sites or of jobs."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
         cases = {str(r["case"]) for r in rows if str(r["case"]).endswith(what)}
         ordered = sorted(cases, key=lambda c: int(c.split()[0]))
-        found = [mean_of(rows, "profit", case=c, policy=policy) for c in ordered]
-        held = all((b > a) is rises and a != b for a, b in pairwise(found))
-        return Judged(held, f"{_text(found)} thousand USD over {', '.join(ordered)}")
+        found = {
+            n: [mean_of(rows, "profit", case=c, policy=n) for c in ordered] for n in (policy, *_present(rows))
+        }
+        held = all((b > a) is rises and a != b for v in found.values() for a, b in pairwise(v))
+        text = "; ".join(f"{n} {_text(v)}" for n, v in found.items())
+        return Judged(held, f"thousand USD over {', '.join(ordered)}: {text}")
 
     return holds
 

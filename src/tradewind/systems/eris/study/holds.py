@@ -29,7 +29,8 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.registry import policies
 from tradewind.systems.eris.study.lies import payoffs, tiny
-from tradewind.worlds.simulate import make_policy, unsettled
+from tradewind.worlds.assembled import unsettled
+from tradewind.worlds.simulate import make_policy
 from tradewind.worlds.simulated import SimulatedWorld
 
 TIGHT = {"sites": 2, "jobs": 6, "slots": 16, "last_arrival": 4, "gpu": 2.0}

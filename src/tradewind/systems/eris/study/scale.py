@@ -43,7 +43,7 @@ def job_rows(size: str, most: int, effort: Effort) -> list[Row]:
             scenario = made(effort, seed, size, jobs=jobs)
             found = compared(scenario, effort.pick(FEW, NAMES))
             rows += [{"jobs": float(len(scenario.jobs)), **row} for row in found]
-    return joined(rows, ("jobs", "policy"), "welfare", "of bound", *LEADS)
+    return joined(rows, ("jobs", "policy"), "welfare", "of bound", "unserved", *LEADS)
 
 
 # ------------------------------------------------------------------ figure 10
@@ -59,7 +59,7 @@ def profit_rows(effort: Effort) -> list[Row]:
             scenario = made(effort, seed, "simulator", **params)
             count = len(scenario.setup.hosts if "sites" in params else scenario.jobs)
             case = f"{count} {next(iter(params))}"
-            for name in (PAPER, "eris", "tiresias", *ELASTIC):
+            for name in (PAPER, "eris", *FIXED, *ELASTIC):
                 o = outcome(scenario, name)
                 rows.append(
                     {
@@ -75,12 +75,12 @@ def profit_rows(effort: Effort) -> list[Row]:
 
 # ------------------------------------------------------------------ figure 11
 def gamma_rows(effort: Effort) -> list[Row]:
-    """Welfare over gamma on two sizes: printed, ours without and with a floor, elastic rivals and the bound."""
+    """Welfare over gamma on two sizes: printed, ours without and with a floor, all rivals and the bound."""
     rows: list[Row] = []
     for seed in seeds(effort, 6):
         for size in ("simulator", "contended"):
             scenario = made(effort, seed, size)
-            flat = {n: outcome(scenario, n).welfare for n in ELASTIC} | {BOUND: limit(scenario)}
+            flat = {n: outcome(scenario, n).welfare for n in (*FIXED, *ELASTIC)} | {BOUND: limit(scenario)}
             for gamma in effort.pick(GAMMAS[::3] + GAMMAS[-1:], GAMMAS):
                 base = {
                     PAPER: outcome(scenario, PAPER, {"gamma": gamma}),
@@ -88,5 +88,9 @@ def gamma_rows(effort: Effort) -> list[Row]:
                     "eris": outcome(scenario, "eris", {"gamma": gamma}),
                 }
                 found = {n: o.welfare for n, o in base.items()} | flat
-                rows += [{"gamma": gamma, "policy": f"{n}, {size}", "welfare": w} for n, w in found.items()]
-    return joined(rows, ("gamma", "policy"), "welfare")
+                rows += [
+                    {"gamma": gamma, "policy": f"{n}, {size}", "welfare": w}
+                    | {f"lead of {p}": base[p].welfare / max(w, 1e-9) - 1 for p in (PAPER, "eris")}
+                    for n, w in found.items()
+                ]
+    return joined(rows, ("gamma", "policy"), "welfare", *LEADS)

@@ -175,6 +175,16 @@ def small_part(rows: Sequence[Row], policy: str) -> Judged:
     return Judged(most <= LITTLE, f"the difference is at most {_percent(most)} of its total cost")
 
 
+def large_part(rows: Sequence[Row], policy: str) -> Judged:
+    """Rent is more than half of the total cost of the policy and of every rival at every data size."""
+    parts = {
+        name: [float(r["rent"]) / float(r["total"]) for r in rows if r["policy"] == name]
+        for name in (policy, *RIVALS)
+    }
+    text = ", ".join(f"{n} {_percent(min(v))} to {_percent(max(v))}" for n, v in parts.items())
+    return Judged(all(min(v) > 1 / 2 for v in parts.values()), text)
+
+
 def in_order(value: str, *order: str) -> Holds:
     """Means in ascending order; "" stands for the policy that is judged."""
 

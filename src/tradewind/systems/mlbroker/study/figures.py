@@ -173,6 +173,8 @@ SIMULATED = (
                 judge.at_end(lambda rows, _: judge.cheaper("local")(rows, "central"), "data_gb", largest=False)),
         _claim("large data", "With large data mlBroker pays less rent than Local and Central (Sec. 6.3, Fig. 12).",
                judge.at_end(judge.cheaper("local", "central"), "data_gb", largest=True)),
+        _claim("large part", "It accounts for a large part of the overall cost (Sec. 6.3; no number, here more than half).",
+               judge.large_part),
         _rivals("OASiS least", "OASiS pays the least rent of all (Sec. 6.3, Fig. 12).",
                 lambda rows, _: judge.cheaper("local", "central", "mlbroker-paper")(rows, "oasis")),
     ),

@@ -1,0 +1,47 @@
+"""Charts of studies: settings that share an x are points, and few values of a logarithmic axis are all written at it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tradewind.lab.drawing import draw
+from tradewind.lab.study import Chart, Row
+from tradewind.report.figures.theme import LIGHT, style
+
+
+def axes_of(chart: Chart, rows: Sequence[Row]) -> Any:
+    with style():
+        return draw(chart, rows, LIGHT).axes[0]
+
+
+def rows_of(*points: tuple[float, float]) -> list[Row]:
+    return [{"load": x, "who": "a", "value": y, "low": y - 1, "high": y + 1} for x, y in points]
+
+
+CHART = Chart(x="load", y="value", series="who", low="low", high="high")
+
+
+def test_several_settings_at_one_x_are_points_beside_each_other_not_a_line() -> None:
+    axes = axes_of(CHART, rows_of((1, 5), (1, 7), (4, 6)))
+    (points,) = axes.get_lines()
+    assert points.get_linestyle() == "None"
+    assert points.get_ydata().tolist() == [5, 7, 6]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "4"]
+    assert axes.get_xlabel() == "load"
+    bars = Chart(x="load", y="value", series="who", kind="bar", low="low", high="high")
+    assert not axes_of(bars, rows_of((1, 5), (1, 7))).patches
+    assert len(axes_of(bars, rows_of((1, 5), (2, 7))).patches) == 2
+
+
+def test_one_value_per_x_is_a_line_with_whiskers() -> None:
+    (container,) = axes_of(CHART, rows_of((1, 5), (4, 6))).containers
+    assert container.lines[0].get_linestyle() == "-"
+    assert container.has_yerr
+
+
+def test_a_logarithmic_axis_names_its_values() -> None:
+    log = Chart(x="load", y="value", log_x=True)
+    axes = axes_of(log, rows_of((0.25, 1), (1, 2), (2000, 3)))
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["0.25", "1", "2,000"]
+    assert not axes.get_xticks(minor=True).size
