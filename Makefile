@@ -16,7 +16,7 @@ run: $(STAMP)
 
 # The demo of examples/serve.yaml: a service on this machine, http://127.0.0.1:8642. Ctrl-C ends it; it goes on where it was.
 serve: $(VENV)/installed-dev-serve
-	$(BIN)/tradewind serve examples/serve.yaml --data out/serve
+	$(BIN)/tradewind serve examples/serve.yaml --data out/serve --open
 
 $(VENV)/installed-dev-serve: pyproject.toml constraints.txt | $(VENV)/made
 	$(PIP) '.[dev,serve]'
@@ -64,7 +64,7 @@ docs-pictures: $(STAMP)
 	$(BIN)/tradewind tour -o out --pictures docs/pictures
 	$(BIN)/tradewind gallery -o docs --work out/reproduce --jobs $(JOBS)
 
-# The page of the demo of examples/serve.yaml in a browser (Chromium).
+# The page of the demo of examples/serve-mixed.yaml in a browser (Chromium).
 service-picture: $(VENV)/installed-dev-serve
 	$(BIN)/python tools/service_picture.py
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tests.builders import job as plain_job
@@ -17,7 +18,7 @@ from tradewind.model.tariff import Tariff
 from tradewind.model.units import UNLIMITED, US_PER_HOUR
 from tradewind.model.view import Change
 
-EAST, WEST, EAST_8A, EAST_SPOT, WEST_1B = range(5)
+EAST, WEST, EAST_8A, EAST_SPOT, WEST_1B, NORTH = range(6)
 EIGHT_A = Machine(gpu="A", gpus=8, bus_bps=10**9, network_bps=10**8)
 ONE_B = Machine(gpu="B", gpus=1, bus_bps=10**9, network_bps=10**8)
 HOUR = US_PER_HOUR
@@ -66,6 +67,17 @@ def training(index: int = 0, *, rounds: int = 20, compute_us: int = 80, **more: 
 
 def market(jobs: Sequence[Job], *, changes: Sequence[Change] = (), **more: Any) -> Scenario:
     return scenario(jobs, where=offers(**more), changes=changes)
+
+
+def with_north(jobs: Sequence[Job]) -> Scenario:
+    """The same with a third site that holds data and sells nothing."""
+    given = offers()
+    nodes = (*given.nodes, Node(name="north", capacity_milli=(UNLIMITED,)))
+    egress = {**given.egress} | {(NORTH, site): Tariff(usd=(0.3,)) for site in (EAST, WEST)}
+    links = (*given.links, link(EAST, NORTH), link(WEST, NORTH))
+    hosts = frozenset({EAST_8A, EAST_SPOT, WEST_1B})
+    where = replace(given, nodes=nodes, egress=egress, links=links)
+    return scenario([replace(job, nodes=hosts) for job in jobs], where=where)
 
 
 def on(offer: int, at: int, until: int, machines: int = 1, moved: Sequence[tuple[int, int]] = ()) -> Step:

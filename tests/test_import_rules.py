@@ -51,6 +51,7 @@ PLANTED = [
 ONLINE = {"policy", "paper", "rivals", "shared", "kernels"}
 OFFLINE = {
     "bound",
+    "compiled",
     "offline",
     "workload",
     "study",

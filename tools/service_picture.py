@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/pictures/service.png: the demo of examples/serve.yaml with a few jobs, as an operator sees it in a browser.
+"""Draws docs/pictures/service.png: the demo of examples/serve-mixed.yaml with a few jobs, as an operator sees it.
 
 .venv/bin/python tools/service_picture.py [OUT.png]
 """
@@ -20,16 +20,16 @@ from tradewind.service.client import Client
 
 ROOT = Path(__file__).parents[1]
 PORT, START_S, SHOW_S = 8643, 120.0, 14.0
-SECONDS = (40, 60, 30, 50, 4, 45, 60, 4, 40, 55, 35, 45)
-"""How long each job runs."""
+JOBS = ((2, 60), (1, 80), (3, 70), (2, 90), (1, 4), (2, 75), (1, 90), (1, 4))
+"""Workers and seconds of each job."""
 
 
 def main(out: Path) -> None:
     """Start the demo, submit jobs of both tenants, and take the picture while they run."""
     with tempfile.TemporaryDirectory() as folder:
         argv = [
-            sys.executable, "-m", "tradewind.cli.main", "serve", str(ROOT / "examples" / "serve.yaml"), "--data", folder,
-            "--port", str(PORT),
+            sys.executable, "-m", "tradewind.cli.main", "serve", str(ROOT / "examples" / "serve-mixed.yaml"),
+            "--data", folder, "--port", str(PORT),
         ]  # fmt: skip
         with subprocess.Popen(argv) as server:
             try:
@@ -52,20 +52,20 @@ def _wait(token: Path) -> None:
 
 
 def _submit(address: str, token: str) -> None:
-    job = yaml.safe_load((ROOT / "examples" / "job.yaml").read_text())
+    job = yaml.safe_load((ROOT / "examples" / "job-mixed.yaml").read_text())
     with Client(address, token=token) as client:
-        for number, seconds in enumerate(SECONDS):
+        for number, (workers, seconds) in enumerate(JOBS):
             tenant = ("research", "product")[number % 2]
             command = ["sh", "-c", f"for i in $(seq {seconds}); do echo step $i; sleep 1; done"]
-            client.submit(
-                {
-                    **job,
-                    "id": f"{tenant}-{number}",
-                    "work": {**job["work"], "count": seconds},
-                    "command": command,
-                },
-                tenant=tenant,
-            )
+            work = {"kind": "fixed", "runtime_us": f"{seconds} s"}
+            given = {
+                "id": f"{tenant}-{number}",
+                "workers": workers,
+                "work": work,
+                "command": command,
+                "restarts": 0,
+            }
+            client.submit({**job, **given}, tenant=tenant)
 
 
 def _draw(address: str, token: str, out: Path) -> None:
@@ -74,11 +74,12 @@ def _draw(address: str, token: str, out: Path) -> None:
             executable_path=shutil.which("chromium") or shutil.which("google-chrome"),
             args=["--no-sandbox", "--disable-gpu"],
         )
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page = browser.new_page(viewport={"width": 1280, "height": 860})
         page.goto(address)
         page.fill("#secret", token)
         page.click("button")
         page.wait_for_url(f"{address}/")
+        page.wait_for_selector("[data-chart] svg", state="attached")
         page.wait_for_timeout(1500)
         page.screenshot(path=str(out))
         browser.close()

@@ -81,16 +81,19 @@ def run(
     params: Mapping[str, Any] | None = None,
     bound: bool = False,
     isolate: bool = False,
+    fast: bool | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Runs a policy (name, FILE.py:NAME or Spec) on a scenario or scenario file in the simulated world, audited.
 
     isolate: run the policy in a confined process of its own, where it can reach nothing but its view (docs/isolation.md).
+    fast: by the policy's compiled path, which gives the same run; refused with the reason where it cannot. Without it, large
+    scenarios take that path where it can.
     """
     data = _opened(scenario)
     spec = isolated(policy) if isolate else policies.get(policy)
     check_tenants(spec, params or {}, data)
-    result = with_bills(data, simulate(data, spec, params, seed=seed, progress=progress), spec)
+    result = with_bills(data, simulate(data, spec, params, seed=seed, progress=progress, fast=fast), spec)
     return Bounds(data).attach(result) if bound else result
 
 
@@ -171,7 +174,7 @@ def compare(
     settings = policies.with_rivals(policy_names, isolated if isolate else None)
     bound = bound or any(s.spec.system in systems() and systems()[s.spec.system].beside for s in settings)
     wanted = []
-    for spec, own in settings:  # a mismatch is said before the first run
+    for spec, own, _ in settings:  # a mismatch is said before the first run
         values = {**(params or {}).get(spec.name, {}), **own}
         resolve_params(spec.name, spec.params, values)
         for seed, each in zip(seeds, data, strict=True):

@@ -108,6 +108,10 @@ class Catalogue(Generic[T]):
         """All names, sorted."""
         return tuple(sorted(self.entries))
 
+    def has(self, name: str) -> bool:
+        """Whether there is an entry of that name."""
+        return name in self.entries
+
     def ref(self, name: str) -> Ref:
         """Where the entry of that name is written, or an error that suggests the nearest name."""
         if name not in self.entries:
@@ -228,10 +232,11 @@ def _line_in(error: BaseException, path: str) -> int:
 
 
 class Setting(NamedTuple):
-    """A policy with the parameters that were given beside its name."""
+    """A policy with the parameters that were given beside its name; asked: it was named, not added as a rival."""
 
     spec: Spec
     params: Mapping[str, str]
+    asked: bool = True
 
 
 class _Policies(Openable[Spec]):
@@ -252,7 +257,7 @@ class _Policies(Openable[Spec]):
         named = {setting.spec.name for setting in found}
         for system in dict.fromkeys(setting.spec.system for setting in found):
             rivals = systems()[system].beside if system in systems() else ()
-            found += [Setting(get(rival), {}) for rival in rivals if rival not in named]
+            found += [Setting(get(rival), {}, asked=False) for rival in rivals if rival not in named]
         return found
 
     def split(self, text: str) -> list[str]:

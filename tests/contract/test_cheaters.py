@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -116,7 +117,7 @@ def test_a_price_that_nobody_whispered_keeps_the_contract() -> None:
 
 def test_a_policy_that_knows_budgets_is_caught_by_other_budgets() -> None:
     given = calm()
-    wallets: list[tuple[Customer, ...]] = [given.customers]
+    wallets: list[Sequence[Customer]] = [given.customers]
 
     class Greedy(Pricing):
         def price(self, job: Job) -> float:

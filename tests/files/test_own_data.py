@@ -85,7 +85,11 @@ def test_attributes_that_a_graph_lacks_are_named_with_those_that_it_has(tmp_path
     (tmp_path / "n.gml").write_text(
         'graph [ node [ id 0 label "a" x 1 ] node [ id 1 label "b" x 2 ] edge [ source 0 target 1 speed "10G" ] ]'
     )
-    notes = " ".join(read_topology(tmp_path / "n.gml").notes)
+    topology = read_topology(tmp_path / "n.gml")
+    notes = " ".join(topology.notes)
+    assert "mean of their neighbours" not in notes
+    with pytest.raises(TradewindError, match="no link has LinkSpeedRaw"):
+        topology.km()
     assert "no link has LinkSpeedRaw (bit/s); its attributes are speed" in notes
     assert "no node has Latitude" in notes
     assert "x" in notes.rpartition("attributes are")[2]

@@ -11,6 +11,7 @@ from typing import Any
 from tests.builders import job, link, node, rows, scenario, setup
 from tests.worlds.live_runs import Slots, assert_as_simulated, run_live
 from tests.worlds.live_scenarios import S, market, rings
+from tests.worlds.test_live_data import EXAMPLE, Processed, short, with_data
 from tests.worlds.test_live_training import moving_server, ring
 from tradewind import api
 from tradewind.engine.live import LiveSession
@@ -20,6 +21,8 @@ from tradewind.model.scenario import Scenario
 from tradewind.registry import policies
 from tradewind.store.store import Store
 from tradewind.testing.fleet_programs import program
+from tradewind.worlds.data.carriers import Copier
+from tradewind.worlds.data.opening import has_data, open_depot
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets.engine import Engine
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions
@@ -45,13 +48,14 @@ def run_on(engine: Engine, given: Scenario, policy: str, state: Path, **more: An
             observer(session, world)
 
     state.mkdir()
+    depot = open_depot(state, given.setup, options, 1.0) if has_data(given) else None
     (state / "lock").touch(0o600)  # as a live run has it
     request = LiveRequest(
         scenario=given, spec=policies.find(policy), seed=1, state=state, options=options, fleet=engine.name, **more
     )  # fmt: skip
     with Store.open(state / "store.db", write=True) as store:
         return drive(
-            request, store, lambda token: SharedFleet(state, given.setup, options, token, engine, table), watch
+            request, store, lambda token: SharedFleet(state, given.setup, options, token, engine, table), watch, depot
         )  # fmt: skip
 
 
@@ -75,6 +79,17 @@ def books_are_those_of_processes(
             "header.fleet"
         ]
         assert api.period(tmp_path / f"{number}-far").run.fleet == found.fleet
+
+
+def data_goes_through_the_shared_directory(engine: Engine, state: Path) -> None:
+    """Data of streams is copied to sites that all machines see, and processed there in its slot."""
+    given, policy = short(EXAMPLE, 2)
+    given, clock = with_data(given), Processed()
+    run = run_on(engine, given, policy, state, slot_seconds=1.0, observer=clock.update, time=clock)
+    assert_as_simulated(run, given, policy)
+    assert api.check(given, run) == ()
+    assert run.tables["alarms"]["text"] == [Copier.instead]
+    assert any(a != b for a, b in rows(run, "shards", "src", "dst"))
 
 
 def _books(run: Run) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from tests.fleets.hostile_on import a_cut_changes_nothing, hostile_jobs_hurt_onl
 from tests.fleets.live_on import (
     books_are_those_of_processes,
     capacity_follows,
+    data_goes_through_the_shared_directory,
     training_moves_and_grows,
     waits_with_a_reason,
 )
@@ -74,6 +75,10 @@ def test_machines_are_read_from_the_controller(cluster: SlurmCluster) -> None:
     found = SlurmEngine().machines()
     assert [(each.name, each.labels["site"]) for each in found] == [("a1", "a"), ("b1", "b")]
     assert found[0].capacity == {"cpu": 64_000, "memory_gb": 8_000}
+
+
+def test_data_goes_through_the_shared_directory(cluster: SlurmCluster, tmp_path: Path) -> None:
+    data_goes_through_the_shared_directory(SlurmEngine(), tmp_path / "s")
 
 
 def test_books_are_those_of_processes(cluster: SlurmCluster, tmp_path: Path) -> None:

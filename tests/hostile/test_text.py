@@ -16,9 +16,10 @@ from tradewind import api
 from tradewind.cli import main as cli
 from tradewind.cli import show
 from tradewind.cli.guard import guarded
-from tradewind.cli.terminal import PlainConsole, shown
+from tradewind.cli.terminal import PlainConsole
 from tradewind.files import row_tables, scenario_file
 from tradewind.model.errors import InputError
+from tradewind.model.text import shown
 from tradewind.registry import policies
 from tradewind.worlds.simulate import simulate
 
@@ -30,6 +31,8 @@ NAMES = (
     "\x1b]0;title\x07",
     "\x9b31m",
     "\u202eab",
+    "\u2028ab",
+    "a\udcff",
 )
 
 
@@ -43,7 +46,7 @@ def test_a_cell_is_printed_as_it_is_and_controls_nothing(text: str) -> None:
     console.print(table)
     console.print(text)
     assert not {c for c in out.getvalue() if c != "\n"} & {
-        chr(c) for c in [*range(32), *range(0x7F, 0xA0), 0x202E]
+        chr(c) for c in [*range(32), *range(0x7F, 0xA0), 0x2028, 0x202E, 0xDCFF]
     }
     if text.isascii() and text.isprintable() and text.strip() == text:
         assert text in out.getvalue()
@@ -64,7 +67,7 @@ def test_job_ids_and_errors_are_shown_escaped(name: str, capsys: pytest.CaptureF
     printed = capsys.readouterr()
     assert shown(name) in printed.out.replace("\n", "")
     assert shown(name) in printed.err
-    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & {*printed.out, *printed.err}
+    assert not {"\x1b", "\x07", "\x9b", "\u202e", "\u2028", "\udcff"} & {*printed.out, *printed.err}
 
 
 @pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1+1", "-x", "@sum", "'=x", "'", "plain", "-5"])

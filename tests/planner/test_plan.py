@@ -96,7 +96,8 @@ def test_tiers_of_egress_are_shared_by_jobs_and_the_bound_knows() -> None:
     assert alone.usd == pytest.approx(101.0)
     both = planned(job, {**job, "id": "k"})
     assert both.usd == pytest.approx(152.0)
-    assert both.least_usd == pytest.approx(102.0)
+    assert both.least_usd == pytest.approx(152.0)
+    assert both.least_usd <= both.usd
     assert tw.check(both.scenario, both.run) == ()
 
 
@@ -303,3 +304,70 @@ def test_the_command_plans_explains_and_writes_files_that_audit(
     code, _, err = call("--budget", "1")
     assert code == 2
     assert "USD over budget" in err
+
+
+SPLIT: dict[str, Any] = {
+    "gpu": "A100 or H100", "speeds": {"H100": 1}, "of": "A100", "gpus": [16], "iterations": 1000, "iteration_s": 36,
+    "measured_gpus": 16, "gpu_hours": None, "model": "1 GB", "data": {"us-east-1": "9 TB", "eu-west-1": "9 TB"},
+}  # fmt: skip
+
+
+def test_two_regions_train_together_where_moving_the_data_is_dearer() -> None:
+    """10 h on a machine at 20 USD and one at 30 USD; 10 GB each way at 0.02 USD; 9 TB would cost 180 USD."""
+    found = planned({**SPLIT, "sync_every": 100})
+    (row,) = found.jobs
+    assert row.region == "aws:eu-west-1 + aws:us-east-1"
+    assert row.what == "1 x h8 + 1 x a8, 16 H100 and A100"
+    assert row.moved == "–"
+    assert found.usd == pytest.approx(row.usd)
+    assert found.usd == pytest.approx(row.finish_h * 50 + 2 * 10 * 0.02)
+    assert row.finish_h == pytest.approx(10, rel=0.02)
+    assert found.least_usd == pytest.approx(found.usd, rel=1e-6)
+    alone = planned(SPLIT)
+    assert " + " not in alone.jobs[0].region
+    assert alone.usd > found.usd
+    assert tw.check(found.scenario, found.run) == ()
+    assert html(found) == html(planned({**SPLIT, "sync_every": 100}))
+
+
+def test_what_being_late_costs_is_shown_and_certified() -> None:
+    """Three slots of moving and 5 h of H100 for 170 USD, an hour late, or 10 h at once for 200 USD."""
+    job = {"gpu": "A100 or H100", "speeds": {"H100": 2}, "of": "A100", "data": {"us-east-1": "1000 GB"}}
+    assert planned(job).jobs[0].finish_h == 8
+    by_five = {**job, "due": "7 h", "late": 1}
+    found = planned(by_five)
+    assert found.jobs[0].finish_h == 8
+    assert found.usd == pytest.approx(170.0)
+    assert found.late_usd == pytest.approx(1.0)
+    assert found.least_usd == pytest.approx(171.0)
+    assert found.gap_percent == pytest.approx(0.0, abs=1e-6)
+    assert tw.check(found.scenario, found.run) == ()
+
+
+def test_budgets_count_list_prices_and_are_kept_by_every_policy() -> None:
+    """1,500 GB to another cloud cost 100 + 25 USD, 150 at list price."""
+    job = {"gpu": "T4", "gpus": [1], "gpu_hours": 2, "data": {"us-east-1": "1500 GB"}, "budget": 151}
+    found = planned(job)
+    assert found.usd == pytest.approx(126.0)
+    assert found.scenario.jobs[0].spend_cap_usd == 151
+    with pytest.raises(InputError, match=r"1.00 USD over budget on 1 x T4 in gcp:us-east1"):
+        planned({**job, "budget": 150})
+
+
+def test_a_planned_scenario_carries_commands() -> None:
+    found = planned({"command": ["python3", "train.py"], "env": {"SIZE": "3"}})
+    (job,) = found.scenario.jobs
+    assert (job.command, job.env) == (("python3", "train.py"), (("SIZE", "3"),))
+
+
+@pytest.mark.parametrize(
+    ("job", "message"),
+    [
+        ({"late": 3}, "due and late go together"),
+        ({"due": "9 d", "late": 3}, "due is not between"),
+        ({"sync_every": 5}, "give model, its size"),
+    ],
+)
+def test_due_dates_and_two_regions_need_their_facts(job: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        planned(job)

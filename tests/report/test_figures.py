@@ -14,11 +14,13 @@ from tests.report.sample_runs import HOUR, S, Tables, cluster, job, market, move
 from tradewind.model.errors import InputError
 from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario
+from tradewind.model.text import shown
 from tradewind.model.units import UNLIMITED
 from tradewind.model.view import Change
+from tradewind.report import quantities
 from tradewind.report.figures import bars, comparison, curves, gantt, places
 from tradewind.report.figures.data import RunData, ScenarioData, bins, kinds, link_bps, moved_bytes
-from tradewind.report.figures.theme import LIGHT, THEMED, style, svg
+from tradewind.report.figures.theme import LIGHT, THEMED, canvas, make_logarithmic, style, svg
 
 
 def run_data(scenario: Scenario, tables: Tables) -> RunData:
@@ -226,6 +228,32 @@ def test_labels_are_escaped() -> None:
         text = svg(bars.objective([s.group for s in series], THEMED, 400), "a", 'say "<b>&"')
     assert "<b>" not in text
     ET.fromstring(text.replace("xlink:href", "href"))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", ["$\\frac{$", "$x^2$", "\x1b[2J\x9b31m", "\u202eab", "\u8239"])
+def test_names_are_drawn_as_they_are_whatever_they_contain(name: str, tmp_path: Path) -> None:
+    scenario = cluster(5)
+    runs = [replace(scheduled(scenario, "fifo"), policy=name), scheduled(scenario, "sjf")]
+    series = comparison.series_of(scenario, runs)
+    with style():
+        text = svg(bars.objective([s.group for s in series], THEMED, 400), "a", "label")
+    picture = comparison.picture(tmp_path / "x", scenario, runs)[0].read_text()
+    for drawn in (text, picture):
+        found = "".join(ET.fromstring(drawn.replace("xlink:href", "href")).itertext())
+        assert shown(name) in found
+        assert shown(found) == found
+
+
+def test_a_logarithmic_axis_has_plain_numbers() -> None:
+    with style():
+        figure = canvas(400, 200)
+        axes = figure.add_subplot()
+        axes.plot([1, 1000], [2, 5])
+        make_logarithmic(axes, "x")
+        make_logarithmic(axes, "y")
+        found = set(ET.fromstring(svg(figure, "a", "").replace("xlink:href", "href")).itertext())
+    assert {"1", "10", "100", quantities.number(1000), "2", "3", "4"} <= found
 
 
 def test_pictures_are_reproducible_and_self_contained(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ import pytest
 import tradewind as tw
 from tradewind.cli.guard import guarded
 from tradewind.cli.main import app
+from tradewind.cli.show import number
+from tradewind.cli.show_placements import table
 from tradewind.model.errors import LookupFailed
 from tradewind.model.scenario import Scenario
 from tradewind.report.life import life_of
@@ -94,6 +96,17 @@ def test_the_command_prints_a_table_and_writes_csv(
     assert (code, scenario.jobs[-1].id in text) == (0, False)
     code, text = said("explain", str(tmp_path / "r.json"), "--job", name)
     assert (code, "arrived" in text, "USD of the cost" in text) == (0, True, True)
+
+
+def test_the_table_of_a_market_says_once_per_job_what_was_paid(capsys: pytest.CaptureFixture[str]) -> None:
+    scenario, run = made("eris")
+    table(scenario, run, placements(scenario, run), whole=True, as_json=False)
+    shown = capsys.readouterr().out
+    assert "paid USD" in shown
+    paid: Mapping[str, Any] = run.tables["payments"]
+    for job, usd in zip(paid["job"], paid["usd"], strict=True):
+        rows = [line for line in shown.splitlines() if f" {scenario.jobs[job].id} " in line]
+        assert [number(usd) in row for row in rows] == [True] + [False] * (len(rows) - 1)
 
 
 def test_an_unknown_job_is_an_error_that_suggests_one() -> None:

@@ -73,7 +73,9 @@ def test_every_text_of_a_chart_is_at_least_twelve_pixels_on_a_phone() -> None:
     text = page.html(scenario, [tw.run(scenario, policy=name) for name in ("fifo", "las")])
     narrow = re.findall(r'<div class="narrow"><svg viewBox="0 0 ([0-9.]+) .*?</svg>', text, flags=re.DOTALL)
     assert narrow
-    assert max(map(float, narrow)) <= 345  # drawn at the width of a phone, so a unit is a pixel
+    assert (
+        max(map(float, narrow)) <= 329
+    )  # what a phone of 375 px leaves beside margins, so a unit is a pixel or more
     assert min(map(float, re.findall(r"font-size: ([0-9.]+)px", text))) >= 12
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import isclose
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tradewind.engine.costs import job_costs
 from tradewind.engine.intervals import effective, end_us
 from tradewind.model.errors import RunFileError
 from tradewind.model.job import Fixed
+from tradewind.model.setup import SENSE
 from tradewind.report.whatif import difference
 
 S = 1_000_000
@@ -30,6 +32,25 @@ def long_and_short() -> tw.Scenario:
         ],
         where=where,
     )
+
+
+def test_runs_differ_in_every_objective() -> None:
+    for objective in SENSE:
+        where = setup([node("a", 1)], slot_us=S, horizon_us=500 * S, objective=objective)
+        data = replace(long_and_short(), setup=where)
+        named = replace(tw.run(long_and_short(), "fifo"), objective=objective)
+        other = replace(tw.run(long_and_short(), "srtf"), objective=objective)
+        assert difference(data, named, other).jobs == 2, objective
+
+
+def test_bills_and_worth_lost_of_jobs_add_up_to_the_difference_of_the_totals() -> None:
+    data = tw.generate("broker", seed=3, jobs=6, regions=3, slots=48)
+    before = tw.run(data, "broker")
+    found = tw.whatif(data, before, "skypilot-rule", most=6)
+    assert found.difference.of == "cost and worth lost"
+    total = sum(each.score for each in found.difference.largest)
+    assert total == pytest.approx(found.other.value - before.value)
+    assert total > 0
 
 
 def test_a_job_that_waits_for_another_names_it() -> None:

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from tradewind.cli.options import Json, Seeds
+from tradewind.cli.terminal import say
 from tradewind.model.errors import InputError
 
 commands = typer.Typer()
@@ -26,15 +27,15 @@ Folder = Annotated[Path, typer.Option("-o", "--output", help="Folder to write in
 def new_policy(name: Name, output: Folder = Path()) -> None:
     """Write NAME.py with a policy, and test_NAME.py with its contract test."""
     file, constant = _write("policy", name, output)
-    print(f"try: tradewind compare cluster --policies fifo,{_shown(file)}:{constant}")
-    print(f"     tradewind check-policy {_shown(file)}:{constant}")
+    say(f"try: tradewind compare cluster --policies fifo,{_shown(file)}:{constant}")
+    say(f"     tradewind check-policy {_shown(file)}:{constant}")
 
 
 @new.command(name="workload")
 def new_workload(name: Name, output: Folder = Path()) -> None:
     """Write NAME.py with a workload, and test_NAME.py with its test."""
     file, constant = _write("workload", name, output)
-    print(f"try: tradewind compare {_shown(file)}:{constant} --policies fifo,las --seeds 3")
+    say(f"try: tradewind compare {_shown(file)}:{constant} --policies fifo,las --seeds 3")
 
 
 def _shown(file: Path) -> str:
@@ -69,7 +70,7 @@ def _write(kind: str, name: str, folder: Path) -> tuple[Path, str]:
     for path, template in ((file, kind), (test, f"{kind}_test")):
         text = resources.files("tradewind.cli").joinpath("templates", f"{template}.txt").read_text("utf-8")
         path.write_text(Template(text).substitute(values), encoding="utf-8")
-        print(path)
+        say(path)
     return file, values["constant"]
 
 

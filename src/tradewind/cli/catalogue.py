@@ -17,13 +17,14 @@ def policies(
     as_json: Json = False,
 ) -> None:
     """List the policies, or show one: what it decides, what it can run, its parameters."""
-    from tradewind import registry
-    from tradewind.cli import show_catalogue
+    from tradewind.cli import listing, show_catalogue
 
-    if name:
-        show_catalogue.policy(registry.policies.get(name), name, as_json=as_json)
+    if not name:
+        show_catalogue.policies(listing.policy_rows(), as_json=as_json)
         return
-    show_catalogue.policies(registry.policies.all(), as_json=as_json)
+    from tradewind import registry
+
+    show_catalogue.policy(listing.policy_row(registry.policies.get(name)), name, as_json=as_json)
 
 
 @commands.command()
@@ -32,10 +33,11 @@ def workloads(
     as_json: Json = False,
 ) -> None:
     """List the workloads that `generate` can make, or show one with its parameters."""
-    from tradewind import registry
-    from tradewind.cli import show_catalogue
+    from tradewind.cli import listing, show_catalogue
 
-    if name:
-        show_catalogue.workload(registry.workloads.get(name), name, as_json=as_json)
+    if not name:
+        show_catalogue.workloads(listing.workload_rows(), as_json=as_json)
         return
-    show_catalogue.workloads(registry.workloads.all(), as_json=as_json)
+    from tradewind import registry
+
+    show_catalogue.workload(listing.workload_row(registry.workloads.get(name)), name, as_json=as_json)

@@ -18,6 +18,7 @@ from tradewind.cli.options import (
     run_with_scenario,
     scenario_from,
 )
+from tradewind.cli.terminal import say
 from tradewind.model.errors import InputError
 
 commands = typer.Typer()
@@ -57,7 +58,7 @@ def sign(run_file: RunFile, key: Key) -> None:
     """Sign a run file with a key that is shared by those who verify it; writes RUN.sig.json."""
     from tradewind.files.signature import sign as make
 
-    print(make(run_file, key))
+    say(make(run_file, key))
 
 
 @commands.command()
@@ -66,9 +67,9 @@ def verify(run_file: RunFile, key: Key) -> None:
     from tradewind.files.signature import is_signed
 
     if not is_signed(run_file, key):
-        print(f"{run_file}: changed after it was signed, or signed with another key")
+        say(f"{run_file}: changed after it was signed, or signed with another key")
         raise typer.Exit(1)
-    print(f"{run_file}: as it was signed")
+    say(f"{run_file}: as it was signed")
 
 
 @commands.command(name="report")
@@ -90,7 +91,7 @@ def report_command(
                 f"it is not a run of {scenario}; name the scenario that was run", where=str(path)
             )
     report.write(output, [whole for whole, _ in found], [one for _, one in found])
-    print(output)
+    say(output)
 
 
 @commands.command()
@@ -142,7 +143,15 @@ def show_command(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Show what ran where and when, what moved for it and what it cost, as a table, CSV or JSON."""
+    """Show what ran where and when, what moved for it and what it cost, as a table, CSV or JSON.
+
+    The id of a job instead of a file shows that job of a running service, as `tradewind job` does.
+    """
+    if not run_file.suffix and not run_file.exists():
+        from tradewind.cli.service_commands import one
+
+        one(str(run_file), as_json=as_json)
+        return
     from tradewind.cli import show_placements
     from tradewind.engine.menu import job_index
     from tradewind.report.placements import placements

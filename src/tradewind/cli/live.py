@@ -17,7 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tradewind.cli.show import number
-from tradewind.cli.terminal import open_console, say, shown
+from tradewind.cli.show_placements import measured_table
+from tradewind.cli.terminal import open_console, say
 from tradewind.engine.costs import cost_table
 from tradewind.engine.intervals import effective
 from tradewind.engine.live import LiveSession
@@ -25,13 +26,14 @@ from tradewind.files import documents
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
+from tradewind.model.text import shown
 from tradewind.model.units import UNLIMITED, parse_bytes
+from tradewind.worlds.assembled import unsettled
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets import PROCESSES
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Limits, SiteNetwork
 from tradewind.worlds.gang import Gang
 from tradewind.worlds.live import LiveRequest, Observer, live
-from tradewind.worlds.simulate import unsettled
 from tradewind.worlds.tables import given_up, placement
 from tradewind.worlds.testbed import network as testbed
 
@@ -286,6 +288,7 @@ class LiveOptions:
     isolate: bool = False
     fleet: str = PROCESSES
     sites: Path | None = None
+    data_scale: float = 1.0
 
 
 def command(scenario: Scenario, options: LiveOptions, rank_options: RankOptions) -> int:
@@ -307,7 +310,7 @@ def command(scenario: Scenario, options: LiveOptions, rank_options: RankOptions)
             scenario=scenario, spec=spec, params=options.params, seed=options.seed,
             state=state.resolve(), store=options.store,
             slot_seconds=options.slot_seconds, speed=options.speed, options=rank_options.checked(),
-            fleet=options.fleet, sites=read_sites(options.sites),
+            fleet=options.fleet, sites=read_sites(options.sites), data_scale=options.data_scale,
         )
     )  # fmt: skip
     result = api.with_bills(scenario, result, spec)
@@ -337,6 +340,24 @@ def _is_closed(address: str | Path) -> bool:
         return any(record.kind == "closed" for record in store.records(after=max(0, store.head.number - 1)))
 
 
+def _data_table(scenario: Scenario, result: Run) -> Table:
+    """Data per job and pair of sites: planned, as files, carried, and how much of the plan was processed."""
+    names = ("job", "src", "dst", "planned_bytes", "bytes", "sent_bytes", "processed_us")
+    columns: Any = [result.tables["shards"][name] for name in names]
+    sums: dict[tuple[int, int, int], list[int]] = {}
+    for job, src, dst, planned, size, sent, processed_us in zip(*columns, strict=True):
+        found = sums.setdefault((job, src, dst), [0, 0, 0, 0, 0])
+        for i, value in enumerate((1, planned, size, sent, planned if processed_us >= 0 else 0)):
+            found[i] += value
+    table = Table("job", "from", "to", "shards", "planned bytes", "bytes", "carried", "processed")
+    nodes = scenario.setup.nodes
+    for (job, src, dst), (count, planned, size, sent, processed) in sorted(sums.items()):
+        share = f"{processed / planned:.1%}" if planned else "–"
+        cells = (str(value) for value in (count, planned, size, sent))
+        table.add_row(scenario.jobs[job].id, nodes[src].name, nodes[dst].name, *cells, share)
+    return table
+
+
 def _summary(scenario: Scenario, result: Run) -> None:
     """Print attempts with measured and predicted times, then alarms and violations."""
     table = Table("job", "slot", "ranks", "ended", "iterations", "measured s", "predicted s", "loss")
@@ -351,6 +372,10 @@ def _summary(scenario: Scenario, result: Run) -> None:
         ]
         table.add_row(scenario.jobs[job].id, str(slot), str(where), str(why), str(count), *figures)
     open_console().print(table)
+    if "measurements" in result.tables:
+        open_console().print(measured_table(scenario, result))
+    if "shards" in result.tables:
+        open_console().print(_data_table(scenario, result))
     alarms: Any = result.tables["alarms"]
     for at_us, job, text in zip(alarms["at_us"], alarms["job"], alarms["text"], strict=True):
         say(f"alarm at {at_us / 1e6:.1f} s: {scenario.jobs[job].id + ': ' if job >= 0 else ''}{text}")

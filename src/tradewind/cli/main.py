@@ -18,6 +18,7 @@ from tradewind.cli import (
     serve,
     service_commands,
     service_flows,
+    service_operate,
     wan,
     whatif,
     world_commands,
@@ -50,10 +51,12 @@ for group in (
     serve,
     service_commands,
     service_flows,
+    service_operate,
     lab_commands,
 ):
     app.add_typer(group.commands)
 app.add_typer(library_commands, name="library")
+price_commands.command(name="service")(service_operate.service_prices)
 app.add_typer(price_commands, name="prices")
 app.add_typer(testbed_commands, name="testbed")
 app.add_typer(store_commands, name="store")

@@ -68,8 +68,7 @@ class PlanJobsArguments:
 def plan(given: PlanJobsArguments) -> None:
     """Plan jobs at the lowest bill: regions, machines, numbers of GPUs, times; with what the next best would cost."""
     from tradewind.cli.prices import load as load_list
-    from tradewind.cli.show import print_json
-    from tradewind.cli.terminal import say
+    from tradewind.cli.terminal import print_json, say
     from tradewind.files.atomic import write_text
     from tradewind.files.jobs_file import load_jobs
     from tradewind.files.price_files import load_wan
@@ -121,11 +120,12 @@ def _show(found: Plan) -> None:
             f"{row.usd:,.2f}", row.next_best,
         )  # fmt: skip
     open_console().print(table)
-    gap = 100 * (found.usd / found.least_usd - 1)
+    late = f" and {found.late_usd:,.2f} USD lost by delays" if found.late_usd else ""
     say(
-        f"total {found.usd:,.2f} USD; certified: no plan that serves all jobs costs less than {found.least_usd:,.2f} USD"
+        f"total {found.usd:,.2f} USD{late}; certified: no plan that serves all jobs costs less than "
+        f"{found.least_usd:,.2f} USD"
     )
-    say(f"gap: at most {gap:.2f}%")
+    say(f"gap: at most {found.gap_percent:.2f}%")
     for line in found.compared:
         say(line)
     _footer(found, found.jobs)

@@ -7,7 +7,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from tradewind.cli.terminal import open_console, shown
+from tradewind.cli.terminal import open_console
+from tradewind.model.text import shown
 
 
 def show(found: dict[str, Any]) -> None:

@@ -59,8 +59,7 @@ def list_prices(given: ListArguments) -> None:
     """List machines with their prices, cheapest per GPU first; `show`, `diff` and `import` do more."""
     if given.context.invoked_subcommand:
         return
-    from tradewind.cli.show import print_json
-    from tradewind.cli.terminal import say
+    from tradewind.cli.terminal import print_json, say
     from tradewind.files.atomic import write_text
     from tradewind.prices.search import Search
     from tradewind.prices.table import machines_csv
@@ -164,8 +163,8 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show a region (its machines, egress to others) or a machine type (where it costs what)."""
-    from tradewind.cli.show import print_json, table_of
-    from tradewind.cli.terminal import open_console, say
+    from tradewind.cli.show import table_of
+    from tradewind.cli.terminal import open_console, print_json, say
 
     found = load(prices, egress, contract)
     machines = [each for each in found.machines if name in (each.machine, each.region, each.place)]
@@ -204,8 +203,8 @@ def diff_lists(
     """Compare two lists: machines that are changed, new or gone."""
     from collections import Counter
 
-    from tradewind.cli.show import print_json, table_of
-    from tradewind.cli.terminal import open_console, say
+    from tradewind.cli.show import table_of
+    from tradewind.cli.terminal import open_console, print_json, say
     from tradewind.files.price_files import load_prices
     from tradewind.prices.search import diff
 

@@ -30,8 +30,8 @@ def profile(
     """Measure a training command here: time of an iteration, checkpoint, restart (docs/jobs.md says what it must do)."""
     from tempfile import TemporaryDirectory
 
-    from tradewind.cli.show import number, print_json, table_of
-    from tradewind.cli.terminal import open_console, say
+    from tradewind.cli.show import number, table_of
+    from tradewind.cli.terminal import open_console, print_json, say
     from tradewind.files.profile_file import as_document, save
     from tradewind.worlds.profile import ProfileOptions, measure
 

@@ -60,6 +60,13 @@ def run(
     given: Given = None,
     bound: Bounded = False,
     isolate: Isolate = False,
+    fast: Annotated[
+        bool | None,
+        typer.Option(
+            "--fast/--loop",
+            help="Fixed jobs by the policy's compiled path, or through the loop; the same run. Large scenarios choose.",
+        ),
+    ] = None,
     output: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -75,7 +82,7 @@ def run(
     spec = isolated(policy) if isolate else catalogue.get(policy)
     data = scenario_from(scenario, seed, pairs(given))
     with bar(f"{spec.name} on {data.name}", len(data.jobs)) as tell:
-        result = api.run(data, spec, seed=seed, params=pairs(settings), progress=tell)
+        result = api.run(data, spec, seed=seed, params=pairs(settings), progress=tell, fast=fast)
     if bound:
         result = Bounds(data).attach(result)
     if output is not None and output.suffix in PAGES:
@@ -138,4 +145,5 @@ def compare(
         )  # fmt: skip
     if output is not None:
         comparison_file.write(output, result)
-    show.comparison(result, as_json=as_json, saved=output)
+    added = [setting.spec.name for setting in chosen if not setting.asked]
+    show.comparison(result, as_json=as_json, saved=output, added=added)

@@ -24,12 +24,12 @@ def serve(
         bool,
         typer.Option("--standby", help="Wait until no other service writes to the store, then take over."),
     ] = False,
+    browse: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Serve: take jobs over HTTP, decide, run, explain (docs/service.md). Ctrl-C ends it; the same command goes on."""
     from tradewind.cli.needs import extra
 
     extra("serve", "fastapi", "uvicorn", "prometheus_client")
-    from tradewind.service import config as configs
-    from tradewind.service.server import run
+    from tradewind.service.start import run
 
-    run(configs.load(config), data.resolve(), port, standby)
+    run(config, data.resolve(), port, standby, browse)

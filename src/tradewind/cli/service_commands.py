@@ -94,11 +94,13 @@ def submit(
 
 def _menu(quote: QuoteAnswer) -> list[str]:
     lines = [f"{quote.id}: {quote.status}" + (f" ({quote.refused} {quote.why})" if quote.refused else "")]
-    for option in quote.options:
-        after = option["finish_s"] - quote.made_s
-        lines.append(
-            f"  {option['option']}: {option['price_usd']:.4g} USD, done in {after:.0f} s: {option['plan']}"
-        )
+    for each in quote.options:
+        start, done, late = (each.start.p50_s, each.finish.p50_s, each.finish.p90_s)
+        when = f"starts in {(start or 0) - quote.made_s:.0f} s, done in {(done or 0) - quote.made_s:.0f} s"
+        when += f" ({(late or 0) - quote.made_s:.0f} s with 90%)" if each.kept else ""
+        saves = "" if each.saves_usd is None else f", {each.saves_usd:.4g} USD less than alone"
+        gap = "" if each.gap is None else f", {each.gap:+.1%} from the bound"
+        lines.append(f"  {each.option}: {each.price_usd:.4g} USD{saves}{gap}, {when}: {each.plan}")
     if quote.status == "open":
         left = quote.expires_s - time.time()
         lines.append(f"take one within {left:.0f} s: tradewind accept {quote.id} --option 0")
@@ -125,7 +127,7 @@ def accept(
     with client(server, token_file) as service:
         receipt = service.accept(quote, option)
         if not wait:
-            line = f"{receipt.job.id}: accepted at {receipt.price_usd:.4g} USD ({receipt.payment_rule})"
+            line = f"{receipt.job.id}: {receipt.price_usd:.4g} USD ({receipt.mode}: {receipt.payment_rule})"
             _print(receipt, [line], as_json)
             return
         _ended(service, receipt.job, wait, as_json)
@@ -166,14 +168,14 @@ def logs(
     id: Id,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the job is over.")] = False,
     rank: Annotated[int, typer.Option("--rank", min=0, help="Number of the rank.")] = 0,
-    server: Server = "", token_file: TokenFile = None,
+    as_json: Json = False, server: Server = "", token_file: TokenFile = None,
 ) -> None:  # fmt: skip
-    """Print what a rank of a job wrote."""
-    from tradewind.cli.terminal import shown
+    """Print what a rank of a job wrote; --json: every piece as a string in a line of its own."""
+    from tradewind.model.text import shown
 
     with client(server, token_file) as service:
         for text in service.logs(id, rank=rank, follow=follow):
-            print(shown(text), end="", flush=True)
+            print(json.dumps(text) + "\n" if as_json else shown(text), end="", flush=True)
 
 
 @commands.command()
@@ -226,23 +228,24 @@ def make_token(
     tenant: Annotated[str, typer.Option("--tenant", help="Of the role tenant.")] = "",
     name: Annotated[str, typer.Option("--name", help="Whose it is, for the audit log.")] = "",
     valid: Annotated[float | None, typer.Option("--valid", min=1, help="Seconds until it expires.")] = None,
-    server: Server = "", token_file: TokenFile = None,
+    as_json: Json = False, server: Server = "", token_file: TokenFile = None,
 ) -> None:  # fmt: skip
     """Make a token and print its secret, once."""
     from tradewind.service import calls
 
     with client(server, token_file) as service:
         found = service.do(calls.make_token(role, tenant, name, valid))
-    print(found.secret)
+    _print(found, [str(found.secret)], as_json)
 
 
 @tokens.command(name="revoke")
 def revoke_token(
     id: Annotated[str, typer.Argument(metavar="ID", help="Id of the token.")],
-    server: Server = "", token_file: TokenFile = None,
+    as_json: Json = False, server: Server = "", token_file: TokenFile = None,
 ) -> None:  # fmt: skip
     """Revoke a token."""
     from tradewind.service import calls
 
     with client(server, token_file) as service:
-        say(f"{service.do(calls.revoke_token(id)).id}: revoked")
+        found = service.do(calls.revoke_token(id))
+    _print(found, [f"{found.id}: revoked"], as_json)

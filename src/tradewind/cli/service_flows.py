@@ -1,17 +1,15 @@
-"""Commands on a running service beyond jobs and quotes: bills, forecasts, suspend and resume, sites, prices, the policy."""
+"""Commands on a running service beyond jobs and quotes: bills, forecasts, suspend and resume."""
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tradewind.cli.options import Json, Set, pairs
+from tradewind.cli.options import Json
 from tradewind.cli.service_commands import Id, Server, Tenant, TokenFile, _ended, _print, client, read_job
-from tradewind.cli.terminal import say
 
 commands = typer.Typer()
 
@@ -110,63 +108,3 @@ def change(
 
     with client(server, token_file) as service:
         _ended(service, service.do(calls.act(id, "change", read_job(fields))), False, as_json)
-
-
-@commands.command()
-def site(
-    name: Annotated[str, typer.Argument(metavar="SITE", help="Name of the site.")],
-    state: Annotated[str | None, typer.Option("--state", help="join, drain or leave.")] = None,
-    capacity: Annotated[str, typer.Option("--capacity", help='As JSON: {"gpu": 8}.')] = "{}",
-    as_json: Json = False, server: Server = "", token_file: TokenFile = None,
-) -> None:  # fmt: skip
-    """Let a site join, drain or leave, or change its capacity."""
-    from tradewind.model.errors import InputError
-    from tradewind.service import calls
-
-    try:
-        units = {str(key): float(value) for key, value in json.loads(capacity).items()}
-    except (ValueError, AttributeError, TypeError):
-        raise InputError(
-            f'found {capacity!r}; write an object such as {{"gpu": 8}}', where="--capacity"
-        ) from None
-    with client(server, token_file) as service:
-        rows = service.do(calls.set_site(name, state, units))
-    if as_json:
-        print(json.dumps(rows, indent=1))
-    for row in () if as_json else rows:
-        say(
-            f"{row['node']} {row['resource']}: {row['capacity_milli'] / 1000:g}, {row['used_milli'] / 1000:g} in use"
-        )
-
-
-@commands.command()
-def pricelist(
-    prices: Annotated[Path, typer.Argument(metavar="PRICES", help="A file with rent: node -> resource -> tariff.")],
-    as_json: Json = False, server: Server = "", token_file: TokenFile = None,
-) -> None:  # fmt: skip
-    """Put a price list into force on a running service."""
-    from tradewind.service import calls
-
-    with client(server, token_file) as service:
-        found = service.do(calls.set_prices(read_job(prices)))
-    _print(found, [f"price list {found.price_list} is in force"], as_json)
-
-
-@commands.command()
-def policy(
-    name: Annotated[str, typer.Argument(metavar="POLICY", help="Name of the policy.")],
-    settings: Set = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Change to it at the next slot; without it, only compare.")] = False,
-    as_json: Json = False, server: Server = "", token_file: TokenFile = None,
-) -> None:  # fmt: skip
-    """Compare another policy on the past week of a running service, and change to it."""
-    from tradewind.service import calls
-
-    with client(server, token_file) as service:
-        found = service.do(calls.policy(name, pairs(settings), apply))
-    lines = []
-    if found.whatif is not None:
-        of = found.whatif.objective
-        lines = [f"{run['name']}: {of} {run['metrics'].get(of, 0.0):.6g}" for run in found.whatif.runs]
-        lines += found.whatif.notes
-    _print(found, [*lines, f"{found.policy} decides"], as_json)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -14,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tradewind.api import remarks
-from tradewind.cli.terminal import open_console, say
+from tradewind.cli.terminal import open_console, print_json, say
 from tradewind.model.errors import InputError
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -39,10 +38,6 @@ FIRST = (
     "makespan_s",
     "jobs_completed",
 )
-
-
-def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, allow_nan=False))
 
 
 def table_of(title: str, *columns: str) -> RichTable:
@@ -189,8 +184,8 @@ def _interval(value: Estimate) -> str:
     return number(value.mean) + (f" ± {number(value.half)}" if value.n > 1 else "")
 
 
-def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None:
-    """Several policies side by side."""
+def comparison(result: Comparison, *, as_json: bool, saved: Path | None, added: Sequence[str] = ()) -> None:
+    """Several policies side by side; added: those that nobody named, but that their system always shows."""
     groups = group(result.runs)
     if as_json:
         runs = [as_object(run, scenario if result.bounded else None) for scenario, run in result.pairs]
@@ -225,6 +220,8 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None) -> None
             console.print(line, markup=False, highlight=False)
     elif lost := bounds.not_served(result.pairs, groups):
         console.print(f"{lost} {bounds.APART}", markup=False, highlight=False)
+    if added:
+        say(f"always shown beside policies of this system: {', '.join(added)}")
     if saved is not None:
         say(f"report: {saved}")
 

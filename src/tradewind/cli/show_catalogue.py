@@ -2,61 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
-from tradewind.cli.show import print_json
-from tradewind.cli.terminal import open_console
-from tradewind.model.spec import Param, Spec
-from tradewind.registry import broken, systems
+from tradewind.cli.listing import Row, broken_plug_ins
+from tradewind.cli.terminal import open_console, print_json
 
 if TYPE_CHECKING:
-    from tradewind.model.workload import Workload
     from tradewind.testing.contract import CheckResult
 
 
-def _params(params: Mapping[str, Param]) -> dict[str, Any]:
-    return {
-        name: {
-            "default": param.default,
-            "doc": param.doc,
-            **({"choices": list(param.choices)} if param.choices else {}),
-            **({"allowed": param.range} if param.range else {}),
-        }
-        for name, param in params.items()
-    }
-
-
-def policy_as_json(spec: Spec) -> dict[str, Any]:
-    """A policy as plain data."""
-    return {
-        "name": spec.name,
-        "summary": spec.summary,
-        "system": spec.system,
-        "works": sorted(spec.works),
-        "architectures": sorted(spec.architectures),
-        "objectives": sorted(spec.objectives),
-        "needs": sorted(spec.needs),
-        "pricer": spec.pricer,
-        "online": spec.online,
-        "params": _params(spec.params),
-    }
-
-
-def policies(specs: Sequence[Spec], *, as_json: bool) -> None:
+def policies(rows: Sequence[Row], *, as_json: bool) -> None:
     """All policies in one table."""
     if as_json:
-        print_json([policy_as_json(spec) for spec in specs])
+        print_json(rows)
         return
     table = Table("policy", "what it does", "works on", "needs", "parameters")
-    for spec in specs:
-        names = "\n".join(f"{name}={param.default}" for name, param in spec.params.items())
-        table.add_row(
-            spec.name, _first_line(spec.summary), ", ".join(sorted(spec.works)), _needs(spec), names
-        )
+    for row in rows:
+        names = "\n".join(f"{name}={param['default']}" for name, param in row["params"].items())
+        table.add_row(row["name"], _first_line(row["summary"]), ", ".join(row["works"]), _needs(row), names)
     open_console().print(table)
     open_console().print(
         "`tradewind policies NAME` shows one with its parameters and an example.", markup=False
@@ -68,37 +35,36 @@ def _first_line(text: str) -> str:
     return (text.splitlines() or [""])[0]
 
 
-def _needs(spec: Spec) -> str:
-    extra = [*([] if spec.online else ["hindsight"]), *(["market"] if spec.pricer else [])]
-    return ", ".join([*sorted(spec.needs), *extra])
+def _needs(row: Row) -> str:
+    extra = [*([] if row["online"] else ["hindsight"]), *(["market"] if row["pricer"] else [])]
+    return ", ".join([*row["needs"], *extra])
 
 
 def _broken() -> None:
     """Plug-ins that could not be used."""
-    for plugin, why in broken().items():
+    for plugin, why in broken_plug_ins().items():
         open_console().print(f"plug-in {plugin} is not used: {why}", markup=False, highlight=False)
 
 
-def policy(spec: Spec, ref: str, *, as_json: bool) -> None:
+def policy(row: Row, ref: str, *, as_json: bool) -> None:
     """One policy with its parameters and an example; ref: how the user named it."""
+    from tradewind.registry import systems
+
     if as_json:
-        print_json(policy_as_json(spec))
+        print_json(row)
         return
     out = open_console()
-    out.print(f"{spec.name}: {_first_line(spec.summary)}", markup=False, style="bold")
-    system = systems().get(spec.system)
+    out.print(f"{row['name']}: {_first_line(row['summary'])}", markup=False, style="bold")
+    system = systems().get(row["system"])
     if system is not None:
         out.print(f"system: {system.name} ({system.summary})", markup=False, highlight=False)
-    out.print(
-        f"works on: {', '.join(sorted(spec.works))} jobs ({', '.join(sorted(spec.architectures))})",
-        markup=False,
-    )
-    out.print(f"objectives: {', '.join(sorted(spec.objectives))}", markup=False)
-    if needs := _needs(spec):
+    out.print(f"works on: {', '.join(row['works'])} jobs ({', '.join(row['architectures'])})", markup=False)
+    out.print(f"objectives: {', '.join(row['objectives'])}", markup=False)
+    if needs := _needs(row):
         out.print(f"needs: {needs}", markup=False)
-    _parameters(spec.params)
+    _parameters(row["params"])
     workload = next((name for name in (system.workloads if system else ())), "SCENARIO.yaml")
-    chosen = next((f" --set {name}={param.default}" for name, param in spec.params.items()), "")
+    chosen = next((f" --set {name}={param['default']}" for name, param in row["params"].items()), "")
     out.print(
         f"example: tradewind run {workload} --policy {ref}{chosen} --bound",
         markup=False,
@@ -106,38 +72,45 @@ def policy(spec: Spec, ref: str, *, as_json: bool) -> None:
     )
 
 
-def _parameters(params: Mapping[str, Param]) -> None:
+_WORDS = {bool: "true or false", int: "whole number", float: "number", str: "text"}
+
+
+def _parameters(params: Row) -> None:
     if not params:
         open_console().print("no parameters")
         return
     table = Table("parameter (--set)", "default", "allowed", "what it does")
     for name, param in params.items():
-        allowed = ", ".join(param.choices) or param.range or type(param.default).__name__
-        table.add_row(name, str(param.default), allowed, param.doc)
+        allowed = ", ".join(param.get("choices", ())) or param.get(
+            "allowed", _WORDS.get(type(param["default"]), "text")
+        )
+        table.add_row(name, str(param["default"]), allowed, param["doc"])
     open_console().print(table)
 
 
-def workloads(found: Sequence[Workload], *, as_json: bool) -> None:
+def workloads(rows: Sequence[Row], *, as_json: bool) -> None:
     """All workloads in one table."""
     if as_json:
-        print_json([{"name": w.name, "summary": w.summary, "params": _params(w.params)} for w in found])
+        print_json(rows)
         return
     table = Table("workload", "what it makes", "parameters (--set)")
-    for each in found:
-        names = "\n".join(f"{name}={param.default}  {param.doc}" for name, param in each.params.items())
-        table.add_row(each.name, each.summary, names)
+    for row in rows:
+        names = "\n".join(
+            f"{name}={param['default']}  {param['doc']}" for name, param in row["params"].items()
+        )
+        table.add_row(row["name"], row["summary"], names)
     open_console().print(table)
     _broken()
 
 
-def workload(found: Workload, ref: str, *, as_json: bool) -> None:
+def workload(row: Row, ref: str, *, as_json: bool) -> None:
     """One workload with its parameters and an example; ref: how the user named it."""
     if as_json:
-        print_json({"name": found.name, "summary": found.summary, "params": _params(found.params)})
+        print_json(row)
         return
-    open_console().print(f"{found.name}: {found.summary}", markup=False, style="bold")
-    _parameters(found.params)
-    given = " --set file=FILE" if "file" in found.params else ""
+    open_console().print(f"{row['name']}: {row['summary']}", markup=False, style="bold")
+    _parameters(row["params"])
+    given = " --set file=FILE" if "file" in row["params"] else ""
     line = f"example: tradewind generate {ref}{given} --seed 1 -o scenario.json"
     open_console().print(line, markup=False, highlight=False)
 

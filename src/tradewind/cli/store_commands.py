@@ -37,7 +37,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check every record of a store: that none was deleted, edited, swapped, added or cut off."""
-    from tradewind.cli.show import print_json
+    from tradewind.cli.terminal import print_json
     from tradewind.store.chain import Head
     from tradewind.store.store import Store
 
@@ -62,7 +62,7 @@ def export(
 ) -> None:
     """Write a period of a store as a scenario (the script of what happened) and a run file."""
     from tradewind import api
-    from tradewind.cli.show import print_json
+    from tradewind.cli.terminal import print_json
 
     found = api.period(store, time_us(since, "--from"), time_us(until, "--to") if until else None)
     output.mkdir(parents=True, exist_ok=True)

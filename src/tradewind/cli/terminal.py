@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, TextIO
 
 from rich.console import Console
 from rich.text import Text
 
-_CONTROLS = [*range(9), *range(11, 32), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
-_SHOWN = {code: f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" for code in _CONTROLS}
+from tradewind.model.text import shown
+
 WIDTH = 140
 """Columns of tables where the output is no terminal."""
-
-
-def shown(text: object) -> str:
-    """Text with control characters, also those that reverse the direction of writing, as escapes."""
-    return str(text).translate(_SHOWN)
 
 
 def say(text: object = "", file: TextIO | None = None) -> None:
     """Print text, escaped."""
     print(shown(text), file=file, flush=True)
+
+
+def print_json(value: Any) -> None:
+    """Print plain data as JSON."""
+    print(json.dumps(value, indent=2, allow_nan=False))
 
 
 class PlainConsole(Console):

@@ -31,8 +31,8 @@ def wan(
     as_json: Json = False,
 ) -> None:
     """Measured bandwidth and round-trip time between regions: all, from one, or of a pair."""
-    from tradewind.cli.show import print_json, table_of
-    from tradewind.cli.terminal import open_console, say
+    from tradewind.cli.show import table_of
+    from tradewind.cli.terminal import open_console, print_json, say
     from tradewind.files.atomic import write_text
     from tradewind.files.price_files import load_wan
 

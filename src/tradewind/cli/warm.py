@@ -7,6 +7,7 @@ from pathlib import Path
 from shutil import rmtree
 
 import tradewind
+from tradewind.cli.listing import policy_rows, workload_rows
 from tradewind.model.errors import TradewindError
 from tradewind.registry import systems
 from tradewind.solvers.kernel import digest
@@ -15,11 +16,13 @@ from tradewind.worlds.warm import warm_up
 
 
 def main() -> None:
-    """Compiles the kernels of all systems, several at once; numba keeps what it compiled beside the source."""
+    """Compiles the kernels of all systems, several at once; numba keeps them beside the source. Keeps listings, too."""
     tasks = [PoolTask(name=name, group=name, call=warm_up, args=(name,)) for name in systems()]
     for done in run_tasks(tasks, Where(jobs=os.cpu_count() or 1)):
         if done.error:
             raise TradewindError(f"compiling the kernels of {done.task.name} failed: {done.error}")
+    policy_rows()
+    workload_rows()
     for cached in Path(tradewind.__file__).parent.rglob("__pycache__"):
         clear_old(cached)
 

@@ -22,7 +22,8 @@ from tradewind.cli.options import (
     run_with_scenario,
     time_us,
 )
-from tradewind.cli.terminal import open_console
+from tradewind.cli.terminal import open_console, print_json
+from tradewind.model.errors import InputError
 
 if TYPE_CHECKING:
     from tradewind.api import WhatIf
@@ -38,12 +39,13 @@ class WhatIfArguments:
     source: Annotated[
         str,
         typer.Argument(
-            metavar="STORE|RUN", help="A store (store.db, its directory, postgresql://…) or a run file."
+            metavar="[STORE|RUN]",
+            help="A store (store.db, its directory, postgresql://…) or a run file; without it, a service is asked.",
         ),
-    ]
+    ] = ""
     policy: Annotated[
         str, typer.Option("--policy", help="The other policy (see `tradewind policies`), or FILE.py:NAME.")
-    ]
+    ] = ""
     settings: Set = None
     seed: Annotated[
         int | None,
@@ -62,6 +64,14 @@ class WhatIfArguments:
 @options_of(WhatIfArguments)
 def whatif(given: WhatIfArguments) -> None:
     """Re-run what happened under another policy; show both side by side, and why the largest differences."""
+    if not given.policy:
+        raise InputError("name the other policy: --policy NAME (tradewind policies)")
+    if not given.source:
+        from tradewind.cli.service_operate import whatif_of_service
+
+        period = f"{given.since}..{given.until}" if given.since or given.until else None
+        whatif_of_service(given.policy, given.settings, period, given.as_json)
+        return
     from tradewind import api
     from tradewind.registry import policies
     from tradewind.tasks.pool import Where
@@ -100,7 +110,7 @@ def _show(found: WhatIf, *, as_json: bool) -> None:
     from tradewind.model.setup import SENSE
 
     if as_json:
-        show.print_json(
+        print_json(
             {
                 "runs": [show.as_object(run) for run in found.runs],
                 "difference": found.difference.as_json(),

@@ -39,6 +39,9 @@ class LiveArguments:
     speed: Annotated[
         float, typer.Option("--speed", min=1e-6, help="Factor by which slots pass faster than that.")
     ] = 1.0
+    data_scale: Annotated[
+        float, typer.Option("--data-scale", help="Bytes of files per byte of data in the scenario.")
+    ] = 1.0
     seed: Seed = 0
     settings: Set = None
     state: Annotated[
@@ -124,7 +127,8 @@ def live(given: LiveArguments) -> None:
     )  # fmt: skip
     run_options = live_command.LiveOptions(
         policy=given.policy, params=pairs(given.settings), seed=given.seed, slot_seconds=given.slot_seconds,
-        speed=given.speed, state=given.state, store=given.store, output=given.output, report=given.report,
+        speed=given.speed, data_scale=given.data_scale, state=given.state,
+        store=given.store, output=given.output, report=given.report,
         as_json=given.as_json, isolate=given.isolate, fleet=given.fleet, sites=given.sites,
     )  # fmt: skip
     if code := live_command.command(scenario_from(given.scenario, given.seed), run_options, rank_options):

@@ -23,7 +23,7 @@ MODELS: tuple[type[BaseModel], ...] = (
     scenario.ScenarioFile, scenario.NodeFile, prices.MachineFile, prices.TariffFile, scenario.LinkFile, prices.EgressFile,
     prices.SpendCapFile, prices.PoolFile, prices.PairFile,
     scenario.JobFile, scenario.FixedWork, scenario.StreamWork, scenario.DatasetWork, scenario.RoundsWork,
-    scenario.UtilityFile, scenario.PrivateFile, scenario.ChangeFile, scenario.VolumesFile,
+    scenario.UtilityFile, scenario.DataFile, scenario.PrivateFile, scenario.ChangeFile, scenario.VolumesFile,
     run.RunFile, run.ObjectiveFile, run.AuditFile, run.ViolationFile, run.BoundFile, run.TableFile, run.TimingsFile,
 )  # fmt: skip
 _NAMES = {model.__name__: model for model in MODELS}

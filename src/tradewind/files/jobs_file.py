@@ -99,13 +99,25 @@ class PlanJobFile(_Part):
     regions: Regions | None = Field(default=None, description="where it may run; anywhere if omitted")
     after: TimeUs = Field(default=0, description="earliest start, from now on")
     deadline: SpanUs | None = Field(default=None, description="when it must be done, from now on")
-    budget: Usd | None = Field(default=None, description="USD that it may cost")
+    due: SpanUs | None = Field(
+        default=None, description="when it should be done, from now on; later costs `late` until the deadline"
+    )
+    late: Usd = Field(default=0.0, description="USD lost per hour after `due`")
+    budget: Usd | None = Field(default=None, description="USD that it may cost at list price")
     spot: Flag = Field(default=False, description="whether it may use spot machines")
     pauses: Count = Field(default=0, description="how often it may pause and go on")
     restart: TimeUs | None = Field(
         default=None, description="time without progress at every start; default 5 min"
     )
     checkpoint: TimeUs | None = Field(default=None, description="time of a checkpoint; default 1 min")
+    sync_every: Count = Field(
+        default=0,
+        description="it may train in two regions with data that exchange the model every so many iterations; 0: no",
+    )
+    command: list[Text] = Field(
+        default_factory=list, description="program and arguments, for `tradewind live`; once per machine"
+    )
+    env: dict[Name, Text] = Field(default_factory=dict, description="environment of the command")
 
 
 class SpotFile(_Part):

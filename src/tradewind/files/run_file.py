@@ -80,7 +80,9 @@ def timings_path(path: Path) -> Path:
 def _entry(name: str, table: Table, digest: str, version: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"rows": rows(table), "columns": columns_of(name), "sha256": digest}
     # without the folder: the bytes of a run do not depend on the name of its file
-    return entry | ({"file": f"{version}/{name}.parquet"} if version else {"data": dict(table)})
+    if version:
+        return entry | {"file": f"{version}/{name}.parquet"}
+    return entry | {"data": {column: list(values) for column, values in table.items()}}
 
 
 def _measure(value: float) -> float | str | None:

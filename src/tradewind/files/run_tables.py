@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -12,6 +12,7 @@ import numpy as np
 
 from tradewind.files.messages import nearest, shown
 from tradewind.files.parquet import read_columns
+from tradewind.model.columns import CHUNK, Numbers, Packed, Words
 from tradewind.model.decision import Duplex
 from tradewind.model.errors import InputError, RunFileError
 from tradewind.model.result import Column, Table
@@ -20,6 +21,9 @@ from tradewind.model.view import EventKind
 
 INLINE_ROWS: Final = 20_000
 """Most rows in total for which a run keeps its tables in the header."""
+
+GROUP_ROWS: Final = 1 << 20
+"""Rows of a row group of a Parquet file."""
 
 LINKS: Final[dict[tuple[str, str], tuple[str, int]]] = {
     ("verdicts", "decision"): ("decisions", 0),
@@ -49,7 +53,7 @@ def columns_of(table: str) -> dict[str, ColumnType]:
 
 
 def normal(table: str, content: Mapping[str, Any]) -> dict[str, Column]:
-    """The columns as lists of plain ints, floats or strings; raises if a value has another type."""
+    """The columns as lists of plain ints, floats or strings, or packed; raises if a value has another type."""
     if table not in TABLES:
         raise RunFileError(f"tables.{table:.60} is not a known table.{nearest(table, TABLES)}")
     wanted = columns_of(table)
@@ -75,7 +79,19 @@ def normal(table: str, content: Mapping[str, Any]) -> dict[str, Column]:
 
 
 def _typed(values: Any, kind: ColumnType, where: str) -> Column:
-    """A column as a list of one plain type."""
+    """A column of one plain type."""
+    if (
+        isinstance(values, Numbers)
+        and values.array.dtype.kind == ("i" if kind == "int" else "f")
+        and kind != "str"
+    ):
+        if kind == "float" and not np.isfinite(values.array).all():
+            row = int(np.flatnonzero(~np.isfinite(values.array))[0])
+            raise RunFileError(f"{where}[{row}] is {values[row]}; it must be a finite number")
+        return values
+    if isinstance(values, Words) and kind == "str":
+        _typed(list(values.words), kind, where)
+        return values
     if hasattr(values, "tolist"):
         values = values.tolist()
     found = set(map(type, values))
@@ -133,7 +149,10 @@ def checksum(table: str, content: Table) -> str:
     for name, kind in columns_of(table).items():
         values = content[name]
         digest.update(f"{name}:{kind}\n".encode())
-        if kind == "str":
+        if isinstance(values, Packed):
+            for piece in _pieces(values, kind):
+                digest.update(piece)
+        elif kind == "str":
             encoded = [str(value).encode() for value in values]
             digest.update(np.array([len(each) for each in encoded], dtype="<i8").tobytes())
             digest.update(b"".join(encoded))
@@ -142,18 +161,49 @@ def checksum(table: str, content: Table) -> str:
     return digest.hexdigest()
 
 
+def _pieces(column: Packed, kind: ColumnType) -> Iterator[bytes]:
+    """The bytes of a packed column, as `checksum` counts them."""
+    if isinstance(column, Numbers):
+        for first in range(0, len(column), CHUNK):
+            yield column.array[first : first + CHUNK].astype("<i8" if kind == "int" else "<f8").tobytes()
+    elif isinstance(column, Words):
+        words = [word.encode() for word in column.words]
+        lengths = np.array([len(word) for word in words], "<i8")
+        for first in range(0, len(column), CHUNK):
+            yield lengths[column.codes[first : first + CHUNK]].tobytes()
+        if lengths.any():
+            for first in range(0, len(column), CHUNK):
+                yield b"".join(map(words.__getitem__, column.codes[first : first + CHUNK].tolist()))
+
+
+def _extent(values: Any) -> tuple[int, int]:
+    """The least and the largest number of a column that is not empty."""
+    if isinstance(values, Numbers):
+        return int(values.array.min()), int(values.array.max())
+    return min(values), max(values)
+
+
 def check_links(tables: Mapping[str, Table]) -> None:
     """Check that row numbers exist, that words are known and that paths are numbered."""
     for (table, column), (target, low) in LINKS.items():
         values: Any = tables.get(table, {}).get(column, [])
         high = rows(tables[target]) if target in tables else 0
-        if values and not (min(values) >= low and max(values) < high):
+        if not len(values):
+            continue
+        least, most = _extent(values)
+        if least < low or most >= high:
             row = next(i for i, v in enumerate(values) if not low <= v < high)
             raise RunFileError(
                 f"tables.{table}.{column}[{row}] is {values[row]}; row numbers of {target} are {low} to {high - 1}"
             )
     for (table, column), words in WORDS.items():
-        wrong = set(map(str, tables.get(table, {}).get(column, []))) - words
+        values = tables.get(table, {}).get(column, [])
+        used = (
+            {values.words[c] for c in np.unique(values.codes)}
+            if isinstance(values, Words)
+            else set(map(str, values))
+        )
+        wrong = used - words
         if wrong:
             raise RunFileError(
                 f"tables.{table}.{column} contains {shown(min(wrong))}; it must be one of {', '.join(sorted(words))}"
@@ -190,17 +240,25 @@ def write_parquet(table: str, content: Table, path: Path) -> None:
     schema = pa.schema(
         [pa.field(name, types[kind], nullable=False) for name, kind in columns_of(table).items()]
     )
-    arrays = [pa.array(content[field.name], type=field.type) for field in schema]
-    pq.write_table(
-        pa.Table.from_arrays(arrays, schema=schema),
-        path,
-        compression="zstd",
-        compression_level=3,
-        version="2.6",
-        row_group_size=1 << 20,
-        write_statistics=False,
-        store_schema=False,
-    )
+    count = rows(content)
+    with pq.ParquetWriter(
+        path, schema, compression="zstd", compression_level=3, version="2.6", write_statistics=False, store_schema=False
+    ) as writer:  # fmt: skip
+        for first in range(0, max(1, count), GROUP_ROWS):
+            arrays = [_arrow(content[field.name], first, field.type) for field in schema]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema), GROUP_ROWS)
+
+
+def _arrow(column: Any, first: int, kind: Any) -> Any:
+    """Some rows of a column as an array of Arrow."""
+    import pyarrow as pa
+
+    if isinstance(column, Numbers):
+        return pa.array(column.array[first : first + GROUP_ROWS].astype(kind.to_pandas_dtype()))
+    if isinstance(column, Words):
+        codes = pa.array(np.ascontiguousarray(column.codes[first : first + GROUP_ROWS]))
+        return pa.DictionaryArray.from_arrays(codes, pa.array(column.words, pa.string())).cast(kind)
+    return pa.array(column[first : first + GROUP_ROWS], type=kind)
 
 
 def read_parquet(table: str, path: Path, expected: int) -> dict[str, list[Any]]:

@@ -11,12 +11,11 @@ from pydantic_core import PydanticCustomError
 
 from tradewind.model import units
 from tradewind.model.errors import ScenarioError
+from tradewind.model.job import MOST_RANKS
 from tradewind.model.units import LARGEST, MILLI
 
 MOST_UNITS: Final = 10**12
 """Largest resource amount in a file, in natural units; up to here thousandths are exact in a JSON number."""
-MOST_RANKS: Final = 1_000_000
-"""Most workers or parameter servers of a job: policies and worlds may keep something for each."""
 MOST_USD: Final = 10**15
 LONGEST_NAME: Final = 200
 DEEPEST: Final = 64

@@ -11,6 +11,7 @@ from tradewind.files.scenario_changes import build_changes
 from tradewind.files.scenario_volumes import build_volumes
 from tradewind.files.schemas_prices import PoolFile, TariffFile
 from tradewind.files.schemas_scenario import (
+    DataFile,
     DatasetWork,
     FixedWork,
     JobFile,
@@ -22,7 +23,18 @@ from tradewind.files.schemas_scenario import (
     UtilityFile,
 )
 from tradewind.model.errors import ScenarioError
-from tradewind.model.job import NO_PRIVATE_DATA, Customer, Dataset, Demand, Fixed, Job, Rounds, Stream, Work
+from tradewind.model.job import (
+    NO_PRIVATE_DATA,
+    Customer,
+    Data,
+    Dataset,
+    Demand,
+    Fixed,
+    Job,
+    Rounds,
+    Stream,
+    Work,
+)
 from tradewind.model.machine import Machine
 from tradewind.model.network import Link
 from tradewind.model.node import Node
@@ -278,10 +290,13 @@ class JobBuilder:
             parts=self._pairs(file.parts, f"jobs[{name}].parts"),
             warmup_us=file.warmup_us,
             checkpoint_us=file.checkpoint_us,
+            sync_every=file.sync_every,
+            spend_cap_usd=file.spend_cap_usd,
             restarts=file.restarts,
             command=tuple(file.command),
             env=tuple(sorted(file.env.items())),
             seed=file.seed,
+            data=_data(file.data, name),
         )
 
     def customer(self, file: JobFile, name: str) -> Customer:
@@ -352,6 +367,15 @@ class JobBuilder:
             whole_slots=file.whole_slots,
             pinned=self._pairs(file.pinned, f"jobs[{job}].work.pinned"),
         )
+
+
+def _data(file: DataFile | None, job: str) -> Data | None:
+    if file is None:
+        return None
+    try:
+        return Data(source=file.source, record_bytes=file.record_bytes, shard_bytes=file.shard_bytes)
+    except ScenarioError as error:
+        raise ScenarioError(str(error), where=f"jobs[{job}]") from None
 
 
 def _utility(file: UtilityFile | None, job: str, field: str) -> Utility | None:

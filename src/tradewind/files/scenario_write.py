@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from tradewind.files.scalars import natural
@@ -23,7 +23,7 @@ from tradewind.model.utility import Utility
 
 _WHOLE: Final = (
     "servers", "model_bytes", "traffic_bytes_per_worker_slot", "worker_bps", "server_bps", "ring_bps", "reduce_bps",
-    "restart_us", "warmup_us", "checkpoint_us",
+    "restart_us", "warmup_us", "checkpoint_us", "sync_every",
 )  # fmt: skip
 
 
@@ -206,6 +206,8 @@ def _job(setup: Setup, job: Job, customer: Customer) -> dict[str, Any]:
         row["parts"] = {setup.nodes[node].name: int(size) for node, size in job.parts}
     if job.restarts is not None:
         row["restarts"] = int(job.restarts)
+    if job.spend_cap_usd is not None:
+        row["spend_cap_usd"] = float(job.spend_cap_usd)
     if job.utility is not None:
         row["utility"] = _utility(job.utility)
     if job.bid_from_us is not None:
@@ -223,6 +225,8 @@ def _job(setup: Setup, job: Job, customer: Customer) -> dict[str, Any]:
         row["env"] = dict(job.env)
     if job.seed:
         row["seed"] = int(job.seed)
+    if job.data is not None:
+        row["data"] = asdict(job.data)
     private = _private(replace(customer, runtime_us=None) if job.kind == "stream" else customer)
     return row | ({"private": private} if private else {})
 

@@ -180,6 +180,16 @@ WorkFile = Annotated[
 ]
 
 
+class DataFile(Strict):
+    """What the data of a job consists of in a live run: records of one size, in files (see jobs.md)."""
+
+    source: Text = Field(
+        description="shapes (generated pictures), noise (random bytes), or the path of a file or directory of records"
+    )
+    record_bytes: Bytes = Field(default=1, description="bytes of a record; data is cut between records only")
+    shard_bytes: Bytes = Field(default=1_000_000, description="bytes of a file at most")
+
+
 class PrivateFile(Strict):
     """What only the customer knows; policies never see it."""
 
@@ -259,7 +269,7 @@ class JobFile(Strict):
     caps: Amounts = Field(
         default_factory=dict, description="resource -> unit-slots that the job may use in total"
     )
-    gpus: list[Some] = Field(
+    gpus: list[SomeRanks] = Field(
         default_factory=list,
         description="each number of GPUs it can use, rising; its workers are then machines (comm machines)",
     )
@@ -277,6 +287,13 @@ class JobFile(Strict):
     checkpoint_us: TimeUs = Field(
         default=0, description="microseconds of a checkpoint, one per slot on nodes that can be interrupted"
     )
+    sync_every: Count = Field(
+        default=0,
+        description="number of rounds between exchanges of parameters where it trains at two sites with parts; 0: at one",
+    )
+    spend_cap_usd: Usd | None = Field(
+        default=None, description="USD that it may spend at list price, without discounts (comm machines)"
+    )
     restarts: Count | None = Field(
         default=None,
         description="how often it may pause and start again at the same nodes (a number), fixed work and comm machines; any "
@@ -290,6 +307,10 @@ class JobFile(Strict):
         default_factory=dict, description="name -> text, environment variables of its ranks"
     )
     seed: Count = Field(default=0, description="seed for the program's random generators (a number)")
+    data: DataFile | None = Field(
+        default=None,
+        description="what its data consists of in a live run; its program has its own if omitted",
+    )
     private: PrivateFile | None = Field(default=None, description="what policies never see")
 
 

@@ -25,18 +25,18 @@ EFFORT: Final = 1
 """Of the offline plan."""
 
 
-def improved(scenario: Scenario, alone: Run) -> Run:
-    """The cheapest of the given plan and those of `broker`, as it decides and with all jobs known; in time for all jobs.
+def improved(scenario: Scenario, alone: Run) -> tuple[Run, float]:
+    """The cheapest of the given plan and those of `broker`, as it decides and with all jobs known, and the broker's bound.
 
-    Another plan than the given one has to save a cent or more.
+    All jobs are in time. Another plan than the given one has to save a cent or more. The bound is 0 where there is none.
     """
     offline = load(systems()[JOINT].offline)(scenario, EFFORT)
     others = [run(scenario, JOINT), *([] if offline is None else [run(scenario, planned(JOINT, offline))])]
     best = alone
     for found in others:
-        if not missed(found) and found.metrics["cost_usd"] < best.metrics["cost_usd"] - CENT:
+        if not missed(found) and found.metrics["total_usd"] < best.metrics["total_usd"] - CENT:
             best = found
-    return best
+    return best, 0.0 if offline is None or offline.bound is None else offline.bound
 
 
 def missed(result: Run) -> int:
@@ -51,7 +51,8 @@ def as_quotes(scenario: Scenario, result: Run, found: Sequence[Quotes]) -> list[
     taken = []
     for job, each in enumerate(found):
         (first, *_) = placements(scenario, result, job)
-        (place,) = first.places
-        quote = next(q for q in each.all if (q.node, q.machines) == (number[place.node], place.workers))
+        nodes = tuple(number[place.node] for place in first.places)
+        machines = tuple(place.workers for place in first.places)
+        quote = next(q for q in each.all if (q.nodes, q.machines) == (nodes, machines))
         taken.append(replace(quote, start_us=first.from_us, finish_us=int(finish[job])))
     return taken

@@ -131,9 +131,10 @@ def _sold(
     for job in jobs:
         if not any(gpu in job.speeds and _may_run(job, place) for place, gpu, _ in best):
             where = f" in {' or '.join(job.regions)}" if job.regions else ""
+            for note in notes:
+                where += f" whose egress and bandwidth are known ({note}; --egress and --wan take yours, docs/prices.md)"
             raise InputError(
                 f"jobs[{job.id}] cannot run: no machine with {' or '.join(job.speeds)} is listed{where}"
-                + (f" ({notes[0]})" if notes else "")
             )
     return [best[key] for key in sorted(best)], notes
 
@@ -169,6 +170,7 @@ def _links(
             b=number[b],
             ab_bps=round(wan.path(a, b).gbps * GBIT),
             ba_bps=round(wan.path(b, a).gbps * GBIT),
+            latency_us=round(500 * (wan.path(a, b).rtt_ms or 0.0)),
         )
         for a, b in pairs
     )
@@ -218,5 +220,9 @@ def _job(
         warmup_us=job.warmup_us,
         checkpoint_us=job.checkpoint_us,
         restarts=job.pauses,
+        sync_every=job.sync_every,
+        spend_cap_usd=job.budget_usd,
         nodes=nodes,
+        command=job.command,
+        env=job.env,
     )

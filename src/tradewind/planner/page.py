@@ -43,8 +43,11 @@ def html(plan: Plan) -> str:
 
 
 def _total(plan: Plan) -> str:
-    gap = 100 * (plan.usd / plan.least_usd - 1)
-    said = f"{plan.usd:,.2f} USD in total; no plan costs less than {plan.least_usd:,.2f} USD (certified, gap {gap:.2f}%)."
+    late = f" and {plan.late_usd:,.2f} USD lost by delays" if plan.late_usd else ""
+    said = (
+        f"{plan.usd:,.2f} USD in total{late}; no plan costs less than {plan.least_usd:,.2f} USD (certified, gap "
+        f"{plan.gap_percent:.2f}%)."
+    )
     beside = ". ".join(plan.compared)
     return f'<div class="verdict"><p>{escape(said)}</p><p>{escape(beside)}</p></div>'
 

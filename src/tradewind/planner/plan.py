@@ -83,19 +83,25 @@ class Planned:
 class Plan:
     """The plan of all jobs: an audited run of a scenario.
 
-    usd        the bill of the run
-    least_usd  certified: no plan that serves all jobs costs less
+    usd        the bill of the run; late_usd: what is lost by delays
+    least_usd  certified: no plan that serves all jobs costs less, delays included
     """
 
     scenario: Scenario
     run: Run
     usd: float
+    late_usd: float
     least_usd: float
     jobs: tuple[Planned, ...]
     compared: tuple[str, ...]
     notes: tuple[str, ...]
     prices: PriceList
     wan: Wan
+
+    @property
+    def gap_percent(self) -> float:
+        """How much more than the certified bound the plan costs at most."""
+        return 100 * ((self.usd + self.late_usd) / self.least_usd - 1) if self.least_usd else 0.0
 
     def of(self, job: str) -> Planned:
         """The plan of a job."""
@@ -109,6 +115,7 @@ class Plan:
         rows = [{key: value for key, value in asdict(row).items() if key != "options"} for row in self.jobs]
         return {
             "usd": self.usd,
+            "late_usd": self.late_usd,
             "least_usd": self.least_usd,
             "jobs": rows,
             "compared": list(self.compared),
@@ -144,7 +151,9 @@ def make(
             "positions": _positions(place, chosen),
         },
     )
-    result = improved(scenario, run(scenario, planned("plan", Offline(plans=_plans(scenario, chosen)))))
+    result, least_usd = improved(
+        scenario, run(scenario, planned("plan", Offline(plans=_plans(scenario, chosen))))
+    )
     chosen = as_quotes(scenario, result, found)
     usd = result.metrics["cost_usd"]
     if overrides.budget_usd is not None and usd > overrides.budget_usd:
@@ -157,7 +166,8 @@ def make(
         scenario=scenario,
         run=result,
         usd=usd,
-        least_usd=sum(each.least_usd for each in found),
+        late_usd=max(0.0, result.metrics["total_usd"] - usd),
+        least_usd=max(least_usd, sum(each.least_usd for each in found)),
         jobs=tuple(_row(place, each, quote) for each, quote in zip(found, chosen, strict=True)),
         compared=(*_compared(place, found, usd), *_by_others(scenario, usd)),
         notes=place.notes,
@@ -169,7 +179,9 @@ def make(
 def _positions(place: Market, chosen: Sequence[Quote]) -> dict[str, list[float]]:
     """Latitude and longitude of the regions and of the offers in use, where they are known."""
     known, nodes = positions(), place.setup.nodes
-    shown = [node for node, each in enumerate(nodes) if each.parent < 0] + [quote.node for quote in chosen]
+    shown = [node for node, each in enumerate(nodes) if each.parent < 0] + [
+        node for q in chosen for node in q.nodes
+    ]
     sites = {node: nodes[place.setup.site_of[node]].name for node in shown}
     return {nodes[node].name: list(known[site]) for node, site in sites.items() if site in known}
 
@@ -183,7 +195,11 @@ def _with(job: Wanted, overrides: Overrides, slot_us: int) -> Wanted:
             f"jobs[{job.id}] has no whole slot of {slot_us / US_PER_HOUR:g} h before its deadline; give it more time, or a "
             "shorter slot"
         )
-    return replace(job, after_us=after_us, until_us=until_us, spot=job.spot and overrides.spot)
+    due_us = min(job.due_us, until_us) // slot_us * slot_us if job.late_usd else until_us
+    spot = job.spot and overrides.spot
+    return replace(
+        job, after_us=after_us, until_us=until_us, due_us=max(due_us, after_us + slot_us), spot=spot
+    )
 
 
 def _chosen(place: Market, found: Sequence[Quotes]) -> list[Quote]:
@@ -194,10 +210,10 @@ def _chosen(place: Market, found: Sequence[Quotes]) -> list[Quote]:
     for i in sorted(range(len(found)), key=lambda i: (found[i].job.until_us, i)):
         for quote in found[i].fitting:
             slots = range(quote.start_us // slot_us, -(-quote.finish_us // slot_us))
-            limit = place.setup.nodes[quote.node].capacity_milli[0] // MILLI
-            if all(used[quote.node, slot] + quote.machines <= limit for slot in slots):
-                for slot in slots:
-                    used[quote.node, slot] += quote.machines
+            pairs = list(zip(quote.nodes, quote.machines, strict=True))
+            limit = {node: place.setup.nodes[node].capacity_milli[0] // MILLI for node in quote.nodes}
+            if all(used[node, slot] + n <= limit[node] for node, n in pairs for slot in slots):
+                used.update({(node, slot): n for node, n in pairs for slot in slots})
                 chosen[i] = quote
                 break
         else:
@@ -209,10 +225,13 @@ def _chosen(place: Market, found: Sequence[Quotes]) -> list[Quote]:
 
 
 def _valued(job: Job, found: Quotes, slot_us: int) -> Job:
-    """The job with a bid: its budget, else ten times its cheapest plan, if it is done in time, and nothing later."""
-    worth = found.job.budget_usd or WORTH * found.fitting[0].usd
-    slots = (found.job.until_us - job.arrive_us) // slot_us
-    args = (float(slots - 1), worth, float(slots), 0.0)
+    """The job with a bid: ten times its cheapest plan if done by the due date, less until the deadline, then nothing."""
+    wanted = found.job
+    slots, due = ((us - job.arrive_us) // slot_us for us in (wanted.until_us, wanted.due_us))
+    lost = (slots - due) * wanted.late_usd * slot_us / US_PER_HOUR
+    worth = WORTH * found.fitting[0].usd + lost
+    late = (float(slots - 1), worth - lost) if due < slots else ()
+    args = (float(due - 1), worth, *late, float(slots), 0.0)
     return replace(job, utility=Utility(of="delay_slots", shape="piecewise", args=args))
 
 
@@ -220,25 +239,25 @@ def _plans(scenario: Scenario, chosen: Sequence[Quote]) -> dict[int, tuple[JobPl
     """Instant -> plans made then: each job's when it arrives, so that its data is on the way from then on."""
     setup, found = scenario.setup, defaultdict[int, list[JobPlan]](list)
     for job, quote in zip(scenario.jobs, chosen, strict=True):
-        site = setup.site_of[quote.node]
+        sites = tuple(setup.site_of[node] for node in quote.nodes)
         until_us = -(-quote.finish_us // setup.slot_us) * setup.slot_us
-        flows = tuple(Flow(home, site, size) for home, size in job.parts if home != site)
-        step = Step(quote.start_us, until_us, (quote.node,), (quote.machines,), flows=flows, usd=quote.usd)
+        flows = tuple(Flow(home, sites[0], size) for home, size in job.parts if home not in sites)
+        step = Step(quote.start_us, until_us, quote.nodes, quote.machines, flows=flows, usd=quote.usd)
         found[job.arrive_us].append(JobPlan(job.index, (step,)))
     return {at: tuple(plans) for at, plans in found.items()}
 
 
 def _row(place: Market, found: Quotes, quote: Quote) -> Planned:
-    job, machine = found.job, place.offers[quote.node]
+    job = found.job
     other = next((q for q in found.fitting if _differs(place, q, quote)), None)
-    better = "" if other is None else f"{other.usd - quote.usd:+,.2f} USD: {named(place, other)}"
-    site = place.setup.site_of[quote.node]
-    moved = [(home, size) for home, size in place.jobs[_index(place, job)].parts if home != site]
+    better = "" if other is None else f"{other.all_usd - quote.all_usd:+,.2f} USD: {named(place, other)}"
+    sites = {place.setup.site_of[node] for node in quote.nodes}
+    moved = [(home, size) for home, size in place.jobs[_index(place, job)].parts if home not in sites]
     sources = ", ".join(place.setup.nodes[home].name for home, _ in moved)
     return Planned(
         id=job.id,
         work=f"{job.rounds:,} rounds, {job.gpu_hours:,.1f} GPU-hours of {job.of} without communication",
-        region=machine.place,
+        region=_region(place, quote),
         what=_what(place, quote),
         start_h=quote.start_us / US_PER_HOUR,
         finish_h=quote.finish_us / US_PER_HOUR,
@@ -260,23 +279,33 @@ def _index(place: Market, job: Wanted) -> int:
 
 def _differs(place: Market, a: Quote, b: Quote) -> bool:
     """Whether two quotes are in different regions, on different GPU types, or one is spot."""
-    one, two = place.offers[a.node], place.offers[b.node]
-    return (one.place, one.gpu, place.is_spot(a.node)) != (two.place, two.gpu, place.is_spot(b.node))
+    one, two = (
+        {(place.offers[node].place, place.offers[node].gpu, place.is_spot(node)) for node in quote.nodes}
+        for quote in (a, b)
+    )
+    return one != two
+
+
+def _region(place: Market, quote: Quote) -> str:
+    return " + ".join(place.offers[node].place for node in quote.nodes)
 
 
 def _what(place: Market, quote: Quote) -> str:
-    machine = place.offers[quote.node]
-    spot = " spot" if place.is_spot(quote.node) else ""
-    return f"{quote.machines} x {machine.machine}{spot}, {quote.gpus} {machine.gpu}"
+    machines = [place.offers[node] for node in quote.nodes]
+    rented = " + ".join(
+        f"{count} x {machine.machine}{' spot' if place.is_spot(node) else ''}"
+        for node, count, machine in zip(quote.nodes, quote.machines, machines, strict=True)
+    )
+    return f"{rented}, {quote.gpus} {' and '.join(dict.fromkeys(machine.gpu for machine in machines))}"
 
 
 def _option(place: Market, job: Wanted, quote: Quote) -> Option:
     late = (quote.finish_us - job.until_us) / US_PER_HOUR
-    over = 0.0 if job.budget_usd is None else quote.usd - job.budget_usd
+    over = 0.0 if job.budget_usd is None else quote.list_usd - job.budget_usd
     why = [f"{late:.1f} h late"] if late > 0 else []
     return Option(
         what=_what(place, quote),
-        region=place.offers[quote.node].place,
+        region=_region(place, quote),
         start_h=quote.start_us / US_PER_HOUR,
         finish_h=quote.finish_us / US_PER_HOUR,
         rent_usd=quote.rent_usd,
@@ -290,8 +319,8 @@ def _compared(place: Market, found: Sequence[Quotes], usd: float) -> Iterable[st
     """The bill beside those of simpler ways, each at its cheapest."""
     best: dict[str, list[float]] = defaultdict(list)
     for each in found:
-        for region in {place.offers[quote.node].place for quote in each.fitting}:
-            best[region].append(next(q.usd for q in each.fitting if place.offers[q.node].place == region))
+        for region in {_region(place, quote) for quote in each.fitting if len(quote.nodes) == 1}:
+            best[region].append(next(q.usd for q in each.fitting if _region(place, q) == region))
     whole = {region: sum(bills) for region, bills in best.items() if len(bills) == len(found)}
     if whole and len(found) > 1:
         region = min(whole, key=lambda name: (whole[name], name))
@@ -299,7 +328,10 @@ def _compared(place: Market, found: Sequence[Quotes], usd: float) -> Iterable[st
     elif len(found) > 1:
         yield "no region fits all jobs"
     if any(place.is_spot(node) for node in place.offers):
-        sure = [next((q.usd for q in each.fitting if not place.is_spot(q.node)), None) for each in found]
+        sure = [
+            next((q.usd for q in each.fitting if not any(map(place.is_spot, q.nodes))), None)
+            for each in found
+        ]
         if None not in sure:
             yield beside("without spot machines", sum(bill or 0.0 for bill in sure), usd)
     still = [_without_moving(place, each) for each in found]
@@ -323,7 +355,8 @@ def _without_moving(place: Market, found: Quotes) -> float | None:
     if not parts:
         return found.fitting[0].usd
     home = max(parts, key=lambda part: part[1])[0]
-    return next((q.usd for q in found.fitting if place.setup.site_of[q.node] == home), None)
+    still = (q.usd for q in found.fitting if len(q.nodes) == 1 and place.setup.site_of[q.nodes[0]] == home)
+    return next(still, None)
 
 
 def beside(what: str, other: float, usd: float) -> str:

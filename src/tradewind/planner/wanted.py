@@ -33,7 +33,8 @@ class Wanted:
     rounds, compute_us   iterations, and the time of one on one GPU of the reference type
     speeds               GPU type -> speed beside the reference type
     parts                region -> bytes
-    until_us             deadline from now on
+    until_us             deadline from now on; after due_us every hour costs late_usd
+    sync_every           iterations between exchanges of two regions; 0: it trains in one
     """
 
     id: str
@@ -48,11 +49,16 @@ class Wanted:
     regions: tuple[str, ...]
     after_us: int
     until_us: int
+    due_us: int
+    late_usd: float
     budget_usd: float | None
     spot: bool
     pauses: int
     warmup_us: int
     checkpoint_us: int
+    sync_every: int
+    command: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
     assumed: tuple[str, ...]
 
     @property
@@ -97,6 +103,18 @@ def _wanted(
         raise InputError(
             f"{where}.deadline is not after its earliest start; deadline and after count from now on"
         )
+    if bool(job.late) != (job.due is not None):
+        raise InputError(
+            f"{where}: due and late go together: when it should be done, and USD per hour after that"
+        )
+    if job.due is not None and not job.after < job.due <= until_us:
+        raise InputError(
+            f"{where}.due is not between its earliest start and its deadline; all count from now on"
+        )
+    if job.sync_every and not job.model:
+        raise InputError(
+            f"{where}.sync_every says how often two regions exchange the model; give model, its size"
+        )
     return Wanted(
         id=job.id,
         rounds=rounds,
@@ -110,6 +128,8 @@ def _wanted(
         regions=job.regions or (),
         after_us=job.after,
         until_us=until_us,
+        due_us=until_us if job.due is None else job.due,
+        late_usd=job.late,
         budget_usd=job.budget,
         spot=job.spot,
         pauses=job.pauses,
@@ -123,6 +143,9 @@ def _wanted(
             "checkpoint 1 min",
             assumed,
         ),
+        sync_every=job.sync_every,
+        command=tuple(job.command),
+        env=tuple(sorted(job.env.items())),
         assumed=tuple(assumed),
     )
 

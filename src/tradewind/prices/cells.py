@@ -89,7 +89,7 @@ class Sheet:
         found = given or "".join(self.all("date")[:1])
         if not found:
             raise InputError(
-                "has no date; add a line `# date: 2026-08-31` above the header, or give --date",
+                "has no date; add a line `# date: 2026-08-31` above the header",
                 where=self.where,
             )
         first_day(found, self.where)

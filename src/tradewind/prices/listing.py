@@ -129,8 +129,11 @@ class PriceList:
     def stale(self, today: Day, after_days: int = STALE_DAYS) -> tuple[str, ...]:
         """A sentence for each part of the list that is older than `after_days`."""
         return tuple(
-            f"the {what} of {self.name} are of {day}, {age} days old; import newer ones before you buy"
-            for what, day in (("prices", self.date), ("egress prices", self.egress.date))
+            f"the {what} are of {day}, {age} days old; {how} before you buy"
+            for what, day, how in (
+                (f"prices of {self.name}", self.date, "import newer ones"),
+                ("egress prices", self.egress.date, "give newer ones with --egress"),
+            )
             if (age := age_days(day, today)) > after_days
         )
 

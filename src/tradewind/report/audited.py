@@ -49,7 +49,7 @@ CHOSEN = (
     "posted",
 )
 """Tables of what the policy decided."""
-MEASURED = ("attempts", "alarms", "changes")
+MEASURED = ("attempts", "measurements", "alarms", "changes", "shards")
 """Tables of a live run."""
 PROSE = ("why", "reason", "refused")
 """Columns for people."""
@@ -117,7 +117,7 @@ def _journal(scenario: Scenario, result: Run, binding: bool) -> tuple[Violation,
     state = RunState(Ledger(scenario.setup), audit, Journal())
     if result.world == "processes" and not _is_export(scenario, result):
         audit.attempts = AttemptLedger(scenario.setup, result.tables)
-        if found := tuple(audit.attempts.form(len(scenario.jobs))):
+        if found := tuple(audit.attempts.form(scenario.jobs)):
             return found
     doubts = [
         *out_of_order(result.tables, scenario.setup.horizon_us),

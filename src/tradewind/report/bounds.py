@@ -51,7 +51,7 @@ def turned_away(scenario: Scenario, run: Run) -> int:
     """Number of jobs that a run did not serve to their end; a stream still active when the run ends counts as served."""
     outcomes = run.tables["outcomes"]
     rows = zip(outcomes["job"], outcomes["state"], strict=True)
-    streams = sum(
+    streams: int = sum(
         state == "unfinished" and isinstance(scenario.jobs[cast(int, job)].work, Stream)
         for job, state in rows
     )

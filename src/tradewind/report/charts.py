@@ -13,7 +13,7 @@ from tradewind.report.figures.data import Series
 from tradewind.report.figures.theme import THEMED, svg
 from tradewind.report.html import Chart, full, pair
 
-HALF, WIDE, NARROW = 400.0, 960.0, 340.0
+HALF, WIDE, NARROW = 400.0, 960.0, 328.0
 """Chart widths in CSS pixels: half the page, the whole page, a phone."""
 
 HEAT = (0.22, 0.52, 0.80)

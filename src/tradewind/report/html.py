@@ -9,7 +9,7 @@ from html import escape
 from importlib import resources
 from string import Template
 
-from tradewind.report.figures.theme import DARK, FONTS, LIGHT, Theme, variables
+from tradewind.report.figures.colours import DARK, FONTS, LIGHT, Theme, variables
 
 Cell = str
 """Markup that is already escaped."""

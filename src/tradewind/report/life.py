@@ -59,7 +59,7 @@ class Life(NamedTuple):
     def lines(self) -> list[str]:
         """Text for people."""
         found = [f"{self.job}: {self.state}" + (f", {self._money()}" if self._money() else "")]
-        found += [f"  {_clock(at):>12}  {what}" for at, what in self.happened]
+        found += [f"  {clock(at):>12}  {what}" for at, what in self.happened]
         return found + ([] if self.market is None else self.market.lines)
 
     def _money(self) -> str:
@@ -141,7 +141,7 @@ def _ran(placed: list[Placement]) -> Iterator[tuple[int, str]]:
         yield row.from_us, text + (f" ({row.why})" if row.why else "")
 
 
-def _clock(at_us: int) -> str:
+def clock(at_us: int) -> str:
     """`93784000000` -> 1 d 02:03:04."""
     seconds, part = divmod(at_us, 1_000_000)
     days, seconds = divmod(seconds, 86_400)

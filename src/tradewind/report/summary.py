@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 import numpy as np
-from scipy.special import stdtrit
 
 from tradewind.model.result import Run
 from tradewind.model.setup import SENSE, Objective
@@ -34,6 +33,8 @@ def estimate(values: Sequence[float]) -> Estimate:
     if n == 1:
         return Estimate(mean=mean, half=math.nan, n=1)
     same = np.ptp(found) <= 1e-12 * np.abs(found).max()
+    from scipy.special import stdtrit  # takes a while to import
+
     half = 0.0 if same else float(stdtrit(n - 1, 0.975) * found.std(ddof=1) / math.sqrt(n))
     return Estimate(mean=mean, half=half, n=n)
 

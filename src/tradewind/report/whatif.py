@@ -69,7 +69,7 @@ class JobDifference(NamedTuple):
 class Difference:
     """The jobs that differ most, and by what.
 
-    of      what the scores are: completion or time of a round (s), cost, profit, welfare (USD), or utility
+    of      what the scores are: completion or time of a round (s), cost, total, profit or welfare (USD), or utility
     jobs    how many jobs differ at all
     """
 
@@ -91,6 +91,7 @@ _SCORES: Mapping[Objective, tuple[str, Callable[[JobFacts], float]]] = {
     "makespan_s": (COMPLETION, lambda facts: facts.delay_us / US_PER_S),
     "epoch_s": ("time of a round", lambda facts: facts.round_s),
     "cost_usd": ("cost", lambda facts: facts.cost_usd),
+    "total_usd": ("cost and worth lost", lambda facts: facts.cost_usd - facts.value_usd),
     "profit_usd": ("profit", lambda facts: facts.paid_usd - facts.cost_usd),
     "welfare_usd": ("welfare", lambda facts: facts.value_usd - facts.cost_usd),
     "utility": ("utility", lambda facts: facts.value_usd),

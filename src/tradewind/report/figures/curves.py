@@ -223,7 +223,7 @@ def _price_panel(axes: Any, s: Series, theme: Theme, per_unit: float) -> None:
     at, taken = ints(run, "offers", "at_us"), taken_offers(run)
     offer, resource = ints(run, "prices", "offer"), ints(run, "prices", "resource")
     if not len(offer):
-        _marks(
+        marks(
             axes, (at / per_unit, floats(run, "offers", "payment_usd"), taken), theme.policy(s.number), theme
         )
         axes.set_ylim(bottom=0)
@@ -232,7 +232,7 @@ def _price_panel(axes: Any, s: Series, theme: Theme, per_unit: float) -> None:
     for kind in np.unique(of[of >= 0]):
         rows = np.flatnonzero(of == kind)
         points = (at[offer[rows]] / per_unit, usd[rows], taken[offer[rows]])
-        _marks(axes, points, theme.series[int(kind) % len(theme.series)], theme)
+        marks(axes, points, theme.series[int(kind) % len(theme.series)], theme)
     axes.set_ylim(bottom=0)
 
 
@@ -245,7 +245,7 @@ def price_kinds(series: Sequence[Series]) -> list[int]:
     return sorted(k for k in found if k >= 0)
 
 
-def _marks(axes: Any, points: tuple[Floats, Floats, Any], colour: str, theme: Theme) -> None:
+def marks(axes: Any, points: tuple[Floats, Floats, Any], colour: str, theme: Theme) -> None:
     """Plot at most 400 markers for accepted offers and 400 for the others, evenly sampled."""
     x, y, taken = points
     for sort in (False, True):

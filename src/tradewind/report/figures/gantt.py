@@ -123,14 +123,14 @@ def draw(chart: Gantt, data: RunData, theme: Theme, width: float) -> Any:
     per_unit = scale.size * US_PER_S
     arrive, gone = data.base.arrive_us[chart.jobs] / per_unit, data.gone_us[chart.jobs] / per_unit
     middle = np.arange(rows, dtype=np.float64) + 0.5
-    axes.add_patch(_boxes(arrive, gone, middle, 0.08, theme.muted, 0.45))
+    axes.add_patch(boxes(arrive, gone, middle, 0.08, theme.muted, 0.45))
     for code in range(SEVERAL, len(chart.legend)):
         mine = chart.colour == code
         if mine.any():
             colour = theme.muted if code == SEVERAL else theme.policy(code)
             x0, x1 = chart.from_us[mine] / per_unit, chart.until_us[mine] / per_unit
             x1 = np.maximum(x1, x0 + 1.2 * data.shown_us / per_unit / width)  # at least about a pixel
-            axes.add_patch(_boxes(x0, x1, middle[chart.row[mine]], 0.36, colour, 1.0))
+            axes.add_patch(boxes(x0, x1, middle[chart.row[mine]], 0.36, colour, 1.0))
     first, last = float(arrive.min()), float(min(gone.max(), data.shown_us / per_unit))
     axes.set_xlim(first if first > 0.25 * last else 0.0, last)
     axes.set_ylim(rows, 0)
@@ -144,7 +144,7 @@ def draw(chart: Gantt, data: RunData, theme: Theme, width: float) -> Any:
     return figure
 
 
-def _boxes(x0: Floats, x1: Floats, y: Floats, half: float, colour: str, alpha: float) -> Any:
+def boxes(x0: Floats, x1: Floats, y: Floats, half: float, colour: str, alpha: float) -> Any:
     """All boxes of one colour as a single path, which keeps the file small."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path

@@ -176,20 +176,20 @@ def _radial(network: Any) -> dict[int, Floats]:
     return found
 
 
-def draw_graph(g: Graph, theme: Theme, width: float) -> Any:
+def draw_graph(g: Graph, theme: Theme, width: float, height: float = 0.0, scale: float = 1.0) -> Any:
     """Draw lines for reserved bandwidth, arrows for data moved, discs for resources in use (darker: higher utilisation)."""
-    height = 480 if width > 600 else 0.95 * width
+    height = height or (480 if width > 600 else 0.95 * width)
     figure = canvas(width, height)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
-    pad = 46 if width > 600 else 34
+    pad = (46 if width > 600 else 34) + 6 * (scale - 1)
     unit = np.array([min(width / 2 - pad - 20, 0.78 * height), height / 2 - pad])
     xy = g.xy * unit
     axes.set_xlim(-width / 2, width / 2)
     axes.set_ylim(-height / 2, height / 2)
     _draw_links(axes, g, xy, theme)
     _draw_arcs(axes, g, xy, theme)
-    _draw_nodes(axes, g, xy, theme, width)
+    _draw_nodes(axes, g, xy, theme, width, scale)
     return figure
 
 
@@ -231,10 +231,10 @@ def _draw_arcs(axes: Any, g: Graph, xy: Floats, theme: Theme) -> None:
         )  # fmt: skip
 
 
-def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, width: float) -> None:
+def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, width: float, scale: float) -> None:
     count = len(xy)
     most = float(g.busy.max(initial=0.0))
-    room = (18.0 if width > 600 else 13.0) * min(1.0, math.sqrt(40 / max(count, 1)))
+    room = scale * (18.0 if width > 600 else 13.0) * min(1.0, math.sqrt(40 / max(count, 1)))
     size = room * (0.45 + 0.55 * np.sqrt(g.busy / most)) if most > 0 else np.full(count, room * 0.6)
     share = np.where(np.isfinite(g.share), g.share, g.busy / most if most > 0 else 0.0)
     axes.scatter(

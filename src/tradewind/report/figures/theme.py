@@ -8,68 +8,31 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogFormatter, MaxNLocator
 
-FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
+from tradewind.model.text import shown
+from tradewind.report import quantities
+from tradewind.report.figures.colours import FONTS
+from tradewind.report.figures.colours import LIGHT as LIGHT
+from tradewind.report.figures.colours import THEMED as THEMED
+from tradewind.report.figures.colours import Theme as Theme
+from tradewind.report.figures.colours import variables as variables
+
 DASH = 6.0
 """Length of a dash of curves that take turns, in line widths."""
 PX = 1 / 72
 """Inches per viewBox unit; all sizes, fonts included, are in CSS pixels."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Theme:
-    """Colours by role: text, faint text, grid, surface, policies (8), types of cost (4), heat (one hue, by opacity)."""
-
-    ink: str
-    muted: str
-    grid: str
-    panel: str
-    series: tuple[str, ...]
-    costs: tuple[str, ...]
-    heat: str
-
-    def policy(self, number: int) -> str:
-        """Colour of the policy with this number."""
-        return self.series[number % len(self.series)]
-
-
-LIGHT = Theme(
-    ink="#1d242b", muted="#5a6570", grid="#e2e6e9", panel="#ffffff", heat="#1f6fb2",
-    series=("#1f6fb2", "#c65a11", "#12836f", "#8a4fbf", "#b5316b", "#7b6d00", "#4d5f73", "#a23b2a"),
-    costs=("#33608c", "#7fa8cf", "#d39a3c", "#8b7a6b"),
-)  # fmt: skip
-DARK = Theme(
-    ink="#e7ebef", muted="#9aa6b2", grid="#2d353d", panel="#171c21", heat="#6fb1ee",
-    series=("#6fb1ee", "#f2965b", "#4fc3ac", "#bf97ee", "#ee83b0", "#d1c04f", "#a6b6c8", "#e58876"),
-    costs=("#7fb0e0", "#4a7196", "#e0b05e", "#a8998b"),
-)  # fmt: skip
-THEMED = Theme(
-    ink="#fe0a00", muted="#fe0a01", grid="#fe0a02", panel="#fe0a03", heat="#fe0a04",
-    series=tuple(f"#fe0b{i:02x}" for i in range(8)),
-    costs=tuple(f"#fe0c{i:02x}" for i in range(4)),
-)  # fmt: skip
-
-
-def variables(theme: Theme) -> dict[str, str]:
-    """CSS variable -> colour."""
-    found = {f"--{role}": getattr(theme, role) for role in ("ink", "muted", "grid", "panel", "heat")}
-    found.update({f"--c{i}": colour for i, colour in enumerate(theme.series)})
-    found.update({f"--k{i}": colour for i, colour in enumerate(theme.costs)})
-    return found
-
-
 _PLACEHOLDERS = {colour: f"var({name})" for name, colour in variables(THEMED).items()}
 _STYLE = {
     "svg.fonttype": "none",
@@ -90,6 +53,7 @@ _STYLE = {
     "ytick.minor.size": 0.0,
     "xtick.labelsize": 12.0,
     "ytick.labelsize": 12.0,
+    "text.parse_math": False,  # names may contain $
     "path.simplify": True,
     "path.simplify_threshold": 0.2,
     "figure.dpi": 72.0,
@@ -131,6 +95,22 @@ def ticks(count: int, whole: bool = False) -> Any:
     return MaxNLocator(count, steps=[1, 2, 5, 10] if whole else [1, 2, 2.5, 5, 10], integer=whole)
 
 
+class LogLabels(LogFormatter):
+    """Labels of a logarithmic axis, as plain numbers."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """The label at a value; "" where there is no room for one."""
+        return quantities.number(x) if super().__call__(x, pos) else ""
+
+
+def make_logarithmic(axes: Any, which: Literal["x", "y"]) -> None:
+    """Make an axis logarithmic."""
+    axis = getattr(axes, f"{which}axis")
+    getattr(axes, f"set_{which}scale")("log")
+    axis.set_major_formatter(LogLabels())
+    axis.set_minor_formatter(LogLabels(labelOnlyBase=False, minor_thresholds=(1, 0.4)))
+
+
 def draw_curves(axes: Any, curves: Sequence[tuple[Any, Any, str]], **more: Any) -> None:
     """Plot (x, y, colour); curves that are exactly the same take turns, so that each of their colours is seen."""
     same: dict[bytes, list[int]] = {}
@@ -162,21 +142,33 @@ def svg(figure: Any, name: str, label: str) -> str:
     text = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", text)
     text = re.sub(r"font: ([0-9.]+)px [^;\"]+", r"font-size: \1px", text)
     box = re.search(r'viewBox="([^"]+)"', text)
-    head = f'<svg viewBox="{box[1] if box else "0 0 1 1"}" role="img" aria-label="{escape(label)}">'
-    return head + f"<title>{escape(label)}</title>" + text[text.index(">", text.index("<svg")) + 1 :].strip()
+    head = f'<svg viewBox="{box[1] if box else "0 0 1 1"}" role="img" aria-label="{escape(shown(label))}">'
+    return (
+        head
+        + f"<title>{escape(shown(label))}</title>"
+        + text[text.index(">", text.index("<svg")) + 1 :].strip()
+    )
+
+
+@contextmanager
+def _any_glyph() -> Iterator[None]:
+    """Names may have characters that matplotlib's font lacks; the reader's has them, or shows a box."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph ")
+        yield
 
 
 def _render(figure: Any, salt: str) -> str:
     """SVG text without prologue, dates and style sheet, with coordinates rounded to 0.01."""
     buffer = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
+    with matplotlib.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}), _any_glyph():
         figure.savefig(
             buffer,
             format="svg",
             transparent=True,
             metadata={"Date": None, "Creator": None, "Type": None, "Format": None},
         )
-    text = buffer.getvalue()
+    text = shown(buffer.getvalue())
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"<defs>\s*<style[^>]*>.*?</style>\s*</defs>\s*", "", text, flags=re.DOTALL)
@@ -197,6 +189,7 @@ def save(figure: Any, stem: Path, label: str) -> tuple[Path, Path]:
     as_svg, as_png = stem.with_suffix(".svg"), stem.with_suffix(".png")
     text = re.sub(r"font: ([0-9.]+)px [^;\"]+", rf"font: \1px {FONTS}", _render(figure, stem.name))
     head, rest = text.split(">", 1)
-    as_svg.write_text(f"{head}><title>{escape(label)}</title>{rest}", encoding="utf-8")
-    figure.savefig(as_png, dpi=144, metadata={"Software": None})
+    as_svg.write_text(f"{head}><title>{escape(shown(label))}</title>{rest}", encoding="utf-8")
+    with _any_glyph():
+        figure.savefig(as_png, dpi=144, metadata={"Software": None})
     return as_svg, as_png
