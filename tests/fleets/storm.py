@@ -14,7 +14,7 @@ from typing import Protocol
 
 from tests.fleets.processes import Program, descendants, programs
 from tradewind.model.job import Fixed, Job
-from tradewind.testing.fleet_checks import Bed, Faults, MakeFleet
+from tradewind.testing.fleet_bed import Bed, Faults, MakeFleet
 from tradewind.testing.fleet_programs import program
 from tradewind.worlds.fleet import Launch, LaunchStatus, Rank, Wanted
 from tradewind.worlds.fleets.processes.launch import Launcher

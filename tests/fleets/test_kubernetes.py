@@ -37,7 +37,7 @@ from tradewind.engine.live import LiveSession
 from tradewind.model.job import Rounds
 from tradewind.model.setup import Setup
 from tradewind.testing import check_fleet
-from tradewind.testing.fleet_checks import Bed, Faults, MakeFleet
+from tradewind.testing.fleet_bed import Bed, Faults, MakeFleet
 from tradewind.testing.fleet_programs import program
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets.engine import EngineUnreachable

@@ -22,7 +22,7 @@ from tests.fleets.ray_cluster import START_S, RayCluster, missing
 from tests.fleets.storm import Storm, faults_at, faults_of
 from tradewind.model.setup import Setup
 from tradewind.testing import check_fleet
-from tradewind.testing.fleet_checks import MakeFleet
+from tradewind.testing.fleet_bed import MakeFleet
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.fleets.ray import RayEngine
 from tradewind.worlds.fleets.shared import SharedFleet

@@ -84,7 +84,7 @@ def _column(tables: Tables, table: str, column: str) -> Ints:
 
 def _kinds(tables: Tables) -> Ints:
     """Stage of each event; -1 for kinds that such a run cannot have."""
-    kinds = Words.of(tables["events"]["kind"])  # type: ignore[arg-type]
+    kinds = Words.of(tables["events"]["kind"])
     stages = np.array([STAGES.get(word, -1) for word in kinds.words], np.int8)
     return stages[kinds.codes] if len(kinds) else np.zeros(0, np.int8)
 
@@ -343,7 +343,7 @@ def _outcomes(jobs: JobColumns, tables: Tables, ends: Ends, runs: Runs) -> Itera
         "work": _done(jobs, runs),
     }
     wrong = [name for name, column in columns.items() if not np.array_equal(column, whole(found[name]))]
-    states = Words.of(found["state"])  # type: ignore[arg-type]
+    states = Words.of(found["state"])
     stage = np.array([{v: k for k, v in STATES.items()}.get(word, -1) for word in states.words], np.int8)
     if len(states) != count or (stage[states.codes] != ends.kind).any():
         wrong.append("state")

@@ -79,7 +79,7 @@ def _packed(values: Column, kind: str) -> Packed:
     if isinstance(values, Packed):
         return values
     if kind == "str":
-        return Words.of(values)  # type: ignore[arg-type]
+        return Words.of(values)
     return Numbers(np.asarray(values, dtype=np.int64 if kind == "int" else np.float64))
 
 

@@ -96,7 +96,7 @@ class Words(Packed):
         return list(map(self.words.__getitem__, self.codes[first:end].tolist()))
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> Words:
+    def of(cls, texts: Sequence[Any]) -> Words:
         """Texts, coded in the order in which they occur."""
         if isinstance(texts, Words):
             return texts

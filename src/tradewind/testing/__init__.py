@@ -10,7 +10,8 @@
 """
 
 from tradewind.testing.contract import CheckFailed, check_policy, run_checks
-from tradewind.testing.fleet_checks import Faults, check_fleet
+from tradewind.testing.fleet_bed import Faults
+from tradewind.testing.fleet_checks import check_fleet
 from tradewind.testing.fleet_fake import FakeCluster, FakeFleet, FakeTime, MemoryStore
 from tradewind.testing.scenarios import contended_cluster, fitting_scenarios
 
