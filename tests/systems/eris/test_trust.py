@@ -7,26 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tradewind.model.scenario import Scenario
 from tradewind.model.utility import Utility
-from tradewind.registry import policies, workloads
+from tradewind.registry import workloads
 from tradewind.systems.eris.kernels.column import Pooled
 from tradewind.systems.eris.kernels.pool import PastBid
 from tradewind.systems.eris.policy.trust import Trust
-from tradewind.worlds.simulate import simulate
+from tradewind.systems.eris.study.forecasts import earned, stating
 
 CROWD = {"size": "testbed", "jobs": 20, "slots": 30, "sites": 4}
 SEEDS = range(1, 9)
-
-
-def stating(scenario: Scenario, factor: float) -> Scenario:
-    """The scenario with a forecast that is off by this factor."""
-    wrong = {key: factor * usd for key, usd in scenario.setup.forecast.items()}
-    return replace(scenario, setup=replace(scenario.setup, forecast=wrong))
-
-
-def earned(scenario: Scenario, name: str = "eris", floor: str = "auto") -> float:
-    return simulate(scenario, policies.find(name), {"floor": floor} if name == "eris" else {}).value
 
 
 @pytest.mark.parametrize("factor", [4.0, 100.0, 1e6])
@@ -38,7 +27,7 @@ def test_a_forecast_that_is_too_high_does_not_lose_to_none_beyond_noise(
     for seed in SEEDS:
         scenario = workloads.generate("eris", kind, seed)
         assert scenario.setup.forecast["price_gpu"] > 0
-        gains.append(earned(stating(scenario, factor)) - earned(scenario, "fcfs"))
+        gains.append(earned(stating(scenario, factor)) - earned(scenario, floor="none"))
     assert np.mean(gains) >= -2.0 * np.std(gains, ddof=1) / len(gains) ** 0.5
 
 
@@ -48,8 +37,8 @@ def test_a_right_forecast_earns_as_much_as_if_it_were_a_fixed_floor(kind: dict[s
     for seed in SEEDS:
         scenario = workloads.generate("eris", kind, seed)
         ours += earned(scenario)
-        fixed += earned(scenario, floor=",".join(str(usd) for usd in scenario.setup.forecast.values()))
-        none += earned(scenario, "fcfs")
+        fixed += earned(scenario, floor="fixed")
+        none += earned(scenario, floor="none")
     assert ours >= 0.95 * fixed
     assert ours > 1.05 * none
 
@@ -61,8 +50,8 @@ def test_an_unlimited_resource_promises_nothing() -> None:
         transfer_bytes_per_slot=None,
         forecast={**scenario.setup.forecast, "price_transfer": 1.0},
     )
-    free, floor = replace(scenario, setup=setup), list(setup.forecast.values())
-    assert earned(free) == earned(free, floor=",".join(str(usd) for usd in floor))
+    free = replace(scenario, setup=setup)
+    assert earned(free) == earned(free, floor="fixed")
 
 
 # ---------------------------------------------------------------------- the rule
