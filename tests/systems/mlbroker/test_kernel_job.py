@@ -9,9 +9,9 @@ from tests.systems.mlbroker.cases import tiny
 from tradewind.systems.mlbroker.kernels.costs import cost_parts
 from tradewind.systems.mlbroker.kernels.job import floors, solve
 from tradewind.systems.mlbroker.kernels.milp import solve_exactly
-from tradewind.systems.mlbroker.kernels.pool import priced_job, terms
+from tradewind.systems.mlbroker.kernels.pool import add_responses, empty_pool, own_cost, priced_job, terms
 from tradewind.systems.mlbroker.kernels.slot import JobArrays, Slot, slot_without_limits, tiers
-from tradewind.systems.mlbroker.kernels.tree import prove
+from tradewind.systems.mlbroker.kernels.tree import cheapest, prove
 
 
 def alone(case: Slot, i: int) -> Slot:
@@ -41,7 +41,7 @@ def test_the_proof_finds_what_highs_finds(family: str, seed: int) -> None:
     ("family", "seed", "i", "sites", "above"),
     [("cpu", 166, 2, 5, 0.00294), ("narrow", 279, 2, 4, 0.00025), ("narrow", 375, 2, 3, 0.00697)],
 )
-def test_the_proof_finds_the_optimum_that_the_search_is_known_to_miss(
+def test_plans_on_few_sites_are_optimal_where_the_search_alone_is_known_to_miss(
     family: str, seed: int, i: int, sites: int, above: float
 ) -> None:
     one = alone(tiny(family, seed, sites=sites), i)
@@ -50,7 +50,16 @@ def test_the_proof_finds_the_optimum_that_the_search_is_known_to_miss(
     lower, cost, _, _ = prove(job, 3, 20_000)
     assert lower == pytest.approx(best, rel=1e-8)
     assert cost == pytest.approx(best, rel=1e-8)
-    assert solve(job, 3)[0] / best - 1 <= above + 1e-5
+    assert 1e-6 < solve(job, 3)[0] / best - 1 <= above + 1e-5
+    found, server, workers = cheapest(job, 3)
+    assert found == pytest.approx(best, rel=1e-8)
+    assert sum(cost_parts(one, workers[None], np.array([server]))) == pytest.approx(best, rel=1e-8)
+    pool = empty_pool(1, 4)  # and this is what the policy's pool is given
+    add_responses(
+        terms(one, 1.0), pool, np.ascontiguousarray(one.tiers.usd[:, :, 0]), 3, np.zeros(1, np.int64)
+    )
+    own = pool.own[0, 0]
+    assert own == pytest.approx(own_cost(terms(one, 1.0), 0, server, workers), rel=1e-9)
 
 
 @pytest.mark.parametrize("sites", [2, 3, 5])
@@ -64,6 +73,7 @@ def test_the_search_is_within_one_percent_of_the_proof_on_random_jobs(family: st
             lower, cost, _, _ = prove(job, 3, 20_000)
             assert lower == pytest.approx(cost, rel=1e-8)
             assert cost * (1 - 1e-9) <= solve(job, 3)[0] <= 1.01 * cost
+            assert cheapest(job, 3)[0] == pytest.approx(cost, rel=1e-9)
 
 
 def crafted(worker_usd: tuple[float, ...], traffic: float, data: tuple[float, ...]) -> Slot:

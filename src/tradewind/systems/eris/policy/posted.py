@@ -1,8 +1,8 @@
 """`eris`: an online auction with posted prices in which every accepted job finishes.
 
 Schedules come from the corrected oracle (kernels/oracle.py), every completion time is priced at what it costs, and
-scarce resources have a price floor. The floor comes from the forecast or is learned from earlier bids of others; it never
-falls, so waiting does not pay. `fcfs` is the same mechanism at zero prices.
+scarce resources have a price floor. The floor comes from the forecast or is learned from earlier bids of others; it falls
+only where the forecast is shown to be too high, else waiting does not pay. `fcfs` is the same mechanism at zero prices.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tradewind.model.view import Event, View
 from tradewind.systems.eris.kernels.oracle import menu
 from tradewind.systems.eris.kernels.task import Menu
 from tradewind.systems.eris.policy.floor import Floor, forecast_floor
+from tradewind.systems.eris.policy.trust import Trust
 from tradewind.systems.eris.shared.market import (
     CapacityLedger,
     PostedPrices,
@@ -102,6 +103,7 @@ class Seller:
         first = -(-view.answer_by_us // view.setup.slot_us)
         if first >= self.ledger.end:
             return Quote(job.index, refused="capacity", why=too_late(view.setup))
+        self.floor.look(view.slot, self.ledger.whole)
         prices = PostedPrices(gamma=self.gamma, floor=self.floor.usd)
         with self.ledger.with_holds(view):
             found = self._menu(view, job, first, prices)
@@ -184,8 +186,12 @@ class Seller:
         if event.kind in ("accepted", "declined", "refused", "cancelled", "ended"):
             offers = self._open.pop(event.job)
             self._learned.discard(event.job)
-            if event.kind == "accepted":
-                self.ledger.reserve(view.job(event.job), offers[event.value].plan)
+            if event.kind in ("cancelled", "ended"):
+                return
+            job, taken = view.job(event.job), offers[event.value] if event.kind == "accepted" else None
+            self.floor.answered(job, taken)
+            if taken is not None:
+                self.ledger.reserve(job, taken.plan)
 
     def _learn(self, job: Job) -> None:
         """Takes in a bid that was quoted."""
@@ -237,7 +243,9 @@ def floor_of(setup: Setup, text: str, scale: float) -> Floor:
     known = forecast_floor(setup, scale) if text == "auto" else None
     learns = text == "learned" or (text == "auto" and known is None)
     fixed = np.zeros(kinds + 1) if text in ("auto", "learned", "none") else _floors(text, kinds)
-    return Floor(setup, fixed if known is None else known, scale=scale, learns=learns)
+    if known is None:
+        return Floor(setup, fixed, scale=scale, learns=learns)
+    return Floor(setup, known, scale=scale, learns=False, trust=Trust())
 
 
 def _eris(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Seller:

@@ -17,10 +17,11 @@ from tradewind.systems.mlbroker.bound.slots import first_data_slot, is_present
 from tradewind.systems.mlbroker.explain.remarks import NO_DATA
 from tradewind.systems.mlbroker.explain.slots import DecidedSlot, decided_slots
 from tradewind.systems.mlbroker.kernels.costs import job_parts
-from tradewind.systems.mlbroker.kernels.job import cost_with_server, solve
+from tradewind.systems.mlbroker.kernels.job import cost_with_server
 from tradewind.systems.mlbroker.kernels.pool import priced_job, terms
 from tradewind.systems.mlbroker.kernels.prices import bill, marginal
 from tradewind.systems.mlbroker.kernels.slot import Slot
+from tradewind.systems.mlbroker.kernels.tree import cheapest
 
 SERVERS = 3
 """Server sites searched for the next best plan."""
@@ -150,7 +151,7 @@ class _Placed:
                 job = priced_job(terms(self._own, 1.0), 0, price)
                 most, ok = job.most.copy(), job.server_ok.copy()
                 most[barred], ok[barred] = 0, False
-                _, q, z = solve(job._replace(most=most, server_ok=ok), SERVERS)
+                _, q, z = cheapest(job._replace(most=most, server_ok=ok), SERVERS)
                 if q >= 0:
                     cost = self._added(z, int(q))
                     if cost < best:

@@ -315,7 +315,7 @@ def solve(job: PricedJob, servers: int) -> tuple[float, int, Ints]:
 
     `servers`: number of server sites to search, most promising first. A site whose lower bound is not below the best
     cost is skipped, so where the bound meets the single-site plan the result is exact. Elsewhere it may be a local optimum;
-    `kernels.tree.prove` finds the optimum.
+    `kernels.tree` finds the optimum, and is used instead on few sites.
     """
     sites = len(job.worker_usd)
     y = np.zeros(sites, dtype=np.int64)

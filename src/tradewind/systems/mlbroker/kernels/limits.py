@@ -1,7 +1,7 @@
 """Limits of jobs and sites: conflicts that rule a job out, and decisions within the capacity of sites.
 
 Without binding capacity the search of `kernels.search` is final. Otherwise jobs are inserted one by one into the
-remaining capacity and then re-planned in turn, each exactly at the marginal prices that the others leave it.
+remaining capacity and then re-planned in turn, each at the marginal prices that the others leave it.
 """
 
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tradewind.model.arrays import Bools, Floats, Ints
-from tradewind.systems.mlbroker.kernels.job import solve
 from tradewind.systems.mlbroker.kernels.pool import Terms, own_cost, priced_job, terms, workers_that_fit
 from tradewind.systems.mlbroker.kernels.prices import bill, marginal
 from tradewind.systems.mlbroker.kernels.search import SearchEffort, SlotDecision, search
 from tradewind.systems.mlbroker.kernels.slot import NO_LIMIT, NO_SITE, Slot
+from tradewind.systems.mlbroker.kernels.tree import cheapest
 
 SWEEPS = 3
 """Rounds of re-planning each job within the capacity that the others leave."""
@@ -135,7 +135,7 @@ class _Placement:
         )
         most = np.minimum(self.data.most[i], beside[0])
         job = priced_job(self.data, i, price)._replace(most=most, server_ok=server_ok)
-        _, p, y = solve(job, self.servers)
+        _, p, y = cheapest(job, self.servers)
         return (int(p), y) if p >= 0 else self._best_by_server(i, price, room)
 
     def _best_by_server(self, i: int, price: Floats, room: Floats) -> tuple[int, Ints]:
@@ -150,7 +150,7 @@ class _Placement:
             only = np.zeros(len(server_ok), dtype=np.bool_)
             only[p] = True
             job = priced_job(self.data, i, price)._replace(most=most, server_ok=only)
-            cost, q, y = solve(job, self.servers)
+            cost, q, y = cheapest(job, self.servers)
             if q >= 0 and cost < best:
                 best, site, plan = cost, int(q), y
         return site, plan

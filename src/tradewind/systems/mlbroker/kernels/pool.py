@@ -10,8 +10,9 @@ import numpy as np
 
 from tradewind.model.arrays import Bools, Floats, Ints, Shorts
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.mlbroker.kernels.job import PricedJob, cost_with_server, gather_costs, solve
+from tradewind.systems.mlbroker.kernels.job import PricedJob, cost_with_server, gather_costs
 from tradewind.systems.mlbroker.kernels.slot import NO_LIMIT, Slot
+from tradewind.systems.mlbroker.kernels.tree import cheapest
 
 MOST_SITES = 16
 """Worker sites of a pooled plan at most; wider plans are not kept."""
@@ -217,7 +218,7 @@ def add_responses(terms: Terms, pool: Pool, price: Floats, servers: int, choice:
     """Add every job's cheapest plan at unit prices (R, K); sets `choice` (I,) where it was kept."""
     nothing = np.zeros(terms.usd.shape[:2])
     for i in range(terms.data.shape[0]):
-        _, p, y = solve(priced_job(terms, i, price), servers)
+        _, p, y = cheapest(priced_job(terms, i, price), servers)
         if p >= 0:
             a = add(pool, i, p, y, cost_with_server(priced_job(terms, i, nothing), p, y))
             if a >= 0:

@@ -8,16 +8,17 @@ import numpy as np
 from tradewind.model.arrays import Floats, Ints
 from tradewind.solvers.kernel import kernel
 from tradewind.solvers.transport import transport
-from tradewind.systems.mlbroker.kernels.job import best_at_one_site, gather_costs, solve
+from tradewind.systems.mlbroker.kernels.job import best_at_one_site, gather_costs
 from tradewind.systems.mlbroker.kernels.pool import Terms, priced_job, terms
 from tradewind.systems.mlbroker.kernels.slot import NO_SITE, Slot, chunks
+from tradewind.systems.mlbroker.kernels.tree import cheapest
 
 
 @kernel
 def _each_alone(terms: Terms, price: Floats, servers: int, workers: Ints, server: Ints) -> None:
     """Fill in every job's cheapest plan at unit prices (R, K)."""
     for i in range(len(server)):
-        _, p, y = solve(priced_job(terms, i, price), servers)
+        _, p, y = cheapest(priced_job(terms, i, price), servers)
         server[i] = p
         for r in range(len(y)):
             workers[i, r] = y[r]
