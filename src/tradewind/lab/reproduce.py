@@ -125,7 +125,7 @@ def _computed(
     todo = {_name(several[0]): several for several in same.values()}
     failed: dict[Piece, str] = {}
     tasks = shortest_first([_task(several[0], pieces, effort) for several in same.values()])
-    _announce(tasks, len(pieces), where, effort)
+    _announce(tasks, len(rows), where, effort)
     with bar("reproducing", len(pieces), unit="figures and parts") as update:
         # caches of a study do not know the arrivals
         for done in run_tasks(tasks, where, apart=effort.arrivals != DRAWN):
@@ -167,7 +167,7 @@ def _task(piece: Piece, pieces: Sequence[Piece], effort: Effort) -> PoolTask:
     )
 
 
-def _announce(tasks: Sequence[PoolTask], pieces: int, where: Where, effort: Effort) -> None:
+def _announce(tasks: Sequence[PoolTask], saved: int, where: Where, effort: Effort) -> None:
     """Print to stderr what is left to compute and how long it will take."""
     if not tasks:
         return
@@ -175,11 +175,11 @@ def _announce(tasks: Sequence[PoolTask], pieces: int, where: Where, effort: Effo
     seconds = sum(t.expected_s for t in tasks)
     _, known = total(figures, effort)
     how = "measured" if known > 0.99 else "estimated" if known < 0.01 else "partly measured, partly estimated"
-    saved = f" ({pieces - len(tasks)} already computed)" if pieces > len(tasks) else ""
+    before = f" ({saved} already computed)" if saved else ""
     wall = words(seconds / min(max(1, where.jobs), len(tasks)))
     took = str(where) if where.on and not where.jobs else f"{wall} {where}"
     print(
-        f"{len(tasks)} figures or parts to compute{saved}: about {words(seconds)} of CPU time ({how}), {took}",
+        f"{len(tasks)} figures or parts to compute{before}: about {words(seconds)} of CPU time ({how}), {took}",
         file=sys.stderr,
     )
 
