@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -115,13 +115,14 @@ def test_calls_that_differ_have_different_keys_although_they_reach_the_same_code
     def rows(make: Any) -> Any:
         return partial(code_key, make)
 
+    given: Callable[..., Any] = code_key
     two = [lambda: 1, lambda: 1]
     calls = [
         *two,
         *(rows(each) for each in two),
-        *(partial(code_key, make=f) for f in (json.dumps, json.dump)),
-        partial(code_key, call="a"),
-        partial(code_key, more="a"),
+        *(partial(given, make=f) for f in (json.dumps, json.dump)),
+        partial(given, call="a"),
+        partial(given, more="a"),
     ]
     keys = [code_key(call) for call in calls]
     assert len(set(keys)) == len(keys)
