@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,24 @@ def test_values_bound_to_a_function_count(package: Path) -> None:
     assert code_key(study.maker(1)) != code_key(study.maker(2))
     assert code_key(partial(study.second, name="a")) != code_key(partial(study.second, name="b"))
     assert code_key(study.first, 3) != code_key(study.first, 4)
+
+
+def test_calls_that_differ_have_different_keys_although_they_reach_the_same_code() -> None:
+    def rows(make: Any) -> Any:
+        return partial(code_key, make)
+
+    given: Callable[..., Any] = code_key
+    two = [lambda: 1, lambda: 1]
+    calls = [
+        *two,
+        *(rows(each) for each in two),
+        *(partial(given, make=f) for f in (json.dumps, json.dump)),
+        partial(given, call="a"),
+        partial(given, more="a"),
+    ]
+    keys = [code_key(call) for call in calls]
+    assert len(set(keys)) == len(keys)
+    assert [code_key(call) for call in calls] == keys
 
 
 def test_the_code_of_every_part_of_every_study_is_found() -> None:

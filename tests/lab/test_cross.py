@@ -46,17 +46,19 @@ def test_every_family_has_policies_that_run_it_and_a_bound(family: cross_familie
     assert float(limit["bound"]) > 0
 
 
-def test_a_quick_table_leaves_out_slow_runs_with_a_reason_and_a_full_one_has_them_with_one_seed() -> None:
+def test_slow_runs_with_many_jobs_are_left_out_with_a_reason_and_others_have_one_seed() -> None:
     (family,) = (f for f in cross_families.FAMILIES if f.name == "eris contended")
     full, name = Effort(quick=False, seeds=3), "eris contended: mixed"
     assert cross.left_out(family, "mixed", QUICK)
     assert not cross.left_out(family, "mixed", full)
     assert not cross.left_out(family, "eris", QUICK)
+    (rings,) = (f for f in cross_families.FAMILIES if f.name == "gadget")
+    assert cross.left_out(rings, "mixed", full)
     assert name not in {part.name for part in cross.parts(QUICK)}
     assert name in {part.name for part in cross.parts(full)}
     limits: list[Row] = [{"seed": float(n), "bound": 10.0, "kind": "certified"} for n in (1, 2, 3)]
     row = cross._row(family, "mixed", QUICK, (None, limits))
-    assert str(row["why not"]).startswith("left out: minutes")
+    assert str(row["why not"]).startswith("left out: slow")
     own: list[Row] = [{"seed": 1.0, "value": 9.0, "away": 0.0}]
     assert cross._row(family, "mixed", full, (own, limits))["share"] == 0.9
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,11 +17,12 @@ import pytest
 
 from tests.lab import sample_study
 from tradewind.cli import show
-from tradewind.lab.reproduce import reproduce
+from tradewind.lab.reproduce import commit, reproduce, shortest_first
 from tradewind.lab.reproduce_times import Times, collect, expected
 from tradewind.lab.study import Effort
 from tradewind.model.errors import LookupFailed
 from tradewind.registry import studies
+from tradewind.tasks.pool import PoolTask
 
 QUICK = Effort(quick=True, seeds=3)
 MADE = {"made": "STUDY", "pieces": "PIECES", "broken": "BROKEN"}
@@ -84,12 +86,43 @@ def test_claims_without_a_judge_are_printed(tmp_path: Path, capsys: pytest.Captu
 def test_saved_results_are_reused_unless_the_effort_changes(tmp_path: Path) -> None:
     reproduce(["made"], tmp_path / "out", effort=QUICK, figure="fig-1")
     assert computed() == 1
-    reproduce(["made"], tmp_path / "out", effort=QUICK)
+    reproduce(["made"], tmp_path / "out", effort=QUICK, figure="fig-1")
+    assert computed() == 1
+    reproduce(["made"], tmp_path / "out", effort=Effort(quick=True, seeds=2), figure="fig-1")
     assert computed() == 2
-    reproduce(["made"], tmp_path / "out", effort=Effort(quick=True, seeds=2))
-    assert computed() == 4
+    reproduce(["made"], tmp_path / "out", effort=QUICK, figure="fig-1")
+    assert computed() == 2, "the results of another effort are kept beside"
+
+
+def test_figures_of_the_same_code_are_computed_once(tmp_path: Path) -> None:
+    first, second = reproduce(["made"], tmp_path / "out", effort=QUICK)
+    assert computed() == 1
+    assert first.rows == second.rows
+    assert len(list((tmp_path / "out" / "kept").iterdir())) == 2
     reproduce(["made"], tmp_path / "out", effort=QUICK)
-    assert computed() == 4, "the results of another effort are kept beside"
+    assert computed() == 1
+
+
+def test_one_process_begins_with_the_study_that_takes_least() -> None:
+    def task(group: str, figure: str, part: str, seconds: float) -> PoolTask:
+        args = ("study", figure, part)
+        return PoolTask(name=f"{figure}/{part}", group=group, call=print, args=args, expected_s=seconds)
+
+    tasks = [
+        task("long", "b", "2", 50.0),
+        task("long", "b", "1", 60.0),
+        task("short", "d", "", 9.0),
+        task("long", "a", "", 5.0),
+        task("short", "c", "", 1.0),
+    ]
+    assert [t.name for t in shortest_first(tasks)] == ["c/", "d/", "a/", "b/2", "b/1"]
+
+
+def test_results_name_the_commit_of_their_code(tmp_path: Path) -> None:
+    reproduce(["made"], tmp_path / "out", effort=QUICK, figure="fig-1")
+    (kept,) = (tmp_path / "out" / "kept").iterdir()
+    assert json.loads(kept.read_text())["commit"] == commit()
+    assert re.fullmatch(r"([0-9a-f]{7}\+?)?", commit())
 
 
 def test_the_same_effort_gives_the_same_page_byte_for_byte(tmp_path: Path) -> None:

@@ -46,10 +46,13 @@ class _Module:
 
 
 def code_key(call: Callable[..., Any], *more: object) -> str:
-    """Digest (32 hex digits) of the code behind a callable, the values bound to it, and `more`."""
+    """Digest (32 hex digits) of the code behind a callable, the values bound to it, and `more`.
+
+    Callables that are not the same have different keys, even if they reach the same code.
+    """
     roots, values = _roots(call)
     _PACKAGES.update(module.partition(".")[0] for module, _ in roots)
-    digest = hashlib.sha256(repr((values, more)).encode())
+    digest = hashlib.sha256(repr((roots, values, more)).encode())
     named = [text for text in (*values, *more) if isinstance(text, str)]
     for place in sorted(reach([*roots, *_entries(named)])):
         digest.update(repr(place).encode())
@@ -61,13 +64,16 @@ def _roots(call: Any) -> tuple[list[Place], list[object]]:
     """Where a function is defined, and its bound values: arguments of a partial, variables of a closure."""
     if isinstance(call, partial):
         roots, values = _roots(call.func)
+        values.append(tuple(sorted(call.keywords)))
         return _with_values((*call.args, *(v for _, v in sorted(call.keywords.items()))), roots, values)
     call = inspect.unwrap(call)  # what `functools.cache` wraps
     if not inspect.isfunction(call):
         raise TypeError(f"{call!r} is neither a function nor a partial of one; its code cannot be found")
     top = call.__qualname__.split(".")[0]
     roots = [(call.__module__, "*" if top == "<lambda>" else top)]
-    return _with_values([cell.cell_contents for cell in call.__closure__ or ()], roots, [])
+    unnamed = tuple(call.__code__.co_positions()) if "<lambda>" in call.__qualname__ else None
+    bound = [cell.cell_contents for cell in call.__closure__ or ()]
+    return _with_values(bound, roots, [(call.__qualname__, unnamed)])
 
 
 def _with_values(

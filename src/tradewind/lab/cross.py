@@ -25,9 +25,9 @@ from tradewind.report.summary import estimate
 from tradewind.worlds.simulate import simulate
 
 SLOW = ("mixed", "mixed-shares")
-"""Policies that take minutes for a run with many jobs: one seed, and no such run in a quick table."""
-MOST_JOBS = 100
-"""Jobs up to which a quick table has SLOW policies."""
+"""Policies that take minutes for a run with a hundred jobs and hours with a thousand: one seed, and no run with many."""
+MOST_JOBS = (100, 200)
+"""Jobs up to which a quick and a full table have SLOW policies."""
 
 
 def _seeds(effort: Effort) -> range:
@@ -46,8 +46,8 @@ def why_not(family: Family, policy: str, effort: Effort) -> str:
 
 
 def left_out(family: Family, policy: str, effort: Effort) -> bool:
-    """Whether a quick table has no time for a pair."""
-    return effort.quick and policy in SLOW and len(_scenario(family.make, effort, 1).jobs) > MOST_JOBS
+    """Whether a pair would take too long for the table."""
+    return policy in SLOW and len(_scenario(family.make, effort, 1).jobs) > effort.pick(*MOST_JOBS)
 
 
 def cell(effort: Effort, make: Make, policy: str) -> list[Row]:
@@ -128,7 +128,11 @@ def _row(
     }  # fmt: skip
     if own is None:
         reason = why_not(family, policy, effort)
-        told = f"cannot run: {reason}" if reason else "left out: minutes per run; the full table has it"
+        told = (
+            f"cannot run: {reason}"
+            if reason
+            else f"left out: slow, and more than {effort.pick(*MOST_JOBS)} jobs"
+        )
         return {**row, "why not": told}
     row |= {"value": estimate([float(r["value"]) for r in own]).mean, "n": float(len(own))}
     away = sum(float(r["away"]) for r in own)
@@ -205,7 +209,8 @@ STUDY = Study(
         "mlbroker finite: the narrow family on sites with 30% of the peak demand of all jobs, compared with the bound "
         "without capacity limits. dps queue: the jobs of DPS without prices, compared with the bound of the same jobs "
         "without communication. cluster rings: the jobs of the cluster as rings, compared with the bound of its fixed jobs.",
-        "A dot in the map means that the policy cannot run the family, or that it takes too long for a quick table; the "
-        "table and the CSV give the reasons. Policies that take minutes per run (mixed, mixed-shares) have one seed.",
+        "A dot in the map means that the policy cannot run the family, or that it takes too long; the table and the CSV "
+        "give the reasons. Slow policies (mixed, mixed-shares) have one seed, and run families of at most 100 jobs in the "
+        "quick table and 200 in the full one.",
     ),
 )

@@ -2,16 +2,19 @@
 
 Figures, or their parts, are computed in separate processes and saved at once under a key of the code behind them
 (`code_key`). An interruption loses only what was running, and a change of a policy, workload or study recomputes only the
-results that it may affect.
+results that it may affect. Figures or parts with the same key are computed once. One process begins with the studies that
+are expected to take least, so that an interrupted run has most of the figures.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -115,22 +118,38 @@ def _computed(
     """Rows by piece, and error messages of the pieces that failed."""
     (out / SAVED).mkdir(parents=True, exist_ok=True)
     rows = {p: saved for p in pieces if (saved := _load(out, p)) is not None}
-    todo = {_name(p): p for p in pieces if p not in rows}
+    same: dict[str, list[Piece]] = {}
+    for piece in pieces:
+        if piece not in rows:
+            same.setdefault(piece.key, []).append(piece)
+    todo = {_name(several[0]): several for several in same.values()}
     failed: dict[Piece, str] = {}
-    tasks = [_task(p, pieces, effort) for p in todo.values()]
-    _announce(tasks, len(pieces), where, effort)
+    tasks = shortest_first([_task(several[0], pieces, effort) for several in same.values()])
+    _announce(tasks, len(rows), where, effort)
     with bar("reproducing", len(pieces), unit="figures and parts") as update:
         # caches of a study do not know the arrivals
         for done in run_tasks(tasks, where, apart=effort.arrivals != DRAWN):
-            piece = todo[done.task.name]
-            if done.error:
-                failed[piece] = done.error
-            else:
-                rows[piece] = done.value
-                _save(out, piece, effort, done.value, done.cpu_s)
+            for piece in todo[done.task.name]:
+                if done.error:
+                    failed[piece] = done.error
+                else:
+                    rows[piece] = done.value
+                    _save(
+                        out, piece, effort, done.value, done.cpu_s if done.task.name == _name(piece) else 0.0
+                    )
             if update is not None:
                 update(0, len(rows) + len(failed))
     return rows, failed
+
+
+def shortest_first(tasks: Sequence[PoolTask]) -> list[PoolTask]:
+    """Studies by expected time, and so the figures of each; parts of a figure stay in their order."""
+    groups, figures = dict[str, float](), dict[tuple[str, str], float]()
+    for task in tasks:
+        figure = (task.group, str(task.args[1]))
+        groups[task.group] = groups.get(task.group, 0.0) + task.expected_s
+        figures[figure] = figures.get(figure, 0.0) + task.expected_s
+    return sorted(tasks, key=lambda t: (groups[t.group], t.group, figures[t.group, str(t.args[1])]))
 
 
 def _name(piece: Piece) -> str:
@@ -148,7 +167,7 @@ def _task(piece: Piece, pieces: Sequence[Piece], effort: Effort) -> PoolTask:
     )
 
 
-def _announce(tasks: Sequence[PoolTask], pieces: int, where: Where, effort: Effort) -> None:
+def _announce(tasks: Sequence[PoolTask], saved: int, where: Where, effort: Effort) -> None:
     """Print to stderr what is left to compute and how long it will take."""
     if not tasks:
         return
@@ -156,11 +175,11 @@ def _announce(tasks: Sequence[PoolTask], pieces: int, where: Where, effort: Effo
     seconds = sum(t.expected_s for t in tasks)
     _, known = total(figures, effort)
     how = "measured" if known > 0.99 else "estimated" if known < 0.01 else "partly measured, partly estimated"
-    saved = f" ({pieces - len(tasks)} already computed)" if pieces > len(tasks) else ""
+    before = f" ({saved} already computed)" if saved else ""
     wall = words(seconds / min(max(1, where.jobs), len(tasks)))
     took = str(where) if where.on and not where.jobs else f"{wall} {where}"
     print(
-        f"{len(tasks)} figures or parts to compute{saved}: about {words(seconds)} of CPU time ({how}), {took}",
+        f"{len(tasks)} figures or parts to compute{before}: about {words(seconds)} of CPU time ({how}), {took}",
         file=sys.stderr,
     )
 
@@ -175,11 +194,30 @@ def _load(out: Path, piece: Piece) -> list[Row] | None:
         return None
 
 
+@cache
+def commit() -> str:
+    """The commit of the checkout that this code runs from, with "+" if its code was changed; empty outside of one."""
+    here = Path(__file__).parents[1]
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(here), *words], capture_output=True, text=True, check=True, timeout=60
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=7", "HEAD") + (
+            "+" if git("status", "--porcelain", "--", ".") else ""
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
 def _save(out: Path, piece: Piece, effort: Effort, rows: list[Row], cpu_s: float) -> None:
     """Save the rows of a piece and delete those of earlier versions of the code."""
     text = {
         "key": piece.key, "system": piece.system, "figure": piece.figure, "part": piece.part,
-        "quick": effort.quick, "seeds": effort.seeds, "arrivals": effort.arrivals, "cpu_s": cpu_s, "rows": rows,
+        "quick": effort.quick, "seeds": effort.seeds, "arrivals": effort.arrivals, "cpu_s": cpu_s, "commit": commit(),
+        "rows": rows,
     }  # fmt: skip
     atomic.write_text(out / SAVED / piece.file, json.dumps(text))
     stem = piece.file[: -len(".json") - 17]

@@ -9,6 +9,8 @@ from tradewind.lab.study import Claim, Holds, Judged, Row, mean_of
 
 NEAR = 1.01
 """Cost over the offline bound that online decisions should stay below."""
+ROUNDING = 1e-9
+"""Share of a bill by which equal plans may differ, as numbers are rounded."""
 RIVALS = ("broker-selfish", "broker-central", "skypilot-rule")
 
 
@@ -22,7 +24,7 @@ def each_freedom_saves(rows: Sequence[Row], _policy: str) -> Judged:
     held, parts = True, []
     for source in dict.fromkeys(str(r["source"]) for r in rows):
         mine = [r for r in rows if r["source"] == source]
-        clear = [str(r["family"]) for r in mine if float(r["low"]) > 0]
+        clear = [str(r["family"]) for r in mine if float(r["low"]) > 100 * ROUNDING]
         most = max(float(r["more"]) for r in mine)
         held = held and bool(clear)
         parts.append(f"{source} up to {most:.3g}% in {', '.join(clear) or 'no family beyond chance'}")
@@ -36,8 +38,8 @@ def later_is_cheaper(rows: Sequence[Row], _policy: str) -> Judged:
         mine = sorted((r for r in rows if r["family"] == family), key=lambda r: float(r["factor"]))
         bills = [float(r["cost"]) for r in mine]
         rise = max((b - a for a, b in pairwise(bills)), default=0.0)
-        held = held and rise <= 0
-        rises = f" (once {100 * rise:.2g}% up)" if rise > 0 else ""
+        held = held and rise <= ROUNDING
+        rises = f" (once {100 * rise:.2g}% up)" if rise > ROUNDING else ""
         parts.append(f"{family} {bills[-1]:.4f} of the bill{rises}")
     return Judged(held, f"with the latest deadlines {', '.join(parts)}")
 
@@ -54,6 +56,6 @@ def never_dearer(rows: Sequence[Row], policy: str) -> Judged:
     held, parts = True, []
     for family in dict.fromkeys(str(r["family"]) for r in rows):
         cost = {n: mean_of(rows, "ratio", family=family, policy=n) for n in (policy, *RIVALS)}
-        held = held and all(cost[policy] <= cost[n] for n in RIVALS)
+        held = held and all(cost[policy] <= cost[n] * (1 + ROUNDING) for n in RIVALS)
         parts.append(f"{family} {min(cost[n] / cost[policy] for n in RIVALS):.3f}")
     return Judged(held, f"best rival over it: {', '.join(parts)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 
 from tradewind.lab.study import Chart, Claim, Effort, Judged, PaperFigure, Part, Pieces, Row, Study, spreads
 from tradewind.systems.mixed.bound.certified import bound
@@ -25,25 +25,20 @@ ABOVE = (0.02, 0.07, 0.09)
 """How far mixed must be above streams first, by load, as a share of the bound."""
 
 
-@cache
-def welfare(load: str, effort: Effort) -> list[Row]:
+def welfare(load: str, seed: int, effort: Effort) -> list[Row]:
     """Welfare / bound and USD below the bound of every policy, and of the plan that knows the future."""
-    rows: list[Row] = []
     size = effort.pick({"jobs": 12, "slots": 10, "sites": 3}, {"jobs": 40})
-    for seed in range(1, 1 + min(effort.seeds, effort.pick(1, 5))):
-        scenario = MARKET.make({**size, "load": load}, seed)
-        limit, every = bound(scenario), whole(scenario)
-        assert limit is not None
-        plan = exchange(
-            every.frame, every.asks, every.market, effort.pick(Search(30, 20), OFFLINE_SEARCH), (1,)
-        )
-        usd = {OFFLINE: plan.books.welfare + every.sunk_usd}
-        for policy in POLICIES:
-            usd[policy.name] = simulate(scenario, policy).metrics["welfare_usd"]
-        for name, reached in usd.items():
-            ratio, lost = reached / limit.value, limit.value - reached
-            rows.append({"load": load, "policy": name, "ratio": ratio, "lost_usd": lost})
-    return spreads(rows, ("load", "policy"), "ratio", "lost_usd")
+    scenario = MARKET.make({**size, "load": load}, seed)
+    limit, every = bound(scenario), whole(scenario)
+    assert limit is not None
+    plan = exchange(every.frame, every.asks, every.market, effort.pick(Search(30, 20), OFFLINE_SEARCH), (1,))
+    usd = {OFFLINE: plan.books.welfare + every.sunk_usd}
+    for policy in POLICIES:
+        usd[policy.name] = simulate(scenario, policy).metrics["welfare_usd"]
+    return [
+        {"load": load, "policy": name, "ratio": reached / limit.value, "lost_usd": limit.value - reached}
+        for name, reached in usd.items()
+    ]
 
 
 def _value(rows: Sequence[Row], load: str, policy: str) -> float:
@@ -81,16 +76,18 @@ def above_streams_first(rows: Sequence[Row], policy: str) -> Judged:
 
 def _join(effort: Effort, parts: Sequence[Sequence[Row]]) -> list[Row]:
     del effort
-    return [row for part in parts for row in part]
+    return spreads([row for part in parts for row in part], ("load", "policy"), "ratio", "lost_usd")
 
 
 def _parts(effort: Effort) -> tuple[Part, ...]:
-    del effort
-    return tuple(Part(name=load, rows=partial(welfare, load)) for load in LOADS)
+    seeds = range(1, 1 + min(effort.seeds, effort.pick(1, 5)))
+    return tuple(
+        Part(name=f"{load} {seed}", rows=partial(welfare, load, seed)) for load in LOADS for seed in seeds
+    )
 
 
 def _all(effort: Effort) -> list[Row]:
-    return [row for load in LOADS for row in welfare(load, effort)]
+    return _join(effort, [part.rows(effort) for part in _parts(effort)])
 
 
 def _figure(name: str, title: str, chart: Chart, claims: tuple[Claim, ...] = ()) -> PaperFigure:
