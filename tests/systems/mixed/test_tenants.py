@@ -18,9 +18,9 @@ LITTLE = {"rounds": 10, "replies": 3}
 
 
 @cache
-def shared(seed: int = 1, kind: str = "all") -> Scenario:
+def shared(seed: int = 1, kind: str = "all", slots: int = 10) -> Scenario:
     """A small scenario of two tenants."""
-    made = workloads.generate("mixed", {"jobs": 12, "slots": 10, "sites": 3, "kind": kind}, seed)
+    made = workloads.generate("mixed", {"jobs": 12, "slots": slots, "sites": 3, "kind": kind}, seed)
     return replace(made, jobs=tuple(replace(job, tenant="ab"[i % 2]) for i, job in enumerate(made.jobs)))
 
 
@@ -37,19 +37,19 @@ def bill(given: Scenario, tenant: str, name: str = "mixed") -> float:
     return sum((float(str(usd)) for who, kind, usd in lines if (who, kind) == (tenant, "pooled")), 0.0)
 
 
-@pytest.mark.parametrize("kind", ["all", "fixed"])
-def test_caps_per_slot_and_in_total_hold_for_every_kind_of_job(kind: str) -> None:
-    free = bill(shared(kind=kind), "a")
-    slot = 0.1 * free  # the mean of the ten slots
+@pytest.mark.parametrize(("kind", "slots"), [("all", 10), ("fixed", 24)])
+def test_caps_per_slot_and_in_total_hold_for_every_kind_of_job(kind: str, slots: int) -> None:
+    given = shared(kind=kind, slots=slots)
+    free = bill(given, "a")
+    slot = free / slots  # the mean
     for cap in (
         SpendCap(slot_usd=slot),
         SpendCap(total_usd=0.3 * free),
         SpendCap(slot_usd=slot, total_usd=0.3 * free),
     ):
-        spent = bill(capped(shared(kind=kind), a=cap), "a")
-        assert spent < free
-        assert spent > 0.0 or kind == "fixed"  # its one gang does not fit
-        assert spent <= (10 * slot if cap.total_usd is None else cap.total_usd)
+        spent = bill(capped(given, a=cap), "a")
+        assert 0.0 < spent < free
+        assert spent <= (slots * slot if cap.total_usd is None else cap.total_usd)
 
 
 def test_rivals_keep_caps_too() -> None:
