@@ -38,10 +38,10 @@ def test_the_page_can_be_followed(
             (tmp_path / first.removeprefix("# ")).write_text(rest, encoding="utf-8")
             continue
         for line in text.splitlines():
-            words = shlex.split(line)
+            words = shlex.split(line, comments=True)
             assert words[0] == "tradewind"
             code = guarded(lambda words=words: app(words[1:], standalone_mode=False))  # type: ignore[misc]
             assert code == 0, f"{line}\n{capsys.readouterr().err}"
             ran += 1
-    assert ran == 15
+    assert ran == 16
     assert (tmp_path / "plan.csv").read_text().startswith("job,")

@@ -207,15 +207,29 @@ def test_what_does_not_fit_is_refused_with_the_nearest_miss(job: dict[str, Any],
 
 
 def test_a_pair_without_price_or_bandwidth_is_named() -> None:
-    file = PlanFile.model_validate({"tradewind_jobs": 1, "jobs": [{**JOB, "data": {"mars:red": 1}}]})
+    job = {**JOB, "gpu": "A100 or H100", "data": {"mars:red": 1}}
+    file = PlanFile.model_validate({"tradewind_jobs": 1, "jobs": [job]})
     far = read_egress(EGRESS + "mars:red,aws:us-east-1,1\n", "egress.csv")
+    near = read_wan(WAN + "mars:red,aws:us-east-1,1\n", "wan.csv")
     with pytest.raises(InputError, match="no egress price is known from mars:red to aws:eu-west-1"):
-        make(
-            file.model_copy(update={"jobs": [file.jobs[0].model_copy(update={"gpu": ("A100", "H100")})]}),
-            {}, replace(PRICES, egress=far), PATHS, Overrides(),
-        )  # fmt: skip
-    with pytest.raises(InputError, match="no bandwidth is known from aws:us-east-1 to mars:red"):
+        make(file, {}, replace(PRICES, egress=far), near, Overrides())
+    with pytest.raises(
+        InputError, match="its data can reach; no data moves to or from mars:red: egress or band"
+    ):
         make(file, {}, replace(PRICES, egress=far), PATHS, Overrides())
+
+
+def test_a_price_list_alone_serves_jobs_whose_data_lies_where_they_run() -> None:
+    lonely = read_machines(LIST.replace("aws,us-east-1", "own,cellar"), "list.csv", egress=PRICES.egress)
+    file = PlanFile.model_validate(
+        {"tradewind_jobs": 1, "jobs": [{**JOB, "data": {"cellar": "900 GB"}}, {**JOB, "id": "k"}]}
+    )
+    found = make(file, {}, lonely, PATHS, Overrides())
+    assert [row.region for row in found.jobs] == ["own:cellar", "own:cellar"]
+    assert "no data moves to or from own:cellar: egress or bandwidth is not known" in " ".join(found.notes)
+    elsewhere = file.model_copy(update={"jobs": [file.jobs[0].model_copy(update={"regions": ("gcp",)})]})
+    with pytest.raises(InputError, match="cannot run"):
+        make(elsewhere, {}, lonely, PATHS, Overrides())
 
 
 def test_money_times_a_hundred_changes_no_decision_and_the_order_of_jobs_no_cost() -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from rich.console import Console
 from rich.table import Table
 
@@ -18,6 +20,7 @@ from tradewind.lab.drawing import our_policies
 from tradewind.model.errors import TradewindError
 from tradewind.report import page as report
 from tradewind.report import quantities
+from tradewind.report.charts import colour
 from tradewind.report.figures import bars, comparison
 from tradewind.report.figures.theme import LIGHT, THEMED, canvas, save, style, svg
 from tradewind.report.html import Chart, section, stylesheet, table, template
@@ -81,6 +84,18 @@ DEMOS = (
 )
 
 
+_BOUND = ("offline bound", "dash")
+ROLES = (("our policy", 0), ("the paper's algorithm", 1), ("baselines", 6))
+"""What a colour means on the page and in the picture, and its number in a theme."""
+
+
+def role(policy: str) -> int:
+    """Index in ROLES of a policy."""
+    if policy in our_policies():
+        return 0
+    return 1 if policy.endswith("-paper") else 2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoResult:
     """The policies of a demo, best first, a summary in sentences, and the file of its full report."""
@@ -98,7 +113,14 @@ def run_demo(demo: Demo, out: Path) -> DemoResult:
     runs = api.compare(scenarios, demo.policies, seeds=seeds, bound=True).runs
     report.write(out / f"{demo.name}.html", scenarios, runs, title=demo.question)
     series = comparison.series_of(scenarios, runs)
-    groups = [replace(s.group, runs=tuple(replace(r, tables={}) for r in s.group.runs)) for s in series]
+    groups = [
+        replace(
+            s.group,
+            number=ROLES[role(s.group.label)][1],
+            runs=tuple(replace(r, tables={}) for r in s.group.runs),
+        )
+        for s in series
+    ]
     return DemoResult(demo=demo, groups=groups, sentences=sentences(series), file=f"{demo.name}.html")
 
 
@@ -197,7 +219,10 @@ def _part(result: DemoResult) -> str:
         chart = Chart(
             heading=f"Ratio of {metric} to bound",
             wide=svg(drawing, f"tour-{result.demo.name}", result.sentences[0]),
-            entries=[("offline bound", "dash")],
+            entries=[
+                *((ROLES[r][0], colour(ROLES[r][1])) for r in sorted({role(g.label) for g in groups})),
+                _BOUND,
+            ],
         )
     numbers = table(["policy", metric, "ratio to bound"], rows, f"Numbers of {result.demo.name}", "numbers")
     both = f'<div class="pair">{chart.html()}<figure>{numbers}</figure></div>'
@@ -215,18 +240,20 @@ def picture(results: Sequence[DemoResult], stem: Path) -> tuple[Path, Path]:
     with style():
         columns = 2
         rows = -(-len(results) // columns)
-        width, each_height = 1000.0, 190.0
-        figure = canvas(width, rows * each_height)
+        width, each_height, head = 1000.0, 190.0, 34.0
+        height = head + rows * each_height
+        figure = canvas(width, height)
         figure.set_facecolor(LIGHT.panel)
+        _legend(figure, 1 - 16 / height)
         for number, each in enumerate(results):
             row, column = divmod(number, columns)
             left = (16 + bars.room_for(each.groups) + column * width / columns) / width
-            bottom = 1 - (row + 1) * each_height / (rows * each_height) + 34 / (rows * each_height)
+            bottom = 1 - (head + (row + 1) * each_height - 34) / height
             right = (column + 1) / columns - 54 / width
-            axes = figure.add_axes((left, bottom, right - left, (each_height - 78) / (rows * each_height)))
+            axes = figure.add_axes((left, bottom, right - left, (each_height - 78) / height))
             bars.draw_ratio(axes, each.groups, LIGHT)
             title = f"{each.demo.name}: ratio of {quantities.name(each.groups[0].objective)} to bound"
-            top = 1 - (row * each_height + 22) / (rows * each_height)
+            top = 1 - (head + row * each_height + 22) / height
             figure.text(
                 (16 + column * width / columns) / width,
                 top,
@@ -237,3 +264,13 @@ def picture(results: Sequence[DemoResult], stem: Path) -> tuple[Path, Path]:
             )
         label = "; ".join(f"{e.demo.name}: {e.groups[0].label} is best" for e in results)
         return save(figure, stem, label)
+
+
+def _legend(figure: Any, middle: float) -> None:
+    """What the colours of all panels and the dashed line mean."""
+    marks: list[Any] = [Patch(color=LIGHT.policy(number), label=name) for name, number in ROLES]
+    marks.append(Line2D([], [], color=LIGHT.ink, linewidth=1.1, linestyle=(0, (4, 3)), label=_BOUND[0]))
+    figure.legend(
+        handles=marks, loc="center", bbox_to_anchor=(0.5, middle), ncols=len(marks), frameon=False,
+        labelcolor=LIGHT.ink, fontsize=12,
+    )  # fmt: skip

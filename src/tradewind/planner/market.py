@@ -52,7 +52,10 @@ def market(
     """The market for jobs; raises an error that names a pair of regions without price or bandwidth."""
     parts = [{_place(name, prices, job): size for name, size in job.parts.items()} for job in jobs]
     homes = sorted({place for each in parts for place in each})
-    sold, notes = _sold(jobs, prices, wan, moves=bool(homes))
+    wanted = {m.place for m in prices.machines for job in jobs if _fits(job, m)}
+    known = {*prices.egress.places} & {*wan.places}
+    apart = frozenset({*wanted, *homes} - known)
+    sold = _sold(jobs, parts, prices, apart)
     places = sorted({machine.place for machine in sold} | set(homes))
     number = {place: i for i, place in enumerate(places)}
     nodes = [Node(name=place, capacity_milli=(UNLIMITED,)) for place in places]
@@ -66,16 +69,12 @@ def market(
             offers[len(nodes)] = machine
             rent[len(nodes), 0] = Tariff(usd=(usd,))
             nodes.append(_node(machine, number[machine.place], spot if as_spot else None))
-    egress = {
-        (number[a], number[b]): Tariff(usd=(prices.egress.price(a, b).usd_per_gb,))
-        for a in homes
-        for b in places
-        if a != b
-    }
+    pairs = [(a, b) for a in homes for b in places if a != b and not apart & {a, b}]
+    egress = {(number[a], number[b]): Tariff(usd=(prices.egress.price(a, b).usd_per_gb,)) for a, b in pairs}
     setup = Setup(
         resources=("machine",),
         nodes=tuple(nodes),
-        links=_links(homes, places, number, wan),
+        links=_links(pairs, number, wan),
         rent=rent,
         egress=egress,
         slot_us=slot_us,
@@ -84,10 +83,27 @@ def market(
         pools=tuple(_tiers(places, egress, prices)),
     )
     made = tuple(
-        _job(i, job, {number[place]: size for place, size in parts[i].items()}, setup, offers)
+        _job(
+            i,
+            job,
+            {number[place]: size for place, size in parts[i].items()},
+            setup,
+            [
+                node
+                for node, sale in offers.items()
+                if _may_run(job, sale.place) and _reaches(parts[i], sale.place, apart)
+            ],
+        )
         for i, job in enumerate(jobs)
     )
-    return Market(setup=setup, jobs=made, offers=offers, notes=tuple(notes))
+    return Market(setup=setup, jobs=made, offers=offers, notes=(_no_moves(apart),) if homes and apart else ())
+
+
+def _no_moves(apart: Iterable[str]) -> str:
+    names = ", ".join(sorted(apart))
+    return (
+        f"no data moves to or from {names}: egress or bandwidth is not known (--egress and --wan take yours)"
+    )
 
 
 def _place(name: str, prices: PriceList, job: Wanted) -> str:
@@ -103,10 +119,9 @@ def _place(name: str, prices: PriceList, job: Wanted) -> str:
 
 
 def _sold(
-    jobs: Sequence[Wanted], prices: PriceList, wan: Wan, *, moves: bool
-) -> tuple[list[ListedMachine], list[str]]:
+    jobs: Sequence[Wanted], parts: Sequence[Mapping[str, int]], prices: PriceList, apart: frozenset[str]
+) -> list[ListedMachine]:
     """The cheapest machine per region, GPU type and number of GPUs, of those that a job can use."""
-    gpus = {gpu for job in jobs for gpu in job.speeds}
     for job in jobs:
         for word in job.regions:
             if not any(means(word, place) for place in prices.places):
@@ -114,33 +129,36 @@ def _sold(
                 raise InputError(
                     f"jobs[{job.id}].regions: {LookupFailed('region of the price list', word, names)}"
                 )
-    allowed = {place for place in prices.places if any(_may_run(job, place) for job in jobs)}
-    unknown = {place for place in allowed if place not in prices.egress.places or place not in wan.places}
-    notes = []
-    if moves and unknown:
-        notes.append(
-            f"{len(unknown)} regions left out, as egress or bandwidth is not known: {', '.join(sorted(unknown))}"
-        )
-        allowed -= unknown
     best: dict[tuple[str, str, int], ListedMachine] = {}
-    for machine in prices.machines:
-        if machine.gpu in gpus and machine.place in allowed:
-            key = (machine.place, machine.gpu, machine.gpus)
-            if key not in best or machine.usd_per_hour < best[key].usd_per_hour:
-                best[key] = machine
-    for job in jobs:
-        if not any(gpu in job.speeds and _may_run(job, place) for place, gpu, _ in best):
+    for job, mine in zip(jobs, parts, strict=True):
+        listed = [m for m in prices.machines if _fits(job, m)]
+        usable = [m for m in listed if _reaches(mine, m.place, apart)]
+        if not usable:
             where = f" in {' or '.join(job.regions)}" if job.regions else ""
-            for note in notes:
-                where += f" whose egress and bandwidth are known ({note}; --egress and --wan take yours, docs/prices.md)"
+            if listed:
+                where += f" that its data can reach; {_no_moves(apart)}"
             raise InputError(
                 f"jobs[{job.id}] cannot run: no machine with {' or '.join(job.speeds)} is listed{where}"
             )
-    return [best[key] for key in sorted(best)], notes
+        for machine in usable:
+            key = (machine.place, machine.gpu, machine.gpus)
+            if key not in best or machine.usd_per_hour < best[key].usd_per_hour:
+                best[key] = machine
+    return [best[key] for key in sorted(best)]
+
+
+def _fits(job: Wanted, machine: ListedMachine) -> bool:
+    """Whether a job can use the GPUs of a machine and may run in its region."""
+    return machine.gpu in job.speeds and _may_run(job, machine.place)
 
 
 def _may_run(job: Wanted, place: str) -> bool:
     return not job.regions or any(means(word, place) for word in job.regions)
+
+
+def _reaches(parts: Iterable[str], place: str, apart: frozenset[str]) -> bool:
+    """Whether data lies in a region or can be moved there."""
+    return {*parts} <= {place} or not apart & {place, *parts}
 
 
 def _node(machine: ListedMachine, site: int, spot: SpotFile | None) -> Node:
@@ -159,11 +177,9 @@ def _node(machine: ListedMachine, site: int, spot: SpotFile | None) -> Node:
     )
 
 
-def _links(
-    homes: Iterable[str], places: Sequence[str], number: Mapping[str, int], wan: Wan
-) -> tuple[Link, ...]:
+def _links(moves: Iterable[tuple[str, str]], number: Mapping[str, int], wan: Wan) -> tuple[Link, ...]:
     """Links between the regions where data lies and all others."""
-    pairs = sorted({(min(a, b), max(a, b)) for a in homes for b in places if a != b})
+    pairs = sorted({(min(pair), max(pair)) for pair in moves})
     return tuple(
         Link(
             a=number[a],
@@ -198,14 +214,8 @@ def _tiers(
         )
 
 
-def _job(
-    index: int, job: Wanted, parts: Mapping[int, int], setup: Setup, offers: Mapping[int, ListedMachine]
-) -> Job:
-    nodes = frozenset(
-        node
-        for node, machine in offers.items()
-        if _may_run(job, machine.place) and (job.spot or not setup.nodes[node].interruptions_per_hour)
-    )
+def _job(index: int, job: Wanted, parts: Mapping[int, int], setup: Setup, offers: Iterable[int]) -> Job:
+    nodes = frozenset(node for node in offers if job.spot or not setup.nodes[node].interruptions_per_hour)
     return Job(
         index=index,
         id=job.id,
