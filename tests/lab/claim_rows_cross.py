@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.lab.claims import Table
-from tradewind.lab import contention, joint
+from tradewind.lab import contention, joint, loss_curves
 
 
 def shares(case: str, learned: float, of_known: float) -> Table:
@@ -56,6 +56,26 @@ def contending(way: str, share: float) -> Table:
     ]
 
 
+def fitted(over_typical: float, of_known: float) -> Table:
+    """What learned curves earn at two loads, over a typical one and over known ones."""
+    return lambda _: [
+        {
+            "case": case,
+            "way": loss_curves.LEARNED,
+            "over typical": value,
+            "over typical low": value - 0.01,
+            "over typical high": value + 0.01,
+            "of known": share,
+            "low": share - 0.01,
+            "high": share + 0.01,
+        }
+        for case, value, share in (
+            ("1 job per slot", 1.02, 0.99),
+            ("10 jobs per slot", over_typical, of_known),
+        )
+    ]
+
+
 MADE: dict[str, tuple[Table, Table]] = {
     **{
         f"knowledge/{c}": (shares(c, 0.83, 0.9), shares(c, 0.815, 0.9))
@@ -71,4 +91,6 @@ MADE: dict[str, tuple[Table, Table]] = {
         contending(contention.SPARE, 1.02),
         contending(contention.SPARE, 1.005),
     ),
+    "loss-curves/learning pays": (fitted(1.05, 0.9), fitted(1.005, 0.9)),
+    "loss-curves/nearly known": (fitted(1.0, 0.97), fitted(1.0, 0.955)),
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 from tradewind.engine import bounds
 from tradewind.engine.fit import mismatch
-from tradewind.lab import contention, joint, knowledge
+from tradewind.lab import contention, joint, knowledge, loss_curves
 from tradewind.lab.cross_families import FAMILIES, Family, Make
 from tradewind.lab.drawing import heat_table
 from tradewind.lab.study import Chart, Effort, PaperFigure, Part, Pieces, Row, Study
@@ -202,6 +202,7 @@ STUDY = Study(
         knowledge.FIGURE,
         joint.FIGURE,
         contention.FIGURE,
+        loss_curves.FIGURE,
     ),
     remarks=(
         "The share is value / bound if higher is better and bound / value if lower is; 1 is the bound. The bound of DPS "

@@ -113,7 +113,7 @@ def share(market: str, value: float) -> Table:
 AHEAD = (0, 1, 2, 3, 5, 19)
 THETA = {
     "p02": (0, 100, 80, 70, 60, 55),
-    "p11": (0, 300, 200, 150, 100, 40),
+    "p11": (0, 300, 200, 150, 100, 20),
     "p3": (0, 500, 500, 500, 400, 300),
 }
 MADE: dict[str, tuple[Table, Table]] = {
@@ -131,7 +131,7 @@ MADE: dict[str, tuple[Table, Table]] = {
         jobs((0, 9, 8, 7, 6, 5), (0, 90, 91, 92, 93, 94)),
     ),
     "fig-5/formula": (
-        constants("delta", p05=flat(9), p2=flat(7), formula=flat(3)),
+        constants("delta", p05=flat(90), p2=flat(70), formula=flat(3)),
         constants("delta", p05=flat(9), p2=flat(2), formula=flat(3)),
     ),
     "fig-5/too-small": (
@@ -149,7 +149,7 @@ MADE: dict[str, tuple[Table, Table]] = {
     ),
     "fig-6/figure": (constants("theta", **THETA), constants("theta", p02=flat(3), p11=flat(7))),
     "fig-6/formula": (
-        constants("theta", p11=flat(9), formula=flat(3)),
+        constants("theta", p11=flat(90), formula=flat(3)),
         constants("theta", p11=flat(9), formula=flat(99)),
     ),
     "fig-7/random": (profit(AHEAD), profit((0, 1, 2, 3, 9, 8))),

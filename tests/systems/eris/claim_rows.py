@@ -41,9 +41,11 @@ def use(gpu: float, other: float, peak: float = 1.0) -> Table:
     return lambda policy: [{"use": f"{policy} {k}", "most": peak, "steady": v} for k, v in found]
 
 
-def course(x: str, mine: Sequence[float], rivals: Sequence[float], ahead: float = 0.1) -> Table:
+def course(
+    x: str, mine: Sequence[float], rivals: Sequence[float], ahead: float = 0.1, half: float = 0.1
+) -> Table:
     return lambda policy: [
-        {x: float(i), "policy": n, "welfare": v, **lead(policy, ahead)}
+        {x: float(i), "policy": n, "welfare": v, "low": v - half, "high": v + half, **lead(policy, ahead)}
         for n, values in ((policy, mine), *((n, rivals) for n in FIXED))
         for i, v in enumerate(values)
     ]

@@ -50,10 +50,14 @@ def below(limit: float) -> Holds:
 
 
 def least_ratio(rows: Sequence[Row], policy: str) -> Judged:
-    """A smaller performance ratio than every stated rival."""
-    found = {n: mean_of(rows, "loss", policy=n) for n in (policy, *FIXED)}
-    held = all(found[policy] < found[n] for n in FIXED)
-    return Judged(held, ", ".join(f"{n} {v:.2f}" for n, v in found.items()))
+    """A smaller performance ratio than every stated rival: the intervals do not meet."""
+    found = {n: one(rows, policy=n) for n in (policy, *FIXED)}
+    held = all(float(found[policy]["high"]) < float(found[n]["low"]) for n in FIXED)
+    text = (
+        f"{n} {float(r['loss']):.2f} ({float(r['low']):.2f} to {float(r['high']):.2f})"
+        for n, r in found.items()
+    )
+    return Judged(held, ", ".join(text))
 
 
 def gpus_full(rows: Sequence[Row], policy: str) -> Judged:
@@ -104,13 +108,18 @@ def _ahead(found: Sequence[Row], policy: str) -> Judged:
 
 
 def lead_grows(x: str) -> Holds:
-    """The lead over every stated rival is larger at the largest size than at the smallest."""
+    """The lead over every stated rival is larger at the largest size than at the smallest: the intervals do not meet."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
-        leads = {n: _over(rows, x, n, f"lead of {policy}") for n in FIXED}
+        column = f"lead of {policy}"
+        leads = {n: _over(rows, x, n, column) for n in FIXED}
         text = "; ".join(f"{n} {v[0]:+.0%} to {v[-1]:+.0%}" for n, v in leads.items())
+        clear = [
+            _over(rows, x, n, f"{column} low")[-1] > _over(rows, x, n, f"{column} high")[0] for n in FIXED
+        ]
         return Judged(
-            all(v[-1] > v[0] for v in leads.values()), f"lead from the smallest to the largest: {text}"
+            all(clear),
+            f"lead from the smallest to the largest: {text}; clear over {sum(clear)} of {len(clear)}",
         )
 
     return holds
@@ -128,13 +137,16 @@ def fewer_completed(rows: Sequence[Row], policy: str) -> Judged:
 
 
 def courses(x: str, value: str, *, rises: bool) -> Holds:
-    """The policy and the stated rivals all rise, or all fall, with every step of x."""
+    """The policy and the stated rivals all rise, or all fall, with every step of x, from end to end beyond chance."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
         some = [r for r in rows if r.get(x, "") != ""]
         found = {n: _over(some, x, n, value) for n in (policy, *_present(some))}
+        ends = {n: [_over(some, x, n, end) for end in ("low", "high")] for n in found}
         held = all((b > a) is rises and a != b for v in found.values() for a, b in pairwise(v))
-        return Judged(held, "; ".join(f"{n} {_text(v)}" for n, v in found.items()))
+        clear = sum(low[-1] > high[0] if rises else high[-1] < low[0] for low, high in ends.values())
+        text = "; ".join(f"{n} {_text(v)}" for n, v in found.items())
+        return Judged(held and clear == len(ends), f"{text}; clear for {clear} of {len(ends)}")
 
     return holds
 

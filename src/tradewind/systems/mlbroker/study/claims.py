@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tradewind.lab.study import Holds, Judged, Row
 
@@ -185,15 +186,22 @@ def large_part(rows: Sequence[Row], policy: str) -> Judged:
     return Judged(all(min(v) > 1 / 2 for v in parts.values()), text)
 
 
+def _clearly_less(less: Row, more: Row) -> bool:
+    """Whether one policy has less than another beyond chance: on the same seeds where compared, else by intervals."""
+    column = f"saved by {less['policy']} low"
+    return float(more[column]) > 0 if column in more else float(less["high"]) < float(more["low"])
+
+
 def in_order(value: str, *order: str) -> Holds:
-    """Means in ascending order; "" stands for the policy that is judged."""
+    """Ascending order, each clearly less than the next; "" stands for the policy that is judged."""
 
     def judge(rows: Sequence[Row], policy: str) -> Judged:
-        mean = {str(r["policy"]): float(r[value]) for r in rows}
+        found = {str(r["policy"]): r for r in rows}
         names = [name or policy for name in order]
-        values = [mean[name] for name in names]
-        text = ", ".join(f"{name} {_number(v)}" for name, v in zip(names, values, strict=True))
-        return Judged(values == sorted(values) and len(set(values)) == len(values), text)
+        mine = [found[name] for name in names]
+        text = ", ".join(f"{name} {_number(float(r[value]))}" for name, r in zip(names, mine, strict=True))
+        clear = [_clearly_less(a, b) for a, b in pairwise(mine)]
+        return Judged(all(clear), f"{text}; clear in {sum(clear)} of {len(clear)} steps")
 
     return judge
 
@@ -216,15 +224,18 @@ def printed_savings(printed: dict[str, float]) -> Holds:
 
 
 def parts_ordered(rows: Sequence[Row], policy: str) -> Judged:
-    """Rent is the largest part of the policy's cost and data the smallest that is not zero."""
-    usd = {str(r["part"]): float(r["usd"]) for r in rows if r["policy"] == policy and r["part"] != "cost"}
-    rest = [v for part, v in usd.items() if part != "transfer" and v > 0]
-    text = ", ".join(f"{part} {_number(v)}" for part, v in usd.items())
-    return Judged(usd["rent"] == max(usd.values()) and usd["transfer"] <= min(rest), f"USD: {text}")
+    """Rent is the largest part of the policy's cost and data the smallest that is not zero, by their intervals."""
+    mine = {str(r["part"]): r for r in rows if r["policy"] == policy and r["part"] != "cost"}
+    others = [float(r["high"]) for part, r in mine.items() if part != "rent"]
+    rest = [float(r["low"]) for part, r in mine.items() if part != "transfer" and float(r["usd"]) > 0]
+    text = ", ".join(f"{part} {_number(float(r['usd']))}" for part, r in mine.items())
+    held = float(mine["rent"]["low"]) > max(others) and float(mine["transfer"]["high"]) <= min(rest)
+    return Judged(held, f"USD: {text}")
 
 
 def waits(rows: Sequence[Row], policy: str) -> Judged:
-    """Central waits for no parameters, and the policy waits less than Local."""
-    hours = {str(r["policy"]): float(r["value"]) for r in rows}
-    text = ", ".join(f"{name} {v:.1f} h" for name, v in hours.items())
-    return Judged(hours["central"] == 0 and hours[policy] < hours["local"], f"waiting: {text}")
+    """Central waits for no parameters, and the policy clearly waits less than Local."""
+    found = {str(r["policy"]): r for r in rows}
+    text = ", ".join(f"{name} {float(r['value']):.1f} h" for name, r in found.items())
+    held = float(found["central"]["value"]) == 0 and _clearly_less(found[policy], found["local"])
+    return Judged(held, f"waiting: {text}")
