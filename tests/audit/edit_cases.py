@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import tradewind as tw
 from tests.builders import job, node, scenario, setup
-from tests.worlds.live_scenarios import S, broker
+from tests.worlds.live_scenarios import S, broker, market, rings
+from tests.worlds.test_live_data import DataCase, with_data
 from tradewind import api
 from tradewind.audit import Audit
 from tradewind.engine.accounts import settle
@@ -22,7 +23,7 @@ from tradewind.engine.quotes import QuoteTerms
 from tradewind.engine.session import Session
 from tradewind.engine.state import RunState
 from tradewind.model.decision import Decision, HeldQuote
-from tradewind.model.job import Fixed, Rounds
+from tradewind.model.job import Data, Fixed, Rounds
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.view import Change, Event
@@ -50,6 +51,7 @@ RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "eris": ("eris", "eris", {}),
     "eris-paper": ("eris", "eris-paper", {}),
     "eris-preemptive": ("eris", "eris-preemptive", {}),
+    "eris-critical": ("eris", "eris-preemptive payments=critical", {}),
     "gadget": ("gadget", "gadget", {}),
     "gadget-failing": ("gadget", "ring-las", {"failing": 0.1}),
     "mixed": ("mixed", "mixed", {}),
@@ -57,7 +59,7 @@ RUNS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "mlbroker": ("mlbroker", "mlbroker", {}),
     "mlbroker-tenants": ("mlbroker", "mlbroker", {"tenants": 2, "family": "deploy"}),
 }
-"""Name -> workload, policy and parameters of a small run."""
+"""Name -> workload, policy (with its own parameters) and parameters of a small run."""
 
 
 class Case(NamedTuple):
@@ -77,11 +79,14 @@ def cases(only: str = "") -> Iterator[Case]:
                 known = workloads.find(workload).params
                 small = {key: value for key, value in SMALL.items() if key in known}
                 scenario = tw.generate(workload, seed=3, **(small | params))
-                yield _case(name, scenario, tw.run(scenario, policy, seed=3, bound=True), path)
+                called, *words = policy.split()
+                own = dict(word.split("=") for word in words)
+                yield _case(name, scenario, tw.run(scenario, called, params=own, seed=3, bound=True), path)
         if "failures".startswith(only):
             scenario = contended_cluster(4)
             yield _case("failures", scenario, tw.run(scenario, "las", seed=3, bound=True), path)
-        for make in (live_batch, live_broker, held_quotes, cancellations, refunds):
+        lived = (live_batch, live_broker, live_rings, live_streams, live_sets)
+        for make in (*lived, held_quotes, cancellations, refunds):
             if make.__name__.startswith(only):
                 yield _case(make.__name__, *make(), path)
 
@@ -117,6 +122,32 @@ def live_broker() -> tuple[Scenario, Run]:
     """Streams on a fleet: costs, data, parameter servers."""
     given, policy = broker(program("sleep"))
     return given, _live(given, policy, {})
+
+
+def live_rings() -> tuple[Scenario, Run]:
+    """Rings that report iterations, on a cluster that the run names."""
+    given, policy = rings(program("count", 40, 0.3))
+    run = _live(given, policy, {})
+    assert len(run.tables["measurements"]["job"]) > 2
+    return given, replace(run, fleet="a cluster")
+
+
+def live_streams() -> tuple[Scenario, Run]:
+    """Streams whose data is moved, slot by slot."""
+    return _with_data(*broker(program("sleep")))
+
+
+def live_sets() -> tuple[Scenario, Run]:
+    """A market of data sets that are moved as planned."""
+    return _with_data(*market(program("sleep")))
+
+
+def _with_data(given: Scenario, policy: str) -> tuple[Scenario, Run]:
+    given = with_data(given, Data(source="noise", record_bytes=10))
+    with tempfile.TemporaryDirectory() as folder:
+        run = DataCase(given, policy, Path(folder)).run()
+    assert run.tables["shards"]["job"]
+    return given, run
 
 
 def _live(given: Scenario, policy: str, faults: dict[int, Any]) -> Run:

@@ -115,6 +115,7 @@ def _edit_header(document: dict[str, Any], random_: random.Random) -> Edit:
         "seed",
         "version",
         "world",
+        "fleet",
         "objective",
         "metrics",
         "audit",
@@ -132,7 +133,9 @@ def _edit_header(document: dict[str, Any], random_: random.Random) -> Edit:
             name = random_.choice([*document[field], "unheard_of"])
             document[field][name] = _another_param(document[field].get(name))
         case "world":
-            document[field] = "processes"
+            document[field] = "simulated" if before == "processes" else "processes"
+        case "fleet":
+            document[field] = f"{before or ''}x"
         case "objective":
             document[field]["value"] = (document[field]["value"] or 0.0) + 1.0
         case "metrics":

@@ -12,7 +12,7 @@ import pytest
 
 import tradewind as tw
 from tests import builders
-from tests.audit.edit_cases import Case, cancellations, cases, held_quotes, live_batch
+from tests.audit.edit_cases import Case, cancellations, cases, held_quotes, live_batch, live_rings
 from tests.audit.edits import Edit, outcome, remove_event, swap_events, tally
 from tests.builders import job, node, setup
 from tests.worlds.live_scenarios import S
@@ -167,6 +167,25 @@ def test_what_a_live_run_measured_agrees_with_its_plans(measured: tuple[Scenario
         ("ended_us", 0, attempts["ended_us"][0] + 200_000, "work.finish"),
     ):
         assert rule in rules(given, edited(run, "attempts", column, row, value)), column
+
+
+def test_what_follows_from_plans_in_predictions_and_measurements_is_checked() -> None:
+    given, run = live_rings()
+    assert rules(given, run) == set()
+    attempts, measured = run.tables["attempts"], run.tables["measurements"]
+    for row in range(len(attempts["job"])):
+        longer = edited(run, "attempts", "predicted_s", row, float(attempts["predicted_s"][row]) * 1.01)
+        assert "attempts.predicted" in rules(given, longer)
+    reported: Any = measured["iterations"]
+    for column, row, value in (
+        ("job", 0, 1),  # of two rows for the same job and node
+        ("job", len(reported) - 1, 0),
+        ("node", 0, 3),  # where it did not run
+        ("iterations", 0, sum(reported)),
+        ("iterations", 0, 0),
+        *(("predicted_s", row, float(each) * 2) for row, each in enumerate(measured["predicted_s"])),
+    ):
+        assert rules(given, edited(run, "measurements", column, row, value)) == {"attempts.measured"}, column
 
 
 def test_a_job_that_was_given_up_or_finished_cannot_be_said_to_have_ended_otherwise(

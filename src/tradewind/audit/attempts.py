@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tradewind.audit.measurements import MeasurementLedger, Part
 from tradewind.audit.record import Record
 from tradewind.audit.shards import ShardLedger
 from tradewind.model.decision import Step
@@ -29,6 +30,8 @@ class Attempt(NamedTuple):
     workers: int
     places: str
     why: str
+    iterations: int
+    predicted_s: float
 
 
 class AttemptLedger:
@@ -43,6 +46,7 @@ class AttemptLedger:
         self._alarms = _rows(tables, "alarms", ("at_us", "job", "text"))
         has_data = not any(text == UNMOVED for _, _, text in self._alarms)
         self._shards = ShardLedger(setup, tables) if has_data else None
+        self._measured = MeasurementLedger(setup, tables)
         self._open = sorted((Attempt(*row) for row in rows), key=lambda attempt: attempt.at_us)
         self._begun: set[int] = set()
         self._complete: dict[int, int] = {}  # job whose ranks are complete -> instant at which that was due
@@ -76,10 +80,14 @@ class AttemptLedger:
         while self._open and self._open[0].at_us < next_us:
             attempt = self._open.pop(0)
             record = records.get(attempt.job)
-            if record is None or not self._matches(attempt, record, last_us):
+            step = None if record is None else _step(record, attempt.at_us)
+            if record is None or step is None or not self._matches(attempt, record, step, last_us):
                 name = "" if record is None else record.job.id
                 detail = f"attempt {attempt.number} at {attempt.at_us} us ({attempt.places}) is not of the plan in force"
                 yield Violation("attempts.plan", name, detail=detail)
+            else:
+                part = Part(attempt.iterations, attempt.predicted_s)
+                yield from self._measured.begin(record.job, step, part)
             self._begun.add(attempt.job)
         interrupted = self.is_interrupted(next_us)
         if not interrupted:
@@ -108,12 +116,11 @@ class AttemptLedger:
                 detail = f"its ranks were complete at {last.ended_us} us, but it went on"
                 yield Violation("attempts.complete", record.job.id, detail=detail)
 
-    def _matches(self, attempt: Attempt, record: Record, last_us: int) -> bool:
+    def _matches(self, attempt: Attempt, record: Record, step: Step, last_us: int) -> bool:
         """Whether an attempt runs the step in force."""
-        step, slot_us = _step(record, attempt.at_us), self._setup.slot_us
+        slot_us = self._setup.slot_us
         return (
             not record.is_over
-            and step is not None
             and attempt.workers == sum(step.workers)
             and attempt.places == _places(self._setup, step)
             and last_us // slot_us <= attempt.slot <= attempt.at_us // slot_us
@@ -145,6 +152,7 @@ class AttemptLedger:
             yield from self._shards.close(
                 is_interrupted=any(text == INTERRUPTED for _, _, text in self._alarms)
             )
+        yield from self._measured.close()
         for attempt in self._open:
             detail = f"attempt {attempt.number} of job {attempt.job} at {attempt.at_us} us is not of the plan in force"
             yield Violation("attempts.plan", detail=detail)
