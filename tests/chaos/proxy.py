@@ -54,7 +54,7 @@ def cutting(target: int, every_s: float, seed: int = 1) -> Iterator[Proxy]:
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    ready.wait(10)
+    assert ready.wait(60)
     yield proxy
     loop.call_soon_threadsafe(task.cancel)
-    thread.join(10)
+    thread.join(60)

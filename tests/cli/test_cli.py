@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
 import sys
@@ -37,14 +38,15 @@ def test_help_answers_quickly_and_imports_no_heavy_library() -> None:
     code = f"import sys, tradewind.cli.main; print([m for m in {heavy} if m in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"
-    best = min(_seconds(["--help"]) for _ in range(3))
-    assert best < 1.0  # 0.5 s on an idle machine; the suite runs on both cores
+    best = min(_cpu_seconds(["--help"]) for _ in range(3))
+    assert best < 1.0  # 0.5 s; processor time, which other programs lengthen little
 
 
-def _seconds(args: list[str]) -> float:
-    begin = time.perf_counter()
+def _cpu_seconds(args: list[str]) -> float:
+    begin = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert tradewind(*args).returncode == 0
-    return time.perf_counter() - begin
+    end = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
 
 
 def test_the_json_of_a_run_is_one_documented_object(folder: Path) -> None:

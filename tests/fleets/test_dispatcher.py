@@ -47,7 +47,7 @@ class Stubborn:
         self.there.add(gang.name)
 
     def gangs(self, prefix: str) -> Mapping[str, Collection[int] | None]:
-        assert self.may_answer.wait(30)
+        assert self.may_answer.wait(120)
         if self.asked is not None:
             raise self.asked
         return {name: self.ranks for name in self.there if name.startswith(prefix)}
@@ -72,7 +72,7 @@ def dispatcher(engine: Stubborn) -> Iterator[Dispatcher]:
 
 
 def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -56,6 +56,24 @@ class Slots:
             self.now += 1.0
 
 
+class Once(Slots):
+    """A clock that nearly stands still until something holds, and then runs to the end."""
+
+    def __init__(self, holds: Callable[[FleetWorld], bool]) -> None:
+        super().__init__(0)
+        self._holds = holds
+
+    def update(self, session: LiveSession, world: FleetWorld) -> None:
+        if time.monotonic() - self.begun > PATIENCE_S:
+            world.interrupt()
+        self.now += 1.0 if self._holds(world) else 1e-5
+
+
+def reported(count: int) -> Once:
+    """A clock that runs once the first job has reported so many iterations."""
+    return Once(lambda world: 0 in world.gangs and world.gangs[0].iterations >= count)
+
+
 def two_sites(*, horizon: int = 20, **more: Any) -> Any:
     return setup([node("a"), node("b")], slot_us=S, horizon_us=horizon * S, **more)
 

@@ -106,6 +106,12 @@ def counting(n: int) -> tuple[str, ...]:
     return ("sh", "-c", COUNT.format(n=n))
 
 
+def gated(n: int, at: int, file: str) -> tuple[str, ...]:
+    """The same, but it stays at `at` until a file is in the job's folder."""
+    wait = f"  while [ $i -ge {at} ] && [ ! -e ../{file} ]; do sleep 0.05; done\n  sleep 0.05\n"
+    return ("sh", "-c", COUNT.format(n=n).replace("  sleep 0.05\n", wait))
+
+
 def batch() -> tuple[Scenario, str]:
     """Four jobs whose completion is measured, two at a time."""
     where = setup([node("a", 1), node("b", 1)], slot_us=S, horizon_us=10_000 * S, objective="jct_mean_s")

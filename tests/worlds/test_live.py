@@ -11,7 +11,18 @@ from typing import Any
 import pytest
 
 from tests.builders import Scripted, decision, job, link, node, plan, rows, run_at, scenario, setup, spec_of
-from tests.worlds.live_runs import LONG, alarms, assert_as_simulated, log, one, run_live, states, two_sites
+from tests.worlds.live_runs import (
+    LONG,
+    Slots,
+    alarms,
+    assert_as_simulated,
+    log,
+    one,
+    reported,
+    run_live,
+    states,
+    two_sites,
+)
 from tests.worlds.live_scenarios import S, broker, counting, market, rings
 from tradewind import api
 from tradewind.cli import show_placements
@@ -118,7 +129,8 @@ def test_progress_at_the_horizon_is_what_was_reported(tmp_path: Path) -> None:
     run = run_live(
         one(counting(1000), work=Rounds(count=1000, compute_us=10), horizon=3),
         tmp_path / "state",
-        slot_seconds=0.6,
+        slot_seconds=1.0,
+        slots=reported(1),
     )
     work = int(run.tables["outcomes"]["work"][0])
     assert states(run) == ["unfinished"]
@@ -129,7 +141,7 @@ def test_progress_at_the_horizon_is_what_was_reported(tmp_path: Path) -> None:
 def test_a_plan_that_changes_workers_restarts_the_ranks_from_the_checkpoint(tmp_path: Path) -> None:
     given = one(counting(30), work=Rounds(count=30, compute_us=10), workers_max=3)
     script = {0: decision(plan(0, run_at(0))), 2 * S: decision(plan(0, run_at(2 * S, (1, 0), (1, 2))))}
-    run = run_live(given, tmp_path / "state", spec_of(Scripted(script, {})), slot_seconds=0.5)
+    run = run_live(given, tmp_path / "state", spec_of(Scripted(script, {})), slot_seconds=1.0, slots=Slots(1))
     assert states(run) == ["finished"]
     assert rows(run, "attempts", "places", "why") == [("1@a", "moved"), ("1@b 2@a", "complete")]
     begun = (tmp_path / "state" / "jobs" / "0000-j0" / "begun").read_text().split()

@@ -11,8 +11,20 @@ from typing import Any
 import pytest
 
 from tests.builders import Scripted, decision, job, node, plan, rows, run_at, scenario, setup, spec_of
-from tests.worlds.live_runs import LONG, Observer, alarms, handles, log, one, run_live, states, two_sites
-from tests.worlds.live_scenarios import COUNT, S, broker, market, rings
+from tests.worlds.live_runs import (
+    LONG,
+    Observer,
+    Once,
+    alarms,
+    handles,
+    log,
+    one,
+    reported,
+    run_live,
+    states,
+    two_sites,
+)
+from tests.worlds.live_scenarios import COUNT, S, broker, gated, market, rings
 from tradewind import api
 from tradewind.engine.live import LiveSession
 from tradewind.model.errors import InputError
@@ -46,8 +58,7 @@ def commands(world: FleetWorld, at: int, ranks: Callable[[int, int], bool]) -> l
 
 @pytest.mark.parametrize("which", ["a rank", "a site", "a supervisor"])
 def test_after_ranks_were_killed_the_job_continues_from_its_checkpoint(which: str, tmp_path: Path) -> None:
-    wait = "  while [ $i -ge 8 ] && [ ! -e ../killed ]; do sleep 0.05; done\n  sleep 0.05\n"
-    command = ("sh", "-c", COUNT.format(n=14).replace("  sleep 0.05\n", wait))  # never done before the kill
+    command = gated(14, 8, "killed")
     given = one(command, work=Rounds(count=14, compute_us=10), workers_min=4, workers_max=4, horizon=1000)
     step = run_at(0, (0, 1), (2, 2))
 
@@ -137,8 +148,9 @@ def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_rank_that_ignores_sigterm_is_killed_with_everything_it_started(tmp_path: Path) -> None:
-    stubborn = "trap '' TERM; setsid sleep 1000 & sleep 1000 & while :; do sleep 0.1; done"
-    run = run_live(one(("sh", "-c", stubborn), horizon=2), tmp_path / "state", slot_seconds=1.0)
+    stubborn = "trap '' TERM; setsid sleep 1000 & sleep 1000 & touch ../deaf; while :; do sleep 0.1; done"
+    clock = Once(lambda world: (tmp_path / "state/jobs/0000-j0/deaf").exists())
+    run = run_live(one(("sh", "-c", stubborn), horizon=2), tmp_path / "state", slot_seconds=1.0, slots=clock)
     assert "ignored SIGTERM for 0.5 s and was killed" in alarms(run)
     assert states(run) == ["unfinished"]
 
@@ -150,11 +162,11 @@ def test_a_rank_that_ends_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_job_that_hangs_after_its_first_iterations_is_started_again(tmp_path: Path) -> None:
     once = COUNT.format(n=3) + "[ -e ../again ] || { touch ../again; sleep 1000; }"
-    options = ExecutionOptions(grace_s=0.5, backoff_s=0.02, stall_s=0.5)
-    given = one(("sh", "-c", once), work=Rounds(count=3, compute_us=10))
+    options = ExecutionOptions(grace_s=0.5, backoff_s=0.02, stall_s=1.0)
+    given = one(("sh", "-c", once), work=Rounds(count=3, compute_us=10), horizon=1000)
     run = run_live(given, tmp_path / "state", options=options)
     assert states(run) == ["finished"]
-    assert "no iteration reported for 0.5 s" in alarms(run)
+    assert "no iteration reported for 1 s" in alarms(run)
 
 
 def test_a_log_never_grows_beyond_its_cap(tmp_path: Path) -> None:
@@ -176,6 +188,7 @@ def test_reports_that_are_invalid_are_ignored(tmp_path: Path) -> None:
     run = run_live(
         one(("sh", "-c", script), work=Rounds(count=5, compute_us=10), horizon=3),
         tmp_path / "state",
-        slot_seconds=0.6,
+        slot_seconds=1.0,
+        slots=reported(2),
     )
     assert run.tables["outcomes"]["work"] == [2_000_000]

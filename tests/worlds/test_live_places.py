@@ -32,9 +32,9 @@ if os.environ["RANK"] == "0":
         peer, _ = server.accept()
         print("received", peer.recv(100).decode(), "from", peer.getpeername()[0])
 else:
-    for _ in range(200):
+    for _ in range(2000):
         try:
-            talk = socket.create_connection(here, timeout=5)
+            talk = socket.create_connection(here, timeout=60)
             break
         except ConnectionRefusedError:
             __import__("time").sleep(0.05)

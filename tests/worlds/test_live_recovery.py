@@ -15,10 +15,11 @@ import pytest
 from tests.builders import job, node, rows, scenario, setup
 from tests.store.postgres import alter
 from tests.worlds.live_runs import LONG, in_a_process, states, two_sites
-from tests.worlds.live_scenarios import S, broker, counting
+from tests.worlds.live_scenarios import S, broker, counting, gated
 from tradewind import api
 from tradewind.cli import main as cli
 from tradewind.cli.guard import guarded
+from tradewind.engine.live import LiveSession
 from tradewind.model.codec import read
 from tradewind.model.decision import Certificate, Decision, Flow, Offer, Plan, Quote, Route, Step, Verdict
 from tradewind.model.errors import InputError, StoreError
@@ -28,6 +29,7 @@ from tradewind.registry import policies
 from tradewind.store.store import Store
 from tradewind.testing.fleet_fake import FakeTime
 from tradewind.worlds.clock import Clock
+from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets.processes.handles import marked_processes
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.live import LiveRequest, live
@@ -41,10 +43,9 @@ def request(given: Scenario, state: Path, policy: str = "fifo", *, slot_seconds:
     )
 
 
-def count_to(n: int) -> Scenario:
-    return scenario(
-        [job(0, work=Rounds(count=n, compute_us=10), command=counting(n))], where=two_sites(horizon=60)
-    )
+def count_to(n: int, command: tuple[str, ...] = ()) -> Scenario:
+    work = Rounds(count=n, compute_us=10)
+    return scenario([job(0, work=work, command=command or counting(n))], where=two_sites(horizon=1000))
 
 
 def token(state: Path) -> str:
@@ -53,18 +54,16 @@ def token(state: Path) -> str:
 
 
 def test_an_interrupted_run_is_complete_and_auditable_and_can_be_continued(tmp_path: Path) -> None:
-    given, state = count_to(25), tmp_path / "state"
-    seen: list[int] = []
+    given, state = count_to(25, gated(25, 8, "stopped")), tmp_path / "state"
+    stopped: list[int] = []
 
-    def observe(loop: object, world: object) -> None:
-        del loop, world
-        seen.append(1)
-        if list(state.glob("jobs/*/begun")) and len(seen) < 1000:
-            seen.extend([1] * 1000)
-            time.sleep(0.3)
+    def observe(session: LiveSession, world: FleetWorld) -> None:
+        if not stopped and 0 in world.gangs and world.gangs[0].iterations >= 3:
+            stopped.append(1)
             os.kill(os.getpid(), signal.SIGINT)
 
     first = live(request(given, state), observe)
+    (state / "jobs/0000-j0/stopped").touch()
     assert states(first) == ["unfinished"]
     assert [r[0] for r in rows(first, "attempts", "why")] == ["the run is over"]
     assert api.check(given, first) == ()
@@ -118,7 +117,7 @@ def test_a_restarted_loop_adopts_the_rank_that_kept_running(tmp_path: Path) -> N
 def test_a_rank_that_dies_while_there_is_no_loop_is_started_again_from_its_checkpoint(
     who: str, tmp_path: Path
 ) -> None:
-    given, state = count_to(30), tmp_path / "s"
+    given, state = count_to(30, gated(30, 20, "killed")), tmp_path / "s"
     pid = in_a_process(request(given, state))
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -128,6 +127,7 @@ def test_a_rank_that_dies_while_there_is_no_loop_is_started_again_from_its_check
         assert time.monotonic() < until, "it wrote no checkpoint"
         time.sleep(0.02)
     os.kill(json.loads(file.read_text())["pid"], signal.SIGKILL)
+    (state / "jobs/0000-j0/killed").touch()
     run = live(request(given, state))
     assert states(run) == ["finished"]
     why = [r[0] for r in rows(run, "attempts", "why")]

@@ -137,17 +137,19 @@ def test_six_sites_come_up_quickly_and_leave_nothing_behind(name: str) -> None:
     before = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True).stdout
     began = time.perf_counter()
     bed = testbed.up(network("b4", scale=0.01, sites=6), name)
-    assert time.perf_counter() - began < 10  # about 0.3 s on a machine that is not busy
+    assert time.perf_counter() - began < 60  # about 0.3 s on a machine that is not busy
     assert subprocess.run(["ip", "-br", "link"], capture_output=True, text=True).stdout == before
     assert testbed.state_of(name) == "up"
     assert testbed.find(name) == bed
     with pytest.raises(InputError, match="already exists"):
         testbed.up(bed.wan, name)
     inside = subprocess.Popen(bed.inside(2, ["sleep", "600"]))
+    until = time.monotonic() + 60
     while not testbed.processes(name):
+        assert time.monotonic() < until
         time.sleep(0.01)
     assert len(testbed.down(name)) == 7
-    assert inside.wait(10) == -signal.SIGTERM
+    assert inside.wait(60) == -signal.SIGTERM
     assert left_behind(name) == []
     assert testbed.down(name) == []
 
@@ -167,14 +169,16 @@ def _answers(bed: testbed.Testbed, source: int, goal: int) -> bool:
     serve = "import socket; s = socket.create_server(('', 7)); c, _ = s.accept(); c.sendall(c.recv(1))"
     ask = (
         "import socket, sys, time\n"
-        "for _ in range(200):\n"
-        "    try: c = socket.create_connection((sys.argv[1], 7), 5); break\n"
+        "for _ in range(3000):\n"
+        "    try: c = socket.create_connection((sys.argv[1], 7), 60); break\n"
         "    except ConnectionRefusedError: time.sleep(0.02)\n"
         "c.sendall(b'x'); sys.exit(c.recv(1) != b'x')"
     )
     server = subprocess.Popen(bed.inside(goal, [sys.executable, "-c", serve]))
     try:
-        asked = subprocess.run(bed.inside(source, [sys.executable, "-c", ask, bed.address(goal)]), timeout=60)
+        asked = subprocess.run(
+            bed.inside(source, [sys.executable, "-c", ask, bed.address(goal)]), timeout=120
+        )
         return asked.returncode == 0
     finally:
         server.kill()
