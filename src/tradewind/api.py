@@ -18,7 +18,7 @@ from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Progress
 from tradewind.engine.state import RunState
-from tradewind.files.run_file import load_run, save
+from tradewind.files.run_file import load_run, save, source_of
 from tradewind.files.scenario_file import dump, load
 from tradewind.model.errors import InputError, RunFileError
 from tradewind.model.hash import scenario_hash
@@ -310,7 +310,10 @@ def check(scenario: Scenario, result: Run, policy: str | Spec = "") -> tuple[Vio
 
 
 def scenario_beside(path: Path, result: Run) -> Scenario:
-    """The scenario file with the run's hash, looked for where the run file is and in the current folder."""
+    """The scenario with the run's hash: what the run was made from, else a file beside it or in the current folder."""
+    source, given = source_of(path)
+    if source and (made := _made_again(path, source, given, result)) is not None:
+        return made
     for folder in dict.fromkeys((path.resolve().parent, Path.cwd())):
         for each in sorted(folder.iterdir()):
             if each.suffix in (".json", ".yaml", ".yml") and each != path.resolve() and each.is_file():
@@ -325,6 +328,18 @@ def scenario_beside(path: Path, result: Run) -> Scenario:
         "name it with --scenario",
         where=str(path),
     )
+
+
+def _made_again(path: Path, source: str, given: Mapping[str, str], result: Run) -> Scenario | None:
+    """The scenario of a file or workload that a run names; None where it is gone or has become another."""
+    try:
+        if source in workloads.entries:
+            scenario = workloads.generate(source, given, result.seed)
+        else:
+            scenario = load(path.resolve().parent / source)
+    except (InputError, OSError):
+        return None
+    return scenario if scenario_hash(scenario) == result.scenario_hash else None
 
 
 def replay(scenario: Scenario, result: Run) -> tuple[Ledger, Run]:

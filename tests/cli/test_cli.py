@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,17 @@ import pytest
 TRADEWIND = [sys.executable, "-m", "tradewind.cli.main"]
 
 
-def tradewind(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def tradewind(
+    *args: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*TRADEWIND, *args], capture_output=True, text=True, timeout=120, cwd=cwd, check=False
+        [*TRADEWIND, *args],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=cwd,
+        check=False,
+        env={**os.environ, **(env or {})},
     )
 
 
@@ -110,6 +120,19 @@ def test_audit_passes_a_good_run_and_fails_a_tampered_one(folder: Path, tmp_path
     assert "hash" in wrong.stderr
 
 
+def test_a_run_in_another_folder_finds_the_file_or_workload_that_it_was_made_from(tmp_path: Path) -> None:
+    for name in ("in", "out"):
+        (tmp_path / name).mkdir()
+    small = ("generate", "cluster", "--set", "jobs=5", "-o", "in/s.json")
+    assert tradewind(*small, cwd=tmp_path).returncode == 0
+    for source, more in (("in/s.json", ()), ("cluster", ("--given", "jobs=4", "--seed", "3"))):
+        ran = tradewind("run", source, "--policy", "fifo", *more, "-o", "out/r.json", cwd=tmp_path)
+        assert ran.returncode == 0, ran.stderr
+        told = tradewind("show", "out/r.json", "--json", cwd=tmp_path)
+        assert told.returncode == 0, told.stderr
+        assert len({row["job"] for row in json.loads(told.stdout)}) == (4 if more else 5)
+
+
 def test_replay_finds_its_scenario_beside_it_and_rebuilds_the_books(folder: Path) -> None:
     done = tradewind("replay", str(folder / "r.json"), "--json")
     assert done.returncode == 0, done.stderr
@@ -147,7 +170,7 @@ def test_compare_writes_a_report_and_intervals_over_seeds(tmp_path: Path) -> Non
         (("run", "clustr", "--policy", "fifo"), "Did you mean 'cluster'"),
         (("run", "missing.json", "--policy", "fifo"), "missing.json"),
         (("run", "cluster", "--policy", "las", "--set", "limit=1"), "Did you mean 'limits'"),
-        (("run", "cluster", "--policy", "las", "--set", "limits"), "KEY=VALUE"),
+        (("run", "cluster", "--policy", "las", "--set", "limits"), "NAME=VALUE"),
         (("generate", "cluster", "--set", "jobs=many", "-o", "x.json"), "whole number"),
         (("generate", "cluster", "-o", "x.txt"), "x.txt"),
         (("compare", "cluster", "--policies", ","), "--policies"),

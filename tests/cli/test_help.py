@@ -22,19 +22,33 @@ def leaves(command: Any, path: str = "") -> dict[str, Any]:
     return found
 
 
-COMMANDS = leaves(with_help(app))
-WITHOUT = {"version"}
+TREE = with_help(app)
+COMMANDS = leaves(TREE)
+GROUPS = {"library", "prices"}
+"""Groups that do something themselves."""
 
 
-def test_every_command_has_an_example() -> None:
-    plain = {path for path in COMMANDS if " " not in path}
-    assert sorted(plain - WITHOUT - set(EXAMPLES)) == []
-    assert sorted(set(EXAMPLES) - set(COMMANDS)) == []
+def test_every_command_and_sub_command_has_an_example() -> None:
+    assert sorted(set(EXAMPLES) ^ (set(COMMANDS) | GROUPS)) == []
+
+
+def test_no_line_of_a_list_of_commands_is_cut_on_a_terminal_of_80_columns() -> None:
+    for words in ([], ["library"], ["prices"], ["store"], ["testbed"], ["tokens"], ["new"]):
+        said = tradewind(*words, "--help", env={"COLUMNS": "80"}).stdout
+        assert "..." not in said.partition("Commands:")[2], words
+
+
+def test_arguments_are_written_without_braces_and_folders_are_called_folders() -> None:
+    assert "library check [OPTIONS] NAME RUN\n" in tradewind("library", "check", "--help").stdout
+    assert "policies [OPTIONS] [NAME]\n" in tradewind("policies", "--help").stdout
+    assert "--output FOLDER" in tradewind("reproduce", "--help").stdout
+    words = {str(param.metavar) for command in COMMANDS.values() for param in command.params}
+    assert "KEY=VALUE" not in words
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES))
 def test_an_example_names_options_that_exist(path: str) -> None:
-    command = COMMANDS[path]
+    command = COMMANDS.get(path) or TREE.commands[path]
     known = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
     words = shlex.split(EXAMPLES[path])
     used = [word for word in words[: words.index("--") if "--" in words else None] if word.startswith("-")]

@@ -18,7 +18,7 @@ from tradewind.model.text import shown
 from tradewind.model.units import UNLIMITED
 from tradewind.model.view import Change
 from tradewind.report import quantities
-from tradewind.report.figures import bars, comparison, curves, gantt, places
+from tradewind.report.figures import bars, comparison, curves, gantt, labels, places
 from tradewind.report.figures.data import RunData, ScenarioData, bins, kinds, link_bps, moved_bytes
 from tradewind.report.figures.theme import LIGHT, THEMED, canvas, make_logarithmic, style, svg
 
@@ -172,6 +172,34 @@ def test_nodes_of_a_tree_do_not_overlap() -> None:
     xy = places.layout(21, tree)
     apart = np.linalg.norm(xy[:, None] - xy[None], axis=2) + 9 * np.eye(21)
     assert apart.min() > 0.1
+
+
+def test_names_of_nodes_are_clear_of_lines_discs_and_each_other_and_stay_in_the_picture() -> None:
+    xy = np.array([[0.0, 80.0], [0.0, 0.0], [0.0, -80.0], [-190.0, 0.0]])
+    lines = labels.points_of(xy[[[0, 1], [1, 2], [3, 1]]])
+    texts = {n: labels.wrapped(f"gcp:northamerica-northeast{n}", 14) for n in range(4)}
+    half = np.array([200.0, 110.0])
+    found = labels.spots(xy, np.full(4, 8.0), texts, labels.Canvas(lines=lines, half=half))
+    boxes = []
+    for n, spot in found.items():
+        rows = texts[n].split("\n")
+        size = np.array([labels.CHARACTER * max(map(len, rows)) / 2, labels.LINE * len(rows) / 2])
+        assert not (np.abs(lines - spot) < size).all(axis=1).any(), texts[n]
+        assert (np.abs(spot) + size <= half + 1e-9).all()
+        assert labels.covered(np.asarray(spot), size, np.array(boxes).reshape(-1, 4)) == 0
+        boxes.append(np.concatenate((spot - size, spot + size)))
+
+
+@pytest.mark.parametrize("name", ["gcp:northamerica-northeast2", "one two three four", "x" * 40, "a"])
+def test_long_names_are_broken_into_lines_and_never_cut(name: str) -> None:
+    assert labels.wrapped(name, 14).replace("\n", "").replace(" ", "") == name.replace(" ", "")
+
+
+def test_nodes_at_the_same_place_are_drawn_apart() -> None:
+    half = np.array([100.0, 100.0])
+    xy = labels.apart(np.zeros((3, 2)), 20.0, half)
+    assert min(float(np.hypot(*(xy[a] - xy[b]))) for a, b in ((0, 1), (0, 2), (1, 2))) > 15
+    assert (np.abs(xy) <= half).all()
 
 
 def test_the_heat_map_joins_servers_if_there_are_many() -> None:

@@ -8,6 +8,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tradewind as tw
@@ -17,8 +18,10 @@ from tradewind.cli.show import number
 from tradewind.cli.show_placements import table
 from tradewind.model.errors import LookupFailed
 from tradewind.model.scenario import Scenario
+from tradewind.report.figures import places
+from tradewind.report.figures.data import RunData, ScenarioData
 from tradewind.report.life import life_of
-from tradewind.report.placements import Place, Placement, joined, placements
+from tradewind.report.placements import Place, Placement, csv_rows, joined, placements
 
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "mlbroker": ("mlbroker", {"slots": 3, "sites": 4, "jobs_per_slot": 4}),
@@ -27,6 +30,8 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "cluster": ("las", {"jobs": 20}),
     "dps": ("dps", {"jobs": 12}),
     "apsp": ("apsp", {}),
+    "broker": ("broker", {"jobs": 8}),
+    "mixed": ("mixed-line", {"jobs": 8, "slots": 6}),
 }
 
 
@@ -49,6 +54,28 @@ def test_every_kind_of_job_has_a_life_that_agrees_with_its_outcome(kind: str) ->
         assert (life.placed[0].from_us if life.placed else -1) == start
         assert life.as_json()["job"] in life.lines[0]
     assert fsum(costs) == pytest.approx(run.metrics["cost_usd"], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["mlbroker", "broker", "dps"])
+def test_rows_for_a_spreadsheet_have_all_that_moved_and_all_that_was_paid(kind: str) -> None:
+    scenario, run = made(kind)
+    plan = placements(scenario, run)
+    rows = csv_rows(scenario, run, plan)
+    moved = fsum(move.bytes for row in plan for move in row.moves) / 1e9
+    assert (moved > 0) == (kind != "dps")
+    assert fsum(row["moved_in_gb"] for row in rows) == pytest.approx(moved, rel=1e-9)
+    assert fsum(row["paid_usd"] for row in rows) == pytest.approx(run.metrics["payments_usd"], rel=1e-9)
+    assert fsum(row["usd"] for row in rows) == pytest.approx(run.metrics["cost_usd"], rel=1e-9)
+
+
+def test_machines_are_drawn_at_the_site_that_offers_them() -> None:
+    scenario, run = made("broker")
+    data = RunData(ScenarioData(scenario), run)
+    drawn = places.graph(data)
+    sites = {node.name for node in scenario.setup.nodes if node.parent < 0}
+    assert set(drawn.names) <= sites
+    used = data.used_by_node(data.main_kind, np.array([0.0, float(data.end_us)]))
+    assert drawn.busy.sum() == pytest.approx(used.sum())
 
 
 def test_costs_of_placements_add_up_to_the_bill_and_so_do_the_bytes_moved() -> None:

@@ -162,7 +162,7 @@ def show_command(
         first, last = slot * data.setup.slot_us, (slot + 1) * data.setup.slot_us
         rows = [row for row in rows if row.from_us < last and row.until_us > first]
     if output is not None:
-        show_placements.write(output, rows, data.setup.slot_us)
+        show_placements.write(output, data, result, rows)
     else:
         show_placements.table(data, result, rows, whole=not job and slot < 0, as_json=as_json)
 

@@ -22,7 +22,7 @@ Set = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        metavar="KEY=VALUE",
+        metavar="NAME=VALUE",
         help="Set a parameter (of the policy, or of the workload to generate); may be repeated.",
     ),
 ]
@@ -30,7 +30,7 @@ Given = Annotated[
     list[str] | None,
     typer.Option(
         "--given",
-        metavar="KEY=VALUE",
+        metavar="NAME=VALUE",
         help="Set a parameter of the workload, where SCENARIO names one; may be repeated.",
     ),
 ]
@@ -124,7 +124,7 @@ def pairs(items: list[str] | None) -> dict[str, str]:
     for item in items or ():
         key, sign, value = item.partition("=")
         if not sign or not key:
-            raise InputError(f"--set {item!r}: write KEY=VALUE, for example --set jobs=500")
+            raise InputError(f"--set {item!r}: write NAME=VALUE, for example --set jobs=500")
         if key in found:
             raise InputError(f"--set {key} is given twice; keep one")
         found[key] = value

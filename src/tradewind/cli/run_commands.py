@@ -74,6 +74,7 @@ def run(
     from tradewind import api
     from tradewind.cli import show
     from tradewind.engine.isolation.policy import isolated
+    from tradewind.files.run_file import note_source
     from tradewind.registry import policies as catalogue
     from tradewind.report import page as report
     from tradewind.report.bounds import Bounds
@@ -89,6 +90,7 @@ def run(
         report.write(output, data, [result])
     elif output is not None:
         api.save(result, output)
+        note_source(output, scenario if is_workload(scenario) else Path(scenario), pairs(given))
     show.run(result, data, as_json=as_json, saved=output, bounded=bound)
 
 

@@ -23,11 +23,11 @@ MOST_ROWS = 60  # of the table; a file has all of them
 MOST_PLACES = 6  # of a row of the table
 
 
-def write(output: Path, rows: Sequence[Placement], slot_us: int) -> None:
+def write(output: Path, scenario: Scenario, run: Run, rows: Sequence[Placement]) -> None:
     """Write the rows as CSV."""
     if output.suffix != ".csv":
         raise InputError("the table is a CSV file; end its name in .csv", where=f"-o {output}")
-    write_csv(output, CSV_COLUMNS, csv_rows(rows, slot_us))
+    write_csv(output, CSV_COLUMNS, csv_rows(scenario, run, rows))
     say(output)
 
 
@@ -35,7 +35,7 @@ def table(scenario: Scenario, run: Run, rows: Sequence[Placement], *, whole: boo
     """Print the rows, equal ones in a row joined; whole: they are all rows of the run."""
     slot_us = scenario.setup.slot_us
     if as_json:
-        print_json(csv_rows(rows, slot_us))
+        print_json(csv_rows(scenario, run, rows))
         return
     short, money, moves = joined(rows), any(row.usd for row in rows), any(row.moves for row in rows)
     bills = zip(ints(run, "payments", "job"), floats(run, "payments", "usd"), strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -64,6 +65,23 @@ def save(run: Run, path: str | Path) -> None:
     remove_leftovers(path)
     if run.timings is not None:
         documents.write(timings, documents.json_text(_timings(run.timings)))
+
+
+def note_source(path: Path, source: Path | str, given: Mapping[str, str]) -> None:
+    """Write down beside a run file what it was made from, so that its scenario is found again: a file, or a workload."""
+    timings = timings_path(path)
+    if timings.exists():
+        if isinstance(source, Path):
+            source = os.path.relpath(source.resolve(), path.resolve().parent)
+        documents.write(
+            timings, documents.json_text(documents.read(timings) | {"scenario": source, "given": dict(given)})
+        )
+
+
+def source_of(path: Path) -> tuple[str, Mapping[str, str]]:
+    """What `note_source` wrote down; empty where nothing is."""
+    file = _timings_file(timings_path(path))
+    return (file.scenario, file.given) if file is not None else ("", {})
 
 
 def in_order(names: Iterable[str]) -> list[str]:
@@ -207,14 +225,18 @@ def _table_path(path: Path, table: str, name: str) -> Path:
 
 
 def _read_timings(path: Path) -> Timings | None:
+    file = _timings_file(path)
+    return file and Timings(total=file.total, decide_p50=file.decide_p50, decide_p99=file.decide_p99)
+
+
+def _timings_file(path: Path) -> TimingsFile | None:
     if not path.exists():
         return None
     raw = documents.read(path)
     try:
-        file = TimingsFile.model_validate(raw)
+        return TimingsFile.model_validate(raw)
     except ValidationError as error:
         raise RunFileError(f"{path.name}: {sentence(error, TimingsFile, raw)}") from None
-    return Timings(total=file.total, decide_p50=file.decide_p50, decide_p99=file.decide_p99)
 
 
 def _bound(file: BoundFile | None) -> Bound | None:

@@ -126,3 +126,7 @@ class TimingsFile(Strict):
     total: Measure = Field(description="seconds of the whole run")
     decide_p50: Measure = Field(description="median seconds of a decision")
     decide_p99: Measure = Field(description="99th percentile of the seconds of a decision")
+    scenario: str = Field(
+        "", description="file (relative to this one) or workload that `tradewind run` was given, if it was"
+    )
+    given: dict[str, str] = Field(default={}, description="parameters of that workload")

@@ -182,12 +182,15 @@ def _costs(series: Sequence[Series]) -> ChartSpec | None:
         return None
     paid = [any(g.metric(cost).mean > 0 for g in groups) for cost in quantities.COSTS]
     parts = zip(quantities.COSTS, COST_COLOURS, paid, strict=True)
+    entries = [(quantities.name(cost), shade) for cost, shade, used in parts if used]
+    if any(g.metric(quantities.DISCOUNT).mean < 0 for g in groups):
+        entries.append((quantities.name(quantities.DISCOUNT), "var(--muted)"))
     return ChartSpec(
         name="costs",
         heading="Cost by type",
         label="Cost by policy: rent, data transfer, training traffic and deployment",
         draw=lambda width: bars.costs(groups, THEMED, width),
-        entries=[(quantities.name(cost), shade) for cost, shade, used in parts if used],
+        entries=entries,
         caption="Cost to the operator" + (", mean over seeds." if _seeds(series) > 1 else "."),
     )
 
@@ -276,6 +279,8 @@ def _places(chart: gantt.Gantt) -> list[tuple[str, str]]:
 
 def _gantt_caption(chart: gantt.Gantt) -> str:
     text = "A bar shows when a job has workers, a thin line when it is in the system."
+    if len(chart.jobs) > gantt.MOST_NAMES:
+        text += " One row per job, in order of arrival."
     if chart.total > len(chart.jobs):
         text += f" The {len(chart.jobs)} of {quantities.number(chart.total)} jobs with the most worker time are shown."
     if chart.gap_us:

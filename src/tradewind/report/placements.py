@@ -9,7 +9,7 @@ import numpy as np
 
 from tradewind.engine.costs import interval_costs
 from tradewind.engine.instants import read_steps
-from tradewind.engine.intervals import effective, end_us, ints, texts
+from tradewind.engine.intervals import effective, end_us, floats, ints, texts
 from tradewind.model.decision import Step
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -62,7 +62,7 @@ class Placement(NamedTuple):
 
 CSV_COLUMNS = (
     "job", "from_us", "until_us", "first_slot", "last_slot", "node", "workers", "servers", "moved_in_gb", "moved_from",
-    "usd", "why",
+    "usd", "paid_usd", "why",
 )  # fmt: skip
 
 
@@ -125,17 +125,38 @@ def joined(rows: Iterable[Placement]) -> list[Placement]:
     return list(found.values())
 
 
-def csv_rows(rows: Iterable[Placement], slot_us: int) -> list[dict[str, Any]]:
-    """One row per node of a placement; its cost is in the first of them, so that the column adds up to the whole."""
+def csv_rows(scenario: Scenario, run: Run, rows: Iterable[Placement]) -> list[dict[str, Any]]:
+    """One row per node of a placement; its cost is in the first of them, so that the column adds up to the whole.
+
+    What a job paid is in its first row. Data moved to a site is at the first node of the placement that lies in it.
+    """
+    slot_us, above = scenario.setup.slot_us, _above(scenario)
+    bills = zip(ints(run, "payments", "job"), floats(run, "payments", "usd"), strict=True)
+    paid = {scenario.jobs[job].id: float(usd) for job, usd in bills}
     found: list[dict[str, Any]] = []
     for row in rows:
-        slots = row.slots(slot_us)
+        slots, left = row.slots(slot_us), list(row.moves)
         for number, place in enumerate(row.places):
-            into = [move for move in row.moves if move.dst == place.node]
+            into = [move for move in left if move.dst in above[place.node]]
+            left = [move for move in left if move not in into]
             sources = " ".join(move.src for move in into)
             moved = sum(move.bytes for move in into) / GB
             cells = (
-                row.job, row.from_us, row.until_us, *slots, *place, moved, sources, 0.0 if number else row.usd, row.why,
+                row.job, row.from_us, row.until_us, *slots, *place, moved, sources, 0.0 if number else row.usd,
+                paid.pop(row.job, 0.0), row.why,
             )  # fmt: skip
             found.append(dict(zip(CSV_COLUMNS, cells, strict=True)))
+    return found
+
+
+def _above(scenario: Scenario) -> dict[str, set[str]]:
+    """Node -> itself and all nodes above it, by name."""
+    nodes = scenario.setup.nodes
+    found: dict[str, set[str]] = {}
+    for node in nodes:
+        names, at = {node.name}, node.parent
+        while at >= 0:
+            names.add(nodes[at].name)
+            at = nodes[at].parent
+        found[node.name] = names
     return found

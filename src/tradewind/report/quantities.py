@@ -10,7 +10,7 @@ from tradewind.model.setup import SENSE, Objective
 NAMES: dict[str, str] = {
     "cost_usd": "cost",
     "total_usd": "cost and lost value",
-    "cost_discount_usd": "discounts",
+    "cost_discount_usd": "discount",
     "profit_usd": "profit",
     "welfare_usd": "social welfare",
     "utility": "utility",
@@ -25,6 +25,7 @@ NAMES: dict[str, str] = {
     "jobs_completed": "jobs completed",
 }
 COSTS = ("cost_rent_usd", "cost_transfer_usd", "cost_traffic_usd", "cost_deploy_usd")
+DISCOUNT = "cost_discount_usd"
 LONG = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds"}
 ACRONYMS = {"gpu": "GPU", "cpu": "CPU", "vcpu": "vCPU", "tpu": "TPU"}
 DASH = "–"

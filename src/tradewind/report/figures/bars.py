@@ -171,7 +171,10 @@ def _finish(axes: Any, groups: Sequence[Group], bound: float | None, theme: Them
 
 
 def costs(groups: Sequence[Group], theme: Theme, width: float) -> Any:
-    """Stacked bars of rent, data transfer, training traffic and deployment in USD, mean over seeds."""
+    """Stacked bars of rent, data transfer, training traffic and deployment in USD, mean over seeds.
+
+    Discounts of pools are left of zero; the number is what is paid.
+    """
     figure, axes = _figure(groups, width, 88)
     base = np.zeros(len(groups))
     for colour, cost in zip(theme.costs, quantities.COSTS, strict=True):
@@ -181,7 +184,10 @@ def costs(groups: Sequence[Group], theme: Theme, width: float) -> Any:
             edgecolor=theme.panel,
         )  # fmt: skip
         base += amount
-    for row, total in enumerate(base):
+    discount = np.nan_to_num(np.array([g.metric(quantities.DISCOUNT).mean for g in groups]))
+    if discount.any():
+        axes.barh(range(len(groups)), discount, height=_thickness(groups), color=theme.muted, linewidth=0)
+    for row, total in enumerate(base + discount):
         _value(axes, row, quantities.measure("cost_usd", float(total)), theme)
     style_axes(axes, theme, grid="x")
     _names(axes, groups, theme)

@@ -201,9 +201,15 @@ def prices(series: Sequence[Series], theme: Theme, width: float) -> Any:
     figure = canvas(width, height)
     panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
     end = span_us(series)
+    highest: dict[str, float] = {}  # one scale per unit, so that policies can be compared
+    for s in shown:
+        highest[_price_unit(s)] = max(highest.get(_price_unit(s), 0.0), _highest_price(s))
     for axes, s in zip(panels, shown, strict=True):
         per_unit = time_axis(axes, end)
         _price_panel(axes, s, theme, per_unit)
+        axes.set_xlim(-0.012 * end / per_unit, 1.012 * end / per_unit)  # whole markers at both ends
+        top = highest[_price_unit(s)] or 1.0
+        axes.set_ylim(-0.06 * top, 1.08 * top)
         style_axes(axes, theme)
         axes_title(axes, f"{s.group.label}, {_price_unit(s)}", theme)
         if axes is not panels[-1]:
@@ -218,6 +224,13 @@ def _price_unit(s: Series) -> str:
     return "USD per unit" if len(ints(s.data.run, "prices", "offer")) else "payment in USD"
 
 
+def _highest_price(s: Series) -> float:
+    """The highest price of a run's offers, in the unit of its panel."""
+    run = s.data.run
+    usd = floats(run, "prices", "usd")
+    return float((usd if len(usd) else floats(run, "offers", "payment_usd")).max(initial=0.0))
+
+
 def _price_panel(axes: Any, s: Series, theme: Theme, per_unit: float) -> None:
     run = s.data.run
     at, taken = ints(run, "offers", "at_us"), taken_offers(run)
@@ -226,14 +239,12 @@ def _price_panel(axes: Any, s: Series, theme: Theme, per_unit: float) -> None:
         marks(
             axes, (at / per_unit, floats(run, "offers", "payment_usd"), taken), theme.policy(s.number), theme
         )
-        axes.set_ylim(bottom=0)
         return
     usd, of = floats(run, "prices", "usd"), np.asarray(s.data.base.kinds.of)[resource]
     for kind in np.unique(of[of >= 0]):
         rows = np.flatnonzero(of == kind)
         points = (at[offer[rows]] / per_unit, usd[rows], taken[offer[rows]])
         marks(axes, points, theme.series[int(kind) % len(theme.series)], theme)
-    axes.set_ylim(bottom=0)
 
 
 def price_kinds(series: Sequence[Series]) -> list[int]:

@@ -17,6 +17,8 @@ from tradewind.report.figures.theme import Theme, canvas, style_axes
 
 MOST_ROWS = 120
 MOST_BARS = 3000
+MOST_NAMES = 60
+"""Most rows that have the names of their jobs."""
 SIZES = (1, 2, 4, 8, 16)
 SEVERAL = -1
 
@@ -112,7 +114,7 @@ def _colours(data: RunData) -> tuple[Ints, tuple[str, ...], str]:
 def draw(chart: Gantt, data: RunData, theme: Theme, width: float) -> Any:
     """Draw a faint line while a job is in the system and bars while it has workers."""
     rows = len(chart.jobs)
-    step = max(4.6, min(17.0, 520 / max(rows, 1)))
+    step = max(13.0 if rows <= MOST_NAMES else 4.6, min(17.0, 520 / max(rows, 1)))
     height = step * rows + 46
     labelled = step >= 13
     ids = [shorten(data.base.scenario.jobs[int(j)].id, 16 if width > 600 else 9) for j in chart.jobs]

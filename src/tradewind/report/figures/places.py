@@ -14,6 +14,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 
 from tradewind.model.arrays import Floats, Ints
+from tradewind.prices.builtin import positions
+from tradewind.report.figures import labels
 from tradewind.report.figures.bars import shorten
 from tradewind.report.figures.curves import time_axis
 from tradewind.report.figures.data import RunData, bins, link_bps, moved_bytes
@@ -61,23 +63,45 @@ def graph(data: RunData) -> Graph:
     setup, kind = data.base.setup, data.main_kind
     whole = np.array([0.0, float(data.end_us)])
     busy = data.used_by_node(kind, whole)[:, 0]
+    serves = data.servers_by_node()
     src, dst, size, traffic = moved_bytes(data)
     links = np.array([(link.a, link.b) for link in setup.links], dtype=np.int64).reshape(-1, 2)
     most = MOST_ARCS if len(setup.nodes) < MANY else MOST_ARCS // 3
     arcs = np.stack((src, dst), axis=1)[:most]
+    limits = data.base.node_capacity[:, kind]
+    into = _drawn_at(data, np.unique(np.concatenate((links.ravel(), src, dst))))
+    busy, serves = (np.bincount(into, each, len(into)) for each in (busy, serves))
+    folded = np.flatnonzero((into != np.arange(len(into))) & np.isin(np.arange(len(into)), setup.hosts))
+    whole_limit = np.bincount(into[folded], limits[folded], len(into))
+    limits = np.where(np.isfinite(limits) | (whole_limit == 0), limits, whole_limit)
     shown = np.unique(np.concatenate((links.ravel(), arcs.ravel(), np.flatnonzero(busy > 0), _roots(data))))
     place = np.full(len(setup.nodes), -1, dtype=np.int64)
     place[shown] = np.arange(len(shown))
-    capacity = data.base.node_capacity[shown, kind]
+    capacity = limits[shown]
     known = np.isfinite(capacity) & (capacity > 0)
     share = np.where(known, busy[shown] / np.where(known, capacity, 1.0), np.nan)
     names = tuple(setup.nodes[int(n)].name for n in shown)
     known = _known_positions(data, names)
     return Graph(
         xy=layout(len(shown), place[links]) if known is None else known, names=names,
-        busy=busy[shown], share=share, serves=data.servers_by_node()[shown], links=place[links], link_bps=link_bps(data),
+        busy=busy[shown], share=share, serves=serves[shown], links=place[links], link_bps=link_bps(data),
         arcs=place[arcs], arc_bytes=size[:most], arc_is_traffic=traffic[:most], arcs_left=max(0, len(size) - most),
     )  # fmt: skip
+
+
+def _drawn_at(data: RunData, ends: Ints) -> Ints:
+    """The node at which each node is drawn, (N,): the nearest above it that flows or links reach, else itself.
+
+    So machines that a site offers are drawn as that site, to which data is moved.
+    """
+    reached, nodes = set(ends.tolist()), data.base.setup.nodes
+    found = np.arange(len(nodes))
+    for start in range(len(nodes)):
+        at = start
+        while at >= 0 and at not in reached:
+            at = nodes[at].parent
+        found[start] = at if at >= 0 else start
+    return found
 
 
 def _roots(data: RunData) -> Ints:
@@ -113,9 +137,14 @@ def _spread(xy: Floats) -> Floats:
 
 
 def _known_positions(data: RunData, names: Sequence[str]) -> Floats | None:
-    """Positions within [-1, 1] from the latitudes and longitudes in the scenario's origin; None where one is missing."""
+    """Positions within [-1, 1] from latitudes and longitudes; None where one is missing.
+
+    They are those in the scenario's origin, or those of the clouds' regions where all nodes are called by them.
+    """
     known = data.base.scenario.origin.get("positions")
-    if not isinstance(known, Mapping) or any(name not in known for name in names):
+    if not isinstance(known, Mapping):
+        known = positions()
+    if any(name not in known for name in names):
         return None
     try:
         degrees = np.array([known[name] for name in names], dtype=np.float64).reshape(len(names), 2)
@@ -185,11 +214,13 @@ def draw_graph(g: Graph, theme: Theme, width: float, height: float = 0.0, scale:
     pad = (46 if width > 600 else 34) + 6 * (scale - 1)
     unit = np.array([min(width / 2 - pad - 20, 0.78 * height), height / 2 - pad])
     xy = g.xy * unit
+    if len(xy) <= 40:
+        xy = labels.apart(xy, 44 if width > 600 else 30, unit)
     axes.set_xlim(-width / 2, width / 2)
     axes.set_ylim(-height / 2, height / 2)
     _draw_links(axes, g, xy, theme)
     _draw_arcs(axes, g, xy, theme)
-    _draw_nodes(axes, g, xy, theme, width, scale)
+    _draw_nodes(axes, g, xy, theme, np.array([width / 2, height / 2]), scale)
     return figure
 
 
@@ -225,14 +256,14 @@ def _draw_arcs(axes: Any, g: Graph, xy: Floats, theme: Theme) -> None:
         head = f"-|>,head_length={2 + width},head_width={1 + width / 2}"
         axes.add_patch(
             FancyArrowPatch(
-                xy[a], xy[b], connectionstyle=f"arc3,rad={0.24 if traffic else 0.16}", arrowstyle=head,
+                xy[a], xy[b], connectionstyle=f"arc3,rad={_bend(traffic)}", arrowstyle=head,
                 linewidth=width, color=theme.series[3 if traffic else 1], alpha=0.6, shrinkA=11, shrinkB=12, zorder=3,
             )
         )  # fmt: skip
 
 
-def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, width: float, scale: float) -> None:
-    count = len(xy)
+def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, half: Floats, scale: float) -> None:
+    count, width = len(xy), 2 * float(half[0])
     most = float(g.busy.max(initial=0.0))
     room = scale * (18.0 if width > 600 else 13.0) * min(1.0, math.sqrt(40 / max(count, 1)))
     size = room * (0.45 + 0.55 * np.sqrt(g.busy / most)) if most > 0 else np.full(count, room * 0.6)
@@ -258,44 +289,23 @@ def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, width: float, sca
         if count <= (40 if width > 600 else 16)
         else np.argsort(-g.busy, kind="stable")[: 8 if count < MANY else 0]
     )
-    texts = {int(n): shorten(g.names[n], 24 if width > 600 else 14) for n in named}
+    texts = {int(n): labels.wrapped(g.names[n], 24 if width > 600 else 14) for n in named}
     gaps = size / 2 + np.where(np.isin(np.arange(count), hosting), 8.0, 4.0)
-    for n, (x, y) in _label_spots(xy, gaps, texts).items():
-        axes.text(x, y, texts[n], ha="center", va="center", color=theme.ink, zorder=7)
+    clear = labels.Canvas(lines=_lines(g, xy), half=half - 2)
+    behind = {"facecolor": theme.panel, "edgecolor": "none", "alpha": 0.75, "pad": 0.5}
+    for n, (x, y) in labels.spots(xy, gaps, texts, clear).items():
+        axes.text(x, y, texts[n], ha="center", va="center", color=theme.ink, zorder=7, bbox=behind)
 
 
-CHARACTER, LINE = 6.6, 14.0
-"""Width of a character and height of a line of a label, CSS pixels."""
+def _lines(g: Graph, xy: Floats) -> Floats:
+    """Points of everything drawn as a line or an arrow, (P, 2)."""
+    bent = [labels.points_of(xy[g.arcs[g.arc_is_traffic == kind]], _bend(kind)) for kind in (False, True)]
+    return np.concatenate((labels.points_of(xy[g.links]), *bent))
 
 
-def _label_spots(xy: Floats, gaps: Floats, texts: Mapping[int, str]) -> dict[int, tuple[float, float]]:
-    """Node -> centre of its label: below, above, right or left of its disc, where it covers the least of others."""
-    discs = np.concatenate((xy - gaps[:, None], xy + gaps[:, None]), axis=1)
-    taken: list[Floats] = []
-    found = {}
-    for n, text in texts.items():
-        half = np.array([CHARACTER * len(text) / 2, LINE / 2])
-        away = gaps[n] + half
-        tries = [
-            (0, -away[1]),
-            (0, away[1]),
-            (away[0], 0),
-            (-away[0], 0),
-            *((x, y) for x in (half[0], -half[0]) for y in (-away[1], away[1])),
-        ]
-        others = np.array([*np.delete(discs, n, axis=0), *taken]).reshape(-1, 4)
-        best = min(tries, key=lambda step: _covered(xy[n] + step, half, others))
-        spot = xy[n] + best
-        taken.append(np.concatenate((spot - half, spot + half)))
-        found[n] = (float(spot[0]), float(spot[1]))
-    return found
-
-
-def _covered(centre: Floats, half: Floats, boxes: Floats) -> float:
-    """Area that a label shares with boxes (left, bottom, right, top), each row one."""
-    low = np.maximum(centre - half, boxes[:, :2])
-    high = np.minimum(centre + half, boxes[:, 2:])
-    return float(np.prod(np.maximum(high - low, 0.0), axis=1).sum())
+def _bend(traffic: bool) -> float:
+    """How far an arrow bends; parameters bend further than data, so that both are seen."""
+    return 0.24 if traffic else 0.16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
