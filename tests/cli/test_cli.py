@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+DPS = Path(__file__).parents[2] / "examples" / "dps.yaml"
 TRADEWIND = [sys.executable, "-m", "tradewind.cli.main"]
 
 
@@ -131,6 +133,27 @@ def test_a_run_in_another_folder_finds_the_file_or_workload_that_it_was_made_fro
         told = tradewind("show", "out/r.json", "--json", cwd=tmp_path)
         assert told.returncode == 0, told.stderr
         assert len({row["job"] for row in json.loads(told.stdout)}) == (4 if more else 5)
+
+
+def test_a_slot_without_a_unit_is_pointed_out_before_anything_runs(tmp_path: Path) -> None:
+    text = (
+        "{tradewind_scenario: 1, objective: jct_mean_s, slot_us: SLOT, horizon_us: 2 min,"
+        "nodes: [{name: a, capacity: {gpu: 8}}],"
+        "jobs: [{id: j, worker: {gpu: 1}, work: {runtime_us: 1 s}}]}"
+    )
+    for slot, warned in (("3600", True), ("3600 us", False), ("1 s", False)):
+        (tmp_path / "s.yaml").write_text(text.replace("SLOT", slot))
+        done = tradewind("run", "s.yaml", "--policy", "fifo", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert ("3600 microseconds (0.0036 s), so that the horizon has 33,333 slots" in done.stderr) == warned
+        assert "Warning" not in done.stderr
+
+
+def test_a_comparison_says_why_a_policy_sold_nothing(tmp_path: Path) -> None:
+    text = re.sub(r"budget_usd: [\d.]+", "budget_usd: 0.0001", DPS.read_text())
+    (tmp_path / "s.yaml").write_text(text)
+    done = tradewind("compare", "s.yaml", "--policies", "random", cwd=tmp_path)
+    assert "random: None of the 8 jobs that were made an offer accepted it" in " ".join(done.stdout.split())
 
 
 def test_replay_finds_its_scenario_beside_it_and_rebuilds_the_books(folder: Path) -> None:

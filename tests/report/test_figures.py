@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.report.sample_runs import HOUR, S, Tables, cluster, job, market, moved, run, scheduled, setup, wan
+from tradewind.model.arrays import Floats
 from tradewind.model.errors import InputError
 from tradewind.model.node import Node
 from tradewind.model.scenario import Scenario
@@ -180,7 +181,7 @@ def test_names_of_nodes_are_clear_of_lines_discs_and_each_other_and_stay_in_the_
     texts = {n: labels.wrapped(f"gcp:northamerica-northeast{n}", 14) for n in range(4)}
     half = np.array([200.0, 110.0])
     found = labels.spots(xy, np.full(4, 8.0), texts, labels.Canvas(lines=lines, half=half))
-    boxes = []
+    boxes: list[Floats] = []
     for n, spot in found.items():
         rows = texts[n].split("\n")
         size = np.array([labels.CHARACTER * max(map(len, rows)) / 2, labels.LINE * len(rows) / 2])

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from tradewind.cli.terminal import say
-from tradewind.model.errors import InputError, Refused, TradewindError
+from tradewind.model.errors import InputError, InputWarning, Refused, TradewindError
+
+
+def _shown(others: Callable[..., Any]) -> Callable[..., Any]:
+    """Shows warnings about input in one line on stderr, and all others as before."""
+
+    def show(message: Warning | str, category: type[Warning], *more: Any) -> None:
+        if issubclass(category, InputWarning):
+            say(f"tradewind: {message}", file=sys.stderr)
+        else:
+            others(message, category, *more)
+
+    return show
 
 
 def guarded(call: Callable[[], Any]) -> int:
     """Run a command and return its exit code; print errors as one line on stderr."""
     try:
-        call()
+        with warnings.catch_warnings():
+            warnings.showwarning = _shown(warnings.showwarning)
+            call()
     except InputError as error:
         say(f"tradewind: {error}", file=sys.stderr)
         return 2

@@ -13,6 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tradewind.api import remarks
+from tradewind.cli.options import PAGES
 from tradewind.cli.terminal import open_console, print_json, say
 from tradewind.model.errors import InputError
 from tradewind.model.result import Run
@@ -220,10 +221,21 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None, added: 
             console.print(line, markup=False, highlight=False)
     elif lost := bounds.not_served(result.pairs, groups):
         console.print(f"{lost} {bounds.APART}", markup=False, highlight=False)
+    _sold_nothing(console, result, groups)
     if added:
         say(f"always shown beside policies of this system: {', '.join(added)}")
     if saved is not None:
-        say(f"report: {saved}")
+        say(f"{'report' if saved.suffix in PAGES else 'table'}: {saved}")
+
+
+def _sold_nothing(console: Console, result: Comparison, groups: Sequence[Group]) -> None:
+    """Say of each policy that served no job in any run why, where its system can say so."""
+    scenario_of = {id(run): scenario for scenario, run in result.pairs}
+    for g in groups:
+        if any(run.metrics.get("jobs_accepted", 0.0) for run in g.runs):
+            continue
+        for sentence in remarks(scenario_of[id(g.first)], g.first)[:1]:
+            console.print(f"{g.label}: {sentence}", markup=False, highlight=False)
 
 
 def _ratios(g: Group) -> str:

@@ -72,14 +72,15 @@ def policy(row: Row, ref: str, *, as_json: bool) -> None:
     )
 
 
+GIVEN = "--set in generate, --given in run and compare"
 _WORDS = {bool: "true or false", int: "whole number", float: "number", str: "text"}
 
 
-def _parameters(params: Row) -> None:
+def _parameters(params: Row, head: str = "parameter (--set)") -> None:
     if not params:
         open_console().print("no parameters")
         return
-    table = Table("parameter (--set)", "default", "allowed", "what it does")
+    table = Table(head, "default", "allowed", "what it does")
     for name, param in params.items():
         allowed = ", ".join(param.get("choices", ())) or param.get(
             "allowed", _WORDS.get(type(param["default"]), "text")
@@ -93,7 +94,7 @@ def workloads(rows: Sequence[Row], *, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    table = Table("workload", "what it makes", "parameters (--set)")
+    table = Table("workload", "what it makes", "parameters")
     for row in rows:
         names = "\n".join(
             f"{name}={param['default']}  {param['doc']}" for name, param in row["params"].items()
@@ -109,7 +110,8 @@ def workload(row: Row, ref: str, *, as_json: bool) -> None:
         print_json(row)
         return
     open_console().print(f"{row['name']}: {row['summary']}", markup=False, style="bold")
-    _parameters(row["params"])
+    _parameters(row["params"], "parameter")
+    open_console().print(f"parameters are given so: {GIVEN}", highlight=False)
     given = " --set file=FILE" if "file" in row["params"] else ""
     line = f"example: tradewind generate {ref}{given} --seed 1 -o scenario.json"
     open_console().print(line, markup=False, highlight=False)

@@ -226,7 +226,9 @@ def _table_path(path: Path, table: str, name: str) -> Path:
 
 def _read_timings(path: Path) -> Timings | None:
     file = _timings_file(path)
-    return file and Timings(total=file.total, decide_p50=file.decide_p50, decide_p99=file.decide_p99)
+    if file is None:
+        return None
+    return Timings(total=file.total, decide_p50=file.decide_p50, decide_p99=file.decide_p99)
 
 
 def _timings_file(path: Path) -> TimingsFile | None:

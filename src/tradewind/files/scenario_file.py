@@ -6,6 +6,7 @@ import csv
 import gc
 import io
 import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,12 +26,13 @@ from tradewind.files.row_tables import (
     rows_from_columns,
     table_path,
 )
-from tradewind.files.scenario_build import build
+from tradewind.files.scenario_build import MOST_SLOTS, build
 from tradewind.files.scenario_write import document
 from tradewind.files.schemas_scenario import VERSION, ScenarioFile
-from tradewind.model.errors import InputError, ScenarioError
+from tradewind.model.errors import InputError, InputWarning, ScenarioError
 from tradewind.model.hash import scenario_hash
 from tradewind.model.scenario import Scenario
+from tradewind.model.units import US_PER_S
 
 __all__ = ["dump", "load", "parse", "scenario_hash"]
 
@@ -64,7 +66,23 @@ def parse(raw: Any, *, folder: Path | None = None, name: str = "scenario") -> Sc
         file = ScenarioFile.model_validate(raw)
     except ValidationError as error:
         raise ScenarioError(sentence(error, ScenarioFile, raw)) from None
+    _warn_of_unit(raw["slot_us"], file)
     return build(file, name)
+
+
+MANY_SLOTS = 10_000
+
+
+def _warn_of_unit(written: Any, file: ScenarioFile) -> None:
+    """A slot of less than a second without a unit, and very many of them: probably seconds were meant."""
+    slots = file.horizon_us // file.slot_us
+    if isinstance(written, int) and written < US_PER_S and MANY_SLOTS < slots <= MOST_SLOTS:
+        warnings.warn(
+            f"slot_us is {written} microseconds ({written / US_PER_S:g} s), so that the horizon has {slots:,} slots; a "
+            "number without a unit counts microseconds, and text has one: slot_us: 1 h",
+            InputWarning,
+            stacklevel=2,
+        )
 
 
 def check_version(raw: dict[str, Any], field: str, version: int) -> None:

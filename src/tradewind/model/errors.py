@@ -35,6 +35,10 @@ def _rebuilt(kind: type[TradewindError], args: tuple[Any, ...]) -> TradewindErro
     return error
 
 
+class InputWarning(UserWarning):
+    """Input that is allowed and probably not meant."""
+
+
 class InputError(TradewindError):
     """Invalid input. The message says where, what was found, what is allowed and what to do."""
 

@@ -192,8 +192,10 @@ def test_a_failed_site_costs_its_slot_and_the_job_goes_on(name: str) -> None:
     [
         ("tiresias", {"workers": 0}, "tiresias.workers"),
         ("antman", {"patience": -1}, "antman.patience"),
-        ("liquid-elastic", {"weight": 1.5}, "liquid.weight"),
+        ("liquid-elastic", {"weight": 1.5}, "liquid-elastic.weight"),
         ("antman-elastic", {"gamma": 0.5}, "antman-elastic.gamma"),
+        ("tiresias", {"gamma": 1e30}, "1 to 1000000000000"),
+        ("eris", {"gamma": 1e30}, "1 to 1000000000000"),
     ],
 )
 def test_a_parameter_out_of_range_is_refused(name: str, params: dict[str, Any], where: str) -> None:

@@ -70,16 +70,16 @@ def graph(data: RunData) -> Graph:
     arcs = np.stack((src, dst), axis=1)[:most]
     limits = data.base.node_capacity[:, kind]
     into = _drawn_at(data, np.unique(np.concatenate((links.ravel(), src, dst))))
-    busy, serves = (np.bincount(into, each, len(into)) for each in (busy, serves))
+    busy, serves = _summed(into, busy, len(into)), _summed(into, serves, len(into))
     folded = np.flatnonzero((into != np.arange(len(into))) & np.isin(np.arange(len(into)), setup.hosts))
-    whole_limit = np.bincount(into[folded], limits[folded], len(into))
-    limits = np.where(np.isfinite(limits) | (whole_limit == 0), limits, whole_limit)
+    below = _summed(into[folded], limits[folded], len(into))
+    limits = np.where(np.isfinite(limits) | (below == 0), limits, below)
     shown = np.unique(np.concatenate((links.ravel(), arcs.ravel(), np.flatnonzero(busy > 0), _roots(data))))
     place = np.full(len(setup.nodes), -1, dtype=np.int64)
     place[shown] = np.arange(len(shown))
     capacity = limits[shown]
-    known = np.isfinite(capacity) & (capacity > 0)
-    share = np.where(known, busy[shown] / np.where(known, capacity, 1.0), np.nan)
+    limited = np.isfinite(capacity) & (capacity > 0)
+    share = np.where(limited, busy[shown] / np.where(limited, capacity, 1.0), np.nan)
     names = tuple(setup.nodes[int(n)].name for n in shown)
     known = _known_positions(data, names)
     return Graph(
@@ -87,6 +87,11 @@ def graph(data: RunData) -> Graph:
         busy=busy[shown], share=share, serves=serves[shown], links=place[links], link_bps=link_bps(data),
         arcs=place[arcs], arc_bytes=size[:most], arc_is_traffic=traffic[:most], arcs_left=max(0, len(size) - most),
     )  # fmt: skip
+
+
+def _summed(into: Ints, amount: Floats, count: int) -> Floats:
+    """Amounts added up where they are drawn, (N,)."""
+    return np.bincount(into, amount, count).astype(np.float64)
 
 
 def _drawn_at(data: RunData, ends: Ints) -> Ints:

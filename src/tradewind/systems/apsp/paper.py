@@ -36,7 +36,9 @@ APSP_PAPER = placement_spec(
     "The paper's Algorithm 2: an LP per candidate site, randomized rounding with one draw per flow",
     lambda params, rng: Rounding(int(params["paths"]), rng),
     {
-        "paths": Param(default=16, doc="paths per worker site on networks of more than 16 nodes"),
+        "paths": Param(
+            default=16, doc="paths per worker site on networks of more than 16 nodes", least=1, most=10_000
+        ),
         **LOOK_AHEAD,
     },
 )

@@ -18,6 +18,7 @@ GAP = {
     "gap": Param(
         default=0.02,
         doc="networks of up to 30 nodes are solved exactly; on larger ones stop at 1 + gap times the bound",
+        least=0,
     )
 }
 

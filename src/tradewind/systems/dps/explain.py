@@ -33,7 +33,8 @@ def remarks(scenario: Scenario, run: Run) -> list[str]:
     if run.params.get("scale", "stated") == "learned":
         return [more]
     scale = PriceScale.of(scenario.setup)
+    learn = "--set scale=learned" if "scale" in run.params else "--policy dps --set scale=learned"
     return [
         f"{more} Unit prices end at {scale.usd:.4g} {scale.words}. State what an item is usually worth in the scenario "
-        f"(forecast: {{{PER_HOUR}: 4}}, or {PER_JOB}), or use --set scale=learned with a cap."
+        f"(forecast: {{{PER_HOUR}: 4}}, or {PER_JOB}), or use {learn} with a cap."
     ]

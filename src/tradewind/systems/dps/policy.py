@@ -188,8 +188,10 @@ DPS = seller_spec(
     "Posted prices from a demand model learned from accepted and declined offers, with capacity prices; ours",
     Learner,
     {
-        "floor": Param(default=0.0, doc="lowest unit price in USD"),
-        "cap": Param(default=0.0, doc="highest unit price in USD; 0: as the scale of the scenario says"),
+        "floor": Param(default=0.0, doc="lowest unit price in USD", least=0),
+        "cap": Param(
+            default=0.0, doc="highest unit price in USD; 0: as the scale of the scenario says", least=0
+        ),
         "contracts": Param(
             default="", doc="fixed unit prices per tenant in USD: tenant=0.3,other=0.25", tenants=True
         ),

@@ -220,9 +220,11 @@ class PrintedPolicy:
 
 def _terms(name: str, params: Mapping[str, Any]) -> Terms:
     gamma, transfer = params["gamma"], params["gamma_transfer"] or params["gamma"]
-    for key, value in (("gamma", gamma), ("gamma_transfer", transfer)):
-        if not 1.0 <= value <= MOST_BASE:
-            raise InputError(f"found {value}; allowed is 1 to {MOST_BASE:g}", where=f"{name}.{key}")
+    if transfer < 1.0:
+        raise InputError(
+            f"found {transfer}; allowed is 0 (as gamma), or 1 to {MOST_BASE:g}",
+            where=f"{name}.gamma_transfer",
+        )
     reading = Reading(
         remaining=params["data"] == "remaining",
         reserved=params["server"] == "reserved",
@@ -245,8 +247,13 @@ def _printed(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) 
 
 
 PARAMS = {
-    "gamma": Param(default=1000.0, doc="base of the price functions (6)"),
-    "gamma_transfer": Param(default=0.0, doc="base of the price of bandwidth, if it is another; 0: gamma"),
+    "gamma": Param(default=1000.0, doc="base of the price functions (6)", least=1, most=MOST_BASE),
+    "gamma_transfer": Param(
+        default=0.0,
+        doc="base of the price of bandwidth, if it is another (1 or more); 0: gamma",
+        least=0,
+        most=MOST_BASE,
+    ),
     "bases": Param(
         default="given",
         doc="both bases: given (the two above) or bids (as large as Sec. IV-B asks for the bids that arrived before)",

@@ -71,7 +71,7 @@ MLBROKER_PAPER = mlbroker_spec(
     summary="The mlBroker paper's pipeline: regularised fractional step, dependent rounding, transport",
     factory=_paper,
     params={
-        "eps": Param(default=0.01, doc="epsilon of the regulariser"),
+        "eps": Param(default=0.01, doc="epsilon of the regulariser", least=1e-9, most=1e9),
         "rounding": Param(
             default="dependent",
             doc="rounding: the paper's A_round, its second half alone, or a baseline of Fig. 7",

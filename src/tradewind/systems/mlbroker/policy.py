@@ -75,9 +75,10 @@ MLBROKER = mlbroker_spec(
         "deploy_weight": Param(
             default=0.5,
             doc="part of the deployment cost that the decision counts; all of it is billed",
+            least=0,
         ),
-        "rounds": Param(default=3, doc="rounds of re-pricing in the search"),
-        "servers": Param(default=3, doc="server sites searched per job and round"),
+        "rounds": Param(default=3, doc="rounds of re-pricing in the search", least=0, most=10_000),
+        "servers": Param(default=3, doc="server sites searched per job and round", least=1, most=10_000),
         "margin": Param(default=0.0, doc="part of the saving that the broker keeps", least=0, most=1),
         "split": Param(
             default="proportional",

@@ -31,7 +31,9 @@ AGAIN = frozenset(("changed", "finished", "released", "refused", "cancelled"))
 """Events after which running jobs are planned again."""
 LOOK_AHEAD = {
     "lookahead_s": Param(
-        default=3600.0, doc="move the server if that gains rounds within this many seconds, restart included"
+        default=3600.0,
+        doc="move the server if that gains rounds within this many seconds, restart included",
+        least=0,
     )
 }
 

@@ -61,6 +61,8 @@ LAS = Spec(
         "limits": Param(
             default="3250,7200", doc="attained GPU-seconds at which a job sinks to the next queue"
         ),
-        "tick_s": Param(default=1.0, doc="jobs sink at whole multiples of this many seconds after an event"),
+        "tick_s": Param(
+            default=1.0, doc="jobs sink at whole multiples of this many seconds after an event", least=1e-6
+        ),
     },
 )

@@ -54,8 +54,8 @@ ERIS_UNITS = seller_spec(
     "Eris's price function in DPS's market: unit prices grow exponentially with the share in use",
     ScarcityPrice,
     {
-        "gamma": Param(default=30.0, doc="base of the price function (6)"),
-        "cap": Param(default=0.0, doc="unit price in USD when everything is in use; 0: the highest"),
+        "gamma": Param(default=30.0, doc="base of the price function (6)", least=1, most=1e12),
+        "cap": Param(default=0.0, doc="unit price in USD when everything is in use; 0: the highest", least=0),
     },
     placement="best-fit",
 )

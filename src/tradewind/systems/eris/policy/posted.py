@@ -81,10 +81,6 @@ class Seller:
     """Quotes a menu on arrival and reserves the plan that was bought; neither plan nor payment changes afterwards."""
 
     def __init__(self, setup: Setup, gamma: float, floor: Floor, *, flat: bool = True) -> None:
-        if not 1.0 <= gamma <= MOST_GAMMA:
-            raise InputError(
-                f"found {gamma:g}; allowed are numbers from 1 to {MOST_GAMMA:g}", where="eris.gamma"
-            )
         self.ledger = CapacityLedger(setup)
         self.gamma, self.floor, self.flat = gamma, floor, flat
         self._open: dict[int, tuple[Offer, ...]] = {}
@@ -238,8 +234,6 @@ def _floors(text: str, kinds: int) -> Floats:
 def floor_of(setup: Setup, text: str, scale: float) -> Floor:
     """The floor that the parameter `floor` asks for: auto (the forecast, else learned), learned, none, or numbers."""
     kinds = len(setup.resources)
-    if not 0.0 <= scale <= 1e6:
-        raise InputError(f"found {scale}; allowed is 0 to 1000000", where="eris.floor_scale")
     known = forecast_floor(setup, scale) if text == "auto" else None
     learns = text == "learned" or (text == "auto" and known is None)
     fixed = np.zeros(kinds + 1) if text in ("auto", "learned", "none") else _floors(text, kinds)
@@ -267,6 +261,8 @@ ERIS = Spec(
         "gamma": Param(
             default=1.0,
             doc="base of the price functions (6); 1 leaves the floor alone; the paper uses 1000 and no floor",
+            least=1,
+            most=MOST_GAMMA,
         ),
         "floor": Param(
             default="auto",
@@ -278,7 +274,10 @@ ERIS = Spec(
             choices=("flat", "moved"),
         ),
         "floor_scale": Param(
-            default=1.0, doc="floor as a multiple of the forecast's or learned reserve prices"
+            default=1.0,
+            doc="floor as a multiple of the forecast's or learned reserve prices",
+            least=0,
+            most=1e6,
         ),
     },
     pricer=True,

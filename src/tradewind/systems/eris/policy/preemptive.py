@@ -178,10 +178,7 @@ def _preemptive(setup: Setup, params: Mapping[str, Any], rng: np.random.Generato
                 where="eris-preemptive.payments",
             )
         return Critical(setup)
-    samples = params["samples"]
-    if not 0 <= samples <= 10**6:
-        raise InputError(f"found {samples}; allowed is 0 to 1000000", where="eris-preemptive.samples")
-    return Preemptive(setup, samples, int(rng.integers(2**62)))
+    return Preemptive(setup, params["samples"], int(rng.integers(2**62)))
 
 
 PREEMPTIVE = replace(
@@ -199,6 +196,8 @@ PREEMPTIVE = replace(
         "samples": Param(
             default=64,
             doc="futures sampled from the bids so far to try orders of service; 0: order by worth per dominant share",
+            least=0,
+            most=10**6,
         ),
     },
     pricer=False,

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tradewind.model.errors import InputError
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
 from tradewind.model.view import View
@@ -52,12 +51,10 @@ class AntMan(EdgeScheduler):
 
 
 def _antman(setup: Setup, rules: EdgeRules, params: Mapping[str, Any]) -> AntMan:
-    if params["patience"] < 0:
-        raise InputError(f"found {params['patience']}; allowed is 0 or more", where="antman.patience")
     return AntMan(setup, rules, params["patience"])
 
 
-PATIENCE = Param(default=3, doc="slots that a guaranteed job waits before it becomes opportunistic")
+PATIENCE = Param(default=3, doc="slots that a guaranteed job waits before it becomes opportunistic", least=0)
 ANTMAN = rival_spec(
     "antman",
     "Rival of Eris: guaranteed jobs first, opportunistic ones on what is left; a fixed number of workers",

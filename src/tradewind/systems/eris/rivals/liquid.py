@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tradewind.model.errors import InputError
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
@@ -38,13 +37,14 @@ class Liquid(EdgeScheduler):
 
 
 def _liquid(setup: Setup, rules: EdgeRules, params: Mapping[str, Any]) -> Liquid:
-    if not 0.0 <= params["weight"] <= 1.0:
-        raise InputError(f"found {params['weight']}; allowed is 0 to 1", where="liquid.weight")
     return Liquid(setup, rules, params["weight"])
 
 
 WEIGHT = Param(
-    default=0.5, doc="weight of network use against the price of workers, 0 to 1 (the paper's lambda)"
+    default=0.5,
+    doc="weight of network use against the price of workers (the paper's lambda)",
+    least=0,
+    most=1,
 )
 LIQUID = rival_spec(
     "liquid",

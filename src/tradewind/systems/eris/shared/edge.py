@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tradewind.model.decision import NOTHING, Decision, Plan, Verdict
-from tradewind.model.errors import InputError
 from tradewind.model.job import Dataset, Job
 from tradewind.model.setup import Setup
 from tradewind.model.spec import EVERY_SLOT, Param, Spec
@@ -204,12 +203,8 @@ class EdgeScheduler(ABC):
         self.held = {index: (server, workers) for index, (server, workers) in data["held"]}
 
 
-def edge_rules(name: str, params: Mapping[str, Any]) -> EdgeRules:
-    """The shared parameters, validated; a policy without the parameter `workers` is elastic."""
-    if params.get("workers", 1) < 1:
-        raise InputError(f"found {params['workers']}; allowed is 1 or more", where=f"{name}.workers")
-    if not 1.0 <= params["gamma"] <= 1e12:
-        raise InputError(f"found {params['gamma']}; allowed is 1 or more", where=f"{name}.gamma")
+def edge_rules(params: Mapping[str, Any]) -> EdgeRules:
+    """The shared parameters; a policy without the parameter `workers` is elastic."""
     return EdgeRules(workers=params.get("workers", 0), gamma=params["gamma"])
 
 
@@ -220,12 +215,12 @@ def rival_spec(name: str, summary: str, make: Make, **more: Param) -> Spec:
     """The spec of a rival with the parameters that all share; NAME-elastic has no parameter `workers`."""
 
     def factory(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> EdgeScheduler:
-        return make(setup, edge_rules(name, params), params)
+        return make(setup, edge_rules(params), params)
 
-    shared = {"gamma": Param(default=1000.0, doc="base of the price functions (6)")}
+    shared = {"gamma": Param(default=1000.0, doc="base of the price functions (6)", least=1, most=1e12)}
     if not name.endswith("-elastic"):
         doc = "workers per job and slot; fewer if the empty network cannot hold them"
-        shared["workers"] = Param(default=16, doc=doc)
+        shared["workers"] = Param(default=16, doc=doc, least=1, most=1_000_000)
     return Spec(
         name=name,
         summary=summary,

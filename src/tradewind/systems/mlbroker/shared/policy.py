@@ -28,10 +28,10 @@ from tradewind.systems.mlbroker.shared.arrays import PreviousSites, egress_facto
 from tradewind.systems.mlbroker.shared.caps import Caps, cheapest_plans, members, pinned_slot, with_cheapest
 
 WEIGHTS = {
-    "weight_transfer": Param(default=1.0, doc="weight of the data transfer cost C1 in the decision"),
-    "weight_rent": Param(default=1.0, doc="weight of the resource cost C2"),
-    "weight_deploy": Param(default=1.0, doc="weight of the deployment cost C3"),
-    "weight_traffic": Param(default=1.0, doc="weight of the parameter traffic cost C4"),
+    "weight_transfer": Param(default=1.0, doc="weight of the data transfer cost C1 in the decision", least=0),
+    "weight_rent": Param(default=1.0, doc="weight of the resource cost C2", least=0),
+    "weight_deploy": Param(default=1.0, doc="weight of the deployment cost C3", least=0),
+    "weight_traffic": Param(default=1.0, doc="weight of the parameter traffic cost C4", least=0),
 }
 """Parameters of :class:`Weights`."""
 
