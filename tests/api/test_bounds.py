@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 import tradewind as tw
-from tests.cli.test_cli import tradewind
+from tests.command import tradewind
 from tests.systems.mlbroker.test_bad_input import changed, without_data
 from tests.systems.mlbroker.test_late import HOUR, one_stream
 from tests.systems.mlbroker.test_policy import ALL, made

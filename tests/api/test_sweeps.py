@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tradewind as tw
-from tests.cli.test_cli import tradewind
+from tests.command import tradewind
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.registry import policies
 

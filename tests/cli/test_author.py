@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-TRADEWIND = [sys.executable, "-m", "tradewind.cli.main"]
+from tests import command
 
 
 def tradewind(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*TRADEWIND, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    return command.tradewind(*arguments, cwd=folder)
 
 
 def test_a_new_policy_runs_is_compared_and_passes_its_test(tmp_path: Path) -> None:

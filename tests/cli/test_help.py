@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from typing import Any
 
 import pytest
 
-from tests.cli.test_cli import tradewind
+from tests.command import tradewind
 from tradewind.cli.help import EXAMPLES, with_help
 from tradewind.cli.main import app
 
@@ -34,7 +35,7 @@ def test_every_command_and_sub_command_has_an_example() -> None:
 
 def test_no_line_of_a_list_of_commands_is_cut_on_a_terminal_of_80_columns() -> None:
     for words in ([], ["library"], ["prices"], ["store"], ["testbed"], ["tokens"], ["new"]):
-        said = tradewind(*words, "--help", env={"COLUMNS": "80"}).stdout
+        said = tradewind(*words, "--help", env={**os.environ, "COLUMNS": "80"}).stdout
         assert "..." not in said.partition("Commands:")[2], words
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import tradewind as tw
 from tests.builders import job, node, scenario, setup
-from tests.cli.test_cli import tradewind
+from tests.command import tradewind
 from tradewind.engine.costs import job_costs
 from tradewind.engine.intervals import effective, end_us
 from tradewind.model.errors import RunFileError

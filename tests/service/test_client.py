@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import httpx
@@ -14,6 +13,7 @@ import pytest
 import yaml
 
 import tradewind
+from tests.command import tradewind as run_command
 from tests.service.servers import Server, job
 from tradewind.service.calls import ServiceError
 
@@ -56,13 +56,7 @@ def test_the_command_line_submits_waits_and_says_how_it_ended(queue: Server, tmp
     env = {**os.environ, "TRADEWIND_SERVER": queue.address, "TRADEWIND_TOKEN_FILE": str(tmp_path / "token")}
 
     def command(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "tradewind.cli.main", *words],
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        return run_command(*words, env=env, timeout=60)
 
     good = command("submit", str(tmp_path / "good.yaml"), "--wait", "--json")
     assert good.returncode == 0, good.stderr
@@ -83,13 +77,7 @@ def test_operators_use_sites_prices_export_and_whatif_from_the_command_line_with
     env = {**free, "TRADEWIND_CLIENT": str(tmp_path / "client.yaml")}
 
     def told(*words: str, wrong: bool = False) -> str:
-        found = subprocess.run(
-            [sys.executable, "-m", "tradewind.cli.main", *words],
-            env=env,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
+        found = run_command(*words, env=env)
         assert (found.returncode != 0) == wrong, found.stderr
         return found.stderr if wrong else found.stdout
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import tradewind
+from tests.command import tradewind
 from tests.store.postgres import alter
 from tradewind.store.store import Store
 

@@ -9,7 +9,7 @@ import pytest
 
 import tradewind as tw
 from tests.builders import job, node, scenario, setup
-from tests.cli.test_cli import tradewind
+from tests.command import tradewind
 from tests.worlds.live_runs import run_live
 from tests.worlds.live_scenarios import S, broker, counting
 from tradewind.model.errors import InputError, StoreError

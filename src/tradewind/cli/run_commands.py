@@ -76,7 +76,6 @@ def run(
     from tradewind.engine.isolation.policy import isolated
     from tradewind.files.run_file import note_source
     from tradewind.registry import policies as catalogue
-    from tradewind.report import page as report
     from tradewind.report.bounds import Bounds
     from tradewind.report.progress import bar
 
@@ -87,6 +86,8 @@ def run(
     if bound:
         result = Bounds(data).attach(result)
     if output is not None and output.suffix in PAGES:
+        from tradewind.report import page as report  # draws: half a second to import
+
         report.write(output, data, [result])
     elif output is not None:
         api.save(result, output)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tradewind.engine import bounds
 from tradewind.registry import policies, systems, workloads
 from tradewind.worlds.simulate import simulate
 
@@ -14,11 +15,13 @@ SMALL = {
 
 
 def warm_up(system: str, names: Iterable[str] = ()) -> None:
-    """Runs policies of a system, by default all, on a handful of jobs of its own workload; numba keeps what it compiled."""
+    """Runs policies of a system, by default all and the bound, on a few jobs of its own; numba keeps what it compiled."""
     if system not in systems():  # a policy of one's own
         return
     workload = workloads.find(system)
     given = {key: value for key, value in SMALL.items() if key in workload.params}
     scenario = workloads.generate(system, given, 0)
+    if not names:
+        bounds.bound(scenario)
     for name in names or systems()[system].policies:
         simulate(scenario, policies.find(name))
