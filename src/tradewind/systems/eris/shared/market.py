@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,6 +58,15 @@ class Reservation(NamedTuple):
     plan: Plan
 
 
+class Kept(NamedTuple):
+    """Prices (rows, R, K) in USD per milli-unit and free milli-units (rows, R, K) at these prices of idle resources (K,)."""
+
+    gamma: float
+    least: Floats
+    usd: Floats
+    free: Ints
+
+
 class CapacityLedger:
     """Capacity and reservations of the slots that may still be planned.
 
@@ -82,6 +92,9 @@ class CapacityLedger:
         """Slot of the first row, and the current slot."""
         self.plans: dict[int, Reservation] = {}
         self.observed = 0
+        self._kept: Kept | None = None
+        self._touched: set[tuple[int, int]] = set()
+        """Rows and sites that changed since `_kept` was right."""
 
     @property
     def end(self) -> int:
@@ -117,6 +130,7 @@ class CapacityLedger:
                 rows[:kept] = rows[len(rows) - kept :]
                 rows[kept:] = 0
             self.begin = slot
+            self._kept = None
 
     def _change(self, view: View) -> None:
         """Updates the capacity from the current slot on."""
@@ -124,6 +138,7 @@ class CapacityLedger:
             down = view.is_down(node)
             for k in range(self.capacity.shape[1]):
                 self.capacity[r, k] = -1 if down else min(view.capacity(node, k), LARGE)
+        self._kept = None
 
     @property
     def whole(self) -> Ints:
@@ -156,6 +171,7 @@ class CapacityLedger:
             self.moved[slot - self.begin] += amount
         else:
             self.used[slot - self.begin, r, k] += amount
+            self._touched.add((slot - self.begin, r))
 
     def _use(self, entry: Reservation, step: Step) -> dict[tuple[int, int, int], int]:
         """(slot, row of the site, resource) -> milli-units that a step uses; (slot, 0, -1) -> bytes that it moves."""
@@ -205,18 +221,41 @@ class CapacityLedger:
     def market(self, job: Job, first: int, prices: PostedPrices, until: int | None = None) -> Market:
         """Posted prices and free capacity where the job may run, from slot `first` on (before `until`, or `end`).
 
-        Free capacity is negative where it may not run or the site is down.
+        Free capacity is negative where it may not run or the site is down. The arrays are good until the next call.
         """
         rows = slice(first - self.begin, (self.end if until is None else until) - self.begin)
-        used, moved = self.used[rows], self.moved[rows]
-        share = used / np.maximum(self.capacity, 1)
-        floor = prices.least
-        usd = np.maximum(prices.gamma**share - 1.0, floor[:-1])
+        moved, least = self.moved[rows], prices.least
+        kept = self._current(prices.gamma, least[:-1])
         band = moved / max(self.band, 1)
-        byte_usd = np.maximum(prices.gamma**band - 1.0, floor[-1]) / GB
-        free = self.capacity - used
-        free[:, ~self.may_use(job)] = -1
-        return Market(usd=usd / MILLI, byte_usd=byte_usd, free=free, room=self.band - moved)
+        byte_usd = np.maximum(prices.gamma**band - 1.0, least[-1]) / GB
+        free = kept.free[rows]
+        if job.nodes is not None or job.data_nodes is not None:
+            free = free.copy()
+            free[:, ~self.may_use(job)] = -1
+        return Market(usd=kept.usd[rows], byte_usd=byte_usd, free=free, room=self.band - moved)
+
+    def _current(self, gamma: float, least: Floats) -> Kept:
+        """Prices and free capacity of every row, from the last call but for what changed: of many sites a bid uses few."""
+        kept = self._kept
+        if kept is None or kept.gamma != gamma or not np.array_equal(kept.least, least):
+            usd = np.empty(self.used.shape)
+            usd[:] = self._usd(gamma, least, self.used, self.capacity)
+            kept = self._kept = Kept(gamma, least, usd, self.capacity - self.used)
+        elif self._touched:
+            rows, sites = np.array(list(self._touched)).T
+            used, capacity = self.used[rows, sites], self.capacity[sites]
+            kept.free[rows, sites] = capacity - used
+            if gamma != 1.0:
+                kept.usd[rows, sites] = self._usd(gamma, least, used, capacity)
+        self._touched.clear()
+        return kept
+
+    @staticmethod
+    def _usd(gamma: float, least: Floats, used: Ints, capacity: Ints) -> Floats:
+        """USD per milli-unit and slot (…, K); without growth the same everywhere (K,)."""
+        grown = 0.0 if gamma == 1.0 else gamma ** (used / np.maximum(capacity, 1)) - 1.0
+        usd: Floats = np.maximum(grown, least) / MILLI
+        return usd
 
     # ------------------------------------------------------------------ state
     def save(self) -> dict[str, Any]:
@@ -232,7 +271,7 @@ class CapacityLedger:
         self.capacity = np.array(state["capacity"], dtype=np.int64)
         self.slot = state["slot"]
         self.begin = 0 if self.setup.window_slots is None else self.slot
-        self.used[:], self.moved[:] = 0, 0
+        self.used[:], self.moved[:], self._kept = 0, 0, None
         self.plans = {index: _reservation(*row) for index, row in state["plans"]}
         for entry in self.plans.values():
             for step in entry.plan.steps:
@@ -280,13 +319,22 @@ def task_of(ledger: CapacityLedger, job: Job, left: Ints | None = None) -> Train
     )
 
 
+_counted: list[tuple[Setup, Counter[tuple[int, ...]]]] = []
+
+
+def _kinds_of_sites(setup: Setup) -> Counter[tuple[int, ...]]:
+    """How many sites have the same capacity; of the last setup asked for it is kept, since every bid asks."""
+    if not _counted or _counted[0][0] is not setup:
+        _counted[:] = [(setup, Counter(tuple(setup.nodes[host].capacity_milli) for host in setup.hosts))]
+    return _counted[0][1]
+
+
 def most_chunks(setup: Setup, job: Job) -> int:
     """Chunks of a job that the whole network could train by the horizon, or in a window, if it ran nothing else."""
     work, fit = job.work, 0
     assert isinstance(work, Dataset)
-    for host in setup.hosts:
-        have = setup.nodes[host].capacity_milli
-        fit += min([job.workers_max, *(have[k] // milli for k, milli in job.worker if milli > 0)])
+    for have, sites in _kinds_of_sites(setup).items():
+        fit += sites * min([job.workers_max, *(have[k] // milli for k, milli in job.worker if milli > 0)])
     slots = setup.slots_ahead(job.arrive_us // setup.slot_us)
     workers = slots * min(fit, job.workers_max)
     return workers * work.chunk_epochs_per_worker_slot_milli // (1000 * work.epochs)
