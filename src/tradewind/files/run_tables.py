@@ -12,7 +12,7 @@ import numpy as np
 
 from tradewind.files.messages import nearest, shown
 from tradewind.files.parquet import read_columns
-from tradewind.model.columns import CHUNK, Numbers, Packed, Words
+from tradewind.model.columns import Numbers, Packed, Words
 from tradewind.model.decision import Duplex
 from tradewind.model.errors import InputError, RunFileError
 from tradewind.model.result import Column, Table
@@ -24,6 +24,9 @@ INLINE_ROWS: Final = 20_000
 
 GROUP_ROWS: Final = 1 << 20
 """Rows of a row group of a Parquet file."""
+
+STEP: Final = 1 << 14
+"""Rows whose bytes are hashed at once."""
 
 LINKS: Final[dict[tuple[str, str], tuple[str, int]]] = {
     ("verdicts", "decision"): ("decisions", 0),
@@ -164,16 +167,16 @@ def checksum(table: str, content: Table) -> str:
 def _pieces(column: Packed, kind: ColumnType) -> Iterator[bytes]:
     """The bytes of a packed column, as `checksum` counts them."""
     if isinstance(column, Numbers):
-        for first in range(0, len(column), CHUNK):
-            yield column.array[first : first + CHUNK].astype("<i8" if kind == "int" else "<f8").tobytes()
+        for first in range(0, len(column), STEP):
+            yield column.array[first : first + STEP].astype("<i8" if kind == "int" else "<f8").tobytes()
     elif isinstance(column, Words):
         words = [word.encode() for word in column.words]
         lengths = np.array([len(word) for word in words], "<i8")
-        for first in range(0, len(column), CHUNK):
-            yield lengths[column.codes[first : first + CHUNK]].tobytes()
+        for first in range(0, len(column), STEP):
+            yield lengths[column.codes[first : first + STEP]].tobytes()
         if lengths.any():
-            for first in range(0, len(column), CHUNK):
-                yield b"".join(map(words.__getitem__, column.codes[first : first + CHUNK].tolist()))
+            for first in range(0, len(column), STEP):
+                yield b"".join(map(words.__getitem__, column.codes[first : first + STEP].tolist()))
 
 
 def _extent(values: Any) -> tuple[int, int]:
@@ -241,8 +244,12 @@ def write_parquet(table: str, content: Table, path: Path) -> None:
         [pa.field(name, types[kind], nullable=False) for name, kind in columns_of(table).items()]
     )
     count = rows(content)
+    texts = [
+        name for name, kind in columns_of(table).items() if kind == "str"
+    ]  # tables of numbers only cost memory
     with pq.ParquetWriter(
-        path, schema, compression="zstd", compression_level=3, version="2.6", write_statistics=False, store_schema=False
+        path, schema, compression="zstd", compression_level=3, version="2.6", write_statistics=False, store_schema=False,
+        use_dictionary=texts,
     ) as writer:  # fmt: skip
         for first in range(0, max(1, count), GROUP_ROWS):
             arrays = [_arrow(content[field.name], first, field.type) for field in schema]
@@ -254,7 +261,7 @@ def _arrow(column: Any, first: int, kind: Any) -> Any:
     import pyarrow as pa
 
     if isinstance(column, Numbers):
-        return pa.array(column.array[first : first + GROUP_ROWS].astype(kind.to_pandas_dtype()))
+        return pa.array(column.array[first : first + GROUP_ROWS].astype(kind.to_pandas_dtype(), copy=False))
     if isinstance(column, Words):
         codes = pa.array(np.ascontiguousarray(column.codes[first : first + GROUP_ROWS]))
         return pa.DictionaryArray.from_arrays(codes, pa.array(column.words, pa.string())).cast(kind)
