@@ -1,7 +1,9 @@
 """Simulation at the speed of its data: traces from file to run file, memory per job, ten million jobs, and plain simulators.
 
-`python -m benchmarks.bench_scale` makes docs/lab/scale.md; it adds ten million jobs on 100,000 servers, which `rows` leaves
-out. Times are CPU seconds. Each figure of a trace has a process of its own, whose libraries and kernels are warm.
+`python -m benchmarks.bench_scale` makes docs/lab/scale.md; it adds ten million jobs on 100,000 servers, the loop beside an
+earlier commit and decisions at scale (scale_decisions.py), which `rows` leaves out. `--page` keeps the simulations that the
+page has and makes its decisions from what was measured. Times are CPU seconds. Each figure of a trace has a process of its
+own, whose libraries and kernels are warm.
 """
 
 from __future__ import annotations
@@ -17,8 +19,11 @@ from time import process_time
 from typing import Any
 
 import tradewind as tw
-from benchmarks import peers_plain
+from benchmarks import peers_plain, scale_decisions
+from benchmarks.before import LOOP_BEFORE, loop_rows
 from benchmarks.bench_cluster import folder
+from benchmarks.scale_page import HEAD as DECISIONS
+from benchmarks.scale_page import decisions
 from tradewind.model.scenario import Scenario
 
 PAGE = Path(__file__).parents[1] / "docs" / "lab" / "scale.md"
@@ -139,8 +144,8 @@ def rows() -> list[dict[str, Any]]:
     return traces() + peers()
 
 
-def page() -> str:
-    """docs/lab/scale.md."""
+def simulations() -> list[str]:
+    """The part of docs/lab/scale.md about simulations and peers."""
     huge = measured("10000000", "fifo", 100_000)
     assert huge is not None
     found = [
@@ -148,20 +153,16 @@ def page() -> str:
         _row("10^7 jobs on 10^5 servers, fifo", huge["cpu_s"], "s", 120.0, "lower"),
         _row("10^7 jobs on 10^5 servers, peak memory", huge["peak_bytes"] / 1e9, "GB", 6.0, "lower"),
     ]
-    lines = [
-        "# Scale",
-        "",
-        "Made by `python -m benchmarks.bench_scale`. CPU seconds of one process; the audit is included everywhere.",
-        "",
+    return [
         "## Simulation: from a trace, or generated jobs, to the run file (`tradewind run --fast`)",
         "",
         "| | measured | target |",
         "|---|---|---|",
         *(f"| {row['name']} | {_shown(row)} | {_limit(row)} |" for row in found),
         "",
-        "Memory is the growth of the peak over a small run in the same process, divided by the number of jobs. For Philly",
-        "it is mostly what libraries set aside, whatever the size of the trace.",
+        "Memory is the growth of the peak over a small run in the same process, divided by the number of jobs.",
         "",
+        *_loop(),
         f"## Beside plain simulators ({PEER_JOBS:,} generated jobs on 160 GPUs, one process)",
         "",
         "How many times as long they take. They keep no records and check nothing; Gavel's rule is another one, in rounds.",
@@ -171,7 +172,40 @@ def page() -> str:
         *(f"| {row['name']} | {_shown(row)} | {row.get('note', '')} |" for row in peers()),
         "",
     ]
-    return "\n".join(lines)
+
+
+def _loop() -> list[str]:
+    """The audited loop beside the commit before it was made faster; nothing without the trace."""
+    if not (folder() / "philly.csv").exists():
+        return []
+    lines = [
+        f"## The loop (`tradewind run --loop`) beside commit {LOOP_BEFORE}, in one run",
+        "",
+        "Jobs per CPU second on the Philly trace, with audit and records; the better of two each.",
+        "",
+        "| | before | now | times | target |",
+        "|---|---|---|---|---|",
+    ]
+    for row in loop_rows(folder() / "philly.csv"):
+        shown = f"| {row['name']} | {row['before']:,.0f} | {row['measured']:,.0f} | {row['measured'] / row['before']:.2f} "
+        lines.append(f"{shown}| {_limit(row | {'better': 'higher'})} |")
+    return [*lines, ""]
+
+
+def page(kept: str = "") -> str:
+    """docs/lab/scale.md; `kept`: a page whose simulations are taken over."""
+    if kept:
+        first = kept[kept.index("## Simulation") :].split(DECISIONS)[0].splitlines()
+    else:
+        first = simulations()
+        scale_decisions.measure()
+    head = [
+        "# Scale",
+        "",
+        "Made by `python -m benchmarks.bench_scale`. CPU seconds of one process; runs are audited.",
+        "",
+    ]
+    return "\n".join([*head, *first, *decisions()])
 
 
 def _shown(row: dict[str, Any]) -> str:
@@ -195,5 +229,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
         print(json.dumps(end_to_end(sys.argv[2], sys.argv[3], int(sys.argv[4]))))
     else:
-        PAGE.write_text(page(), encoding="utf-8")
+        PAGE.write_text(page(PAGE.read_text() if sys.argv[1:2] == ["--page"] else ""), encoding="utf-8")
         print(PAGE)
