@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,9 @@ from tradewind.files import row_tables, scenario_file
 from tradewind.model.errors import InputError
 from tradewind.model.text import shown
 from tradewind.registry import policies
+from tradewind.report.bills import Bill, BillLine, BillPayment
+from tradewind.service.models import BillAnswer, BillPage
+from tradewind.service.routes_records import csv_of
 from tradewind.worlds.simulate import simulate
 
 NAMES = (
@@ -80,6 +84,22 @@ def test_cells_that_spreadsheets_would_compute_are_written_as_text_and_read_back
         cells = [cell for line in csv.reader(file) for cell in line]
     assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@")) and cell != "-5"]
     assert api.load(tmp_path / "s.yaml").jobs[0].id == name
+
+
+@pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1+1", "-x", "@sum"])
+def test_bills_of_the_service_have_no_cells_that_spreadsheets_would_compute(name: str) -> None:
+    line = BillLine(job=name, kind="rent", where="a", what="gpu", amount=1.0, unit="h", usd=-2.0)
+    paid = BillPayment(job=name, at_us=0, usd=-3.0)
+    bill = Bill(tenant=name, lines=(line,), payments=(paid,), refunds=(paid,))
+    page = BillPage(
+        period="2026", from_s=0.0, to_s=1.0, market="queue", policy="fifo", price_list="",
+        bills=[BillAnswer(**asdict(bill))],
+    )  # fmt: skip
+    lines = list(csv.reader(io.StringIO(bytes(csv_of(page).body).decode())))
+    cells = [cell for line in lines for cell in line]
+    assert "'" + name in cells
+    assert "-3.0" in cells
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "@", "-x"))]
 
 
 @given(st.text(st.characters(codec="ascii"), max_size=8))

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
+from tradewind.files.row_tables import csv_cell
 from tradewind.model.errors import InputError
 from tradewind.report.bills import COLUMNS, Bill
 from tradewind.service import periods_work
@@ -67,7 +68,7 @@ def csv_of(page: BillPage) -> Response:
     writer = csv.writer(text)
     writer.writerow(COLUMNS)
     for each in page.bills:
-        writer.writerows(each.bill().rows())
+        writer.writerows([csv_cell(cell) for cell in row] for row in each.bill().rows())
     name = "".join(c if c.isalnum() or c in "-." else "_" for c in page.period)
     headers = {"Content-Disposition": f'attachment; filename="bill-{name}.csv"'}
     return Response(text.getvalue(), media_type="text/csv", headers=headers)
