@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,9 @@ from tradewind.model.errors import InputError
 from tradewind.model.job import Fixed
 from tradewind.registry import policies
 from tradewind.worlds.fleets.processes.fleet import ProcessFleet
-from tradewind.worlds.fleets.processes.launch import ExecutionOptions
-from tradewind.worlds.live import FIRST_UID, LiveRequest, live
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions, uid_of
+from tradewind.worlds.fleets.processes.users import FIRST_UID, LATER_UID, USERS, later_uid
+from tradewind.worlds.live import LiveRequest, live
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="separate users need root")
 
@@ -60,6 +62,29 @@ def test_the_mode_of_an_existing_directory_stays(mode: int, state: Path) -> None
 def test_a_loop_that_is_root_runs_every_job_as_a_user_of_its_own(state: Path) -> None:
     live(request(("id", "-u"), state))
     assert log(state).splitlines()[1] == str(FIRST_UID)
+
+
+def test_jobs_after_the_first_thousands_have_users_of_their_own_too(tmp_path: Path) -> None:
+    options = ExecutionOptions(first_uid=FIRST_UID, users=USERS, later_uid=LATER_UID)
+    one = job(0, work=Fixed(runtime_us=S))
+    numbers = (0, 1, USERS - 1, USERS, USERS + 1, 2 * USERS, 10**6)
+    users = [uid_of(options, replace(one, index=number)) for number in numbers]
+    assert len(set(users)) == len(users)
+    assert users[:4] == [FIRST_UID, FIRST_UID + 1, FIRST_UID + USERS - 1, LATER_UID]
+    for kind in ("uid", "gid"):
+        (tmp_path / f"{kind}_map").write_text("0 0 4294967295\n")
+    assert later_uid(tmp_path) == LATER_UID
+    (tmp_path / "gid_map").write_text("0 100000 65536\n")  # a container's
+    assert later_uid(tmp_path) is None
+
+
+@NEEDS_ROOT
+@pytest.mark.skipif(later_uid() is None, reason="this namespace has few users")
+def test_a_later_user_runs_its_job_and_can_be_ended(state: Path) -> None:
+    asked = request(("sh", "-c", "id -u; touch $TRADEWIND_CHECKPOINT_DIR/x"), state)
+    live(replace(asked, options=replace(asked.options, first_uid=LATER_UID)))
+    assert log(state).splitlines()[1] == str(LATER_UID)
+    assert (state / "jobs/0000-j0/checkpoint/x").stat().st_uid == LATER_UID
 
 
 @NEEDS_ROOT

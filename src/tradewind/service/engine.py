@@ -51,7 +51,8 @@ from tradewind.worlds.fleet import Fleet
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets import open_fleet
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions
-from tradewind.worlds.live import FIRST_UID, USERS, create_state, locked
+from tradewind.worlds.fleets.processes.users import FIRST_UID, USERS, later_uid
+from tradewind.worlds.live import create_state, locked
 from tradewind.worlds.simulate import make_policy
 from tradewind.worlds.warm import warm_up
 
@@ -244,7 +245,8 @@ def _options(config: Config) -> ExecutionOptions:
     fleet = config.file.fleet
     separate = os.geteuid() == 0 and not fleet.as_root
     return ExecutionOptions(
-        first_uid=FIRST_UID if separate else None, users=USERS if separate else 0, as_root=fleet.as_root,
+        first_uid=FIRST_UID if separate else None, users=USERS if separate else 0,
+        later_uid=later_uid() if separate else None, as_root=fleet.as_root,
         grace_s=fleet.grace_s, retries=fleet.retries, stall_s=fleet.stall_s,
     )  # fmt: skip
 

@@ -44,6 +44,7 @@ from tradewind.worlds.fleet import Fleet
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets import PROCESSES, open_fleet
 from tradewind.worlds.fleets.processes.launch import PROGRAMS, ExecutionOptions
+from tradewind.worlds.fleets.processes.users import FIRST_UID, USERS, later_uid
 from tradewind.worlds.simulate import make_policy
 from tradewind.worlds.tables import live_tables
 
@@ -53,7 +54,6 @@ VERSION = 4
 """Version of the records."""
 TRAINER = "tradewind.train"
 LOCK_WAIT_S = 2.0
-FIRST_UID, USERS = 61_184, 4000
 """Users of jobs if the loop is root: numbers that no distribution gives to people or services for good."""
 
 
@@ -270,13 +270,14 @@ def _with_users(request: LiveRequest) -> ExecutionOptions:
     options = request.options
     if os.geteuid() != 0 or options.as_root or options.first_uid is not None:
         return options
-    if len(request.scenario.jobs) > USERS:
+    later = later_uid()
+    if len(request.scenario.jobs) > USERS and later is None:
         raise InputError(
             f"it has {len(request.scenario.jobs)} jobs, and there are {USERS} users for them; choose the first of as many "
             "with --first-uid, or run jobs as root with --as-root",
             where=request.scenario.name,
         )
-    return replace(options, first_uid=FIRST_UID)
+    return replace(options, first_uid=FIRST_UID, users=USERS, later_uid=later)
 
 
 def create_state(state: Path, separate_users: bool) -> None:

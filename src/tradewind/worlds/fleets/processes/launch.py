@@ -26,6 +26,7 @@ from tradewind.worlds.fleet import Launch
 from tradewind.worlds.fleets.processes import supervisor
 from tradewind.worlds.fleets.processes.groups import groups
 from tradewind.worlds.fleets.processes.reports import FOLDER, file_name
+from tradewind.worlds.fleets.processes.users import LATER_USERS
 from tradewind.worlds.gang import RetryOptions
 
 PORTS_KEPT = 1000
@@ -71,7 +72,8 @@ class ExecutionOptions(RetryOptions):
     networks    network of each site by node name; others use the machine's own
     testbed     name of the testbed that these are; it carries out the routes of plans
     first_uid   job i runs as user first_uid + i (needs root); None: as the user of the control loop, unless it is root
-    users       number of such users, which later jobs use again; 0: one for every job
+    users       number of such users; 0: one for every job
+    later_uid   user of the job after these, job `users`, and so on; None: later jobs use the first ones again
     as_root     if the loop is root, jobs are too; without it they get users of their own
     grace_s     time between SIGTERM and SIGKILL
     patience_s  a rank without a control loop is terminated after this time
@@ -82,6 +84,7 @@ class ExecutionOptions(RetryOptions):
     testbed: str = ""
     first_uid: int | None = None
     users: int = 0
+    later_uid: int | None = None
     as_root: bool = False
     grace_s: float = 10.0
     patience_s: float = 60.0
@@ -89,8 +92,10 @@ class ExecutionOptions(RetryOptions):
 
 def uid_of(options: ExecutionOptions, job: Job) -> int | None:
     """User of a job; None: that of the control loop."""
-    first, users = options.first_uid, options.users
-    return None if first is None else first + (job.home % users if users else job.home)
+    first, users, later = options.first_uid, options.users, options.later_uid
+    if first is None or not users or job.home < users:
+        return None if first is None else first + job.home
+    return first + job.home % users if later is None else later + (job.home - users) % LATER_USERS
 
 
 class LaunchSettings(NamedTuple):
