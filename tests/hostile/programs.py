@@ -38,7 +38,7 @@ import fcntl
 for name in ("lock", "store.db", "store.db.lock", "run"):
     try:
         file = open(f"../../../{name}")
-    except PermissionError:
+    except (PermissionError, FileNotFoundError):
         print("refused", name)
     else:
         print("opened", name)
