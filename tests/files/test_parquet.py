@@ -51,6 +51,9 @@ def bombs(folder: Path) -> dict[str, Path]:
         "decode to more bytes": write(folder / "a", {"a": repeated(long, 20_000)}),
         "decodes to more than": write(folder / "b", {"a": one}, **plain),
         "are delta-encoded": write(folder / "c", {"a": pa.array([long] * 50)}, **delta),
+        "decodes to more than 300,000,000": write(
+            folder / "f", {"a": pa.array([b"x" * 1_000_000] * 300, pa.binary(1_000_000))}
+        ),
         "has nested columns": write(folder / "d", {"a": pa.array([[1] * 5_000_000])}),
         "claims 3,000,000 rows": write(folder / "e", {"a": pa.array([0] * 3_000_000)}),
     }

@@ -75,7 +75,11 @@ def _check(path: Path, expected: int | None) -> list[str]:
         _require(path, 0 <= rows <= most, f"claims {rows:,} rows; a file of that size may have {most:,}")
         nested = any(element.get(5) or element.get(3) == REPEATED for element in found[2][1:])
         _require(path, not nested, "it has nested columns")
-        decoded, claimed = 0, 0
+        # texts of a fixed length are whole in every row, however short a dictionary of them is
+        lengths = [element.get(2, 0) for element in found[2][1:] if element[1] == TEXTS[1]]
+        decoded, claimed = rows * sum(lengths), 0
+        fine = min(lengths, default=0) >= 0 and decoded <= BYTES_PER_ROW * most
+        _require(path, fine, f"decodes to more than {decoded:,} bytes")
         for group in found[4]:
             claimed += group[3]
             chunks = [chunk[3] for chunk in group[1]]
