@@ -12,7 +12,7 @@ import tradewind as tw
 from tradewind.cli.main import app
 from tradewind.lab.library import table
 from tradewind.lab.library.page import page
-from tradewind.lab.library.search import again, attempts, improve, solve
+from tradewind.lab.library.search import again, attempts, improve, remade, solve
 from tradewind.lab.library.table import CLOSED, Instance, Library, read, write
 from tradewind.lab.library.verdict import judge
 from tradewind.model.decision import Decision, Plan
@@ -214,6 +214,15 @@ def test_the_command_line_lists_generates_solves_and_checks(tmp_path: Path) -> N
     assert "worse" in tradewind("library", "check", name, str(tmp_path / "fifo.json"))
     other = tradewind("library", "check", "cluster-onegpu-50-2", str(tmp_path / "best.json"), code=1)
     assert "refused: it belongs to the scenario with hash" in other
+
+
+def test_a_run_made_again_says_where_it_differs_from_the_table() -> None:
+    row = LIBRARY.find("cluster-onegpu-50-1")
+    run = again(row)
+    assert not remade(row, run)
+    assert row.value is not None
+    assert "cannot be made again" in remade(replace(row, value=row.value - 1), run)
+    assert "`tradewind library improve` enters it" in remade(replace(row, value=row.value + 1), run)
 
 
 def test_a_new_best_is_entered_under_its_finders_name(tmp_path: Path) -> None:

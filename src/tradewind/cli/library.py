@@ -107,13 +107,15 @@ def generate(name: Name, output: Out) -> None:
 def solve(name: Name, output: Out) -> None:
     """Write the best known run of an instance, made again."""
     from tradewind.files.run_file import save
-    from tradewind.lab.library.search import again
+    from tradewind.lab.library.search import again, remade
     from tradewind.lab.library.table import read
 
     row = read().find(name)
     run = again(row)
     save(run, output)
     say(f"{output}: {row.objective} {run.value!r}, by {row.found_by}")
+    if note := remade(row, run):
+        say(note)
 
 
 @commands.command()

@@ -83,6 +83,17 @@ def again(instance: Instance) -> Run:
     return run
 
 
+def remade(instance: Instance, run: Run) -> str:
+    """How a run made again differs from the table, as a sentence; empty if it does not."""
+    if instance.value is None or run.value == instance.value:
+        return ""
+    better = instance.beats(run.value, instance.value)
+    return (
+        f"the table has {instance.value!r}, which is {'worse' if better else 'better'}: the code has changed since; "
+        + ("`tradewind library improve` enters it" if better else "that run cannot be made again here")
+    )
+
+
 # ---------------------------------------------------------------------- which attempts
 def attempts(instance: Instance, scenario: Scenario, level: int) -> list[str]:
     """Attempts of a level, in the order in which they are tried.
