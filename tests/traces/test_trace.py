@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.units import US_PER_S
 from tradewind.registry import workloads
 from tradewind.systems.cluster.workload import arrivals_s
+from tradewind.traces import packed
 
 Write = Callable[[str], str]
 
@@ -30,6 +32,21 @@ def write(tmp_path: Path) -> Write:
 
 def trace(file: str, format: str = "csv", **more: object) -> Scenario:
     return workloads.generate("trace", {"file": file, "format": format, "servers": 2, **more})
+
+
+@pytest.mark.parametrize("text", ["id,arrive_s,duration_s,gpus\n", 'id,arrive_s,duration_s,gpus\n"'])
+def test_a_small_file_that_unpacks_to_very_much_is_refused(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed, "FREE_BYTES", 1 << 16)
+    path = tmp_path / "jobs.csv.gz"
+    path.write_bytes(gzip.compress(text.encode() + b"0" * 20_000_000))
+    assert path.stat().st_size < 30_000
+    with pytest.raises(InputError, match="unpacks to more than 100 times its size"):
+        trace(str(path))
+    whole = "id,arrive_s,duration_s,gpus\n" + "".join(f"j{i},{i},60,1\n" for i in range(2000))
+    path.write_bytes(gzip.compress(whole.encode()))
+    assert len(trace(str(path)).jobs) == 2000
 
 
 def seconds(scenario: Scenario) -> list[tuple[str, float, float, int]]:

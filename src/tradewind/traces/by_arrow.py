@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from tradewind.model.arrays import Floats
 from tradewind.model.columns import Texts
+from tradewind.traces.packed import unpacked
 
 
 def arrow_columns(path: Path, needed: Sequence[str], optional: Sequence[str]) -> Mapping[str, Texts] | None:
@@ -20,8 +20,7 @@ def arrow_columns(path: Path, needed: Sequence[str], optional: Sequence[str]) ->
     from pyarrow import csv
 
     try:
-        data = path.read_bytes()
-        data = gzip.decompress(data) if path.suffix == ".gz" else data
+        data = unpacked(path) if path.suffix == ".gz" else path.read_bytes()
     except (OSError, EOFError, zlib.error):
         return None
     head = data[: data.find(b"\n") + 1 or len(data)]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import zlib
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ from tradewind.model.job import Demand
 from tradewind.model.units import LARGEST, MILLI, US_PER_S
 from tradewind.traces.by_arrow import arrow_columns, arrow_numbers, arrow_seconds
 from tradewind.traces.machines import Rows
+from tradewind.traces.packed import Unpacked
 
 NO_GPU, NO_TIME, NO_END = "without a GPU", "without a positive duration", "without an end"
 
@@ -51,7 +53,8 @@ def opened(path: Path) -> Iterator[TextIO]:
     """A text file, decompressed where its name ends in .gz; what goes wrong becomes an error that names the file."""
     try:
         if path.suffix == ".gz":
-            with gzip.open(path, "rt", encoding="utf-8-sig", newline="") as packed:
+            whole = io.BufferedReader(Unpacked(path))
+            with io.TextIOWrapper(whole, encoding="utf-8-sig", newline="") as packed:
                 yield packed
         else:
             with path.open(encoding="utf-8-sig", newline="") as file:
