@@ -47,6 +47,18 @@ def test_a_run_without_a_page_imports_nothing_that_draws() -> None:
     assert done.stdout.splitlines()[-1] == "False"
 
 
+@pytest.mark.parametrize("command", ["policies", "workloads"])
+def test_a_listing_without_options_imports_no_heavy_library_and_prints_what_typer_would(command: str) -> None:
+    heavy = "('numpy', 'numba', 'pydantic', 'matplotlib')"
+    said = f"print([m for m in {heavy} if m in sys.modules])"
+    code = f"import sys; from tradewind.cli.main import main\ntry: main()\nfinally: {said}"
+    assert tradewind(command).returncode == 0  # the listing is kept from here on
+    done = subprocess.run([sys.executable, "-c", code, command], capture_output=True, text=True, check=True)
+    listing, _, imported = done.stdout.rstrip().rpartition("\n")
+    assert imported == "[]"
+    assert listing.rstrip() == tradewind(command, "").stdout.rstrip()  # an empty name goes through typer
+
+
 def _cpu_seconds(args: list[str]) -> float:
     begin = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([*TRADEWIND, *args], stdout=subprocess.DEVNULL, timeout=120, check=True)

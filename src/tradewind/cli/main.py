@@ -84,7 +84,14 @@ def version_command() -> None:
 
 
 def main() -> None:
-    """The `tradewind` command; wrong usage is explained by typer itself (exit code 2)."""
+    """The `tradewind` command; wrong usage is explained by typer itself (exit code 2).
+
+    Listings without options do not go through typer, which would import what reads options and take as long again.
+    """
+    if sys.argv[1:] == ["policies"]:
+        sys.exit(guarded(catalogue.policies))
+    if sys.argv[1:] == ["workloads"]:
+        sys.exit(guarded(catalogue.workloads))
     sys.exit(guarded(with_help(app)))
 
 
