@@ -277,7 +277,7 @@ def exponent(points: Sequence[Point]) -> float | None:
     )
 
 
-IMPROVED = {"eris, sites": "b0854f7", "eris, bids": "b0854f7"}
+IMPROVED = {"eris, sites": "b0854f7", "apsp, nodes": "d018fc8"}
 """Ladders whose exponent was improved -> the last commit before."""
 BEFORE = " before"
 

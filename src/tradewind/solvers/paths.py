@@ -17,6 +17,8 @@ from tradewind.solvers.kernel import kernel
 
 UNREACHED = np.iinfo(np.int64).max // 4
 """Hops between nodes without a path."""
+FIRST_ROWS = 32
+"""Hops for which there is room at first in searches by hops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +97,7 @@ def hops_to_all(graph: Graph) -> Ints:
 
 
 class _Layers(NamedTuple):
-    """Bellman-Ford by hops, of shape (n, n): dist[h, u] to the sink in at most h hops, and the arc step[h, u] that it takes.
+    """Bellman-Ford by hops, (rows, n): dist[h, u] to the sink in at most h hops, and the arc step[h, u] that it takes.
 
     step is -1 where h - 1 hops do as well. Only the arcs live[:count] may be used.
     """
@@ -192,10 +194,25 @@ def cheapest_by_hops(
     Returns cost (n,) (inf: no admitted path; 0 where data is 0 or at the sink), length (n,) in hops, and arcs
     (n, longest): the path's arcs in order from u are arcs[u, :length[u]]; the rest of a row is undefined.
     """
+    # most paths are short, and to touch n * n numbers takes longer than the search
+    rows = min(data.size, FIRST_ROWS)
+    while True:
+        done, best, length, path = _within_rows(tail, head, room, price, (sink, rows), data, weight)
+        if done:
+            return best, length, path
+        rows = min(data.size, 4 * rows)
+
+
+@kernel
+def _within_rows(
+    tail: Ints, head: Ints, room: Ints, price: Floats, to: tuple[int, int], data: Ints, weight: Ints
+) -> tuple[bool, Floats, Ints, Ints]:
+    """`cheapest_by_hops` (to: the sink, and the rows of layers that there are); False first where they are too few."""
+    sink, rows = to
     n = data.size
-    best, length, path = np.full(n, np.inf), np.zeros(n, np.int64), np.empty((n, n), np.int64)
+    best, length, path = np.full(n, np.inf), np.zeros(n, np.int64), np.empty((n, rows), np.int64)
     live = np.empty(tail.size, np.int64)
-    layers = _Layers(tail, head, live, np.empty((n, n)), np.empty((n, n), np.int64))
+    layers = _Layers(tail, head, live, np.empty((rows, n)), np.empty((rows, n), np.int64))
     wanted, chosen = np.empty(n, np.bool_), np.empty(n, np.int64)
     longest = 0
     for seed in range(n):
@@ -213,11 +230,14 @@ def cheapest_by_hops(
             chosen[:] = 0
             settled = False
             h = 0
-            while h < high and not settled:
+            last = min(high, rows - 1)
+            while h < last and not settled:
                 h += 1
                 settled = _add_hop(layers, count, price, h)
                 if h >= low:
                     _improve(layers, h, weight[h], wanted, best, chosen)
+            if not settled and last < high:
+                return False, best, length, path[:, :1]
             if settled and h < low:
                 # nothing changes beyond layer h, and hop counts from low on use these same arcs
                 _improve(layers, h, weight[low], wanted, best, chosen)
@@ -228,7 +248,7 @@ def cheapest_by_hops(
             if settled:
                 break
             low = high + 1
-    return best, length, path[:, : max(longest, 1)]
+    return True, best, length, path[:, : max(longest, 1)]
 
 
 @kernel
