@@ -7,6 +7,8 @@ from itertools import pairwise
 
 import pytest
 
+from tradewind.lab.live import brokerage as live_brokerage
+from tradewind.lab.live import estimates as live_estimates
 from tradewind.lab.live import reservation as live_reservation
 from tradewind.lab.live import rings as live_rings
 from tradewind.lab.live import sites as live_sites
@@ -15,7 +17,9 @@ from tradewind.lab.live import workers as live_workers
 from tradewind.lab.study import Effort, Row
 from tradewind.lab.testbed.networks import network
 from tradewind.model.errors import InputError
+from tradewind.registry import policies
 from tradewind.report.figures.theme import LIGHT, style, svg
+from tradewind.worlds.simulate import simulate
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.wan import GOODPUT
 
@@ -95,6 +99,57 @@ def rings(ours: float) -> list[Row]:
         {"ring": ring, "order": "a > b", "hops_on_a_link": 1, "predicted_s": 0.5, "measured_s": seconds}
         for ring, seconds in times
     ]
+
+
+def brokers(policy: str, column: str, value: float) -> list[Row]:
+    """A run per policy, all alike but for one column of one policy."""
+    return [
+        {
+            "seed": 0, "policy": name, **dict.fromkeys(("cost", "rent", "hours", "waiting", "discount"), 2.0),
+            "missed": 0.0, **({column: value} if name == policy else {}),
+        }
+        for name in live_brokerage.POLICIES
+    ]  # fmt: skip
+
+
+def estimated(policy: str, share: float) -> list[Row]:
+    """A policy that gets 0.8 of what it would with true times by declarations, and so much by estimates."""
+    shares = dict(zip(live_estimates.WAYS, (0.8, share, 1.0), strict=True))
+    return [
+        {"policy": policy, "seed": 0, "times": way, "objective": "utility", "value": value, "of_truth": value}
+        for way, value in shares.items()
+    ]
+
+
+@pytest.mark.skipif(bool(testbed.unavailable()), reason="no network namespaces here")
+def test_the_policies_of_the_real_experiment_run_on_real_processes() -> None:
+    found = live_brokerage.rows(QUICK)
+    assert [row["policy"] for row in found] == list(live_brokerage.POLICIES)
+    for row in found:
+        print(row)
+        assert 0 < float(row["hours"]) < 3 * float(row["planned hours"])
+        assert 0 < float(row["waiting"]) < float(row["hours"])
+        parts = [float(row[part]) for part in ("rent", "transfer", "deploy", "traffic")]
+        assert sum(parts) == pytest.approx(float(row["cost"]))
+    by_name = {str(row["policy"]): row for row in found}
+    assert by_name["central"]["traffic"] == by_name["local"]["transfer"] == 0.0
+    assert float(by_name["local"]["traffic"]) > 0
+
+
+def test_the_experiment_is_a_part_of_the_simulated_one_with_programs() -> None:
+    scenario = live_brokerage.experiment(0, 2, 2, 5.0)
+    assert [job.command[-1] for job in scenario.jobs] == ["tradewind.lab.live.instance"] * len(scenario.jobs)
+    assert set(scenario.volumes.slot.tolist()) <= {0, 1}
+    run = simulate(scenario, policies.find("mlbroker"))
+    assert run.metrics["cost_rent_usd"] > 0
+
+
+@pytest.mark.parametrize("policy", ["srtf", "gadget"])
+def test_wrong_declarations_cost_less_with_estimates(policy: str) -> None:
+    found = live_estimates.compared(policy, 1, quick=True)
+    assert set(found) == set(live_estimates.WAYS)
+    better = max if policy == "gadget" else min
+    assert better(found["declared"], found["measured"]) == found["measured"]
 
 
 @pytest.mark.skipif(bool(testbed.unavailable()), reason="no network namespaces here")

@@ -10,6 +10,7 @@ from tradewind.audit.cancelled import cancelled_plans
 from tradewind.audit.clock import AuditClock
 from tradewind.audit.dropped import is_served, note_idle
 from tradewind.audit.fidelity import Volumes
+from tradewind.audit.measured import is_bound, wrong_measurement
 from tradewind.audit.record import NOT_RUN, OVER, Record
 from tradewind.audit.results import drop_over
 from tradewind.audit.rules import rules_for
@@ -77,10 +78,8 @@ class EventAudit(AuditClock):
             detail = f"job {event.job} arrived at {event.at_us} us; it is not the next arrival"
             found.append(Violation("time.arrival", detail=detail))
             return
-        if (
-            self._script is not None
-            and (broken := self._script.arrival(event, self._next_arrival)) is not None
-        ):
+        script = self._script
+        if script is not None and (broken := script.arrival(event, self._next_arrival)) is not None:
             found.append(broken)
             return
         self._next_arrival += 1
@@ -116,7 +115,7 @@ class EventAudit(AuditClock):
         record.steps = ()
         if record.job.hold == "until":
             self._release_claims(record)
-        if 0 <= record.promise_us < event.at_us and record.cancelled_slot < 0 and not self._measured:
+        if 0 <= record.promise_us < event.at_us and is_bound(record, is_measured=self._measured):
             detail = f"finished at {event.at_us} us; the offer promised {record.promise_us}"
             found.append(Violation("market.promise", record.job.id, detail=detail))
 
@@ -136,6 +135,8 @@ class EventAudit(AuditClock):
         match event.kind:
             case "data":
                 self._data(record, event, found)
+            case "measured":
+                found += wrong_measurement(self._work, record, event, is_measured=self._measured)
             case "released":
                 self._release(record, event, found)
             case "left":
@@ -208,9 +209,7 @@ class EventAudit(AuditClock):
             found.append(Violation("time.quote", record.job.id, detail=detail))
         if held is None or held.id != (event.fact if event.kind == "answered" else event.value):
             return
-        if (
-            event.job in self._awaited
-        ):  # limits changed at this instant, or it is answered twice: the first counts
+        if event.job in self._awaited:  # limits changed now, or it is answered twice: the first counts
             return
         if event.kind == "expired":
             self._awaited[event.job] = ("declined", 0)
@@ -253,7 +252,7 @@ class EventAudit(AuditClock):
         if leaves is not None and leaves <= event.at_us:
             detail = f"it was due to leave at {leaves} us, but `left` was not reported"
             found.append(Violation("time.left", record.job.id, detail=detail))
-        if 0 <= record.promise_us <= event.at_us and record.cancelled_slot < 0 and not self._measured:
+        if 0 <= record.promise_us <= event.at_us and is_bound(record, is_measured=self._measured):
             detail = f"the offer promised completion at {record.promise_us} us, but the job did not finish"
             found.append(Violation("market.promise", record.job.id, detail=detail))
         if (dropped := is_served(record)) is not None:

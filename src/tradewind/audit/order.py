@@ -1,8 +1,8 @@
 """The order of events within an instant, in the tables of a run.
 
-Changes come first, then cancelled plans, jobs that end, what customers say, arrivals, the slot with its data and the timer,
-and then what these lead to: quotes are withdrawn, answered and made, jobs are refused, and at the horizon the rest ends.
-Only the order in which customers say something within a microsecond is theirs.
+Changes come first, then cancelled plans, what was measured, jobs that end, what customers say, arrivals, the slot with
+its data and the timer, and then what these lead to: quotes are withdrawn, answered and made, jobs are refused, and at the
+horizon the rest ends. Only the order in which customers say something within a microsecond is theirs.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tradewind.model.result import Table, Violation
 from tradewind.model.tables import INTERRUPTED
 
 STAGE = {
-    "changed": 0, "voided": 1, "finished": 2, "left": 2, "released": 2, "ended": 2, "cancelled": 3, "answered": 3,
-    "expired": 3, "arrived": 4, "slot": 5, "data": 6, "timer": 7, "withdrawn": 8,
+    "changed": 0, "voided": 1, "measured": 1, "finished": 2, "left": 2, "released": 2, "ended": 2, "cancelled": 3,
+    "answered": 3, "expired": 3, "arrived": 4, "slot": 5, "data": 6, "timer": 7, "withdrawn": 8,
 }  # fmt: skip
 """Kind -> place of its events within an instant; those of quotes depend on when the quote was made."""
 CLOSED, QUOTED, REFUSED, AT_END = 9, 10, 11, 12
 """Places of answers to open quotes, of new quotes and answers to them, of refusals by a decision, of ends with the run."""
-BY_JOB = ("finished", "left", "released", "ended", "arrived", "data")
+BY_JOB = ("measured", "finished", "left", "released", "ended", "arrived", "data")
 """Kinds whose events come in order of their jobs; changes and cancelled plans are checked with their contents."""
 SAID = ("cancelled", "answered", "expired")
 """Kinds of what customers say, which is in any order."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import isclose, isfinite
 
 from tradewind.audit.record import Record
 from tradewind.audit.work import WorkLedger
 from tradewind.model.decision import Charge, Offer, Quote
+from tradewind.model.job import DECLARED
 from tradewind.model.result import Violation
 from tradewind.model.setup import Setup
 
@@ -51,10 +53,13 @@ def promise(setup: Setup, work: WorkLedger, record: Record, offer: Offer, now_us
     """The plan finishes the job at finish_us, not earlier and not later (Eris (2a), (2f))."""
     if record.total is None:
         return None
-    kept = (record.steps, record.since_us)
+    kept = (record.steps, record.since_us, record.customer)
     record.steps, record.since_us = offer.plan.steps, now_us
+    record.customer = replace(
+        record.customer, pace_milli=DECLARED
+    )  # nobody can promise more than is declared
     due = work.finish_us(record)
-    record.steps, record.since_us = kept
+    record.steps, record.since_us, record.customer = kept
     if due != offer.finish_us:
         return Violation(
             "market.promise",

@@ -7,7 +7,7 @@ from math import ceil, floor
 
 from tradewind.audit.record import Record
 from tradewind.model.decision import Step
-from tradewind.model.job import Dataset, Fixed, Job, Rounds
+from tradewind.model.job import DECLARED, Dataset, Fixed, Job, Rounds
 from tradewind.model.machine import Machine
 from tradewind.model.setup import Setup
 
@@ -50,6 +50,31 @@ def comm_time_us(setup: Setup, job: Job, step: Step) -> int:
     share = bits * Fraction(n - 1, n) * 10**6
     send = ceil(2 * share / job.ring_bps) if len(step.nodes) > 1 else 0
     return send + (ceil(share / job.reduce_bps) if job.reduce_bps else 0)
+
+
+def true_speed(setup: Setup, record: Record, step: Step) -> Fraction | int:
+    """Work per microsecond of a job whose declaration may be wrong (Customer.pace_milli)."""
+    pace = record.customer.pace_milli
+    declared = speed(setup, record.job, step)
+    return declared if pace == DECLARED else Fraction(declared) * DECLARED / pace
+
+
+def true_chunks(setup: Setup, record: Record, step: Step) -> list[int]:
+    """Chunks of each flow that a step's workers process: in the order of the flows, as many as each site is able to."""
+    work, pace = record.job.work, record.customer.pace_milli
+    assert isinstance(work, Dataset)
+    found = [flow.bytes // work.chunk_bytes for flow in step.flows]
+    if pace <= DECLARED:
+        return found
+    slots = Fraction(step.until_us - step.from_us, setup.slot_us)
+    left = {
+        node: floor(workers * slots * work.chunk_epochs_per_worker_slot_milli / (pace * work.epochs))
+        for node, workers in zip(step.nodes, step.workers, strict=True)
+    }
+    for row, flow in enumerate(step.flows):
+        found[row] = min(found[row], left.get(flow.dst, 0))
+        left[flow.dst] = left.get(flow.dst, 0) - found[row]
+    return found
 
 
 def speed(setup: Setup, job: Job, step: Step) -> Fraction | int:
@@ -150,25 +175,29 @@ class WorkLedger:
     def mark(self, record: Record, now_us: int) -> None:
         """Record the work done when the current slot began; after a failure the job continues from it."""
         boundary = now_us - now_us % self._setup.slot_us
-        if record.mark_us >= boundary:
-            return
-        record.mark_us = boundary
+        if record.mark_us < boundary:
+            record.mark_us, record.mark_done = boundary, self.done_by(record, boundary)
+
+    def done_by(self, record: Record, until_us: int) -> int:
+        """Work done by an instant, which is not counted yet."""
         kept = (record.done, record.since_us, record.start_us, record.last_places)
         sums = (record.comm_us, record.comm_span_us, record.steps_run, dict(record.chunks_done))
         ran = (record.ran, record.starts, record.staged)
         used, caps = self.used[:], dict(record.cap_used)
-        if boundary > record.since_us:
-            self.accrue(record, boundary)
-        record.mark_done = record.done
+        if until_us > record.since_us:
+            self.accrue(record, until_us)
+        done = record.done
         record.done, record.since_us, record.start_us, record.last_places = kept
         record.comm_us, record.comm_span_us, record.steps_run, record.chunks_done = sums
         self.used, record.cap_used = used, caps
         record.ran, record.starts, record.staged = ran
+        return done
 
     def accrue(self, record: Record, until_us: int) -> None:
         """Add the work of the committed steps from record.since_us to until_us."""
         job, work = record.job, record.job.work
         plain = not (job.restart_us or job.caps or job.servers or job.restarts is not None)
+        plain = plain and record.customer.pace_milli == DECLARED
         if type(work) is Fixed and len(record.steps) == 1 and plain:
             self._accrue_fixed(record, record.steps[0], until_us)
             return
@@ -180,8 +209,7 @@ class WorkLedger:
                 record.start_us = begin
             if isinstance(work, Dataset):
                 if step.until_us <= until_us:
-                    for flow in step.flows:
-                        n = flow.bytes // work.chunk_bytes
+                    for flow, n in zip(step.flows, true_chunks(self._setup, record, step), strict=True):
                         record.chunks_done[flow.src] = record.chunks_done.get(flow.src, 0) + n
                         record.done += n
             else:
@@ -191,7 +219,7 @@ class WorkLedger:
                 if job.gpus or job.restarts is not None:
                     ready = max(ready, self._run(record, step, begin, end))
                 if ready < end:
-                    done = record.done + floor((end - ready) * speed(self._setup, job, step))
+                    done = record.done + floor((end - ready) * true_speed(self._setup, record, step))
                     record.done = done if record.total is None else min(done, record.total)
             if isinstance(work, Rounds) and work.comm != "none" and work.unit != "worker-slot":
                 record.comm_us += (end - begin) * comm_time_us(self._setup, job, step)
@@ -231,14 +259,15 @@ class WorkLedger:
         if record.total is None:
             return None
         job, done = record.job, record.done
-        if type(job.work) is Fixed and len(record.steps) == 1 and not job.restart_us:
+        right = record.customer.pace_milli == DECLARED
+        if type(job.work) is Fixed and len(record.steps) == 1 and not job.restart_us and right:
             step = record.steps[0]
             ready = max(step.from_us, record.since_us) + max(1, record.total - done)
             return ready if sum(step.workers) >= job.workers_min and ready <= step.until_us else None
         if isinstance(job.work, Dataset):
             for step in record.steps:
                 if step.until_us > record.since_us:
-                    done += sum(flow.bytes for flow in step.flows) // job.work.chunk_bytes
+                    done += sum(true_chunks(self._setup, record, step))
                     if done >= record.total:
                         return step.until_us
             return None
@@ -259,7 +288,7 @@ class WorkLedger:
             if job.gpus:
                 begin = self._run(record, step, begin, step.until_us)
             begin += self._restart_us(record, step)
-            pace = speed(self._setup, job, step)
+            pace = true_speed(self._setup, record, step)
             if pace:
                 ready = begin + max(1, ceil((total - done) / pace))
                 if isinstance(job.work, Rounds) and job.work.whole_slots:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tradewind import registry
+from tradewind.model.job import DECLARED
+from tradewind.model.job_columns import JobColumns
 from tradewind.model.system import System
 
 if TYPE_CHECKING:
@@ -30,6 +32,10 @@ def _systems(scenario: Scenario) -> list[System]:
 
 
 def _first(scenario: Scenario, systems: Sequence[System], *more: Mapping[int, int]) -> Bound | None:
+    if not isinstance(scenario.jobs, JobColumns) and any(
+        customer.pace_milli != DECLARED for customer in scenario.customers
+    ):
+        return None  # bounds follow from declared times
     for system in systems:
         given = scenario if system.bound_of_pools else _without_pools(scenario)
         found: Bound | None = None if given is None else registry.load(system.bound)(given, *more)

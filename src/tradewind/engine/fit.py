@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tradewind.model.errors import LookupFailed, Unsupported
-from tradewind.model.job import Fixed, Job, Rounds
+from tradewind.model.job import DECLARED, Dataset, Fixed, Job, Rounds
 from tradewind.model.job_columns import JobColumns
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
@@ -111,9 +111,19 @@ def _kinds(job: Job) -> set[str]:
     return {job.kind, f"{job.kind}/{job.work.comm}"} if isinstance(job.work, Rounds) else {job.kind}
 
 
+def _unkept(spec: Spec, scenario: Scenario) -> str:
+    """Why a policy cannot run datasets that take longer than declared, or "": it would not know what is left."""
+    if spec.binding or isinstance(scenario.jobs, JobColumns):
+        return ""
+    for job, customer in zip(scenario.jobs, scenario.customers, strict=True):
+        if customer.pace_milli != DECLARED and isinstance(job.work, Dataset):
+            return f"job {job.id} takes another time than it declares; datasets may do so where plans are sold for good"
+    return ""
+
+
 def check_fit(spec: Spec, scenario: Scenario) -> None:
     """Raise Unsupported, with the reason, if the policy cannot run the scenario."""
-    if why := mismatch(spec, scenario):
+    if why := mismatch(spec, scenario) or _unkept(spec, scenario):
         raise Unsupported(
             f"{spec.name} cannot run {scenario.name!r}: {why}. `tradewind policies` lists what each policy supports."
         )

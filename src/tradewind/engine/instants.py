@@ -19,6 +19,7 @@ from tradewind.model.decision import (
     Verdict,
 )
 from tradewind.model.errors import RunFileError
+from tradewind.model.estimate import Measured
 from tradewind.model.job import Job
 from tradewind.model.result import Table
 from tradewind.model.scenario import Scenario
@@ -67,13 +68,14 @@ def instants(scenario: Scenario, tables: Mapping[str, Table]) -> Iterator[Instan
     plans = _read_plans(tables)
     trades = _Trades(tables, plans)
     decisions = _read_decisions(tables, plans)
-    facts = Facts(scenario, _read_changes(tables))
+    facts = Facts(scenario, _read_changes(tables), _read_estimates(tables))
     groups: dict[int, tuple[list[Event], list[Event]]] = {}
     rows = zip(*(tables["events"][c] for c in ("at_us", "kind", "job", "value")), strict=True)
     for at_us, kind, job, value in rows:
         event = facts.restore(Event(at_us, kind, job, value))
         before, after = groups.setdefault(at_us, ([], []))
         (after if kind in _ANSWERS else before).append(event)
+    facts.check_told()
     by_time, held = dict(decisions.values()), _OpenQuotes()
     for at_us in sorted(set(groups) | set(by_time) | trades.times):
         before, after = groups.get(at_us, ([], []))
@@ -144,7 +146,11 @@ def answered_quotes(found: Iterable[Instant]) -> list[tuple[int, Quote, int]]:
 class Facts:
     """Restores the facts of events, which the file does not repeat, from the scenario. found: unscripted changes."""
 
-    def __init__(self, scenario: Scenario, found: Sequence[Change] = ()) -> None:
+    def __init__(
+        self, scenario: Scenario, found: Sequence[Change] = (),
+        measured: Mapping[tuple[int, int], tuple[Measured, ...]] | None = None,
+    ) -> None:  # fmt: skip
+        self._measured = dict(measured or {})
         self._scenario = scenario
         self._changes = (*scenario.changes, *found)
         v = scenario.volumes
@@ -162,14 +168,27 @@ class Facts:
                 f"tables.events has {event.kind} at {event.at_us} with job {event.job} and value {event.value}; "
                 f"job must be -1 for {', '.join(_WITHOUT_JOB)} only, and value must be 0 for {', '.join(_WITHOUT_VALUE)}"
             )
-        fact: Job | Change | tuple[tuple[int, int], ...] | None = None
+        fact: Job | Change | tuple[tuple[int, int], ...] | tuple[Measured, ...] | None = None
         if event.kind == "arrived":
             fact = _row(self._scenario.jobs, event.job, "job")
         elif event.kind == "changed":
             fact = _row(self._changes, event.value, "change")
         elif event.kind == "data":
             fact = tuple(self._volumes.get((event.job, event.value), ()))
+        elif event.kind == "measured":
+            fact = self._measured.pop((event.at_us, event.job), None)
+            if fact is None:
+                raise RunFileError(
+                    f"tables.events has measured at {event.at_us} for job {event.job}; tables.estimates has nothing of it"
+                )
         return event._replace(fact=fact)
+
+    def check_told(self) -> None:
+        """Check that no measurement is left without its event."""
+        for at_us, job in self._measured:
+            raise RunFileError(
+                f"tables.estimates has job {job} at {at_us}; tables.events has no event measured of it then"
+            )
 
 
 def _row(rows: Sequence[_Fact], number: int, what: str) -> _Fact:
@@ -324,6 +343,15 @@ def _read_changes(tables: Mapping[str, Table]) -> list[Change]:
     if "changes" not in tables:
         return []
     return [Change(*row) for row in _column(tables, "changes", *Change._fields)]
+
+
+def _read_estimates(tables: Mapping[str, Table]) -> dict[tuple[int, int], tuple[Measured, ...]]:
+    """(time, job) -> what was measured; most runs have nothing."""
+    found: dict[tuple[int, int], tuple[Measured, ...]] = {}
+    if "estimates" in tables:
+        for at, job, *row in _column(tables, "estimates", "at_us", "job", *Measured._fields):
+            found[at, job] = (*found.get((at, job), ()), Measured(*row))
+    return found
 
 
 def read_charges(tables: Mapping[str, Table]) -> list[Charge]:

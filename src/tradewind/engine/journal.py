@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from tradewind.model.decision import (
     Certificate,
@@ -15,6 +15,7 @@ from tradewind.model.decision import (
     Quote,
     Step,
 )
+from tradewind.model.estimate import Measured
 from tradewind.model.tables import RARE, TABLES
 from tradewind.model.units import OPEN
 from tradewind.model.view import Event
@@ -56,6 +57,14 @@ class Journal:
             kind.append(event[1])
             job.append(event[2])
             value.append(event[3])
+            if event[1] == "measured":
+                self._measured(event)
+
+    def _measured(self, event: Event) -> None:
+        """Append what was measured, to a table that most runs do not have."""
+        self.tables.setdefault("estimates", {column: [] for column in TABLES["estimates"]})
+        for row in cast(tuple[Measured, ...], event.fact):
+            self._append("estimates", event.at_us, event.job, *row)
 
     def decision(self, at_us: int, decision: Decision) -> None:
         """Append a decision with its verdicts, plans and certificate."""

@@ -7,40 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+from tradewind.engine.ledger_state import LedgerState, SlotVolumes
 from tradewind.engine.stimuli import from_json, to_json
 from tradewind.model.codec import plain, read
 from tradewind.model.decision import Decision, HeldQuote, Plan, Step
+from tradewind.model.estimate import Estimate, Factors, Measured
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import OPEN, UNLIMITED
 from tradewind.model.view import Change, Event
 
-SlotVolumes = tuple[tuple[int, int], ...]
-"""(node, bytes) of a stream job in a slot."""
 Reservation = tuple[int, int, int]
 """(row, slot or -1 for open-ended, amount)."""
-
-
-class LedgerState(NamedTuple):
-    """What a ledger saves; capacity in use follows from the plans. Events are beside it, as `to_json` writes them."""
-
-    now_us: int
-    first_slot: int
-    jobs: tuple[Job, ...]
-    active: tuple[int, ...]
-    plans: tuple[Plan, ...]
-    data: dict[int, tuple[int, SlotVolumes]]
-    changes: dict[int, Change]
-    limit: tuple[int, ...]
-    down_nodes: frozenset[int]
-    down_links: frozenset[int]
-    price: dict[tuple[int, int], float]
-    egress: dict[tuple[int, int], float]
-    held: tuple[HeldQuote, ...]
-    counts_holds: bool
-    expires_us: int
 
 
 class Ledger:
@@ -58,6 +38,7 @@ class Ledger:
         self._unbooked: dict[int, tuple[Job, Plan]] = {}  # plans whose reservations nobody has asked for yet
         self._changes: dict[int, Change] = {}
         self._data: dict[int, tuple[int, SlotVolumes]] = {}
+        self._factors = Factors()
         # Rows: node * R + resource, 2 per link (direction) while routes push and 2 while they pull, bytes moved in a slot.
         self._r = len(setup.resources)
         self._links_at = len(setup.nodes) * self._r
@@ -112,6 +93,9 @@ class Ledger:
                 self._take_change(event.fact)
             elif kind == "data":
                 self._data[job] = (event.value, cast(SlotVolumes, event.fact))
+            elif kind == "measured":
+                measured = cast(tuple[Measured, ...], event.fact)
+                self._factors.take(self._jobs[job], event.at_us, event.value, measured)
             self.now_us = event.at_us
         self._new.extend(events)
         self.events = self._new
@@ -131,6 +115,7 @@ class Ledger:
             else:
                 self._jobs.pop(event.job, None)
                 self._data.pop(event.job, None)
+                self._factors.forget(event.job)
         gone = [
             event for event in self._new if event.job not in self._active and event.job not in self._plans
         ]
@@ -318,7 +303,11 @@ class Ledger:
             expires_us=self._expires_us,
         )
         windows = {"new": self._new, "over": self._over}
-        return {"state": plain(state), **{name: [to_json(e) for e in w] for name, w in windows.items()}}
+        return {
+            "state": plain(state),
+            "factors": self._factors.save() if self._factors else None,
+            **{name: [to_json(e) for e in w] for name, w in windows.items()},
+        }
 
     def restore(self, data: Any, where: str) -> dict[int, Job]:
         """Continue from what `save` returned, in a new ledger; plans are reserved again. Returns the jobs by index."""
@@ -343,6 +332,8 @@ class Ledger:
             [from_json(event) for event in data.get(name, ())] for name in ("new", "over")
         )
         self.events = self._new
+        if data.get("factors"):
+            self._factors.restore(data["factors"])
         return self._jobs
 
     # ------------------------------------------------------------------ the view
@@ -373,6 +364,10 @@ class Ledger:
         """(node, bytes) of a stream job's volumes in the current slot."""
         slot, volumes = self._data.get(job, (-1, ()))
         return volumes if slot == self.slot else ()
+
+    def estimate(self, job: Job) -> Estimate:
+        """By which factor the declared time of a job is wrong, after what was measured so far."""
+        return self._factors.of(job)
 
     def change(self, row: int) -> Change:
         """A change that has happened, by its row."""

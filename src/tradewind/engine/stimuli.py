@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from tradewind.model.codec import plain, read
 from tradewind.model.errors import InputError
+from tradewind.model.estimate import Measured
 from tradewind.model.job import Job
 from tradewind.model.view import Change, Event, EventKind
 
@@ -22,6 +23,7 @@ FACTS: Mapping[str, Any] = {
     "changed": Change,
     "data": tuple[tuple[int, int], ...],
     "answered": int,
+    "measured": tuple[Measured, ...],
 }
 """Kind of an event -> type of its fact, where it has one."""
 

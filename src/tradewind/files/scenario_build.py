@@ -24,6 +24,7 @@ from tradewind.files.schemas_scenario import (
 )
 from tradewind.model.errors import ScenarioError
 from tradewind.model.job import (
+    DECLARED,
     NO_PRIVATE_DATA,
     Customer,
     Data,
@@ -311,6 +312,7 @@ class JobBuilder:
             budget_usd=private.budget_usd,
             valuation=_utility(private.valuation, name, "private.valuation"),
             runtime_us=private.runtime_us if stays is None else stays,
+            pace_milli=round(private.pace * DECLARED),
         )
 
     def _workers(self, file: JobFile, name: str) -> tuple[int, int]:

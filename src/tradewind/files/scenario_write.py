@@ -11,7 +11,7 @@ from tradewind.files.scalars import natural
 from tradewind.files.scenario_build import EVERY, MOST_PAIRS
 from tradewind.files.scenario_changes import write_changes
 from tradewind.files.schemas_scenario import VERSION
-from tradewind.model.job import Customer, Dataset, Demand, Fixed, Job, Rounds, Stream
+from tradewind.model.job import DECLARED, Customer, Dataset, Demand, Fixed, Job, Rounds, Stream
 from tradewind.model.network import Link
 from tradewind.model.node import Node
 from tradewind.model.pool import Pool
@@ -276,6 +276,8 @@ def _private(customer: Customer) -> dict[str, Any]:
         row["valuation"] = _utility(customer.valuation)
     if customer.runtime_us is not None:
         row["runtime_us"] = int(customer.runtime_us)
+    if customer.pace_milli != DECLARED:
+        row["pace"] = customer.pace_milli / DECLARED
     return row
 
 

@@ -204,6 +204,10 @@ class PrivateFile(Strict):
         default=None,
         description="true runtime of a fixed job in microseconds; also how long a stream job stays (better: work.stay_us)",
     )
+    pace: float = Field(
+        default=1.0,
+        description="time (a number) that its work really takes over what the job declares, 0.01 to 100",
+    )
 
 
 class JobFile(Strict):

@@ -18,6 +18,8 @@ Comm = Literal["none", "colocated", "flows", "ring", "machines"]
 RoundUnit = Literal["round", "worker-slot", "worker-round"]
 MOST_RANKS = 1_000_000
 """Most workers or parameter servers of a job: policies and worlds may keep something for each."""
+DECLARED = 1000
+"""Customer.pace_milli of a job whose declaration is right."""
 RESERVED_ENV = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 """Environment variables that every rank gets, besides those that begin with TRADEWIND_."""
 
@@ -305,11 +307,13 @@ class Customer:
     budget_usd  the customer accepts offers that cost at most this (None: no budget)
     valuation   the true utility; the customer takes the offer with the largest valuation(delay) - payment, if positive
     runtime_us  runtime of a fixed job that has no public one; how long a stream stays
+    pace_milli  time that its work really takes, in thousandths of what follows from its declaration; not for streams
     """
 
     budget_usd: float | None = None
     valuation: Utility | None = None
     runtime_us: int | None = None
+    pace_milli: int = DECLARED
 
 
 NO_PRIVATE_DATA = Customer()

@@ -13,7 +13,7 @@ import numpy as np
 
 from tradewind.model.arrays import Ints
 from tradewind.model.columns import Numbered, Texts, Words
-from tradewind.model.job import MOST_RANKS, NO_PRIVATE_DATA, Customer, Demand, Fixed, Job
+from tradewind.model.job import DECLARED, MOST_RANKS, NO_PRIVATE_DATA, Customer, Demand, Fixed, Job
 from tradewind.model.units import LARGEST
 
 OWN = ("index", "id", "arrive_us", "work", "worker", "tenant", "workers_min", "workers_max")
@@ -158,6 +158,8 @@ def columns_of(jobs: Sequence[Job], customers: Sequence[Customer]) -> JobColumns
             return f"job {job.id} has workers_min and workers_max that differ"
         if customer.budget_usd is not None or customer.valuation is not None:
             return f"the customer of job {job.id} has a budget or a valuation"
+        if customer.pace_milli != DECLARED:
+            return f"job {job.id} takes another time than it declares"
         if (work.runtime_us is not None) != public or (public and customer.runtime_us is not None):
             return f"the runtime of job {job.id} is {'private' if public else 'public'}, unlike that of job {first.id}"
         runtimes.append(work.runtime_us if public else customer.runtime_us)

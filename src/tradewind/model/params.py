@@ -26,6 +26,15 @@ def resolve_params(owner: str, params: Mapping[str, Param], given: Mapping[str, 
     }
 
 
+def recorded(params: Mapping[str, Param], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that a run file has."""
+    return {
+        name: value
+        for name, value in values.items()
+        if not (params[name].later and value == params[name].default)
+    }
+
+
 def check_seed(seed: int) -> None:
     """Refuse a seed that no generator of random numbers takes."""
     if type(seed) is not int or not 0 <= seed <= MOST_SEED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 from tradewind.model.decision import Route, Step
-from tradewind.model.job import Dataset, Fixed, Job, Rounds, Stream
+from tradewind.model.job import DECLARED, Dataset, Fixed, Job, Rounds, Stream
 from tradewind.model.machine import Machine, allreduce_us
 from tradewind.model.setup import Setup, transport_fraction
 from tradewind.model.units import MICRO, MILLI, US_PER_S
@@ -149,6 +149,24 @@ def machine_rate(setup: Setup, job: Job, step: Step) -> tuple[int, int]:
     if not job.checkpoint_us or not any(setup.nodes[node].interruptions_per_hour for node in step.nodes):
         return MICRO, round_us
     return MICRO * setup.slot_us, round_us * (setup.slot_us + job.checkpoint_us)
+
+
+def chunks_done(setup: Setup, work: Dataset, step: Step, pace_milli: int) -> int:
+    """Chunks of a step's flows that its workers really process, site by site; all of them if the declaration is right."""
+    if pace_milli <= DECLARED:
+        return sum(flow.bytes for flow in step.flows) // work.chunk_bytes
+    wanted: dict[int, int] = {}
+    for flow in step.flows:
+        wanted[flow.dst] = wanted.get(flow.dst, 0) + flow.bytes // work.chunk_bytes
+    span = step.until_us - step.from_us
+    able = {
+        node: workers
+        * work.chunk_epochs_per_worker_slot_milli
+        * span
+        // (pace_milli * work.epochs * setup.slot_us)
+        for node, workers in zip(step.nodes, step.workers, strict=True)
+    }
+    return sum(min(chunks, able.get(node, 0)) for node, chunks in wanted.items())
 
 
 def rate(setup: Setup, job: Job, step: Step) -> tuple[int, int]:

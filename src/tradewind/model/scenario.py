@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tradewind.model.errors import ScenarioError
+from tradewind.model.estimate import check_pace
 from tradewind.model.job import (
     MOST_RANKS,
     NO_PRIVATE_DATA,
@@ -61,10 +62,8 @@ class Volumes:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Volumes):
             return NotImplemented
-        return all(
-            np.array_equal(getattr(self, name), getattr(other, name))
-            for name in ("job", "slot", "node", "bytes")
-        )
+        names = ("job", "slot", "node", "bytes")
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,6 +304,7 @@ def _counts(where: str, **values: int) -> None:
 
 def _check_work(setup: Setup, job: Job, customer: Customer) -> None:
     where, work = f"jobs[{job.id}].work", job.work
+    check_pace(job, customer.pace_milli)
     match work:
         case Fixed():
             runtime = work.runtime_us if work.runtime_us is not None else customer.runtime_us

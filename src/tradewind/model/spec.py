@@ -23,6 +23,7 @@ class Param:
 
     file     a path stands for the text of that file, which becomes the value
     tenants  NAME=VALUE pairs, separated by commas; each name must be a tenant of the scenario
+    later    left out of run files where it has its default, because it came later than files that must not change
     """
 
     default: Any
@@ -32,6 +33,7 @@ class Param:
     most: float | None = None
     file: bool = False
     tenants: bool = False
+    later: bool = False
 
     @property
     def range(self) -> str:
@@ -41,6 +43,16 @@ class Param:
         return f"{self.least:.15g} or more" if self.most is None else f"{self.least:.15g} to {self.most:.15g}"
 
 
+DECLARATION, MEASUREMENT = "declared", "measured"
+ESTIMATES: Mapping[str, Param] = {
+    "estimates": Param(
+        default=DECLARATION,
+        doc="times of jobs: as declared, or corrected by what was measured of the job, its tenant's jobs and all jobs",
+        choices=(DECLARATION, MEASUREMENT),
+        later=True,
+    )
+}
+"""The parameter of policies that can use estimates (model.estimate)."""
 Factory = Callable[[Setup, Mapping[str, Any], np.random.Generator], Policy]
 
 

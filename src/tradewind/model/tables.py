@@ -15,13 +15,13 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "at_us": ("int", "when it happened"),
         "kind": (
             "str",
-            "arrived, finished, left, released, voided, changed, data, slot, timer, quoted, answered, expired, withdrawn, "
-            "accepted, declined, refused, cancelled, ended",
+            "arrived, finished, left, released, voided, changed, measured, data, slot, timer, quoted, answered, expired, "
+            "withdrawn, accepted, declined, refused, cancelled, ended",
         ),
         "job": ("int", "the job concerned, or -1"),
         "value": (
             "int",
-            "voided, refused, cancelled, ended: work done; changed: row of the scenario's changes, and after "
+            "voided, measured, refused, cancelled, ended: work done; changed: row of the scenario's changes, and after "
             "the last one rows of changes; data, slot: slot; accepted, answered: offer; quoted: when it expires; "
             "expired, withdrawn: id of the quote",
         ),
@@ -171,6 +171,18 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "accuracy": ("float", "last accuracy reported on all held-out samples; -1: none"),
         "site_accuracy": ("float", "the same on held-out samples like those of the node; -1: none"),
     },
+    "estimates": {
+        "at_us": ("int", "when a job was measured: the event measured of this instant"),
+        "job": ("int", "the job"),
+        "node": ("int", "where; -1: the job as a whole, which comes first"),
+        "iterations": ("int", "iterations that count; 0: not known"),
+        "seconds": ("float", "mean seconds of an iteration, or of the whole job"),
+        "error_s": ("float", "standard error of this mean; -1: not known"),
+        "declared_s": ("float", "seconds that follow from the declaration for the same iterations"),
+        "communication_share": ("float", "part of the time spent waiting for other ranks; -1: not known"),
+        "samples_per_s": ("float", "samples per second; -1: not known"),
+        "bytes_per_s": ("float", "bytes sent per second; -1: not known"),
+    },
     "alarms": {
         "at_us": ("int", "when (live runs only)"),
         "job": ("int", "the job concerned, or -1"),
@@ -208,7 +220,7 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "usd": ("float", "amount in USD"),
     },
 }
-RARE: Final = frozenset({"changes", "measurements", "shards"})
+RARE: Final = frozenset({"changes", "estimates", "measurements", "shards"})
 """Tables that a run has only if they have rows."""
 COMPLETE: Final = "complete"
 """`attempts.why` of an attempt whose ranks all ended with 0."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 from tradewind.model.decision import Charge, Decision, HeldQuote, Plan, Quote
+from tradewind.model.estimate import Estimate, Measured
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
 
@@ -16,6 +17,7 @@ EventKind = Literal[
     "released",  # hold="through": its resources were released
     "voided",  # its plan was cancelled: a node or link failed or shrank; value = work kept
     "changed",  # capacity, bandwidth, price, failure; value = row of the scenario's changes
+    "measured",  # its ranks measured; value = work done
     "data",  # a stream job's volumes of this slot are known; value = slot
     "slot",  # a slot begins; value = slot
     "timer",  # the policy's wake_us is reached
@@ -51,15 +53,16 @@ class Event(NamedTuple):
 
     job    the job concerned, or -1
     value  as listed in EventKind
-    fact   what is known from now on: the Job that arrived, the Change, the (node, bytes) volumes of a slot, the id
-           of the quote that is answered. Only the world holds future facts: no view has them.
+    fact   what is known from now on: the Job that arrived, the Change, the (node, bytes) volumes of a slot, what was
+           measured (the job as a whole first), the id of the quote that is answered. Only the world holds future
+           facts: no view has them.
     """
 
     at_us: int
     kind: EventKind
     job: int = -1
     value: int = 0
-    fact: Job | Change | tuple[tuple[int, int], ...] | int | None = None
+    fact: Job | Change | tuple[tuple[int, int], ...] | tuple[Measured, ...] | int | None = None
 
 
 class View(Protocol):
@@ -100,6 +103,9 @@ class View(Protocol):
 
     def data(self, job: int) -> tuple[tuple[int, int], ...]:
         """(node, bytes) of a stream job's volumes in the current slot."""
+
+    def estimate(self, job: Job) -> Estimate:
+        """By which factor the declared time of a job is wrong, after what was measured so far, of it and of others."""
 
     def change(self, row: int) -> Change:
         """The change that a `changed` event names."""

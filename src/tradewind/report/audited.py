@@ -49,7 +49,7 @@ CHOSEN = (
     "posted",
 )
 """Tables of what the policy decided."""
-MEASURED = ("attempts", "measurements", "alarms", "changes", "shards")
+MEASURED = ("attempts", "measurements", "estimates", "alarms", "changes", "shards")
 """Tables of a live run."""
 PROSE = ("why", "reason", "refused")
 """Columns for people."""
@@ -340,6 +340,9 @@ def _unchecked(result: Run, spec: Spec | None, depth: Depth) -> Iterator[tuple[s
         yield "events.order", "in which order customers said something within a microsecond"
     if said - {"cancelled"}:
         yield "events.rows", "an answer to a quote that is closed, or its expiry, changes nothing"
+    simulated = result.tables.get("estimates", {}) if result.world != "processes" else {}
+    for column in simulated:
+        yield f"estimates.{column}", "only the ratio of seconds to declared_s is known in a simulated world"
     if result.world == "processes":
         yield (
             "world",

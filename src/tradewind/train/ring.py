@@ -134,7 +134,7 @@ def work(options: TrainOptions, rank: Rank, stop_signal: StopSignal) -> int:
         if samples or processed:
             report.write(
                 done, ended - began, ring.sent_bytes - before, loss, communication_seconds=waited_s,
-                processed=processed, **evaluator.measure(training.model, done),
+                processed=processed, samples=count, **evaluator.measure(training.model, done),
             )  # fmt: skip
         if rank.rank == 0 and (stop or done >= last or done - saved >= options.checkpoint_every):
             checkpoint.save(rank.folder, training.snapshot(done))

@@ -196,6 +196,6 @@ def work(options: TrainOptions, rank: Rank, stop_signal: StopSignal) -> int:
         ended = time.perf_counter()
         report.write(
             done, ended - began, sent, total_loss, communication_seconds=ended - computed,
-            processed=processed, **evaluator.measure(training.model, done),
+            processed=processed, samples=count, **evaluator.measure(training.model, done),
         )  # fmt: skip
     return COMPLETE if status == FINISH else STOPPED

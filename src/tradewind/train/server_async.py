@@ -164,7 +164,7 @@ def work(options: TrainOptions, rank: Rank, stop_signal: StopSignal) -> int:
     while done < last:
         began, before = time.perf_counter(), site.sent_bytes
         flat.gradient.zero_()
-        loss, _ = partial_loss(training.model, data, done, options.pause)
+        loss, count = partial_loss(training.model, data, done, options.pause)
         torch.autograd.backward(loss)
         flat.gradient[-EXTRAS:] = torch.tensor([float(loss.detach()), float(stop_signal.received), 0.0])
         computed = time.perf_counter()
@@ -175,6 +175,6 @@ def work(options: TrainOptions, rank: Rank, stop_signal: StopSignal) -> int:
         ended = time.perf_counter()
         report.write(
             done, ended - began, sent, float(loss.detach()), communication_seconds=ended - computed,
-            processed=(), **evaluator.measure(training.model, done),
+            processed=(), samples=count, **evaluator.measure(training.model, done),
         )  # fmt: skip
     return COMPLETE if done >= last_iteration(options, rank) else STOPPED

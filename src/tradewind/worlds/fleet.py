@@ -113,6 +113,7 @@ class IterationReport(NamedTuple):
     communication_seconds  0: not reported
     processed              names of shards that it has finished with
     accuracy, site_accuracy  on held-out samples, all and those of the rank's site; -1: not reported
+    samples                that it processed; -1: not reported
     """
 
     iteration: int
@@ -125,6 +126,7 @@ class IterationReport(NamedTuple):
     processed: tuple[str, ...] = ()
     accuracy: float = -1.0
     site_accuracy: float = -1.0
+    samples: float = -1.0
 
 
 class LaunchStatus(NamedTuple):

@@ -22,6 +22,7 @@ from tradewind.worlds.clock import Clock
 from tradewind.worlds.customers import choose
 from tradewind.worlds.data.depot import Depot
 from tradewind.worlds.data.keeper import BUSY_S, DataKeeper
+from tradewind.worlds.estimating import measured_of
 from tradewind.worlds.fleet import Exit, Fleet, Launch, Observations, Rank, ranks_of
 from tradewind.worlds.gang import (
     Attempt,
@@ -261,6 +262,12 @@ class FleetWorld:
                 if gang.announced != state.stamp and at < self._setup.horizon_us:  # then it ends with the run
                     gang.announced = state.stamp
                     self._progress.announce(at, gang.job.index, what)
+        for gang in gangs:
+            index, active = gang.job.index, self._progress.active
+            if index in active and gang.is_to_tell(at, self._setup.slot_us):
+                gang.told_us, fact = at, measured_of(self._setup, gang, self.clock.pace, at)
+                if fact and at < self._setup.horizon_us:
+                    self.agenda.report(Event(at, "measured", index, active[index].done, fact))
         is_due = self._next_us() <= at  # what happens now may change plans
         for gang in gangs:
             if gang.current is not None or gang.retry_us > now_us or not (wanted := self._wanted(gang)):
@@ -366,7 +373,7 @@ class FleetWorld:
                 gang.stop("the run is over")
                 self._check_attempt(gang)
         self._reconcile()
-        if any(self._is_awaited(gang) for gang in self._busy_gangs()):
+        if any(gang.is_running for gang in self._busy_gangs()):
             return ()
         self.over = True
         events: list[Event] = []
@@ -376,14 +383,6 @@ class FleetWorld:
                 what = "left" if isinstance(gang.job.work, Stream) else "finished"
                 self._progress.finish(gang.job.index, what, self._ending_us, events)
         return [*events, *self._timeline.end(self._ending_us)]
-
-    def _is_awaited(self, gang: Gang) -> bool:
-        """Whether a gang still has ranks that will end; those that cannot be reached end without a loop."""
-        if gang.current is None:
-            return False
-        exits = gang.status.exits if gang.status is not None else (None,) * len(gang.ranks)
-        silent = gang.status.unreachable if gang.status is not None else ()
-        return any(each is None and number not in silent for number, each in enumerate(exits))
 
     # ------------------------------------------------------------------ recovery
     def replay(self, events: Sequence[Event]) -> Sequence[Event]:
@@ -404,7 +403,7 @@ class FleetWorld:
                 continue
             if event.kind in ("voided", "ended", "refused", "cancelled") and is_measured(state.job):
                 state.done = event.value
-            if event.kind in ("cancelled", "answered", "expired"):
+            if event.kind in ("cancelled", "answered", "expired", "measured"):
                 self.agenda.report(event)
             elif what := {"finished": "finished", "left": "left", "ended": "failed"}.get(event.kind):
                 progress.announce(at, event.job, what)

@@ -48,6 +48,8 @@ class Tally:
     last: IterationReport | None = None
     _seconds: dict[int, array[float]] = field(default_factory=dict)
     _waits: dict[int, array[float]] = field(default_factory=dict)
+    _sent: dict[int, array[float]] = field(default_factory=dict)
+    _samples: dict[int, array[float]] = field(default_factory=dict)
     _losses: dict[int, float] = field(default_factory=dict)
     _accuracies: dict[int, tuple[float, float]] = field(default_factory=dict)
 
@@ -56,6 +58,8 @@ class Tally:
         for rank, report in reports:
             self._seconds.setdefault(rank, array("d")).append(report.seconds)
             self._waits.setdefault(rank, array("d")).append(report.communication_seconds)
+            self._sent.setdefault(rank, array("d")).append(report.bytes_sent)
+            self._samples.setdefault(rank, array("d")).append(report.samples)
             self._losses[rank] = report.loss
             if report.accuracy >= 0:
                 self._accuracies[rank] = (report.accuracy, report.site_accuracy)
@@ -71,12 +75,19 @@ class Tally:
             self.measured_s = float(median(self._seconds[most]))
             self.ranks = [self._measure(rank) for rank in sorted(self._seconds)]
 
+    def spent_s(self, counted: Collection[int]) -> tuple[float, float]:
+        """Seconds of all reported iterations of the ranks that count, and those spent waiting among them."""
+        ranks = [rank for rank in self._seconds if rank in counted]
+        return sum(sum(self._seconds[r]) for r in ranks), sum(sum(self._waits[r]) for r in ranks)
+
     def _measure(self, rank: int) -> RankMeasure:
         seconds, waits = steady(self._seconds[rank]), steady(self._waits[rank])
-        accuracies = self._accuracies.get(rank, (UNKNOWN, UNKNOWN))
+        samples = steady(self._samples[rank])
         return RankMeasure(
-            rank, len(seconds), fmean(seconds), standard_error(seconds), fmean(waits), *accuracies
-        )
+            rank, len(seconds), fmean(seconds), standard_error(seconds), fmean(waits),
+            *self._accuracies.get(rank, (UNKNOWN, UNKNOWN)), fmean(steady(self._sent[rank])),
+            fmean(samples) if min(samples) >= 0 else UNKNOWN,
+        )  # fmt: skip
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,6 +116,7 @@ class Gang:
     retry_us: int = 0  # earliest instant of the next attempt
     complete: bool = False  # all ranks ended with 0
     given_up: bool = False
+    told_us: int = 0  # when its measurements were last told
     announced: int = -1  # plan stamp for which the job's end has been queued
     spent_us: int = 0  # time that past attempts ran
     last_report_s: float | None = None  # when an iteration was last reported in this attempt (monotonic)
@@ -168,6 +180,21 @@ class Gang:
             self.last_report_s = now_s
             self.attempts[-1].tally.add(status.reports)
             self.iterations = max(self.iterations, *(report.iteration for _, report in status.reports))
+
+    def is_to_tell(self, now_us: int, slot_us: int) -> bool:
+        """Whether what its ranks measured should be told: once in every slot, and when all have ended with 0."""
+        if self.complete:
+            return self.told_us < self.attempts[-1].ended_us
+        return self.last_report_s is not None and now_us // slot_us > self.told_us // slot_us
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it still has ranks that will end; those that cannot be reached end without a loop."""
+        if self.current is None:
+            return False
+        exits = self.status.exits if self.status is not None else (None,) * len(self.ranks)
+        silent = self.status.unreachable if self.status is not None else ()
+        return any(each is None and number not in silent for number, each in enumerate(exits))
 
     def has_to_wait(self, start_s: float, now_s: float) -> bool:
         """Whether its ranks have waited too long to be started."""

@@ -25,6 +25,7 @@ class RankMeasure(NamedTuple):
     error_s                 its standard error; UNKNOWN with fewer than four
     communication_s         mean seconds of an iteration spent waiting for other ranks
     accuracy, site_accuracy the last reported; UNKNOWN: none was
+    bytes_sent, samples     means of an iteration; UNKNOWN: not reported
     """
 
     rank: int
@@ -34,6 +35,8 @@ class RankMeasure(NamedTuple):
     communication_s: float
     accuracy: float
     site_accuracy: float
+    bytes_sent: float = UNKNOWN
+    samples: float = UNKNOWN
 
 
 def steady(values: Sequence[float]) -> Sequence[float]:

@@ -11,10 +11,11 @@ from typing import Any
 
 from tradewind.model.codec import plain, read
 from tradewind.model.decision import Plan, Step
-from tradewind.model.job import Dataset, Fixed, Job, Rounds, Stream
-from tradewind.model.progress import rate
+from tradewind.model.estimate import ALL, Measured
+from tradewind.model.job import DECLARED, Dataset, Fixed, Job, Rounds, Stream
+from tradewind.model.progress import chunks_done, rate
 from tradewind.model.setup import Setup
-from tradewind.model.units import OPEN
+from tradewind.model.units import MICRO, OPEN
 from tradewind.model.view import Event
 
 Places = tuple[tuple[int, int], ...]
@@ -42,6 +43,7 @@ class ActiveJob:
     ran: tuple[int, Places, int] = (-1, (), 0)  # end, places and warm_us of what ran last for some time
     last_places: frozenset[tuple[int, int]] = frozenset()  # (node, servers) of the current step
     been_places: frozenset[tuple[int, int]] = frozenset()  # of the last step before it that took any time
+    pace = DECLARED  # Customer.pace_milli
 
     def __init__(self, job: Job, total: int | None) -> None:
         self.job = job
@@ -59,7 +61,7 @@ SAVED: Mapping[str, Any] = {
     "total": int | None, "steps": tuple[Step, ...], "at": int, "next": int, "done": int, "since_us": int,
     "num_den": tuple[int, int], "stamp": int, "number": int, "start_us": int, "releasing": bool, "mark_us": int,
     "mark_done": int, "entered_us": int, "last_places": frozenset[tuple[int, int]],
-    "been_places": frozenset[tuple[int, int]], "warm_us": int, "ran": tuple[int, Places, int],
+    "been_places": frozenset[tuple[int, int]], "warm_us": int, "ran": tuple[int, Places, int], "pace": int,
 }  # fmt: skip
 """Everything that an ActiveJob knows beside its job."""
 
@@ -91,6 +93,7 @@ class Progress:
         self.active: dict[int, ActiveJob] = {}
         self.failing: set[int] = set()
         self._heap: list[tuple[int, int, int, str]] = []  # (time, job, stamp, what)
+        self._told: list[Event] = []  # what was measured at the present instant
 
     # ------------------------------------------------------------------ time
     def next_us(self) -> int:
@@ -105,12 +108,15 @@ class Progress:
 
     def advance(self, now_us: int, events: list[Event]) -> None:
         """Add the completions of this instant, and enter the steps that begin."""
-        heap = self._heap
+        heap, first = self._heap, len(events)
         while heap and heap[0][0] == now_us:
             _, job, stamp, what = heappop(heap)
             state = self.active.get(job)
             if state is not None and state.stamp == stamp:
                 self._fire(state, what, now_us, events)
+        if self._told:
+            events[first:first] = self._told  # before what ends
+            self._told.clear()
 
     def end(self, end_us: int, events: list[Event]) -> None:
         """End all remaining jobs."""
@@ -120,9 +126,13 @@ class Progress:
         self.active.clear()
 
     # ------------------------------------------------------------------ jobs
-    def add(self, job: Job, total: int | None, leaves_us: int | None = None) -> None:
-        """Add a job that arrived; a stream leaves at `leaves_us`."""
+    def add(
+        self, job: Job, total: int | None, leaves_us: int | None = None, pace_milli: int = DECLARED
+    ) -> None:
+        """Add a job that arrived; a stream leaves at `leaves_us`. pace_milli: its true time (model.job.Customer)."""
         state = self.active[job.index] = ActiveJob(job, total)
+        if pace_milli != DECLARED and not self._reported:
+            state.pace = pace_milli
         if leaves_us is not None:
             state.stamp += 1
             heappush(self._heap, (leaves_us, job.index, state.stamp, "left"))
@@ -212,11 +222,17 @@ class Progress:
         index = state.job.index
         if what == "failed" and (now, index, state.stamp, "left") in self._heap:
             return  # it leaves at this instant
+        if what == "measured":
+            self._tell(state, now)
+            self._watch(state, now)
+            return
         if what == "next":
             self._credit(state, now)
             if state.total is not None and isinstance(state.job.work, Dataset) and state.done >= state.total:
                 what, state.at = "finished", -1  # its last step is counted
             else:
+                if state.pace != DECLARED and isinstance(state.job.work, Dataset):
+                    self._tell(state, now)
                 self._enter(state, state.next, now)
                 return
         elif what in ("released", "left"):
@@ -229,6 +245,8 @@ class Progress:
             events.append(Event(now, "ended", index, state.done))
             del self.active[index]
             return
+        if state.pace != DECLARED:
+            self._tell(state, now, all_done=True)
         events.append(Event(now, "finished", index))
         if state.job.hold == "through":
             state.num_den, state.at, state.steps = (0, 1), -1, ()  # no failure can cancel what is done
@@ -251,7 +269,25 @@ class Progress:
         if isinstance(work, Dataset) and state.at >= 0:
             step = state.steps[state.at]
             if now >= step.until_us:
-                state.done += sum(flow.bytes for flow in step.flows) // work.chunk_bytes
+                state.done += chunks_done(self.setup, work, step, state.pace)
+
+    def _watch(self, state: ActiveJob, now: int) -> None:
+        """Let the job be measured while its current step runs: a slot after it began, then after twice the time, …"""
+        slot_us = self.setup.slot_us
+        at = ((2 * now - state.start_us) // slot_us + 1) * slot_us
+        if at < state.steps[state.at].until_us:
+            heappush(self._heap, (at, state.job.index, state.stamp, "measured"))
+
+    def _tell(self, state: ActiveJob, now: int, *, all_done: bool = False) -> None:
+        """Report what was measured of a job whose declaration is wrong; how far a fixed job is shows at its end."""
+        assert state.total is not None
+        done = state.total if all_done else state.progress(now)
+        unit = 1 if isinstance(state.job.work, Fixed | Dataset) else MICRO
+        if done >= unit and (all_done or not isinstance(state.job.work, Fixed)):
+            seconds = state.pace / DECLARED  # of what would take a second as declared
+            rounds = 0 if isinstance(state.job.work, Fixed) else done // unit
+            fact = (Measured(ALL, rounds, seconds, 0.0, 1.0),)
+            self._told.append(Event(now, "measured", state.job.index, done, fact))
 
     def _mark(self, state: ActiveJob, now: int) -> None:
         """Record the progress at the start of the current slot, to which a failure resets the job."""
@@ -276,9 +312,14 @@ class Progress:
         if self._reported and is_measured(job):
             num, den = 0, 1
         else:
-            state.num_den = num, den = rate(self.setup, job, step)
+            num, den = rate(self.setup, job, step)
+            if state.pace != DECLARED:
+                num, den = num * DECLARED, den * state.pace
+            state.num_den = num, den
         if state.start_us < 0:
             state.start_us = now
+        if state.pace != DECLARED:
+            self._watch(state, now)
         state.since_us = now + self._restart(state, step, now) if job.restart_us else now
         if job.warmup_us:
             state.since_us = max(state.since_us, self._warm_us(state, step, now))

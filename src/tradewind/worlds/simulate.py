@@ -19,7 +19,7 @@ from tradewind.engine.loop import Loop, Progress
 from tradewind.engine.session import Session
 from tradewind.engine.state import RunState
 from tradewind.model.errors import Refused, Unsupported
-from tradewind.model.params import check_seed, resolve_params
+from tradewind.model.params import check_seed, recorded, resolve_params
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
@@ -39,7 +39,7 @@ def make_policy(
     if not spec.online:
         values = resolve_params(spec.name, spec.params, load(spec.hindsight)(scenario, given))
     random = np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(1,)))
-    return spec.factory(scenario.setup, values, random), values
+    return spec.factory(scenario.setup, values, random), recorded(spec.params, values)
 
 
 def simulate(

@@ -55,8 +55,11 @@ class Timeline:
             due, reported = agenda.changes(now)
             if due:
                 self._change(due, now, events)
+        events += [event for event in reported if event.kind == "measured" and event.job in progress.active]
         progress.advance(now, events)
         for event in reported:
+            if event.kind == "measured":
+                continue
             if event.kind == "cancelled":
                 done = progress.cancel(event.job, now)
                 if done is not None:
@@ -98,12 +101,13 @@ class Timeline:
     def _arrive(self, job: Job, events: list[Event]) -> None:
         total = job.work.total
         if total is not None:
-            self.progress.add(job, total)
+            self.progress.add(job, total, None, self.customer(job.index).pace_milli)
         elif type(job.work) is Stream:
             stays = self.customer(job.index).runtime_us
             self.progress.add(job, None, None if stays is None else job.arrive_us + stays)
         else:
-            self.progress.add(job, self.customer(job.index).runtime_us)
+            customer = self.customer(job.index)
+            self.progress.add(job, customer.runtime_us, None, customer.pace_milli)
         events.append(Event(job.arrive_us, "arrived", job.index, 0, job))
 
     # ------------------------------------------------------------------ saving

@@ -76,6 +76,7 @@ class ParamData(NamedTuple):
     most: float | None
     file: bool
     tenants: bool
+    later: bool
 
 
 class SpecData(NamedTuple):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tradewind.model.errors import InputError
 from tradewind.model.setup import Setup
-from tradewind.model.spec import Param
+from tradewind.model.spec import ESTIMATES, MEASUREMENT, Param
 from tradewind.model.units import US_PER_HOUR
 from tradewind.systems.dps.kernels.demand import HEAD, NO_CAP, Prior
 from tradewind.systems.dps.kernels.learner import Arrival, observe, observe_unpriced, quote, reprice
@@ -48,6 +48,7 @@ class Learner(Seller):
 
     def __init__(self, setup: Setup, params: Mapping[str, Any], seed: int) -> None:
         super().__init__(setup, params["placement"], seed)
+        self.measured = params["estimates"] == MEASUREMENT
         learned = params["scale"] == LEARNED
         log_top = NO_CAP if learned else 0.0
         most = math.exp(log_top)
@@ -207,6 +208,7 @@ DPS = seller_spec(
             "hours, price_usd, accepted",
             file=True,
         ),
+        **ESTIMATES,
     },
     placement="best-fit",
 )

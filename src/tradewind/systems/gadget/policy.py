@@ -15,7 +15,7 @@ import numpy as np
 from tradewind.model.decision import Certificate
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
-from tradewind.model.spec import Param, Spec
+from tradewind.model.spec import ESTIMATES, MEASUREMENT, Param, Spec
 from tradewind.systems.gadget.kernels.slot import Slot
 from tradewind.systems.gadget.kernels.solve import SlotEffort, solve
 from tradewind.systems.gadget.shared.choice import (
@@ -60,7 +60,7 @@ def _gadget(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -
     embedding = Embedding(
         effort, setup.slot_us, sticky=bool(params["sticky"]), seed=seed, sight=params["sight"]
     )
-    return RingScheduler(setup, embedding)
+    return RingScheduler(setup, embedding, measured=params["estimates"] == MEASUREMENT)
 
 
 GADGET = Spec(
@@ -90,6 +90,7 @@ GADGET = Spec(
             doc="gains: of this slot alone, as in the paper; on the concave envelope; or on it, less what can wait",
             choices=get_args(Sight),
         ),
+        **ESTIMATES,
     },
     system="gadget",
 )

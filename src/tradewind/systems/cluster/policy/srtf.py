@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 
 from tradewind.model.setup import Setup
-from tradewind.model.spec import Spec
+from tradewind.model.spec import ESTIMATES, MEASUREMENT, Spec
 from tradewind.model.view import Policy
 
 
 def _srtf(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Policy:
     from tradewind.systems.cluster.policy.shortest import Shortest
 
-    return Shortest(setup, by_service=False)
+    return Shortest(setup, by_service=False, measured=params["estimates"] == MEASUREMENT)
 
 
 def _srsf(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Policy:
     from tradewind.systems.cluster.policy.shortest import Shortest
 
-    return Shortest(setup, by_service=True)
+    return Shortest(setup, by_service=True, measured=params["estimates"] == MEASUREMENT)
 
 
 SRTF = Spec(
@@ -36,6 +36,7 @@ SRTF = Spec(
     system="cluster",
     compiled="tradewind.systems.cluster.compiled:srtf",
     needs=frozenset(("runtime",)),
+    params=ESTIMATES,
 )
 SRSF = Spec(
     name="srsf",
@@ -45,4 +46,5 @@ SRSF = Spec(
     system="cluster",
     compiled="tradewind.systems.cluster.compiled:srsf",
     needs=frozenset(("runtime",)),
+    params=ESTIMATES,
 )

@@ -35,6 +35,8 @@ class Seller(ABC):
         """Job -> its order and what `pending_price` said, until the answer is known."""
         self._running: dict[int, tuple[int, int, int]] = {}
         self._voided: list[int] = []
+        self.measured = False
+        """Whether runtimes are corrected by what was measured (`estimates`)."""
 
     # ------------------------------------------------------------------ for subclasses
     @abstractmethod
@@ -81,6 +83,11 @@ class Seller(ABC):
             self.observe_no_room(replace(order, runtime=order.spread))
             return Quote(job.index, refused="capacity", why="asks for more items than the whole cluster has")
         planned = self._plan(view, job, order)
+        if (
+            self.measured and planned.step is not None
+        ):  # what is promised and paid still follows from the declaration
+            factor = view.estimate(job).factor
+            planned = replace(planned, runtime=max(1, round(planned.runtime * factor)))
         if planned.step is None:
             self.observe_no_room(replace(order, runtime=order.spread))
             return Quote(job.index, refused="capacity", why="too few idle items")

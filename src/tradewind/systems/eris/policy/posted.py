@@ -17,9 +17,10 @@ import numpy as np
 from tradewind.model.arrays import Floats
 from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote
 from tradewind.model.errors import InputError
+from tradewind.model.estimate import believed
 from tradewind.model.job import Dataset, Job
 from tradewind.model.setup import Objective, Setup
-from tradewind.model.spec import Param, Spec, Trigger
+from tradewind.model.spec import ESTIMATES, MEASUREMENT, Param, Spec, Trigger
 from tradewind.model.view import Event, View
 from tradewind.systems.eris.kernels.oracle import menu
 from tradewind.systems.eris.kernels.task import Menu
@@ -80,9 +81,11 @@ def _soonest(slots: int) -> Floats:
 class Seller:
     """Quotes a menu on arrival and reserves the plan that was bought; neither plan nor payment changes afterwards."""
 
-    def __init__(self, setup: Setup, gamma: float, floor: Floor, *, flat: bool = True) -> None:
+    def __init__(
+        self, setup: Setup, gamma: float, floor: Floor, *, flat: bool = True, measured: bool = False
+    ) -> None:
         self.ledger = CapacityLedger(setup)
-        self.gamma, self.floor, self.flat = gamma, floor, flat
+        self.gamma, self.floor, self.flat, self._measured = gamma, floor, flat, measured
         self._open: dict[int, tuple[Offer, ...]] = {}
         """Offers to every job whose answer is not known yet."""
         self._learned: set[int] = set()
@@ -94,6 +97,8 @@ class Seller:
 
     def quote(self, view: View, job: Job) -> Quote:
         self._observe(view)
+        if self._measured:  # workers that are faster than declared must not be counted on
+            job = believed(job, max(1.0, view.estimate(job).factor))
         if why := unsupported_reason(view.setup, job):
             return Quote(job.index, refused="unsupported", why=f"{job.id} {why}")
         first = -(-view.answer_by_us // view.setup.slot_us)
@@ -244,7 +249,8 @@ def floor_of(setup: Setup, text: str, scale: float) -> Floor:
 
 def _eris(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> Seller:
     floor = floor_of(setup, params["floor"], params["floor_scale"])
-    return Seller(setup, params["gamma"], floor, flat=params["data"] == "flat")
+    measured = params["estimates"] == MEASUREMENT
+    return Seller(setup, params["gamma"], floor, flat=params["data"] == "flat", measured=measured)
 
 
 WORKS = frozenset({"dataset"})
@@ -279,6 +285,7 @@ ERIS = Spec(
             least=0,
             most=1e6,
         ),
+        **ESTIMATES,
     },
     pricer=True,
     binding=True,

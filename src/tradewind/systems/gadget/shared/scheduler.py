@@ -13,6 +13,7 @@ import numpy as np
 
 from tradewind.model.arrays import Floats
 from tradewind.model.decision import NOTHING, Decision, Plan, Route, Step, Verdict
+from tradewind.model.estimate import believed
 from tradewind.model.job import Job
 from tradewind.model.progress import rate
 from tradewind.model.setup import Setup
@@ -39,8 +40,9 @@ AGAIN = 2
 class RingScheduler:
     """Policy that decides every slot for all ring jobs."""
 
-    def __init__(self, setup: Setup, chooser: Chooser) -> None:
-        self._setup, self._chooser = setup, chooser
+    def __init__(self, setup: Setup, chooser: Chooser, *, measured: bool = False) -> None:
+        self._setup, self._chooser, self._measured = setup, chooser, measured
+        self._factors: dict[int, float] = {}  # job -> factor on its declared times, if estimates are used
         self._fabric = read_fabric(setup)
         self._whole = whole_capacity(setup, self._fabric)
         self._records: dict[int, RingRecord] = {}
@@ -58,7 +60,10 @@ class RingScheduler:
         out = {verdict.job for verdict in verdicts}
         jobs = [job for job in view.active.values() if job.index in self._records and job.index not in out]
         for job in jobs:
-            self._credit(job, view.now_us)
+            self._credit(self._believed(job), view.now_us)
+        if self._measured:
+            self._estimate(view, jobs)
+            jobs = [self._believed(job) for job in jobs]
         if not jobs:
             return Decision(verdicts=tuple(verdicts)) if verdicts else NOTHING
         records = [self._records[job.index] for job in jobs]
@@ -108,7 +113,12 @@ class RingScheduler:
                     self._records[job.index] = RingRecord(since_us=event.at_us)
             elif event.kind in ("finished", "refused", "cancelled", "ended"):
                 self._records.pop(event.job, None)
+                self._factors.pop(event.job, None)
                 self._gains.forget(event.job)
+            elif event.kind == "measured" and self._measured and event.job in self._records:
+                record = self._records[event.job]
+                if record.servers and record.since_us <= event.at_us:
+                    record.done, record.since_us = event.value, event.at_us
             elif event.kind == "voided" and event.job in self._records:
                 record = self._records[event.job]
                 record.done, record.servers, record.workers = event.value, (), ()
@@ -144,6 +154,18 @@ class RingScheduler:
             record.done += span * work // time_us
             record.attained += span * sum(record.workers) / slot_us
             record.since_us = now_us
+
+    def _believed(self, job: Job) -> Job:
+        """A job as it would declare itself after what was measured."""
+        return believed(job, self._factors.get(job.index, 1.0))
+
+    def _estimate(self, view: View, jobs: Sequence[Job]) -> None:
+        """Take in what was measured so far."""
+        for job in jobs:
+            factor = view.estimate(job).factor
+            if factor != self._factors.get(job.index, 1.0):
+                self._factors[job.index] = factor
+                self._gains.forget(job.index)
 
     # ------------------------------------------------------------------ plans
     def _plans(self, view: View, jobs: Sequence[Job], slot: Slot, rings: Rings) -> list[Plan]:
@@ -197,12 +219,14 @@ class RingScheduler:
             [job - first, r.done, r.since_us - begin, r.servers, r.workers, r.last, r.attained]
             for job, r in records.items()
         ]
-        return json.dumps([first, begin, rows]).encode()
+        factors = [[job - first, factor] for job, factor in self._factors.items()]
+        return json.dumps([first, begin, rows, *([factors] if factors else [])]).encode()
 
     def restore(self, state: bytes) -> None:
         """Continue from a state that `save` returned."""
         self._gains = self._new_gains()
-        first, begin, rows = json.loads(state)
+        first, begin, rows, *more = json.loads(state)
+        self._factors = {first + job: factor for job, factor in (more[0] if more else ())}
         self._records = {
             first + job: RingRecord(
                 done, begin + since, tuple(servers), tuple(workers), tuple(last), attained

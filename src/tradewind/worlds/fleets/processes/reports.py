@@ -90,6 +90,7 @@ def _parse(line: bytes) -> IterationReport | None:
         raw = json.loads(line)
         values = [float(raw.get(name, 0)) for name in NUMBERS]
         accuracies = [float(raw.get(name, -1.0)) for name in ACCURACIES]
+        samples = float(raw.get("samples", -1.0))
         processed = tuple(raw.get("processed", ()))
     except (ValueError, ArithmeticError, AttributeError, TypeError, RecursionError):
         return None
@@ -114,4 +115,5 @@ def _parse(line: bytes) -> IterationReport | None:
         processed,
         accuracy,
         site_accuracy,
+        samples if 0.0 <= samples < LARGEST_VALUE else -1.0,
     )
