@@ -55,7 +55,8 @@ class Timeline:
             due, reported = agenda.changes(now)
             if due:
                 self._change(due, now, events)
-        events += [event for event in reported if event.kind == "measured" and event.job in progress.active]
+        told = {event.job: event for event in reported if event.kind == "measured"}
+        events += [told[job] for job in sorted(told) if job in progress.active]
         progress.advance(now, events)
         for event in reported:
             if event.kind == "measured":

@@ -37,7 +37,8 @@ STUDY = Study(
             claims=(
                 Claim(
                     name="as-planned",
-                    words="Our aim: at reserved rates, rounds of several jobs at once take the planned time, within 10%.",
+                    words="Our aim: rounds of several jobs at once take the predicted time within 10%: the planned one at "
+                    "reserved rates, that of even sharing without.",
                     holds=live_reservation.judge,
                     ours="apsp",
                 ),
