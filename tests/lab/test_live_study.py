@@ -77,7 +77,7 @@ def test_fair_rates_fill_the_scarcest_link_first() -> None:
 
 
 def test_alone_a_job_takes_as_long_as_planned_and_two_that_share_one_direction_twice_as_long() -> None:
-    wan = Wan(name="line", sites=("a", "b", "c"), links=(WanLink(0, 1, 8_000_000, 8_000_000),))
+    wan = Wan(name="line", sites=("a", "b"), links=(WanLink(0, 1, 8_000_000, 8_000_000),))
     job = ([(0, 1)], [(1, 0)], round(500_000 * GOODPUT))
     assert shared_s(wan, [job]) == [pytest.approx(1.0, rel=1e-5)]
     both = shared_s(wan, [job, job])
