@@ -14,11 +14,12 @@ from tests.report.sample_runs import HOUR, S, Tables, cluster, job, market, move
 from tradewind.model.arrays import Floats
 from tradewind.model.errors import InputError
 from tradewind.model.node import Node
+from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
 from tradewind.model.text import shown
 from tradewind.model.units import UNLIMITED
 from tradewind.model.view import Change
-from tradewind.report import quantities
+from tradewind.report import charts, quantities
 from tradewind.report.figures import bars, comparison, curves, gantt, labels, places
 from tradewind.report.figures.data import RunData, ScenarioData, bins, kinds, link_bps, moved_bytes
 from tradewind.report.figures.theme import LIGHT, THEMED, canvas, make_logarithmic, style, svg
@@ -214,6 +215,17 @@ def test_the_heat_map_joins_servers_if_there_are_many() -> None:
     assert len(found.share) == 134
     np.testing.assert_allclose(found.share[0], 1 / 3)
     assert found.share[1:].max() == 0
+
+
+def test_a_report_of_one_run_has_no_card_with_an_empty_half() -> None:
+    bound = Bound(value=1.0, sense="min", kind="certified", ratio=2.0)
+    plain, priced = cluster(20), wan()
+    without = comparison.series_of(plain, [replace(scheduled(plain, "fifo"), bound=bound)])
+    assert "objective" not in [spec.name for spec in charts.comparison_charts(without)]
+    series = comparison.series_of(priced, [replace(moved(priced), bound=bound)])
+    specs = charts.comparison_charts(series)
+    assert [spec.name for spec in specs[:2]] == ["objective", "costs"]
+    assert bars.height_of([series[0].group]) < 150 < bars.height_of([series[0].group] * 2)
 
 
 def test_all_placeholder_colours_become_variables() -> None:

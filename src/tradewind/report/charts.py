@@ -71,6 +71,8 @@ def colour(number: int) -> str:
 def comparison_charts(series: Sequence[Series]) -> list[ChartSpec]:
     """All charts that compare policies."""
     makers = (_objective, _ratio, _completion, _costs, _prices, _use, _queue)
+    if len(series) == 1:  # low charts beside each other
+        makers = (_objective, _costs, _ratio, _completion, _prices, _use, _queue)
     return [spec for make in makers if (spec := make(series)) is not None] + _market(series)
 
 
@@ -142,8 +144,8 @@ def _seeds(series: Sequence[Series]) -> int:
 
 def _objective(series: Sequence[Series]) -> ChartSpec | None:
     groups = [s.group for s in series]
-    if len(groups) == 1 and groups[0].first.bound is None:
-        return None
+    if len(groups) == 1 and (groups[0].first.bound is None or not bars.has_costs(groups)):
+        return None  # one bar says no more than the table
     metric = groups[0].objective
     name = quantities.name(metric)
     caption = f"{'Lower' if SENSE[metric] == 'min' else 'Higher'} is better."

@@ -42,8 +42,8 @@ def room_for(groups: Sequence[Group]) -> float:
 
 
 def height_of(groups: Sequence[Group]) -> float:
-    """Height of a chart with one bar per group."""
-    return max(246.0, ROW * len(groups) + 46)
+    """Height of a chart with one bar per group: that of the curves beside it, or of the bar where it is the only one."""
+    return 2 * ROW + 46.0 if len(groups) == 1 else max(246.0, ROW * len(groups) + 46)
 
 
 def _thickness(groups: Sequence[Group]) -> float:

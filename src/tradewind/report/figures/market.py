@@ -144,6 +144,7 @@ def profit(series: Sequence[Series], reference: Reference | None, theme: Theme, 
         axes.plot(
             reference.at_us / per_unit, reference.profit, color=theme.muted, linestyle="--", linewidth=1.2
         )
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     return _money(figure, axes, "profit so far, USD", theme)
 
 
