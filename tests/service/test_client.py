@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import tradewind
+from tests.chaos.proxy import cutting
 from tests.command import tradewind as run_command
 from tests.service.servers import Server, job
 from tradewind.service.calls import ServiceError
@@ -40,6 +41,62 @@ def test_the_asynchronous_client_does_the_same(queue: Server) -> None:
             return " ".join(each.status for each in await asyncio.gather(*map(client.wait, ids)))
 
     assert asyncio.run(run()) == "finished finished finished"
+
+
+def test_both_clients_have_the_same_calls() -> None:
+    def calls(of: type) -> set[str]:
+        return {name for name in vars(of) if not name.startswith("_")}
+
+    assert calls(tradewind.Client) == calls(tradewind.AsyncClient)
+    assert {
+        "quote",
+        "accept",
+        "decline",
+        "dry_run",
+        "suspend",
+        "resume",
+        "change",
+        "why",
+        "eta",
+        "bills",
+    } <= calls(tradewind.Client)
+
+
+def test_logs_and_events_go_on_where_a_connection_broke(queue: Server) -> None:
+    secret, script = (
+        queue.secret("tenant", "red"),
+        "for i in 1 2 3 4 5 6 7 8 9; do echo öl $i; sleep 0.2; done",
+    )
+    with cutting(queue.port, every_s=0.4) as proxy, tradewind.Client(queue.address, token=secret) as direct:
+        through = f"http://127.0.0.1:{proxy.port}"
+        id_ = direct.submit(job("sh", "-c", script)).id
+        seen, text = [], ""
+        with tradewind.Client(through, token=secret) as client:
+            for part in client.logs(id_, follow=True):
+                text += part
+            assert [line for line in text.splitlines() if line.startswith("öl")] == [
+                f"öl {i}" for i in range(1, 10)
+            ]
+            for event in client.events(id_):
+                seen.append(event)
+                if event.kind == "finished":
+                    break
+
+        async def run() -> tuple[str, list[str]]:
+            async with tradewind.AsyncClient(through, token=secret) as client:
+                whole = "".join([part async for part in client.logs(id_, follow=True)])
+                kinds = []
+                async for each in client.events(id_):
+                    kinds.append(each.kind)
+                    if each.kind == "finished":
+                        break
+                with pytest.raises(ServiceError, match="there is no job"):
+                    await client.why("nobody's")
+                return whole, kinds
+
+        assert asyncio.run(run()) == (text, [each.kind for each in seen])
+        assert len({each.number for each in seen}) == len(seen)
+        assert proxy.cuts
 
 
 def test_a_server_refuses_clients_of_another_version(queue: Server) -> None:

@@ -92,13 +92,17 @@ def submit(
         _ended(service, service.submit(read_job(job), tenant=tenant, key=key), wait, as_json)
 
 
+def _than(saves_usd: float) -> str:
+    return f"{abs(saves_usd):.4g} USD {'less' if saves_usd >= 0 else 'more'} than"
+
+
 def _menu(quote: QuoteAnswer) -> list[str]:
     lines = [f"{quote.id}: {quote.status}" + (f" ({quote.refused} {quote.why})" if quote.refused else "")]
     for each in quote.options:
         start, done, late = (each.start.p50_s, each.finish.p50_s, each.finish.p90_s)
         when = f"starts in {(start or 0) - quote.made_s:.0f} s, done in {(done or 0) - quote.made_s:.0f} s"
         when += f" ({(late or 0) - quote.made_s:.0f} s with 90%)" if each.kept else ""
-        saves = "" if each.saves_usd is None else f", {each.saves_usd:.4g} USD less than alone"
+        saves = "" if each.saves_usd is None else f", {_than(each.saves_usd)} alone"
         gap = "" if each.gap is None else f", {each.gap:+.1%} from the bound"
         lines.append(f"  {each.option}: {each.price_usd:.4g} USD{saves}{gap}, {when}: {each.plan}")
     if quote.status == "open":
@@ -131,6 +135,17 @@ def accept(
             _print(receipt, [line], as_json)
             return
         _ended(service, receipt.job, wait, as_json)
+
+
+@commands.command()
+def decline(
+    quote: Annotated[str, typer.Argument(metavar="QUOTE", help="Id of the quote.")],
+    as_json: Json = False, server: Server = "", token_file: TokenFile = None,
+) -> None:  # fmt: skip
+    """Take no option of a quote; what it holds is free at once."""
+    with client(server, token_file) as service:
+        found = service.decline(quote)
+    _print(found, [f"{found.id}: {found.status}"], as_json)
 
 
 @commands.command()
@@ -183,7 +198,11 @@ def why(id: Id, as_json: Json = False, server: Server = "", token_file: TokenFil
     """Say why a job waits, and what for."""
     with client(server, token_file) as service:
         found = service.why(id)
-    _print(found, [f"{id}: {found.status}", *(f"  {line}" for line in found.lines)], as_json)
+    _print(
+        found,
+        [f"{id}: {found.status}", f"  rule: {found.rule}", *(f"  {line}" for line in found.lines)],
+        as_json,
+    )
 
 
 @commands.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -18,13 +20,21 @@ commands = typer.Typer()
 def bills(
     tenant: Tenant = None,
     period: Annotated[str | None, typer.Option("--period", help="2026-11, 2026-11-18 or FROM..TO.")] = None,
+    as_csv: Annotated[bool, typer.Option("--csv", help="One line per item, as CSV.")] = False,
     as_json: Json = False, server: Server = "", token_file: TokenFile = None,
 ) -> None:  # fmt: skip
     """Print the bills of a running service: usage, list price, discount, payments."""
+    from tradewind.report.bills import COLUMNS
     from tradewind.service import calls
 
     with client(server, token_file) as service:
         page = service.do(calls.bills(tenant, period))
+    if as_csv:
+        writer = csv.writer(sys.stdout)
+        writer.writerow(COLUMNS)
+        for each in page.bills:
+            writer.writerows(each.bill().rows())
+        return
     lines = []
     for each in page.bills:
         lines.append(

@@ -14,6 +14,8 @@ from tradewind.service.process import EngineProcess
 
 LEASE_S = 0.5
 """How often a standby looks whether it is its turn."""
+QUIET_S = 4.0
+"""After this time without an engine it is said that it still starts."""
 
 
 async def serve(config: Path, data: Path, port: int, standby: bool = False, browse: bool = False) -> None:
@@ -24,7 +26,7 @@ async def serve(config: Path, data: Path, port: int, standby: bool = False, brow
     keeping = asyncio.create_task(engine.keep())
     try:
         starting = asyncio.create_task(asyncio.to_thread(_load))
-        await engine.first.wait()
+        await _first(engine)
         if not engine.ready:
             raise InputError(engine.failed or "the engine did not start")
         await starting
@@ -34,6 +36,18 @@ async def serve(config: Path, data: Path, port: int, standby: bool = False, brow
     finally:
         await engine.stop()
         await keeping
+
+
+async def _first(engine: EngineProcess) -> None:
+    """Wait for the first sign of the engine; say so where that takes long."""
+    waiting = asyncio.create_task(engine.first.wait())
+    if not (await asyncio.wait({waiting}, timeout=QUIET_S))[0]:
+        print(
+            "still starting (the first start of a policy compiles its kernels, which can take a minute) …",
+            file=sys.stderr,
+            flush=True,
+        )
+    await waiting
 
 
 def _load() -> None:
