@@ -147,3 +147,15 @@ def test_a_customer_may_answer_anything(tmp_path: Path, answer: int) -> None:
     assert len(rejected) == (answer == 7)
     kinds = live.journal.tables["events"]["kind"]
     assert kinds[1] == {7: "refused", -1: "declined", 0: "accepted"}[answer]
+
+
+@pytest.mark.parametrize(("at_us", "alarms"), [(340, []), (360, ["finished 0.00011 s later than promised"])])
+def test_a_job_that_is_more_than_a_slot_late_raises_an_alarm(
+    tmp_path: Path, at_us: int, alarms: list[str]
+) -> None:
+    policy = Shop()
+    policy.fails = False
+    live = session(tmp_path, policy, pricer=True)
+    live.handle(0, [arrived(0, 0)])
+    live.handle(at_us, [Event(at_us, "finished", 0, 0)])
+    assert [alarm["text"] for alarm in live.alarms if "promised" in alarm["text"]] == alarms
