@@ -81,7 +81,7 @@ def served(folder: Path) -> list[Row]:
         server.start()
         again_s, again_cpu_s = server.ready_s, sum(server.cpu_s())
     finally:
-        server.kill()
+        server.stop()
     jobs = f"{max(count, STORED)} jobs wait"
     return [
         figure("submissions", count / passed, "/s", 500, f"{CLIENTS} clients, keys, durable before the answer", "higher"),

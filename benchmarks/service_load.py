@@ -126,6 +126,11 @@ class Server:
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
+    def stop(self) -> None:
+        """Ctrl-C, and wait until its engine has ended its ranks."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+
     def connect(self) -> Connection:
         """A connection with the admin's token."""
         return Connection(self.port, (self.folder / "data" / FILE).read_text().strip())
@@ -152,8 +157,7 @@ def serving(folder: Path, store: str = "") -> Iterator[Server]:
     try:
         yield server
     finally:
-        server.process.send_signal(signal.SIGINT)
-        server.process.wait()
+        server.stop()
 
 
 def submit(server: Server, seconds: float) -> int:
