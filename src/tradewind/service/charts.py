@@ -23,14 +23,29 @@ from tradewind.report.figures.theme import (
     draw_curves,
     style,
     style_axes,
-    ticks,
 )
 from tradewind.report.html import full
 
 BAR = {"waits": ("waited", "var(--muted)"), "runs": ("runs", "var(--c0)"), "good": ("finished", "var(--c2)"),
        "bad": ("failed or cancelled", "var(--c7)")}  # fmt: skip
-HALVES = ("quoted", "acceptance", "listed")
+HALVES = ("units", "quoted", "acceptance", "listed")
 """Charts that stand side by side."""
+STEPS_S = (
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    *(3600 * n for n in (1, 2, 3, 6, 12, 24, 48, 168, 720)),
+)
+"""Seconds between ticks of a clock."""
 CLASSES = 6
 """Classes of prices in the chart of acceptance."""
 
@@ -131,7 +146,9 @@ def _gantt(jobs: Sequence[Any], now_s: float, theme: Theme, width: float) -> Any
 def _clock(axes: Any, first: float, last: float, width: float) -> None:
     """Times of the day on the x axis, which counts seconds from `first` on."""
     form = "%H:%M:%S" if last - first < 7200 else "%H:%M" if last - first < 2 * 86_400 else "%d %b"
-    axes.xaxis.set_major_locator(ticks(6 if width > 600 else 3))
+    most = 6 if width > 600 else 3
+    step = next((each for each in STEPS_S if (last - first) / each <= most), STEPS_S[-1])
+    axes.set_xticks(np.arange(np.ceil(first / step) * step, last + 1e-6, step) - first)
     axes.xaxis.set_major_formatter(lambda at, _: time.strftime(form, time.gmtime(first + at)))
 
 
@@ -155,6 +172,30 @@ def quoted(data: Any) -> ChartSpec | None:
     return ChartSpec(
         name="quoted", heading="Prices quoted", label=f"Lowest prices of {len(rows)} quotes over time", draw=draw,
         entries=[("taken", "dot"), ("not taken", "open")],
+    )  # fmt: skip
+
+
+def units(data: Any) -> ChartSpec | None:
+    """Posted prices of a unit of every resource over time. data: curves of resource, [(time, USD)]."""
+    curves = [(name, points) for name, points in data["curves"] if len(points) > 1][:8]
+    if not curves:
+        return None
+    first, last = (end(at for _, points in curves for at, _ in points) for end in (min, max))
+
+    def draw(width: float) -> Any:
+        figure, axes = single(width, 230)
+        for number, (_, points) in enumerate(curves):
+            at, usd = (np.array(column, dtype=np.float64) for column in zip(*points, strict=True))
+            axes.step(at - first, usd, where="post", color=THEMED.series[number], linewidth=1.6)
+        axes.set_ylim(bottom=0)
+        _clock(axes, first, max(last, first + 1.0), width)
+        style_axes(axes, THEMED)
+        axes_title(axes, "USD per unit", THEMED)
+        return figure
+
+    return ChartSpec(
+        name="units", heading="Posted prices", label="Posted prices of a unit over time by resource", draw=draw,
+        entries=[(name, f"var(--c{number})") for number, (name, _) in enumerate(curves)],
     )  # fmt: skip
 
 
@@ -246,6 +287,6 @@ def iterations(data: Any) -> ChartSpec | None:
 
 
 MAKERS: dict[str, Callable[[Any], ChartSpec | None]] = {
-    "topology": topology, "gantt": gantt, "quoted": quoted, "acceptance": acceptance, "listed": listed,
+    "topology": topology, "gantt": gantt, "units": units, "quoted": quoted, "acceptance": acceptance, "listed": listed,
     "iterations": iterations,
 }  # fmt: skip

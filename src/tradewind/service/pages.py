@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from importlib import resources
 from typing import Annotated, Any
@@ -28,12 +28,15 @@ from tradewind.service.service import Service, job_document
 from tradewind.service.telling import told
 from tradewind.service.terms import answer
 from tradewind.service.tokens import Token
+from tradewind.store.board import Row
 
 routes = APIRouter(include_in_schema=False)
 COOKIE, ASKED_BY = "tradewind", "x-tradewind-page"
 """The cookie with a token, and the header with which our own script says that it may be used for the API: no other
 site's page can send it."""
 MOST_ROWS = 200
+OFFERED = ("quoted", "accepted", "declined")
+"""Kinds of events that are about an offer."""
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -43,6 +46,8 @@ TABS = {
     "/": "Now", "/jobs": "Jobs", "/market": "Market", "/tenants": "Tenants", "/bills": "Bills",
     "/whatif": "What if", "/audit": "Audit", "/admin": "Admin",
 }  # fmt: skip
+OPERATORS = ("/audit", "/admin", "/whatif")
+"""Pages that are not for tenants."""
 
 
 def header_from_cookie(request: Request) -> None:
@@ -60,12 +65,22 @@ def _templates() -> Environment:
         autoescape=select_autoescape(default=True),
         undefined=StrictUndefined,
     )
-    found.filters.update(clock=_clock, usd=_usd, span=_span, money=_money, told=told, short=_short)
+    found.filters.update(
+        clock=_clock, when=_when, usd=_usd, span=_span, money=_money, told=told, short=_short
+    )
     return found
 
 
 def _clock(at_s: float | None) -> str:
     return "–" if at_s is None else time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at_s))
+
+
+def _when(at_s: float) -> str:
+    """A time of the day (UTC), with its date if that is not today's."""
+    at, today = time.gmtime(at_s), time.gmtime()
+    same = (at.tm_year, at.tm_yday) == (today.tm_year, today.tm_yday)
+    form = "%H:%M:%S" if same else "%d %b %H:%M" if at.tm_year == today.tm_year else "%Y-%m-%d %H:%M"
+    return time.strftime(form, at)
 
 
 def _usd(value: float | None) -> str:
@@ -74,7 +89,9 @@ def _usd(value: float | None) -> str:
 
 def _money(value: float) -> str:
     """An amount of a bill, to a millionth where it is small."""
-    return f"{value:,.2f} USD" if abs(value) >= 1 or not value else f"{value:.6f} USD"
+    return (
+        f"{value:,.2f} USD" if abs(value) >= 1 else f"{value:.6f} USD" if abs(value) >= 5e-7 else "0.00 USD"
+    )
 
 
 def _short(id_: str) -> str:
@@ -117,7 +134,7 @@ class Visit:
         tabs = [
             (path, text, path == self.path or (path != "/" and self.path.startswith(path)))
             for path, text in TABS.items()
-            if self.token.role != "tenant" or path not in ("/audit", "/admin", "/whatif")
+            if self.token.role != "tenant" or path not in OPERATORS
         ]
         service = self.service
         shown = {
@@ -197,7 +214,7 @@ async def now(request: Request) -> HTMLResponse:
     running = await visit.service.read(lambda: board.rows("board_jobs", most=12, status=list(RUNNING), **own))
     rates = await visit.service.read(lambda: money(visit.service)) if not own else None
     return await visit.page(
-        "now.html", counts=counts, sites=sites, events=[document(row) for row in recent], money=rates,
+        "now.html", counts=counts, sites=sites, events=await _told(visit, recent), money=rates,
         jobs=[job_document(row) for row in running], now=time.time(),
     )  # fmt: skip
 
@@ -290,8 +307,9 @@ async def one_job(request: Request, id: str) -> HTMLResponse:
         lambda: [_quote(answer(visit.service, each, visit.token)) for each in quotes]
     )
     return await visit.page(
-        "job.html", job=job_document(row), events=[document(each) for each in told], why=reasons.lines, rule=reasons.rule,
+        "job.html", job=job_document(row), events=await _told(visit, told), why=reasons.lines, rule=reasons.rule,
         quotes=shown, text=json.dumps(json.loads(row["body"]), indent=1),
+        text_workers=json.loads(row["body"]).get("workers", 1),
         now=time.time(),
     )  # fmt: skip
 
@@ -314,9 +332,37 @@ async def market(request: Request) -> HTMLResponse:
     asked = sum(quote["status"] in ("accepted", "declined", "expired") for quote in quotes)
     taken = [quote for quote in quotes if quote["status"] == "accepted"]
     return await visit.page(
-        "market.html", quotes=quotes, sites=await _sites(visit.service), asked=asked, taken=len(taken),
+        "market.html", open=[quote for quote in quotes if quote["status"] == "open"],
+        answered=[quote for quote in quotes if quote["status"] != "open"],
+        sites=await _sites(visit.service), asked=asked, taken=len(taken),
         revenue=sum(_price(quote) for quote in taken), list=await prices_of(visit.service),
     )  # fmt: skip
+
+
+async def _told(visit: Visit, rows: Sequence[Row], *, reckons: bool = False) -> list[dict[str, Any]]:
+    """Events as people see them; those of quotes with price and plan; reckons: and how the price came about."""
+    found = [document(row) for row in rows]
+    ids = list({each["id"] for each in found if each["kind"] in OFFERED})
+    if not ids:
+        return found
+    quotes = await visit.service.read(lambda: visit.service.board.rows("board_quotes", job=ids, most=1000))
+    for each in found:
+        mine = [q for q in quotes if q["job"] == each["id"] and q["made_s"] <= each["at_s"] + 1.0]
+        if each["kind"] in OFFERED and mine:
+            newest = max(mine, key=lambda q: float(q["made_s"]))
+            each["body"]["offer"] = _offer(json.loads(newest["body"]), reckons)
+    return found
+
+
+def _offer(body: Mapping[str, Any], reckons: bool) -> str:
+    taken, options = body.get("taken", -1), body["options"]
+    if not options:
+        return ": ".join(text for text in (body["refused"], body["why"]) if text)
+    option = (
+        options[taken] if taken is not None and taken >= 0 else min(options, key=lambda o: o["price_usd"])
+    )
+    why = f" ({body['why']})" if body["why"] and reckons else ""
+    return f"{option['price_usd']:,.2f} USD: {option['plan']}{why}"
 
 
 def _price(quote: Mapping[str, Any]) -> float:
@@ -377,7 +423,7 @@ async def audit(request: Request) -> HTMLResponse:
     decided = await visit.service.read(lambda: board.rows("board_events", most=30, kind=kinds))
     told = [document(row) for row in alarms]
     return await visit.page(
-        "audit.html", actions=actions, alarms=told, decisions=[document(row) for row in decided],
+        "audit.html", actions=actions, alarms=told, decisions=await _told(visit, decided, reckons=True),
         violations=sum("audit violation" in str(each["body"].get("text", "")) for each in told),
     )  # fmt: skip
 
@@ -386,6 +432,12 @@ async def audit(request: Request) -> HTMLResponse:
 async def admin(request: Request) -> HTMLResponse:
     """Tokens and sites."""
     visit = Visit(request)
-    visit.needs("admin")
-    tokens = [token.document() for token in visit.service.tokens.all()]
-    return await visit.page("admin.html", tokens=tokens, sites=await _sites(visit.service))
+    visit.needs("admin", "operator")
+    service, tokens = visit.service, None
+    if visit.token.role == "admin":
+        tokens = [token.document() for token in service.tokens.all()]
+    capacity, found = dict.fromkeys(service.config.setup.resources, 4), await prices_of(service)
+    rent = ",\n".join(f" {json.dumps(site)}: {json.dumps(tariffs)}" for site, tariffs in found.rent.items())
+    joining = json.dumps({"nodes": [{"name": "new-site", "kind": "server", "capacity": capacity}]})
+    shown = {"tokens": tokens, "list": found, "joining": joining, "rent": rent}
+    return await visit.page("admin.html", sites=await _sites(service), **shown)

@@ -34,6 +34,7 @@ async def chart(request: Request, name: str, job: str = "", status: str = "") ->
         "topology": lambda: _topology(visit.service, visit.own),
         "gantt": lambda: _gantt(visit.service, {**visit.own, **({"status": status} if status else {})}),
         "quoted": lambda: {"rows": _answered(visit.service, visit.own)},
+        "units": lambda: _units(visit.service, visit.own),
         "acceptance": lambda: {"rows": _answered(visit.service, visit.own)},
         "listed": lambda: _listed(visit.service),
     }
@@ -117,6 +118,18 @@ def _answered(service: Service, own: Mapping[str, Any]) -> list[list[float]]:
         if prices:
             found.append([row["made_s"], min(prices), float(row["status"] == "accepted")])
     return sorted(found)
+
+
+def _units(service: Service, own: Mapping[str, Any]) -> dict[str, Any]:
+    """The price of a unit of every resource in quotes, by the time at which they were made."""
+    curves: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in sorted(
+        service.board.rows("board_quotes", most=MOST_POINTS, **own), key=lambda row: float(row["made_s"])
+    ):
+        for option in json.loads(row["body"])["options"][:1]:
+            for resource, usd in option.get("unit_usd", {}).items():
+                curves[resource].append((row["made_s"], usd))
+    return {"curves": [[name, points] for name, points in sorted(curves.items())]}
 
 
 def _listed(service: Service) -> dict[str, Any]:

@@ -84,8 +84,14 @@ async def export(
     """A period as a scenario file (the script of what happened) or as its run file, for `tradewind audit` and `whatif`."""
     service = service_of(request)
     service.token(authorization, "read", "admin", "operator")
-    found = await service.clerk.do(service.engine.record, periods_work.export, service.source, span(period))
-    return Response(found[part == "run"], media_type="application/json")  # type: ignore[return-value]
+    return Response(await export_of(service, period, part), media_type="application/json")  # type: ignore[return-value]
+
+
+async def export_of(service: Service, period: str | None, part: str) -> bytes:
+    """The scenario or the run file of a period."""
+    task = (periods_work.export, service.source, span(period))
+    found: tuple[bytes, bytes] = await service.clerk.do(service.engine.record, *task)
+    return found[part == "run"]
 
 
 @routes.get("/whatif")

@@ -42,6 +42,8 @@ def told(event: Mapping[str, Any]) -> str:
                 else ""
             )
             return f"{body.get('why', '')}{mean}"
+        case "quoted" | "accepted" | "declined" if "offer" in body:
+            return str(body["offer"])
         case "alarm":
             return str(body.get("text", ""))
         case "voided" | "cancelled" | "suspended":

@@ -11,11 +11,11 @@ function say(text) {
   say.later = window.setTimeout(() => { said.textContent = ""; }, 8000);
 }
 
-async function post(address, body, type) {
+async function post(address, body, type, method) {
   const key = window.crypto.randomUUID ? window.crypto.randomUUID() : String(Math.random()) + Date.now();
   const headers = { ...OWN, "Idempotency-Key": key };
   if (body !== undefined) headers["Content-Type"] = type;
-  const answer = await fetch(address, { method: "POST", headers, body });
+  const answer = await fetch(address, { method: method || "POST", headers, body });
   const found = await answer.json();
   if (!answer.ok) throw new Error(found.error ? found.error.message : answer.statusText);
   return found;
@@ -86,28 +86,43 @@ document.addEventListener("click", async (event) => {
   if (!button || (button.dataset.sure && !window.confirm(button.dataset.sure))) return;
   button.disabled = true;
   try {
-    const found = await post(button.dataset.post, button.dataset.body, "application/json");
+    const found = await post(button.dataset.post, button.dataset.body, "application/json", button.dataset.method);
     say(found.price_usd !== undefined && found.payment_rule ? `Agreed: ${Number(found.price_usd || 0).toFixed(2)} USD` : `Done: ${found.status || "ok"}`);
   } catch (problem) { say(problem.message); }
   button.disabled = false;
   soon();
 });
 
+function told(found) {
+  const clock = (at) => at === null ? "unknown" : new Date(1000 * at).toISOString().slice(0, 19).replace("T", " ");
+  const sites = Object.entries((found.place || {}).workers || {}).map(([site, count]) => `${count} at ${site}`).join(", ");
+  const price = found.price_usd === null ? "" : `, ${Number(found.price_usd).toFixed(2)} USD`;
+  const when = `starts ${clock(found.start.p50_s)}, finishes ${clock(found.finish.p50_s)} UTC`;
+  return [`${sites || "nowhere yet"}${price}; ${when}`, ...found.lines].join("\n");
+}
+
 document.addEventListener("submit", async (event) => {
-  const form = event.target;
-  if (!form.dataset.post) return;
+  const form = event.target, to = (event.submitter && event.submitter.dataset.to) || form.dataset.post || form.dataset.json;
+  if (!to) return;
   event.preventDefault();
-  const values = Object.fromEntries(new FormData(form));
+  const values = Object.fromEntries(new FormData(form)), output = form.querySelector("output");
+  if (output) output.textContent = "";
+  if (event.submitter) event.submitter.disabled = true;
   try {
     if (form.id === "token") {
-      const found = await post(form.dataset.post, JSON.stringify(values), "application/json");
-      say(`The new token, shown only once: ${found.secret}`);
+      const found = await post(to, JSON.stringify(values), "application/json");
+      output.textContent = `The new token, shown only now: ${found.secret}`;
+    } else if (form.dataset.json) {
+      await post(to, values.json, "application/json");
+      output.textContent = "Done.";
     } else {
-      const address = values.tenant ? `${form.dataset.post}?tenant=${encodeURIComponent(values.tenant)}` : form.dataset.post;
+      const address = values.tenant ? `${to}${to.includes("?") ? "&" : "?"}tenant=${encodeURIComponent(values.tenant)}` : to;
       const found = await post(address, values.yaml, "application/yaml");
-      say(found.job && typeof found.job === "string" ? `Quote ${found.status} for ${found.job}` : `Submitted: ${found.id}`);
+      if (found.lines) output.textContent = told(found);
+      else say(found.job && typeof found.job === "string" ? `Quote ${found.status} for ${found.job}` : `Submitted: ${found.id}`);
     }
-  } catch (problem) { say(problem.message); }
+  } catch (problem) { if (output) output.textContent = problem.message; else say(problem.message); }
+  if (event.submitter) event.submitter.disabled = false;
   soon();
 });
 
