@@ -49,7 +49,7 @@ def test_a_dry_run_in_a_market_says_the_price_and_sells_nothing(tmp_path: Path) 
         assert dry["start"]["p50_s"] >= time.time() - 120
         free = checked(client.post("/v1/jobs", json=priced(), params={"dry_run": True}, timeout=120))
         assert free["price_usd"] == dry["price_usd"]  # without a limit it says the price, too
-        assert client.post("/v1/jobs", json=priced()).status_code == 400  # but nobody could answer it
+        assert client.post("/v1/jobs", json=priced()).status_code == 422  # but nobody could answer it
         poor = checked(
             client.post(
                 "/v1/jobs", json=priced(private={"budget_usd": 1e-9}), params={"dry_run": True}, timeout=120

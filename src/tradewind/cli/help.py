@@ -15,6 +15,7 @@ ANY = 2**53
 """A limit that no user meets."""
 EXAMPLES = {
     "accept": "q0-count-1f0c9a2e --option 0",
+    "decline": "q0-count-1f0c9a2e",
     "audit": "scenario.json run.json",
     "bills": "--period 2026-11",
     "cancel": "count-1f0c9a2e",
