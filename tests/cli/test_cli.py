@@ -161,6 +161,18 @@ def test_a_comparison_says_why_a_policy_sold_nothing(tmp_path: Path) -> None:
     assert "random: None of the 8 jobs that were made an offer accepted it" in " ".join(done.stdout.split())
 
 
+def test_a_report_of_runs_of_unlike_scenarios_is_refused(tmp_path: Path) -> None:
+    for name, policy in (("dps", "random"), ("cluster", "fifo")):
+        given = ("--given", "jobs=5") if name == "cluster" else ()
+        source = str(DPS) if name == "dps" else name
+        ran = tradewind("run", source, "--policy", policy, *given, "-o", f"{name}.json", cwd=tmp_path)
+        assert ran.returncode == 0, ran.stderr
+    done = tradewind("report", "dps.json", "cluster.json", "-o", "r.html", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "cluster.json: it is a run of" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_replay_finds_its_scenario_beside_it_and_rebuilds_the_books(folder: Path) -> None:
     done = tradewind("replay", str(folder / "r.json"), "--json")
     assert done.returncode == 0, done.stderr

@@ -90,6 +90,16 @@ def report_command(
             raise InputError(
                 f"it is not a run of {scenario}; name the scenario that was run", where=str(path)
             )
+    first = found[0][0]
+    for path, (whole, _) in zip(run_files, found, strict=True):
+        ours, others = whole.setup, first.setup
+        if (ours.objective, ours.resources) != (others.objective, others.resources):
+            raise InputError(
+                f"it is a run of {whole.name!r} ({ours.objective}), and {run_files[0]} of {first.name!r} "
+                f"({others.objective}); a report is about runs of one scenario, or of what a workload made with several "
+                "seeds. Write one for each",
+                where=str(path),
+            )
     report.write(output, [whole for whole, _ in found], [one for _, one in found])
     say(output)
 

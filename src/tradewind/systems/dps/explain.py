@@ -22,8 +22,16 @@ def remarks(scenario: Scenario, run: Run) -> list[str]:
         reason, count = refused.most_common(1)[0]
         return [f"No job was made an offer; {count} of {asked} because of this: {reason}."]
     if offered and not sold:
+        asked_usd = [float(usd) for usd in run.tables["offers"]["payment_usd"]]
         return [
-            f"None of the {offered} jobs that were made an offer accepted it: all prices were above their budgets."
+            f"None of the {offered} jobs that were made an offer accepted it: all prices were above their budgets "
+            f"(they were {min(asked_usd):.4g} to {max(asked_usd):.4g} USD). Try more seeds, or state a lower worth of an "
+            f"item in the scenario (forecast: {{{PER_HOUR}: …}}, or {PER_JOB})"
+            + (
+                ", or set a cap or past offers (--set cap=…, --set history=FILE)."
+                if "cap" in run.params
+                else "."
+            )
         ]
     if offered < FEW or sold < NEARLY_ALL * offered:
         return []
