@@ -58,6 +58,13 @@ def test_an_interval_ends_where_no_value_can_be() -> None:
     assert interval(drawn(bars.ratio, runs([1.0, 2.0], [0.9, 1.4], "max", "in-expectation"))[1])[1] > 1.4
 
 
+def test_a_wide_interval_does_not_squeeze_the_bars() -> None:
+    wide = runs([1.0, 900.0])
+    assert bars.is_cut(group(wide))
+    assert drawn(bars.objective, wide)[1].get_xlim()[1] == pytest.approx(2 * 450.5 / 60)  # minutes
+    assert not bars.is_cut(group(runs([400.0, 410.0])))
+
+
 def test_equal_curves_take_turns_and_others_stay_solid() -> None:
     axes = canvas(300, 200).add_subplot()
     x, y = np.arange(4.0), np.arange(4.0)

@@ -151,6 +151,8 @@ def _objective(series: Sequence[Series]) -> ChartSpec | None:
     caption = f"{'Lower' if SENSE[metric] == 'min' else 'Higher'} is better."
     if _seeds(series) > 1:
         caption += f" Mean over {_seeds(series)} seeds with its 95% interval."
+    if bars.is_cut(groups):
+        caption += " Intervals that leave the chart are cut; more seeds make them shorter."
     listed = ", ".join(f"{g.label} {quantities.measure(metric, g.value.mean)}" for g in groups)
     return ChartSpec(
         name="objective",

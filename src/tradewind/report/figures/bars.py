@@ -87,9 +87,23 @@ def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | 
     _bars(axes, groups, bars, theme)
     bound = float(np.mean(bounds)) / scale.size if bounds else None
     _finish(axes, groups, bound, theme)
+    if is_cut(groups):
+        axes.set_xlim(right=longest(groups) / scale.size)
     _ticks(axes)
     axes.set_xlabel(scale.unit)
     return bound
+
+
+def longest(groups: Sequence[Group]) -> float:
+    """Where the axis of the objective ends at the latest: twice the largest mean or bound."""
+    known = [g.value.mean for g in groups] + [g.bound.mean for g in groups if g.bound.n]
+    return 2.0 * max((value for value in known if math.isfinite(value)), default=0.0)
+
+
+def is_cut(groups: Sequence[Group]) -> bool:
+    """Whether an interval is so wide that it leaves the chart; two or three seeds say little."""
+    reach = [g.value.mean + g.value.half for g in groups]
+    return 0.0 < longest(groups) < max((end for end in reach if math.isfinite(end)), default=0.0)
 
 
 def ratio(groups: Sequence[Group], theme: Theme, width: float) -> Any:
