@@ -151,6 +151,7 @@ def test_operators_use_sites_prices_export_and_whatif_from_the_command_line_with
     paths = json.loads(told("export", "-o", str(tmp_path / "out"), "--json"))
     told("audit", paths["scenario"], paths["run"])
     assert "las" in told("whatif", "--policy", "las")
+    assert told("bills", "--csv").startswith("tenant,kind,job")
     (tmp_path / "client.yaml").write_text("address: x\n")
     assert "server and token_file are known" in told("jobs", wrong=True)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -24,16 +22,13 @@ def bills(
     as_json: Json = False, server: Server = "", token_file: TokenFile = None,
 ) -> None:  # fmt: skip
     """Print the bills of a running service: usage, list price, discount, payments."""
-    from tradewind.report.bills import COLUMNS
+    from tradewind.report.bills import csv_text
     from tradewind.service import calls
 
     with client(server, token_file) as service:
         page = service.do(calls.bills(tenant, period))
     if as_csv:
-        writer = csv.writer(sys.stdout)
-        writer.writerow(COLUMNS)
-        for each in page.bills:
-            writer.writerows(each.bill().rows())
+        print(csv_text(each.bill() for each in page.bills), end="")
         return
     lines = []
     for each in page.bills:

@@ -5,6 +5,8 @@ Everything comes from what was recorded: prices are those in force when a decisi
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -13,6 +15,7 @@ from typing import Any
 
 from tradewind.engine.costs import job_costs, rows_alone
 from tradewind.engine.intervals import effective, end_us, floats, ints, taken_offers
+from tradewind.files.row_tables import csv_cell
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
@@ -75,6 +78,16 @@ class Bill:
     def document(self) -> dict[str, Any]:
         """The bill as plain data."""
         return asdict(self)
+
+
+def csv_text(bills: Iterable[Bill]) -> str:
+    """Bills as a table in CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    for each in bills:
+        writer.writerows([csv_cell(cell) for cell in row] for row in each.rows())
+    return text.getvalue()
 
 
 def bills_of(period: Period, spec: Spec) -> dict[str, Bill]:

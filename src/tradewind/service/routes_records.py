@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import time
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
-from tradewind.files.row_tables import csv_cell
 from tradewind.model.errors import InputError
-from tradewind.report.bills import COLUMNS, Bill
+from tradewind.report.bills import Bill, csv_text
 from tradewind.service import periods_work
 from tradewind.service.app_state import Authorization, service_of
 from tradewind.service.errors import ApiError
@@ -64,14 +61,10 @@ async def bills(
 
 def csv_of(page: BillPage) -> Response:
     """The bills as a table."""
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(COLUMNS)
-    for each in page.bills:
-        writer.writerows([csv_cell(cell) for cell in row] for row in each.bill().rows())
+    text = csv_text(each.bill() for each in page.bills)
     name = "".join(c if c.isalnum() or c in "-." else "_" for c in page.period)
     headers = {"Content-Disposition": f'attachment; filename="bill-{name}.csv"'}
-    return Response(text.getvalue(), media_type="text/csv", headers=headers)
+    return Response(text, media_type="text/csv", headers=headers)
 
 
 @routes.get("/export")
