@@ -15,7 +15,7 @@ from tradewind.report.html import full, section, stylesheet, table, template
 
 MOST_CURVES = 6
 """Jobs whose front is drawn: the dearest."""
-HEADS = ("Job", "USD", "Region", "Machines", "Finish h", "Slack h", "Next best", "Moved")
+HEADS = ("Job", "USD", "Region", "Machines", "Start h", "Finish h", "Slack h", "Moved", "Next best")
 
 
 def html(plan: Plan) -> str:
@@ -48,13 +48,13 @@ def _total(plan: Plan) -> str:
         f"{plan.usd:,.2f} USD in total{late}; no plan costs less than {plan.least_usd:,.2f} USD (certified, gap "
         f"{plan.gap_percent:.2f}%)."
     )
-    beside = ". ".join(plan.compared)
-    return f'<div class="verdict"><p>{escape(said)}</p><p>{escape(beside)}</p></div>'
+    beside = "".join(f"<li>{escape(each[:1].upper() + each[1:])}</li>" for each in plan.compared)
+    return f'<div class="verdict"><p>{escape(said)}</p><ul>{beside}</ul></div>'
 
 
 def _cells(row: Planned) -> list[str]:
-    times = (f"{row.finish_h:.1f}", f"{row.slack_h:.1f}")
-    cells = (row.id, f"{row.usd:,.2f}", row.region, row.what, *times, row.next_best, row.moved)
+    times = (f"{row.start_h:.1f}", f"{row.finish_h:.1f}", f"{row.slack_h:.1f}")
+    cells = (row.id, f"{row.usd:,.2f}", row.region, row.what, *times, row.moved, row.next_best)
     return [escape(text) for text in cells]
 
 

@@ -29,6 +29,6 @@ def online(mine: float, rival: float) -> Table:
 MADE: Made = {
     "savings/each saves": (freedoms(0.1), freedoms(1e-13)),
     "deadlines/later is cheaper": (bills(1, 0.98, 0.98 + 1e-14), bills(1, 0.97, 0.98)),
-    "online/near the bound": (online(1.005, 1.1), online(1.009, 1.1)),
+    "online/near the bound": (online(1.009, 1.1), online(1.011, 1.1)),
     "online/never dearer": (online(1.005, 1.1), online(1.11, 1.1)),
 }

@@ -22,6 +22,14 @@ def test_every_freedom_is_taken_away_once_and_none_makes_a_plan_cheaper() -> Non
     assert more["together"] > 1.0
 
 
+def test_what_the_best_plan_leaves_out_is_there_for_plans_without_a_freedom() -> None:
+    """In C data is dear to move: options that ignore egress or use one site must not have been left out before."""
+    more = {str(row["source"]): float(row["more"]) for row in savings(QUICK, "C")}
+    assert more["egress"] > 100.0
+    assert more["two sites"] > 10.0
+    assert more["region"] > 10.0
+
+
 def test_later_deadlines_never_cost_more() -> None:
     bills = [float(row["cost"]) for row in deadlines(QUICK, "D")]
     assert len(bills) == len(FACTORS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tradewind.model.pool import Pool
@@ -14,7 +15,7 @@ from tradewind.systems.broker.bound.certified import Effort, certify, solved
 from tradewind.systems.broker.bound.problem import whole
 from tradewind.systems.broker.offline import offline
 from tradewind.systems.broker.policy import planned
-from tradewind.systems.broker.shared.plan import cost
+from tradewind.systems.broker.shared.plan import cost, with_plans
 from tradewind.systems.broker.workload.generator import BROKER as MARKET
 from tradewind.worlds.planned import planned as played
 from tradewind.worlds.simulate import simulate
@@ -70,6 +71,32 @@ def test_a_free_tier_and_a_carried_month_lower_the_bill_and_shorter_months_raise
     assert gratis < usual
     assert month < usual
     assert twelve > usual
+
+
+def test_a_month_in_two_parts_with_its_spend_carried_costs_what_one_long_run_costs() -> None:
+    """The jobs of a plan in two lots: the second lot is billed on top of what the first one spent in each pool."""
+    given = made("Bm")
+    found = whole(given)
+    p, before = found.problem, found.before
+    plan = planned(found.market, p, before, 0).plan
+    assert (plan[:, 0] >= 0).all()
+    early = plan.copy()
+    early[4:, 0] = -1
+    first = with_plans(p, before, early)
+    pools = tuple(
+        replace(pool, carried_usd=float(first.spent[np.flatnonzero(p.tariff == q)].sum()))
+        for q, pool in enumerate(given.setup.pools)
+    )
+    assert any(pool.carried_usd > 0 for pool in pools)
+    rest = whole(replace(given, setup=replace(given.setup, pools=pools)))
+    late = plan.copy()
+    late[:4, 0] = -1
+    second = with_plans(rest.problem, rest.before, late)
+    lost = float(p.unserved.sum())
+    both = cost(p, first) + cost(rest.problem, second) - lost
+    assert both == pytest.approx(cost(p, with_plans(p, before, plan)), rel=1e-9)
+    alone = with_plans(p, before, late)
+    assert cost(p, first) + cost(p, alone) - lost > both
 
 
 def test_a_commitment_is_a_node_without_rent_and_is_used_first() -> None:

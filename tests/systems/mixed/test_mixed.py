@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from tradewind import api
-from tradewind.model.job import Rounds
+from tradewind.model.job import Fixed, Rounds
 from tradewind.model.scenario import Scenario
 from tradewind.model.utility import Utility
 from tradewind.registry import policies, workloads
@@ -238,6 +239,41 @@ def test_failures_of_sites_break_no_rule() -> None:
             )
 
 
+@pytest.mark.parametrize("part", range(4))
+def test_two_hundred_scenarios_with_failures_are_audited(part: int) -> None:
+    loads, quick = ("slack", "tight", "very"), {"rounds": 4, "replies": 2, "most_replies": 12}
+    for seed in range(50 * part, 50 * (part + 1)):
+        shape = {"jobs": 6, "slots": 5, "sites": 2, "failures": 1 + seed % 2, "load": loads[seed % 3]}
+        scenario = workloads.generate("mixed", shape, seed)
+        run = simulate(scenario, policies.find("mixed"), quick, seed=seed)
+        assert not api.check(scenario, run)
+
+
+def test_a_job_that_is_priced_out_is_told_the_price() -> None:
+    """Of two equal gangs on a site with room for one, the one that is worth less hears what it would have cost."""
+    scenario = workloads.generate("mixed", {"jobs": 2, "slots": 4, "sites": 1, "kind": "fixed"}, 1)
+    whole_site = int(scenario.setup.nodes[0].capacity_milli[0]) // 1000
+    jobs = tuple(
+        replace(
+            job, arrive_us=0, nodes=None, worker=((0, 1000),), workers_min=whole_site, workers_max=whole_site,
+            work=Fixed(runtime_us=3 * scenario.setup.slot_us), restarts=0,
+            utility=Utility(of="delay_slots", shape="budget", args=(worth * whole_site, 2.0)),
+        )
+        for job, worth in zip(scenario.jobs, (40.0, 30.0), strict=True)
+    )  # fmt: skip
+    run = simulate(replace(scenario, jobs=jobs), policies.find("mixed"))
+    assert not api.check(replace(scenario, jobs=jobs), run)
+    reasons = dict(zip(run.tables["verdicts"]["job"], run.tables["verdicts"]["reason"], strict=True))
+    assert list(reasons) == [1]
+    said = re.search(
+        r"in slot 0 it was outbid: .* worth ([\d.]+) USD, would have cost ([\d.]+) USD", str(reasons[1])
+    )
+    assert said is not None
+    worth, price = float(said[1]), float(said[2])
+    assert worth == pytest.approx(30.0 * whole_site)
+    assert 30.0 * whole_site - 0.01 <= price <= 40.0 * whole_site + 0.01
+
+
 def test_a_gang_that_fits_nowhere_is_refused_with_the_nearest_miss() -> None:
     scenario = workloads.generate("mixed", {**SMALL, "kind": "fixed"}, 1)
     huge = replace(scenario.jobs[0], workers_min=500, workers_max=500)
@@ -298,7 +334,7 @@ def test_many_jobs_get_fewer_replies_each() -> None:
 
 
 TOY = """
-from tradewind.model.job import Rounds
+from tradewind.model.job import Fixed, Rounds
 from tradewind.systems.mixed.shared.oracles.gang import Gang
 
 class Notebook(Gang):

@@ -11,11 +11,11 @@ from tradewind.model.arrays import Floats
 from tradewind.model.decision import Certificate
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Param
-from tradewind.systems.mixed.kernels.market import Answer, Market
+from tradewind.systems.mixed.kernels.market import Market
 from tradewind.systems.mixed.shared.exchange import Effort, Found, exchange
 from tradewind.systems.mixed.shared.frame import FAR, Frame
 from tradewind.systems.mixed.shared.oracles.ask import Ask
-from tradewind.systems.mixed.shared.policy import MixedPolicy, mixed_spec
+from tradewind.systems.mixed.shared.policy import Chosen, MixedPolicy, mixed_spec
 
 EFFORT = {
     "rounds": Param(default=30, doc="rounds of prices in a slot", least=1, most=10_000),
@@ -39,13 +39,17 @@ class Exchange:
 
     def __call__(
         self, frame: Frame, asks: Sequence[Ask], market: Market, held: Mapping[str, Floats], slot: int
-    ) -> tuple[list[Answer | None], Certificate | None]:
+    ) -> Chosen:
         del held
         if not asks:
-            return [], None
+            return Chosen([])
         effort = self._effort.within(self._most, len(asks))
         found = exchange(frame, asks, market, effort, (self._seed, slot))
-        return found.books.plan, certificate_of(found, market)
+        mu = found.priced.mu
+        posted = market._replace(
+            linear=frame.chords(market) + frame.scarce(market, mu), byte_usd=mu[:, -1].copy()
+        )
+        return Chosen(found.books.plan, certificate_of(found, market), posted)
 
 
 def certificate_of(found: Found, market: Market) -> Certificate | None:

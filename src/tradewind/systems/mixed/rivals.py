@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tradewind.model.arrays import Floats
-from tradewind.model.decision import Certificate
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 from tradewind.systems.mixed.kernels.market import Answer, Market
@@ -17,7 +16,7 @@ from tradewind.systems.mixed.shared.exchange import by_density
 from tradewind.systems.mixed.shared.frame import Frame
 from tradewind.systems.mixed.shared.oracles import ORACLES, oracle_of
 from tradewind.systems.mixed.shared.oracles.ask import Ask
-from tradewind.systems.mixed.shared.policy import MixedPolicy, mixed_spec
+from tradewind.systems.mixed.shared.policy import Chosen, MixedPolicy, mixed_spec
 
 Plans = list[Answer | None]
 
@@ -51,9 +50,9 @@ def _rival(
 ) -> Spec:
     def choose(
         frame: Frame, asks: Sequence[Ask], market: Market, held: Mapping[str, Floats], slot: int
-    ) -> tuple[Plans, Certificate | None]:
+    ) -> Chosen:
         del slot
-        return plan(frame, asks, market, held), None
+        return Chosen(plan(frame, asks, market, held))
 
     def factory(setup: Setup, params: Mapping[str, Any], rng: np.random.Generator) -> MixedPolicy:
         del rng

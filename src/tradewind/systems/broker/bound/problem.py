@@ -24,8 +24,8 @@ class Whole(NamedTuple):
     before: Floats
 
 
-def whole(scenario: Scenario) -> Whole:
-    """All jobs, from their arrival on, at the prices of every slot."""
+def whole(scenario: Scenario, *, every: bool = False) -> Whole:
+    """All jobs, from their arrival on, at the prices of every slot; every: with options that no best plan uses."""
     setup = scenario.setup
     market, slots = Market(setup), setup.slots
     offers: dict[int, list[int]] = {}
@@ -41,7 +41,8 @@ def whole(scenario: Scenario) -> Whole:
     ]
     milli = scenario.jobs[0].worker[0][1] if scenario.jobs else 1000
     accounts = accounts_of(setup, 0, slots, {})
-    prices = Prices(slot=0, factor=factor, room=rooms(setup, market.nodes, slots, milli), accounts=accounts)
+    room = rooms(setup, market.nodes, slots, milli)
+    prices = Prices(slot=0, factor=factor, room=room, accounts=accounts, every=every)
     return Whole(market, requests, build(market, requests, prices), accounts.spent)
 
 

@@ -24,6 +24,7 @@ class Prices:
     """Factors on list prices and free machines, each (O, T), and accounts; `slot` is the first slot planned.
 
     careful  whether expected interruptions count: their cost, and a margin before the end
+    every    whether options stay that no discount makes cheaper than the best certain one
     """
 
     slot: int
@@ -32,6 +33,7 @@ class Prices:
     accounts: Accounts
     careful: bool = False
     spot: bool = True
+    every: bool = False
 
 
 class _Rows(NamedTuple):
@@ -125,7 +127,7 @@ class _Builder:
         )  # fmt: skip
 
     def rows(self, request: Request, last: int, unserved: float) -> _Rows:
-        """The options of a job; those that no discount makes cheaper than the best certain one are left out."""
+        """The options of a job; those that no discount makes cheaper than the best certain one may be left out."""
         market, job, prices = self.market, request.job, self.prices
         slot_us = market.setup.slot_us
         ways = alone(market, request, spot=prices.spot)
@@ -161,7 +163,7 @@ class _Builder:
         best = min(unserved, list_usd[certain].min(initial=np.inf) + self._late(request, found, certain))
         deep = m * self.cheapest[a] * self.deepest[a] + n * self.cheapest[b] * self.deepest[b]
         least = slots * deep * risk + egress
-        order = np.flatnonzero(keep & (least <= best + 1e-9))
+        order = np.flatnonzero(keep & (prices.every | (least <= best + 1e-9)))
         order = order[np.argsort(least[order], kind="stable")]
         columns: list[Any] = [column[order] for column in found._replace(floor=least)]
         return _Rows(*columns)

@@ -195,6 +195,41 @@ def post(
 
 
 @kernel
+def schedule_usd(m: Market, worker: Floats, server: Floats, workers: Ints, servers: Ints) -> float:
+    """USD of all workers of a schedule, then of its servers, each slot and place by itself."""
+    total = 0.0
+    for t in range(workers.shape[0]):
+        for h in range(workers.shape[1]):
+            if workers[t, h]:
+                total += price(m, t, h, worker, workers[t, h])
+    serving = 0.0
+    for t in range(servers.shape[0]):
+        for h in range(servers.shape[1]):
+            if servers[t, h]:
+                serving += price(m, t, h, server, 1)
+    return total + serving
+
+
+@kernel
+def used(
+    above: Ints, worker: Floats, server: Floats, workers: Ints, servers: Ints, units: Floats, rows: Floats
+) -> None:
+    """Fill the units at every place (T, H, R), and add them to the limits of all nodes above it (T, N * R + 1)."""
+    width = len(worker)
+    for t in range(units.shape[0]):
+        for h in range(units.shape[1]):
+            for r in range(width):
+                units[t, h, r] = workers[t, h] * worker[r] + servers[t, h] * server[r]
+                if units[t, h, r] == 0.0:
+                    continue
+                for d in range(above.shape[1]):
+                    node = above[h, d]
+                    if node < 0:
+                        break
+                    rows[t, node * width + r] += units[t, h, r]
+
+
+@kernel
 def fits(m: Market, worker: Floats, server: Floats, workers: Ints, servers: Ints, gb: Floats) -> bool:
     """Whether a schedule fits into what is free."""
     post(m, worker, server, workers, servers, gb, 1.0)

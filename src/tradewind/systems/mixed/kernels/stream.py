@@ -161,6 +161,28 @@ def best_stream(m: Market, worker: Floats, server: Floats, ways: Ways, before: i
 
 
 @kernel
+def written(
+    ways: Ways, before: int, chosen: Ints, workers: Ints, servers: Ints, gb: Floats, own: Floats
+) -> float:
+    """Fill workers and servers (T, H), GB moved and own cost (T,) with the chosen ways; return their worth."""
+    value, at = 0.0, before
+    for t in range(len(chosen)):
+        w = chosen[t]
+        if w < 0:
+            continue
+        if t > 0 and chosen[t - 1] < 0:
+            at = 0
+        value += ways.worth[t]
+        own[t] = ways.usd[w] + ways.deploy[at, ways.places[w]]
+        at = ways.places[w]
+        workers[t] = ways.workers[w]
+        gb[t] = ways.gb[w]
+        if ways.server[w] >= 0:
+            servers[t, ways.server[w]] = 1
+    return value
+
+
+@kernel
 def relaxed_stream(
     m: Market, worker: Floats, places: Ints, volume: Floats, move_usd: Floats, each: float, worth: Floats
 ) -> float:

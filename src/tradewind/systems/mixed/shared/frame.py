@@ -13,7 +13,7 @@ from tradewind.model.arrays import Floats, Ints
 from tradewind.model.job import Demand, Job
 from tradewind.model.setup import Setup
 from tradewind.model.units import GB, MILLI, UNLIMITED, US_PER_HOUR
-from tradewind.systems.mixed.kernels.market import Market
+from tradewind.systems.mixed.kernels.market import Market, used
 
 FAR = 1e17
 """Free amounts from here on are unlimited."""
@@ -146,9 +146,10 @@ class Frame:
         self, workers: Ints, servers: Ints, gb: Floats, needs: tuple[Floats, Floats]
     ) -> tuple[Floats, Floats]:
         """(units at every place (T, H, R), amounts of every limit (T, K)) of a schedule; needs: of a worker and a server."""
-        units = workers[:, :, None] * needs[0] + servers[:, :, None] * needs[1]
-        rows = np.empty((len(gb), len(self.setup.nodes) * units.shape[2] + 1))
-        rows[:, :-1] = np.einsum("thr,hn->tnr", units, self.under).reshape(len(gb), -1)
+        width = len(needs[0])
+        units = np.empty((*workers.shape, width))
+        rows = np.zeros((len(gb), len(self.setup.nodes) * width + 1))
+        used(self.above, *needs, workers, servers, units, rows)
         rows[:, -1] = gb
         return units, rows
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from tradewind.model.view import View
 from tradewind.systems.mixed.kernels.market import Answer, Market, post
 from tradewind.systems.mixed.shared.books import TINY
 from tradewind.systems.mixed.shared.frame import FAR, Frame, Supply
-from tradewind.systems.mixed.shared.misses import nearest_miss
+from tradewind.systems.mixed.shared.misses import nearest_miss, outbid
 from tradewind.systems.mixed.shared.oracles import ask_of, oracle_of, unpriceable
 from tradewind.systems.mixed.shared.oracles.ask import Ask
 from tradewind.systems.mixed.shared.oracles.gang import runtime_us, stays
@@ -43,13 +43,21 @@ PARAMS = {
 }
 
 
+class Chosen(NamedTuple):
+    """A schedule or None for every job; posted: the market at the prices of capacity, where a policy has any."""
+
+    plan: list[Answer | None]
+    certificate: Certificate | None = None
+    posted: Market | None = None
+
+
 class Chooser(Protocol):
     """How a policy plans a market."""
 
     def __call__(
         self, frame: Frame, asks: Sequence[Ask], market: Market, held: Mapping[str, Floats], slot: int
-    ) -> tuple[list[Answer | None], Certificate | None]:
-        """A schedule or None for every job. held: what jobs that keep their places use, by oracle (T, K)."""
+    ) -> Chosen:
+        """Plan these jobs. held: what jobs that keep their places use, by oracle (T, K)."""
 
 
 class MixedPolicy:
@@ -78,10 +86,13 @@ class MixedPolicy:
                 kept.add(job.index)
                 self._renew(view, job, supply, plans, refused)
         asks = [self._ask(view, job, supply) for job in jobs if job.index not in kept]
-        answers, certificate = self._choose(self._frame, asks, market, held, view.slot)
-        for ask, answer in zip(asks, answers, strict=True):
+        chosen = self._choose(self._frame, asks, market, held, view.slot)
+        for ask, answer in zip(asks, chosen.plan, strict=True):
+            if answer is None and chosen.posted is not None:
+                tracked = self._tracker.jobs[ask.job.index]
+                tracked.outbid = outbid(ask, market, chosen.posted, view.slot) or tracked.outbid
             self._commit(view, ask, answer, supply, plans, refused)
-        return Decision(plans=tuple(plans), verdicts=tuple(refused), certificate=certificate)
+        return Decision(plans=tuple(plans), verdicts=tuple(refused), certificate=chosen.certificate)
 
     # ------------------------------------------------------------------ what there is
     def _supply(self, view: View, jobs: Sequence[Job]) -> Supply:
@@ -180,7 +191,7 @@ class MixedPolicy:
             plans.append(Plan(job.index, (tracked.step,)))
             self._pay(job, tracked.step, answer.own, supply)
             return
-        words = cap_words(self._setup, job.tenant, self._tracker.spent)
+        words = tracked.outbid + cap_words(self._setup, job.tenant, self._tracker.spent)
         if view.plan(job.index) is not None:
             plans.append(Plan(job.index, ()))
         elif isinstance(job.work, Stream):

@@ -20,12 +20,13 @@ OVER = frozenset(("finished", "left", "ended", "refused", "cancelled"))
 
 @dataclass
 class Tracked:
-    """A job that is not over; step: what it was given last, None once it is counted."""
+    """A job that is not over; step: what it was given last, None once it is counted; outbid: the last price too high."""
 
     done: int = 0
     chunks: dict[int, int] = field(default_factory=dict)
     places: tuple[int, ...] = ()
     step: Step | None = None
+    outbid: str = ""
 
 
 class Tracker:
@@ -80,7 +81,7 @@ class Tracker:
 
     def save(self) -> bytes:
         rows = [
-            [i, t.done, sorted(t.chunks.items()), t.places, t.step and list(t.step)]
+            [i, t.done, sorted(t.chunks.items()), t.places, t.step and list(t.step), t.outbid]
             for i, t in self.jobs.items()
         ]
         return json.dumps([rows, self.spent]).encode()
@@ -88,8 +89,8 @@ class Tracker:
     def restore(self, state: bytes) -> None:
         rows, self.spent = json.loads(state)
         self.jobs = {
-            i: Tracked(done, dict(chunks), tuple(places), None if step is None else _step(step))
-            for i, done, chunks, places, step in rows
+            i: Tracked(done, dict(chunks), tuple(places), None if step is None else _step(step), *outbid)
+            for i, done, chunks, places, step, *outbid in rows
         }
 
 

@@ -8,7 +8,7 @@ from tradewind.model.decision import Flow
 from tradewind.model.job import Dataset, Job
 from tradewind.model.units import GB
 from tradewind.systems.mixed.kernels.chunks import Chunks, best_chunks
-from tradewind.systems.mixed.kernels.market import Answer, Market, fits, most_units, price
+from tradewind.systems.mixed.kernels.market import Answer, Market, fits, most_units, schedule_usd
 from tradewind.systems.mixed.shared.frame import Frame, Known, Supply
 from tradewind.systems.mixed.shared.oracles.ask import Ask
 
@@ -68,16 +68,7 @@ class DataSet(Ask):
                 if not self._serve(market, found, t):
                     return None
             self._traffic(found)
-        usd = sum(
-            price(market, t, h, self.worker, int(found.workers[t, h]))
-            for t in busy
-            for h in np.flatnonzero(found.workers[t]).tolist()
-        )
-        usd += sum(
-            price(market, t, h, self.server, 1)
-            for t in busy
-            for h in np.flatnonzero(found.servers[t]).tolist()
-        )
+        usd = schedule_usd(market, self.worker, self.server, found.workers, found.servers)
         profit = found.gain - usd - float(found.gb @ market.byte_usd)
         if profit <= 0.0 or found.workers.sum(axis=1).max() > job.workers_max:
             return None

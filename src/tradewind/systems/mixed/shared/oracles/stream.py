@@ -10,7 +10,7 @@ from tradewind.model.job import Job, Stream
 from tradewind.model.units import GB
 from tradewind.solvers.transport import transport
 from tradewind.systems.mixed.kernels.market import Answer, Market
-from tradewind.systems.mixed.kernels.stream import Ways, best_stream, divisions, relaxed_stream
+from tradewind.systems.mixed.kernels.stream import Ways, best_stream, divisions, relaxed_stream, written
 from tradewind.systems.mixed.shared.frame import Frame, Known, Supply
 from tradewind.systems.mixed.shared.oracles.ask import Ask
 
@@ -133,17 +133,8 @@ class Streaming(Ask):
         profit = best_stream(market, self.worker, self.server, self.ways, self.before, chosen)
         if profit <= 0.0:
             return None
-        found, ways, at = self.empty(), self.ways, self.before
-        value = 0.0
-        for t in np.flatnonzero(chosen >= 0).tolist():
-            w = int(chosen[t])
-            at = at if t == 0 or chosen[t - 1] >= 0 else 0
-            value += float(self.value[t])
-            found.own[t] = ways.usd[w] + ways.deploy[at, ways.places[w]]
-            at = int(ways.places[w])
-            found.workers[t], found.gb[t] = ways.workers[w], ways.gb[w]
-            if ways.server[w] >= 0:
-                found.servers[t, ways.server[w]] = 1
+        found = self.empty()
+        value = written(self.ways, self.before, chosen, found.workers, found.servers, found.gb, found.own)
         return found._replace(profit=profit, value=value)
 
     def bound(self, market: Market, answer: Answer | None) -> float:
