@@ -228,6 +228,20 @@ def test_a_report_of_one_run_has_no_card_with_an_empty_half() -> None:
     assert bars.height_of([series[0].group]) < 150 < bars.height_of([series[0].group] * 2)
 
 
+def test_the_caption_of_a_large_map_names_its_busiest_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = wan()
+    series = comparison.series_of(scenario, [moved(scenario)])[0]
+    small = charts.place(series)
+    monkeypatch.setattr(places, "MOST_NAMES", 5)
+    large = charts.place(series)
+    assert small is not None
+    assert large is not None
+    assert "busiest" not in small.caption
+    drawn = places.graph(series.data)
+    first = drawn.names[int(drawn.busy.argmax())]
+    assert re.search(rf"the busiest by mean \w+ use: {re.escape(first)} \(", large.caption)
+
+
 def test_all_placeholder_colours_become_variables() -> None:
     scenario = wan()
     series = comparison.series_of(

@@ -324,6 +324,12 @@ def _map_caption(g: places.Graph, kind: str) -> str:
     ):
         if len(sizes):
             parts.append(f"{what}, up to {quantities.measure('_bytes', float(sizes[0]))} between two nodes.")
+    if len(g.names) > places.MOST_NAMES and g.busy.any():
+        most_used = [int(n) for n in (-g.busy).argsort(kind="stable")[:5] if g.busy[n] > 0]
+        listed = ", ".join(f"{g.names[n]} ({quantities.number(float(g.busy[n]))})" for n in most_used)
+        parts.append(
+            f"Of {len(g.names)} nodes, the busiest by mean {quantities.resource(kind)} use: {listed}."
+        )
     if g.arcs_left:
         parts.append(f"{quantities.number(g.arcs_left)} smaller flows are not shown.")
     return " ".join(parts)

@@ -24,6 +24,8 @@ from tradewind.report.figures.theme import Theme, canvas, style_axes
 MOST_ARCS = 60
 MANY = 300
 """Graphs with at least this many nodes show no names and only the largest flows."""
+MOST_NAMES = 40
+"""Most nodes that all have their names on a wide page; of more, the busiest have."""
 MOST_HEAT_ROWS = 160
 HEAT_COLUMNS = 240
 
@@ -291,7 +293,7 @@ def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, half: Floats, sca
         )  # fmt: skip
     named = (
         range(count)
-        if count <= (40 if width > 600 else 16)
+        if count <= (MOST_NAMES if width > 600 else 16)
         else np.argsort(-g.busy, kind="stable")[: 8 if count < MANY else 0]
     )
     texts = {int(n): labels.wrapped(g.names[n], 24 if width > 600 else 14) for n in named}
