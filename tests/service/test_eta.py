@@ -23,6 +23,8 @@ def test_forecasts_follow_the_queue_and_are_compared_with_what_came(tmp_path: Pa
         assert all(each["p50_s"] <= each["p90_s"] for each in finish)
         assert min(finish[2]["p50_s"], finish[3]["p50_s"]) > max(finish[0]["p50_s"], finish[1]["p50_s"])
         begin = [each["start"]["p50_s"] for each in found]
+        why = checked(client.get(f"/v1/jobs/{ids[3]}/why", timeout=60))
+        assert why["start"]["p50_s"] is None or "the policy starts it in" in why["lines"][-1]
         assert abs(begin[2] - finish[0]["p50_s"]) < 1.0  # it starts when the first one ends
         before = checked(client.get("/v1/jobs"))
         dry = checked(

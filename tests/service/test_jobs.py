@@ -44,6 +44,7 @@ def test_a_running_and_a_waiting_job_can_be_cancelled(queue: Server) -> None:
             until(client, each, "running")
         waits = until(client, ids[2], "waiting")
         lines = checked(client.get(f"/v1/jobs/{waits['id']}/why"))["lines"]
+        assert any("of others have room now" in line for line in lines)  # whose use keeps it waiting
         assert any("room for 0 of its workers, of 2 at most" in line for line in lines)
         assert any("2 more of its workers" in line for line in lines)
         for each in reversed(ids):

@@ -23,18 +23,18 @@ async def why_of(service: Service, row: Row, *, forecast: bool = True) -> Why:
     """Why a job is where it is; forecast: simulate when it would start."""
     sites = await service.read(lambda: service.board.rows("board_sites", most=10_000))
     job = service.reader.build(job_document(row)["job"], 0, row["id"], 0).job
-    lines = lines_of(service.config, job, sites, row["status"], row["reason"])
+    said = lines_of(service.config, job, sites, row["status"], row["reason"])
     found = Why(
-        id=row["id"], status=row["status"], rule=f"{service.config.spec.name}: {service.config.spec.summary}", lines=lines
+        id=row["id"], status=row["status"], rule=f"{service.config.spec.name}: {service.config.spec.summary}", lines=said
     )  # fmt: skip
     if row["status"] in ("quoted", "declined"):
         found.price_usd = await service.read(lambda: _lowest(service, row["id"]))
         if found.price_usd is not None:
-            lines.append(
+            found.lines.append(
                 f"the lowest price is {found.price_usd:.6g} USD, for whoever takes it while the quote is open"
             )
     if row["status"] in WAITING:
-        lines += await service.read(lambda: _use(service, row, sites))
+        found.lines += await service.read(lambda: _use(service, row, sites))
         found.start = await _start(service, row) if forecast else Interval()
         if found.start.p50_s is not None:
             after = f"in {max(0.0, found.start.p50_s - time.time()):.0f} s"
@@ -43,7 +43,7 @@ async def why_of(service: Service, row: Row, *, forecast: bool = True) -> Why:
                 if found.start.p90_s is None
                 else f", and with 90% in {max(0.0, found.start.p90_s - time.time()):.0f} s"
             )
-            lines.append(f"simulated forward, the policy starts it {after}{late}")
+            found.lines.append(f"simulated forward, the policy starts it {after}{late}")
     return found
 
 
