@@ -54,7 +54,7 @@ def _mlbroker(jobs: int, sites: int) -> Case:
     from tradewind.systems.mlbroker.workload.slot import drawn_slot
 
     slot = drawn_slot(DrawSettings(family="narrow", sites=sites), 1, jobs)
-    return jobs, lambda: search(slot), lambda found: found.cost / lower_bound(slot).lower - 1.0
+    return jobs, lambda: search(slot), lambda found: found.cost / lower_bound(slot, 3, 100).lower - 1.0
 
 
 def _gadget(servers: int, jobs: int) -> Case:
@@ -151,7 +151,7 @@ def _broker(jobs: int, _: int) -> Case:
     def gap(answer: Any) -> float:
         found, books = answer
         return float(
-            cost(found.problem, books) / solved(found, Effort(rounds=0, steps=200, turns=0)).bound - 1.0
+            cost(found.problem, books) / solved(found, Effort(rounds=0, steps=30, turns=0)).bound - 1.0
         )
 
     return jobs, decide, gap
