@@ -8,7 +8,7 @@ HEAD = "## Decisions: time, memory and gap to the bound by decades"
 TEXT = """CPU seconds of one process (`python -m benchmarks.scale_decisions`; at most 300 s and 14 GB per point). Memory is
 the growth of the peak over the smallest case. The gap is that of the decision to a certified bound, 0 is optimal. The
 exponent is the slope of log time over log size in the last two decades that were measured. Figures in brackets are
-**projections** from it, not measurements."""
+**projections** from it, not measurements; points that are not measured yet are added by the same command."""
 
 
 def decisions() -> list[str]:
