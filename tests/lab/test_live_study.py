@@ -64,8 +64,8 @@ def lines(off: float) -> list[Row]:
         found.append(
             {
                 "network": "mesh, 4 sites", "draw": 0, "job": 0, "sharing": sharing, "server": "a", "rounds": 3,
-                "predicted_s": 1.0, "measured_s": 1.0 + late, "fastest_s": 0.9, "slowest_s": 1.2,
-                "difference_percent": 100 * late,
+                "predicted_s": 1.0, "low_s": 1.0, "high_s": 1.0, "measured_s": 1.0 + late, "fastest_s": 0.9,
+                "slowest_s": 1.2, "difference_percent": 100 * late,
             }
         )  # fmt: skip
     return found
@@ -79,11 +79,18 @@ def test_fair_rates_fill_the_scarcest_link_first() -> None:
 def test_alone_a_job_takes_as_long_as_planned_and_two_that_share_one_direction_twice_as_long() -> None:
     wan = Wan(name="line", sites=("a", "b"), links=(WanLink(0, 1, 8_000_000, 8_000_000),))
     job = ([(0, 1)], [(1, 0)], round(500_000 * GOODPUT))
-    assert shared_s(wan, [job]) == [pytest.approx(1.0, rel=1e-5)]
-    both = shared_s(wan, [job, job])
-    assert all(1.0 < seconds <= 2.0 for seconds in both)  # a push meets a pull, or another push
+    assert shared_s(wan, [job]) == [pytest.approx((1.0, 1.0, 1.0), rel=1e-5)]
     other = ([(1, 0)], [(0, 1)], round(500_000 * GOODPUT))
-    assert all(1.0 <= seconds <= 2.0 for seconds in shared_s(wan, [job, other]))
+    for pair in ([job, job], [job, other]):  # a push meets a pull, or another push
+        for low, middle, high in shared_s(wan, pair):
+            assert 1.0 - 1e-5 <= low <= middle <= high <= 2.0 + 1e-5
+            assert high > low  # it depends on when they began
+
+
+def test_a_time_within_the_predicted_range_is_right() -> None:
+    assert [live_reservation.outside(s, 1.0, 2.0) for s in (1.0, 1.5, 2.0)] == [0.0] * 3
+    assert live_reservation.outside(0.9, 1.0, 2.0) == pytest.approx(-0.1)
+    assert live_reservation.outside(2.2, 1.0, 2.0) == pytest.approx(0.1)
 
 
 def blocks(off: float) -> list[Row]:

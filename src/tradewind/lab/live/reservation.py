@@ -1,9 +1,10 @@
 """What reservation buys: several jobs at once on a testbed, on the paths and at the rates that `apsp` reserves.
 
 Each job is planned on its part of every link. The same paths are measured with the reserved rates, and without: then jobs
-share links evenly, moment by moment, as a fluid model predicts (lab.live.sharing). Beside it, all jobs are planned together,
-each on what the others leave. The model then counts what jobs push apart from what they pull, as if all jobs pushed at the
-same time, and real jobs do not. Planned on links whose two directions share one rate, a reservation holds both ways.
+share links evenly, moment by moment, for which a fluid model predicts a range (lab.live.sharing). Beside it, all jobs are
+planned together, each on what the others leave. The model then counts what jobs push apart from what they pull, as if all
+jobs pushed at the same time, and real jobs do not. Planned on links whose two directions share one rate, a reservation holds
+both ways.
 """
 
 from __future__ import annotations
@@ -118,23 +119,31 @@ def measured(wan: Wan, seed: int, seconds: float) -> list[Row]:
                 for job, load in enumerate(loads):
                     routes.join(scenario.jobs[job], load.exchange.sites)
                 even = sharing == EVEN
+                ranges = [(each.predicted_s,) * 3 for each in loads]
                 if even:
                     jobs = [(each.exchange.paths, each.exchange.back, each.model_bytes) for each in loads]
-                    predicted = shared_s(wan, jobs)
-                    loads = [each._replace(predicted_s=s) for each, s in zip(loads, predicted, strict=True)]
+                    ranges = shared_s(wan, jobs)
+                    loads = [each._replace(predicted_s=r[1]) for each, r in zip(loads, ranges, strict=True)]
                 routes.apply({job: _wish(scenario.jobs[job], step, even) for job, step in enumerate(steps)})
                 for job, each in enumerate(measure_all(bed, fork_server, how, loads)):
+                    low, _, high = ranges[job]
                     found.append(
                         {
                             "network": f"{wan.name}, {len(wan.sites)} sites", "draw": seed, "job": job,
                             "sharing": sharing, "server": each.exchange.label, "rounds": len(each.rounds_s),
-                            "predicted_s": each.predicted_s, "measured_s": each.seconds, "fastest_s": min(each.rounds_s),
-                            "slowest_s": max(each.rounds_s), "difference_percent": 100 * each.error,
+                            "predicted_s": each.predicted_s, "low_s": low, "high_s": high, "measured_s": each.seconds,
+                            "fastest_s": min(each.rounds_s), "slowest_s": max(each.rounds_s),
+                            "difference_percent": 100 * outside(each.seconds, low, high),
                         }
                     )  # fmt: skip
     finally:
         testbed.down(name)
     return found
+
+
+def outside(seconds: float, low: float, high: float) -> float:
+    """By which part seconds lie outside a predicted range; negative: below it."""
+    return min(0.0, seconds / low - 1) + max(0.0, seconds / high - 1)
 
 
 def _load(wan: Wan, scenario: Scenario, job: int, step: Step, seconds: float) -> Load:
@@ -172,7 +181,7 @@ def judge(found: Sequence[Row], _policy: str) -> Judged:
     texts, off = [], {}
     for sharing in (*HOLDS, TOGETHER):
         mine = [r for r in found if r["sharing"] == sharing]
-        errors = [float(r["measured_s"]) / float(r["predicted_s"]) - 1 for r in mine]
+        errors = [outside(*(float(r[name]) for name in ("measured_s", "low_s", "high_s"))) for r in mine]
         spread = max(float(r["slowest_s"]) / float(r["fastest_s"]) for r in mine)
         off[sharing] = max(map(abs, errors))
         texts.append(

@@ -1,8 +1,8 @@
 """Rounds of several jobs that share links evenly, without reserved rates: a fluid model.
 
 A job pushes from all its sites to its server, and when all has arrived pulls the same way back. At every moment transfers
-in progress share links max-min fairly. Jobs begin at random moments of a round, several times, because they do not wait for
-each other.
+in progress share links max-min fairly. How long rounds take depends on when those of other jobs begin, which nobody knows.
+So the prediction is a range: that of many random beginnings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from tradewind.worlds.testbed.wan import GOODPUT, Path, Wan
 
 Hop = tuple[int, int]
-DRAWS, ROUNDS = 10, 12
+DRAWS, ROUNDS = 20, 12
 
 
 def fair_rates(paths: Sequence[Path], rates: dict[Hop, float]) -> list[float]:
@@ -60,14 +60,16 @@ class Traffic:
             self.began = now
 
 
-def shared_s(wan: Wan, jobs: Sequence[tuple[Sequence[Path], Sequence[Path], int]]) -> list[float]:
-    """Median seconds of a round of each job; jobs: paths pushed and pulled, and bytes of the model."""
-    rng, found = np.random.default_rng(22), [list[float]() for _ in jobs]
-    rates = {hop: float(bps) for hop, bps in wan.rates().items()}
-    for _ in range(DRAWS):
-        for own, rounds in zip(found, _simulated(rates, jobs, rng), strict=True):
-            own += rounds
-    return [median(rounds) for rounds in found]
+def shared_s(
+    wan: Wan, jobs: Sequence[tuple[Sequence[Path], Sequence[Path], int]]
+) -> list[tuple[float, float, float]]:
+    """Median seconds of a round of each job: least, middle and most over beginnings.
+
+    jobs: paths pushed and pulled, and bytes of the model
+    """
+    rng, rates = np.random.default_rng(22), {hop: float(bps) for hop, bps in wan.rates().items()}
+    draws = [[median(rounds) for rounds in _simulated(rates, jobs, rng)] for _ in range(DRAWS)]
+    return [(min(own), median(own), max(own)) for own in zip(*draws, strict=True)]
 
 
 def _simulated(
