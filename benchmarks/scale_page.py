@@ -25,7 +25,7 @@ def decisions() -> list[str]:
         "",
         "### Improved exponents",
         "",
-        "The same points with the code of the commit before, in one run.",
+        "The same points with the code of the commit before.",
         "",
     ]
     lines += ["| system | before | now | exponent before | now |", "|---|---|---|---|---|"]
