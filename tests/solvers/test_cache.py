@@ -52,3 +52,38 @@ def test_an_edit_recompiles_only_what_depends_on_it(
         file.write("# edited")
     after = {folder.parent.name: kernel.digest(folder) for folder in folders}
     assert {name for name in before if before[name] != after[name]} == changed
+
+
+def test_a_terminal_is_told_that_kernels_are_compiled_and_only_then(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "tradewind",
+        "run",
+        "cluster",
+        "--policy",
+        "fifo",
+        "--fast",
+        "--given",
+        "jobs=2",
+    ]
+    assert "compiling what tradewind." in _on_a_terminal(command, tmp_path)
+    assert "compiling" not in _on_a_terminal(command, tmp_path)
+
+
+def _on_a_terminal(command: list[str], cache: Path) -> str:
+    """What a command writes to a terminal as its stderr."""
+    reader, writer = os.openpty()
+    process = subprocess.Popen(
+        command, env=os.environ | {"NUMBA_CACHE_DIR": str(cache)}, stdout=subprocess.DEVNULL, stderr=writer
+    )
+    os.close(writer)
+    found = b""
+    try:
+        while part := os.read(reader, 65536):
+            found += part
+    except OSError:  # the terminal is closed
+        pass
+    os.close(reader)
+    assert process.wait(300) == 0, found
+    return found.decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import warnings
@@ -24,8 +25,23 @@ def _shown(others: Callable[..., Any]) -> Callable[..., Any]:
     return show
 
 
+class _Notices(logging.Handler):
+    """Shows what the package logs in one line on stderr, for people who watch a terminal."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(f"tradewind: {record.getMessage()}", file=sys.stderr)
+
+
+def _show_notices() -> None:
+    log = logging.getLogger("tradewind")
+    if sys.stderr.isatty() and not any(isinstance(handler, _Notices) for handler in log.handlers):
+        log.addHandler(_Notices())
+        log.setLevel(logging.INFO)
+
+
 def guarded(call: Callable[[], Any]) -> int:
     """Run a command and return its exit code; print errors as one line on stderr."""
+    _show_notices()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _shown(warnings.showwarning)

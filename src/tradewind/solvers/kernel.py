@@ -8,6 +8,7 @@ import. An edit in one system does not recompile the kernels of the others.
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 from collections.abc import Callable
@@ -16,10 +17,12 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import numba
+from numba.core import event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, UserProvidedCacheLocator
 
 F = TypeVar("F", bound=Callable[..., Any])
 SOLVERS = Path(__file__).parent
+LOG = logging.getLogger("tradewind")
 _IMPORT = re.compile(r"^\s*from tradewind\.solvers\.(\w+) import", re.MULTILINE)
 
 
@@ -43,6 +46,25 @@ def kernel(function: Any = None, **options: Any) -> Any:
         return made
     finally:
         numba.config.CACHE_DIR = before
+
+
+class _Notice(event.Listener):  # type: ignore[misc]
+    """Logs, once per process, that kernels are being compiled: a run that is silent for a minute looks as if it hung."""
+
+    logged = False
+
+    def on_start(self, started: Any) -> None:
+        """Called by numba when a kernel is in no cache."""
+        module: str = started.data["dispatcher"].py_func.__module__
+        if not self.logged and module.startswith("tradewind."):
+            self.logged = True
+            LOG.info("compiling what %s needs, up to a minute; it is kept for the next time", module)
+
+    def on_end(self, ended: Any) -> None:
+        """Nothing to say."""
+
+
+event.register("numba:compile", _Notice())
 
 
 class _ReadLocator(UserProvidedCacheLocator):  # type: ignore[misc]
