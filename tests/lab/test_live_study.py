@@ -28,7 +28,7 @@ QUICK = Effort(quick=True, seeds=3)
 
 
 def curve(schedule: str, job: str, shift: float) -> list[Row]:
-    same: Row = {"job": job, "schedule": schedule, "workers": 2.0}
+    same: Row = {"job": job, "schedule": schedule, "workers": 2.0, "sent_mb": 1.0}
     return [
         {**same, "iteration": 10.0 * k, "loss": 2.0 / k, "accuracy": 0.1 * k + shift} for k in range(1, 6)
     ]
@@ -54,6 +54,22 @@ def test_the_trained_schedule_is_one_of_eris_and_changes_workers_and_server() ->
     assert len({len(ranks) for ranks in slots}) > 2
     assert len({ranks[0] for ranks in slots}) > 1
     assert max(len(ranks) for ranks in slots) - 1 <= live_workers.BATCH
+
+
+@pytest.mark.skipif(bool(testbed.unavailable()), reason="no network namespaces here")
+def test_the_schedule_of_eris_trains_on_the_testbed_as_well_as_two_workers() -> None:
+    pytest.importorskip("torch")
+    found = live_workers.rows(QUICK)
+    judged = live_workers.judge(found, "")
+    print(judged)
+    assert judged.holds
+    slots = live_workers.decided()
+    for job in live_workers.JOBS:
+        mine = [r for r in found if r["job"] == job and r["schedule"] == live_workers.CHANGING]
+        assert [r["workers"] for r in mine[::5]] == [len(ranks) - 1 for ranks in slots]
+        for row, ranks in zip(mine[::5], slots, strict=True):  # a transfer per other site, both ways
+            remote, sent = len(set(ranks)) - 1, float(row["sent_mb"])
+            assert sent > 2 * 10 * 0.06 * remote if remote else sent < 0.01
 
 
 def lines(off: float) -> list[Row]:

@@ -315,3 +315,32 @@ def test_links_that_transfers_share_are_shared_and_carry_each_gradient_once(name
     # acknowledgements of what is pulled (2%) and a few packets sent again come on top; a second gradient would be 100%
     assert sent[2, 1] == pytest.approx(3 * per_round, rel=0.15)
     assert sent[1, 0] == pytest.approx(3 * 2 * per_round, rel=0.15)
+
+
+@needs_namespaces
+def test_temporary_testbeds_of_killed_processes_are_removed_and_those_of_live_ones_stay(name: str) -> None:
+    killed = subprocess.Popen(["sleep", "600"])
+    living = subprocess.Popen(["sleep", "600"])
+    left, kept = f"study-{killed.pid}", f"study-{living.pid}"
+    try:
+        for each in (left, kept):
+            testbed.up(line_of_three(), each)
+        inside = subprocess.Popen(testbed.find(left).inside(0, ["sleep", "600"]))
+        killed.kill()  # a zombie is not alive
+        testbed.up(line_of_three(), name)
+        assert left_behind(left) == []
+        assert testbed.state_of(kept) == "up"
+        assert inside.wait(10) != 0
+    finally:
+        for process in (killed, living):
+            process.kill()
+            process.wait()
+        for each in (left, kept):
+            testbed.down(each)
+
+
+def test_names_of_temporary_testbeds_are_not_given_to_others() -> None:
+    testbed_state.check_not_owned("study-b4")
+    with pytest.raises(InputError, match="temporary testbeds"):
+        testbed_state.check_not_owned(testbed_state.own_name("study"))
+    assert not testbed_state.is_abandoned(testbed_state.own_name("study"))

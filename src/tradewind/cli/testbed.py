@@ -55,7 +55,9 @@ def up(
     """Builds the network, after removing leftovers of a crash under the same name."""
     from tradewind.lab.testbed.networks import network
     from tradewind.worlds.testbed import network as testbed
+    from tradewind.worlds.testbed.state import check_not_owned
 
+    check_not_owned(name)
     testbed.up(network(topology, scale=scale, sites=sites, rule=rule, seed=seed), name)
     _status(name, as_json)
 
@@ -166,9 +168,10 @@ def verify(given: VerifyArguments) -> None:
     from tradewind.report.progress import bar
     from tradewind.systems.apsp.workload.sizes import model_bytes
     from tradewind.worlds.testbed import network as testbed
+    from tradewind.worlds.testbed.state import own_name
 
     wan = network(given.topology, scale=given.scale, sites=given.sites, rule=given.rule, seed=given.seed)
-    name = f"verify-{os.getpid()}"
+    name = own_name("verify")
     try:
         bed = testbed.up(wan, name)
         with bar(f"measuring on {wan.name}", len(exchanges(wan)), unit="exchanges") as progress:

@@ -8,7 +8,6 @@ a worker computes as much as it is planned to process in a slot; servers count a
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -37,7 +36,8 @@ from tradewind.worlds.fleets.processes.launch import ExecutionOptions, SiteNetwo
 from tradewind.worlds.live import LiveRequest, live
 from tradewind.worlds.simulate import simulate
 from tradewind.worlds.testbed import network as testbed
-from tradewind.worlds.testbed.wan import Wan, WanLink
+from tradewind.worlds.testbed.state import own_name
+from tradewind.worlds.testbed.wan import full_mesh
 
 POLICIES = ("mlbroker", "mlbroker-paper", "oasis", "central", "local")
 BPS = 8_000_000
@@ -87,13 +87,6 @@ def _with_program(job: Job, slot_s: float) -> Job:
             source="shapes", record_bytes=RECORD, shard_bytes=max(RECORD, batch // RECORD * RECORD * 4)
         ),
     )
-
-
-def zones(setup_names: Sequence[str]) -> Wan:
-    """A testbed of three zones, all joined at the same rate."""
-    n = len(setup_names)
-    links = tuple(WanLink(a, b, BPS, BPS) for a in range(n) for b in range(a + 1, n))
-    return Wan(name="zones", sites=tuple(setup_names), links=links)
 
 
 def measured(scenario: Scenario, policy: str, slot_s: float, bed: testbed.Testbed) -> Row:
@@ -157,13 +150,13 @@ def rows(effort: Effort) -> list[Row]:
         raise InputError(f"this figure needs a testbed, which cannot be created here: {reason}")
     jobs, slots, slot_s = effort.pick(2, 4), effort.pick(2, 6), effort.pick(5.0, 10.0)
     found: list[Row] = []
-    name = f"study-{os.getpid()}"
+    name = own_name("study")
     for seed in range(effort.pick(1, 2)):
         scenario = experiment(seed, jobs, slots, slot_s)
         for policy in POLICIES:  # so that their kernels are compiled before time counts
             simulate(scenario, policies.find(policy))
         try:
-            bed = testbed.up(zones([node.name for node in scenario.setup.nodes]), name)
+            bed = testbed.up(full_mesh([node.name for node in scenario.setup.nodes], BPS), name)
             found += [{"seed": seed, **measured(scenario, policy, slot_s, bed)} for policy in POLICIES]
         finally:
             testbed.down(name)

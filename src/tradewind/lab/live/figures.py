@@ -146,8 +146,8 @@ STUDY = Study(
         ),
     ),
     remarks=(
-        "Figure `workers` trains with PyTorch (make install EXTRAS=train) and gives the same numbers each time. The other "
-        "figures need root for network namespaces; their times are measured and differ slightly from run to run.",
+        "Figure `workers` trains with PyTorch (make install EXTRAS=train) and gives the same losses each time. All figures "
+        "but `estimates` need root for network namespaces; times are measured and differ slightly from run to run.",
         "The rates of B4 are a hundredth of the real ones; a round moves half a megabyte per site in each direction. "
         "Packets are forwarded one by one (cut-through), so policies plan with that transport; with the paper's "
         "store-and-forward every hop counts.",

@@ -9,7 +9,6 @@ both ways.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -33,6 +32,7 @@ from tradewind.registry import policies
 from tradewind.worlds.simulate import simulate
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.routes import JobRoutes, Wish, nodes_along
+from tradewind.worlds.testbed.state import own_name
 from tradewind.worlds.testbed.traffic import Load, carrier, measure_all, routed_exchange, traffic_server
 from tradewind.worlds.testbed.wan import GOODPUT, Wan, WanLink
 
@@ -109,7 +109,7 @@ def measured(wan: Wan, seed: int, seconds: float) -> list[Row]:
     both = planned(scenario_of(wan, seed, 1, both_ways=True))
     plans = [(RESERVED, apart(wan, seed)), (TOGETHER, planned(scenario)), (BOTH_WAYS, both)]
     found: list[Row] = []
-    name, how = f"study-{os.getpid()}", carrier()
+    name, how = own_name("study"), carrier()
     try:
         bed = testbed.up(wan, name)
         with traffic_server(how) as fork_server:

@@ -6,7 +6,6 @@ and then the other crosses the core once in each direction; a random order cross
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from statistics import mean
 
@@ -26,6 +25,7 @@ from tradewind.registry import policies
 from tradewind.worlds.simulate import simulate
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.routes import nodes_along
+from tradewind.worlds.testbed.state import own_name
 from tradewind.worlds.testbed.traffic import carrier, measure, ring_exchange, traffic_server
 from tradewind.worlds.testbed.wan import Path, Wan, WanLink, shortest
 
@@ -80,7 +80,7 @@ def rows(effort: Effort) -> list[Row]:
     rng = np.random.default_rng(np.random.SeedSequence(entropy=1, spawn_key=(23,)))
     orders = [(PLANNED, order)]
     orders += [(RANDOM, tuple(rng.permutation(order).tolist())) for _ in range(effort.pick(3, 10))]
-    name, how, found = f"study-{os.getpid()}", carrier(), list[Row]()
+    name, how, found = own_name("study"), carrier(), list[Row]()
     try:
         bed = testbed.up(wan, name)
         with traffic_server(how) as fork_server:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import mean
@@ -18,6 +17,7 @@ from tradewind.systems.apsp.kernels.alternatives import ring
 from tradewind.systems.apsp.workload.generator import APSP as WORKLOAD
 from tradewind.worlds.simulate import simulate
 from tradewind.worlds.testbed import network as testbed
+from tradewind.worlds.testbed.state import own_name
 from tradewind.worlds.testbed.traffic import (
     Exchange,
     Measured,
@@ -83,7 +83,7 @@ def rows(effort: Effort) -> list[Row]:
     draws = effort.pick(2, min(max(effort.seeds, 6), 12))
     plans = [(p, s, _chosen(wan, p, s)) for p in POLICIES for s in range(draws if p in SEEDED else 1)]
     plans.append((RING, 0, _ring(wan)))
-    how, name = carrier(), f"study-{os.getpid()}"
+    how, name = carrier(), own_name("study")
     results: dict[Exchange, Measured] = {}
     try:
         bed = testbed.up(wan, name)

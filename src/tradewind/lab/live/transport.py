@@ -18,6 +18,7 @@ from tradewind.model.errors import InputError, TradewindError
 from tradewind.model.setup import transport_fraction
 from tradewind.worlds.forkserver import ForkServer
 from tradewind.worlds.testbed import network as testbed
+from tradewind.worlds.testbed.state import own_name
 from tradewind.worlds.testbed.wan import GOODPUT, Wan, WanLink
 
 BPS = 80_000_000
@@ -80,7 +81,7 @@ def rows(effort: Effort) -> list[Row]:
     """A row per transport, number of links and latency; without relays there is no latency."""
     if reason := testbed.unavailable():
         raise InputError(f"this figure needs a testbed, which cannot be created here: {reason}")
-    name, found = f"study-{os.getpid()}", list[Row]()
+    name, found = own_name("study"), list[Row]()
     try:
         bed = testbed.up(line(4), name)
         with ForkServer([RELAY]) as fork_server:

@@ -1,4 +1,7 @@
-"""Does changing the number of workers affect training? Measured with PyTorch on this machine (Eris, Figure 6)."""
+"""Does changing the number of workers affect training? Measured with PyTorch on a testbed (Eris, Figure 6).
+
+Ranks run in the namespaces of the sites where `eris` put them; gradients and parameters cross the links between them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +26,9 @@ from tradewind.train.local import LocalJob, environments, free_port, report_file
 from tradewind.worlds.fleet import ranks_of
 from tradewind.worlds.forkserver import ForkServer
 from tradewind.worlds.simulate import simulate
+from tradewind.worlds.testbed import network as testbed
+from tradewind.worlds.testbed.state import own_name
+from tradewind.worlds.testbed.wan import full_mesh
 
 JOBS = {
     "pictures, CNN": ("--model", "cnn", "--size", "60KB", "--data", "shapes", "--rate", "0.03"),
@@ -32,6 +39,9 @@ FIXED = "2 workers all the time"
 CHANGING = "workers and server as eris decides, slot by slot"
 MARKET: dict[str, str | int | float] = {"size": "testbed", "sites": 4, "gpu": 2.0, "jobs": 12}
 """The market whose schedules are trained: four sites with two GPUs each, so that jobs wait for one another."""
+SITES = tuple(f"site-{k}" for k in range(4))
+BPS = 100_000_000
+"""Rate of the links between sites, both ways."""
 SEED = 1
 TIMEOUT_S = 600.0
 CLOSE = 0.01
@@ -54,25 +64,36 @@ def decided() -> list[Ranks]:
     return max(of_job.values(), key=lambda slots: (len(set(slots)), len(slots)))
 
 
+def fixed_for(changing: Sequence[Ranks]) -> list[Ranks]:
+    """Two workers for as many slots: one beside the server, one at the next site."""
+    server = changing[0][0]
+    following = SITES[(SITES.index(server) + 1) % len(SITES)]
+    return [(server, server, following)] * len(changing)
+
+
 def rows(effort: Effort) -> list[Row]:
-    """Loss and accuracy over iterations, per job and schedule, with the number of workers at the time."""
+    """Loss and accuracy over iterations, per job and schedule, with workers and megabytes on links of the slot."""
     if importlib.util.find_spec("torch") is None:
         raise InputError("this figure needs PyTorch, which is not installed; run: make install EXTRAS=train")
-    slot = effort.pick(10, 40)
-    changing = decided()
-    fixed = [(changing[0][0], *changing[0][:1] * 2)] * len(changing)
+    if reason := testbed.unavailable():
+        raise InputError(f"this figure needs a testbed, which cannot be created here: {reason}")
+    slot, changing, name = effort.pick(10, 40), decided(), own_name("study")
     found: list[Row] = []
-    with ForkServer(["tradewind.train.server"]) as fork_server:
-        for job in JOBS:
-            for schedule, slots in ((FIXED, fixed), (CHANGING, changing)):
-                with tempfile.TemporaryDirectory(prefix="tradewind-workers-") as folder:
-                    lines = _trained(fork_server, Path(folder), job, slots, slot)
-                    found += [{"job": job, "schedule": schedule, **line} for line in lines]
+    try:
+        bed = testbed.up(full_mesh(SITES, BPS), name)
+        with ForkServer(["tradewind.train.server"]) as fork_server:
+            for job in JOBS:
+                for schedule, slots in ((FIXED, fixed_for(changing)), (CHANGING, changing)):
+                    with tempfile.TemporaryDirectory(prefix="tradewind-workers-") as folder:
+                        lines = _trained(bed, fork_server, Path(folder), job, slots, slot)
+                        found += [{"job": job, "schedule": schedule, **line} for line in lines]
+    finally:
+        testbed.down(name)
     return found
 
 
 def _trained(
-    fork_server: ForkServer, folder: Path, job: str, slots: Sequence[Ranks], slot: int
+    bed: testbed.Testbed, fork_server: ForkServer, folder: Path, job: str, slots: Sequence[Ranks], slot: int
 ) -> list[dict[str, float]]:
     """Train one job, restarted from its checkpoint in every slot; return a line per measured accuracy."""
     arguments = (
@@ -93,15 +114,18 @@ def _trained(
             seed=1,
             stop_after=(number + 1) * slot,
         )
-        log = folder / "log"
+        log, before = folder / "log", sum(bed.sent_bytes().values())
+        places = [bed.wan.index(site) for site in sites]
+        own = {"MASTER_ADDR": bed.address(places[0]), "TRADEWIND_INTERFACE": testbed.INTERFACE}
         pids = [
             fork_server.start(
                 "tradewind.train.__main__:rank",
                 [*arguments, "--mode", "ps"],
-                environment={"PATH": os.environ.get("PATH", ""), **environment},
+                environment={"PATH": os.environ.get("PATH", ""), **environment, **own},
+                namespace=bed.namespace(place),
                 log=log,
             )
-            for environment in environments(local, free_port())
+            for environment, place in zip(environments(local, free_port()), places, strict=True)
         ]
         codes = fork_server.wait_all(pids, TIMEOUT_S)
         if any(codes):
@@ -109,9 +133,12 @@ def _trained(
             raise TradewindError(
                 f"training with {len(sites) - 1} workers failed: {output[-1] if output else codes}"
             )
+        sent = {"sent_mb": (sum(bed.sent_bytes().values()) - before) / 1e6}
         report = report_file(local, 1)  # of the first worker, which measures accuracy
         lines += [
-            _picked(line) for line in map(json.loads, report.read_text().splitlines()) if "accuracy" in line
+            _picked(line) | sent
+            for line in map(json.loads, report.read_text().splitlines())
+            if "accuracy" in line
         ]
         report.unlink()
     return lines
@@ -134,7 +161,8 @@ def judge(found: Sequence[Row], _policy: str) -> Judged:
         same = same and apart <= CLOSE
         parts.append(
             f"{job}: accuracy {float(fixed[-1]['accuracy']):.3f} and {float(changing[-1]['accuracy']):.3f} after "
-            f"{float(fixed[-1]['iteration']):.0f} iterations, at most {apart:.3f} apart; losses at most {loss:.1g} apart"
+            f"{float(fixed[-1]['iteration']):.0f} iterations, at most {apart:.3f} apart; losses at most {loss:.1g} apart, "
+            f"{_slots_mb(fixed):.1f} and {_slots_mb(changing):.1f} MB on links"
         )
     reason = (
         "; ".join(parts)
@@ -142,6 +170,13 @@ def judge(found: Sequence[Row], _policy: str) -> Judged:
         "to rounding. A trainer whose batch grows with its workers would have to adapt its learning rate."
     )
     return Judged(same, reason)
+
+
+def _slots_mb(lines: Sequence[Row]) -> float:
+    """Megabytes on links in all slots; the lines of a slot have the same number."""
+    return sum(
+        float(a["sent_mb"]) for a, b in pairwise([*lines, {"sent_mb": -1.0}]) if a["sent_mb"] != b["sent_mb"]
+    )
 
 
 def paint(found: Sequence[Row], theme: Theme, width: float) -> Any:

@@ -30,7 +30,16 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tradewind.model.errors import InputError, TradewindError
-from tradewind.worlds.testbed.state import State, check_name, delete, load, locked, save, saved_names
+from tradewind.worlds.testbed.state import (
+    State,
+    check_name,
+    delete,
+    is_abandoned,
+    load,
+    locked,
+    save,
+    saved_names,
+)
 from tradewind.worlds.testbed.wan import FRAME_BYTES, MTU_BYTES, Path, Wan, next_hops
 
 INTERFACE = "wan0"
@@ -180,7 +189,7 @@ def unavailable() -> str:
 
 
 def up(wan: Wan, name: str) -> Testbed:
-    """Create the network, after removing leftovers of a crash."""
+    """Create the network, after removing leftovers of a crash and temporary testbeds whose process was killed."""
     check_name(name)
     if reason := unavailable():
         raise TradewindError(f"testbed: {reason}")
@@ -188,6 +197,8 @@ def up(wan: Wan, name: str) -> Testbed:
         raise InputError(f"found {len(wan.sites)} sites; allowed are 2 to {MAX_SITES}", where=wan.name)
     bed = Testbed(name=name, wan=wan)
     with locked():
+        for other in filter(is_abandoned, names()):
+            _remove(other)
         if state_of(name) == "up":
             raise InputError(
                 f"testbed {name!r} already exists. Remove it first (tradewind testbed down --name {name}), "

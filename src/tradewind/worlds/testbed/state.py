@@ -27,6 +27,36 @@ class State:
     wan: Wan
 
 
+OWNED = re.compile(r"(?:study|verify)-([0-9]+)")
+"""Names of temporary testbeds: they carry the id of the process that made them and removes them."""
+
+
+def own_name(kind: Literal["study", "verify"]) -> str:
+    """Name of a temporary testbed of this process."""
+    return f"{kind}-{os.getpid()}"
+
+
+def check_not_owned(name: str) -> None:
+    """Check that a name is not one of temporary testbeds, which may be removed at any time."""
+    if OWNED.fullmatch(name):
+        raise InputError(
+            f"{name!r} is a name of temporary testbeds (study-PID, verify-PID), which are removed when their process has "
+            "ended; choose another --name"
+        )
+
+
+def is_abandoned(name: str) -> bool:
+    """Whether a testbed is a temporary one whose process does not exist any more."""
+    match = OWNED.fullmatch(name)
+    if match is None:
+        return False
+    try:
+        status = File(f"/proc/{match[1]}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return status.rpartition(")")[2].split()[0] in ("Z", "X")
+
+
 def check_name(name: str) -> None:
     """Check that a name fits into names of namespaces."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,30}", name):

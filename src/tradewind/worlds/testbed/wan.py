@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 from tradewind.model.errors import InputError
@@ -79,6 +79,12 @@ class Wan:
         if site not in self.sites:
             raise InputError(f"no site {site!r}; the sites are {', '.join(self.sites)}", where=self.name)
         return self.sites.index(site)
+
+
+def full_mesh(sites: Sequence[str], bps: int) -> Wan:
+    """Any two sites joined by a link of their own, at the same rate both ways."""
+    links = tuple(WanLink(a, b, bps, bps) for a, b in combinations(range(len(sites)), 2))
+    return Wan(name="mesh", sites=tuple(sites), links=links)
 
 
 def next_hops(wan: Wan) -> dict[tuple[int, int], int]:
