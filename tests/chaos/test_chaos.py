@@ -71,10 +71,11 @@ def test_a_standby_takes_over_in_under_ten_seconds_with_every_job(tmp_path: Path
                 assert over(client, kept["id"], PATIENCE_S)["status"] == "finished"
         finally:
             second.stop()
-        limit_s = 10 * max(
-            1.0, os.getloadavg()[0] / 2
-        )  # ten seconds on a machine that has nothing else to do
-        assert took_s < limit_s
+        load = os.getloadavg()[0]
+        limit_s = 10 * max(1.0, load / 2)  # ten seconds on two cores that have nothing else to do
+        said = f"a standby took over in {took_s:.1f} s at load {load:.1f}; it may take {limit_s:.1f} s"
+        print(said)
+        assert took_s < limit_s, said
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")

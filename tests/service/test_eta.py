@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -23,8 +24,6 @@ def test_forecasts_follow_the_queue_and_are_compared_with_what_came(tmp_path: Pa
         assert all(each["p50_s"] <= each["p90_s"] for each in finish)
         assert min(finish[2]["p50_s"], finish[3]["p50_s"]) > max(finish[0]["p50_s"], finish[1]["p50_s"])
         begin = [each["start"]["p50_s"] for each in found]
-        why = checked(client.get(f"/v1/jobs/{ids[3]}/why", timeout=60))
-        assert why["start"]["p50_s"] is None or "the policy starts it in" in why["lines"][-1]
         assert abs(begin[2] - finish[0]["p50_s"]) < 1.0  # it starts when the first one ends
         before = checked(client.get("/v1/jobs"))
         dry = checked(
@@ -40,6 +39,31 @@ def test_forecasts_follow_the_queue_and_are_compared_with_what_came(tmp_path: Pa
         kept = checked(client.get(f"/v1/jobs/{ids[0]}/eta"))["kept"]
         assert kept["given"] == 4
         assert 0 <= kept["by_p50"] <= kept["by_p90"] <= 1
+
+
+def test_why_says_when_the_policy_starts_a_job_that_waits(tmp_path: Path) -> None:
+    long = job("sleep", "600", workers=2, work={"kind": "fixed", "runtime_us": "10 min"})
+    with running(tmp_path, QUEUE) as server, server.tenant("red") as client:
+        ids = [checked(client.post("/v1/jobs", json=long))["id"] for _ in range(3)]
+        for each in ids[:2]:
+            until(client, each, "running")
+        started_s = checked(client.get(f"/v1/jobs/{ids[0]}"))["started_s"]
+        why, end = checked(client.get(f"/v1/jobs/{ids[2]}/why", timeout=60)), time.monotonic() + 120
+        while why["start"]["p50_s"] is None:  # it is said without a forecast that takes too long
+            assert time.monotonic() < end
+            why = checked(client.get(f"/v1/jobs/{ids[2]}/why", timeout=60))
+        assert why["status"] == "waiting"
+        said = re.fullmatch(
+            r"simulated forward, the policy starts it in (\d+) s, and with 90% in (\d+) s", why["lines"][-1]
+        )
+        assert said, why["lines"]
+        # before any run time is known: as stated with 50%, 1.4 times that with 90%
+        assert abs(why["start"]["p50_s"] - started_s - 600) < 15
+        assert abs(why["start"]["p90_s"] - started_s - 840) < 15
+        left_s = [why["start"][name] - time.time() for name in ("p50_s", "p90_s")]
+        assert all(abs(int(text) - each) < 15 for text, each in zip(said.groups(), left_s, strict=True))
+        for each in ids:
+            checked(client.post(f"/v1/jobs/{each}/cancel"))
 
 
 def test_a_dry_run_in_a_market_says_the_price_and_sells_nothing(tmp_path: Path) -> None:

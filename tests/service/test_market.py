@@ -76,7 +76,10 @@ def test_a_quote_is_held_accepted_once_and_the_job_runs(market: Server) -> None:
             assert time.monotonic() < known, "p90 follows from the delays of what was sold before"
             time.sleep(0.2)
         waits = checked(client.get(f"/v1/jobs/{later['job']}/why"))
-        assert waits["price_usd"] == later["options"][0]["price_usd"]
+        lowest = later["options"][0]["price_usd"]
+        assert waits["price_usd"] == lowest > 0
+        words = f"the lowest price is {lowest:.6g} USD, for whoever takes it while the quote is open"
+        assert waits["lines"][-1] == words
         assert waits["rule"].startswith("dps: ")
         checked(client.post(f"/v1/quotes/{later['id']}/decline"))
 

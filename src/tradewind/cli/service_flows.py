@@ -52,12 +52,15 @@ def _when(at_s: float | None) -> str:
 def eta(id: Id, as_json: Json = False, server: Server = "", token_file: TokenFile = None) -> None:
     """Say when a job will start and finish, and how well such forecasts were kept."""
     from tradewind.service import calls
+    from tradewind.service.telling import calibration
 
     with client(server, token_file) as service:
         found = service.do(calls.eta(id))
     lines = [f"{id}: {found.status}"]
     for name, each in (("start", found.start), ("finish", found.finish)):
         lines.append(f"  {name}: {_when(each.p50_s)}, by {_when(each.p90_s)} with 90%")
+    if found.calibration is not None:
+        lines.append(f"  {calibration(found.calibration.model_dump())}")
     if found.kept.get("given"):
         lines.append(
             f"  of {found.kept['given']:.0f} earlier forecasts {found.kept['by_p90']:.0%} were kept (p90), "

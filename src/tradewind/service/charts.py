@@ -279,6 +279,7 @@ def iterations(data: Any) -> ChartSpec | None:
     if data["predicted"]:
         measured = float(np.median([s for _, s in data["measured"]]))
         ratio = f"Median measured {measured:.3g} s, predicted {data['predicted'][-1][1]:.3g} s for this placement."
+    ratio = " ".join(filter(None, (ratio, data.get("said", ""))))
     return ChartSpec(
         name="iterations", heading="Time of iterations", label="Time of iterations, measured and predicted", draw=draw,
         caption=ratio,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
-from statistics import quantiles
+from statistics import NormalDist, quantiles
+from typing import Any
 
+from tradewind.model.estimate import Estimate, Measured
 from tradewind.model.job import Job, Rounds
 from tradewind.store.board import Row
 
@@ -62,6 +65,21 @@ def quantile(values: Sequence[float], part: float) -> float:
     if len(values) == 1:
         return values[0]
     return quantiles(values, n=100, method="inclusive")[round(100 * part) - 1]
+
+
+def factor_at(estimate: Estimate, part: float) -> float:
+    """The factor on declared times that a job does not exceed with this probability."""
+    return estimate.factor * math.exp(NormalDist().inv_cdf(part) * estimate.error)
+
+
+def calibration_document(whole: Measured, estimate: Estimate | None = None) -> dict[str, Any]:
+    """What was measured of a job as a whole beside its declaration; estimate: what else is known of how wrong that is."""
+    return {
+        "iterations": whole.iterations, "predicted_s": whole.declared_s, "measured_s": whole.seconds,
+        "error_s": whole.error_s if whole.error_s >= 0 else None,
+        "factor": whole.factor if estimate is None else estimate.factor,
+        "factor_error": None if estimate is None else estimate.error,
+    }  # fmt: skip
 
 
 class Kept(dict[str, float]):

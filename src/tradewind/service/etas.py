@@ -9,7 +9,7 @@ from typing import Any
 from tradewind.service import forecast
 from tradewind.service.durations import MOST, kept
 from tradewind.service.forecast import Future, Place
-from tradewind.service.models import DryRun, Eta, Interval
+from tradewind.service.models import Calibration, DryRun, Eta, Interval
 from tradewind.service.service import Service
 from tradewind.service.submission import Submission, sealed_text
 from tradewind.store.board import Row
@@ -30,14 +30,16 @@ def _interval(found: dict[str, Future], of: str, job: str) -> Interval:
 
 async def eta_of(service: Service, row: Row) -> Eta:
     """The forecast of a job; the first one is kept, so that it can be compared with what comes."""
-    id_, start, finish, measured = row["id"], Interval(), Interval(), 0
+    id_, start, finish, measured, known = row["id"], Interval(), Interval(), 0, None
     if row["is_over"]:
         start = Interval(p50_s=row["started_s"], p90_s=row["started_s"])
         finish = Interval(p50_s=row["ended_s"], p90_s=row["ended_s"])
+        told = await service.read(lambda: service.board.row("board_events", id=id_, kind="measured"))
+        known = None if told is None else json.loads(told["body"])
     else:
         found = await service.clerk.do(service.engine.record, forecast.futures, _place(service))
         start, finish = _interval(found, "start_s", id_), _interval(found, "finish_s", id_)
-        measured = found["p50"].measured
+        measured, known = found["p50"].measured, found["p50"].calibration.get(id_)
         if row["started_s"] is not None:
             start = Interval(p50_s=row["started_s"], p90_s=row["started_s"])
         await _note(service, row, finish)
@@ -47,6 +49,7 @@ async def eta_of(service: Service, row: Row) -> Eta:
         start=start,
         finish=finish,
         measured=measured,
+        calibration=None if known is None else Calibration(**known),
         kept=await kept_of(service),
     )
 

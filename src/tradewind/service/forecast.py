@@ -15,13 +15,14 @@ from typing import Any
 
 from tradewind.engine.loop import Loop
 from tradewind.model.decision import Decision, HeldQuote, Quote
-from tradewind.model.job import Customer, Rounds
+from tradewind.model.estimate import Estimate
+from tradewind.model.job import Customer, Job, Rounds
 from tradewind.model.progress import rate
 from tradewind.model.units import OPEN
 from tradewind.model.view import Event
 from tradewind.service.config import Config
 from tradewind.service.current import current_config, store_address
-from tradewind.service.durations import MOST, Durations
+from tradewind.service.durations import MOST, Durations, calibration_document, factor_at
 from tradewind.service.engine import Engine
 from tradewind.service.plans import quote_document, step_document
 from tradewind.service.seal import Seal
@@ -79,12 +80,13 @@ class Place:
 
 @dataclass(slots=True)
 class Future:
-    """What becomes of jobs, in seconds since 1970; new: the job that was added."""
+    """What becomes of jobs, in seconds since 1970; new: the job that was added; calibration: of jobs that were measured."""
 
     start_s: dict[str, float] = field(default_factory=dict)
     finish_s: dict[str, float] = field(default_factory=dict)
     new: dict[str, Any] = field(default_factory=dict)
     measured: int = 0
+    calibration: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def futures(place: Place, added: str = "", private: str = "", tenant: str = "") -> dict[str, Future]:
@@ -111,7 +113,10 @@ class _Simulation:
             last = board.row("records", kind="instant")
             rows = board.rows("board_jobs", status="finished", most=MOST)
         wall = json.loads(last["body"])["wall"] if last else self.now_s
-        passed = max(0.0, self.now_s - wall) * self.pace
+        self.now_s = max(
+            self.now_s, wall
+        )  # something may have been recorded since the forecast was asked for
+        passed = (self.now_s - wall) * self.pace
         self.now_us = max(0, self.engine.world.now_us) + int(passed)
         reader = Reader(config)
         jobs = [reader.build(json.loads(row["body"]), 0, row["id"], 0).job for row in rows]
@@ -166,17 +171,26 @@ class _Simulation:
             if isinstance(job.work, Rounds):
                 step = next((s for s in state.steps if s.from_us <= self.now_us < s.until_us), None)
                 num, den = rate(world.timeline.progress.setup, job, step) if step is not None else (0, 1)
-                state.done = min(max(state.done, ran * num // den), job.work.total - 1)
-                if (
-                    not self.config.spec.binding
-                    and whole is not None
-                    and (stated := job.work.count * job.work.compute_us)
-                ):
-                    found[index] = state.done + max(1, int((job.work.total - state.done) * whole / stated))
+                stated, done = job.work.count * job.work.compute_us, ran * num // den
+                factor = whole / stated if whole is not None and stated else None
+                if (estimate := self._estimate(job)) is not None:
+                    factor, since_us = factor_at(estimate, self.part), max(0, self.now_us - estimate.at_us)
+                    done = estimate.done + int(since_us / estimate.factor) * num // den
+                state.done = min(max(state.done, done), job.work.total - 1)
+                if not self.config.spec.binding and factor is not None:
+                    found[index] = state.done + max(1, int((job.work.total - state.done) * factor))
             else:
                 state.done = ran
                 if whole is not None:
                     found[index] = max(ran + 1, int(whole))
+        return found
+
+    def _estimate(self, job: Job) -> Estimate | None:
+        """What the job's own measurements say, if it has any."""
+        found = self.engine.session.ledger.estimate(job)
+        if not found.measured:
+            return None
+        self.future.calibration[job.id] = calibration_document(found.measured[0], found)
         return found
 
     def _before(self, events: Any) -> None:

@@ -210,6 +210,19 @@ class Why(Answer):
     price_usd: float | None = None
 
 
+class Calibration(Answer):
+    """What was measured of a job beside what its declaration predicts, and how wrong the declaration is."""
+
+    iterations: int = Field(description="iterations that were measured; 0: only the whole run time is known")
+    predicted_s: float = Field(description="seconds of an iteration by the declaration, where it runs")
+    measured_s: float = Field(description="their mean as measured")
+    error_s: float | None = Field(default=None, description="its standard error; null: too few iterations")
+    factor: float = Field(description="estimated true time over the declared one")
+    factor_error: float | None = Field(
+        default=None, description="standard deviation of the factor's logarithm"
+    )
+
+
 class Eta(Answer):
     """When a job will start and finish, by simulating the policy forward, and how well earlier forecasts were kept.
 
@@ -221,6 +234,10 @@ class Eta(Answer):
     start: Interval
     finish: Interval
     measured: int = Field(description="ended jobs whose run times the forecast is based on")
+    calibration: Calibration | None = Field(
+        default=None,
+        description="of the job itself, which the forecast follows; null: it was not measured yet",
+    )
     kept: dict[str, float]
 
 

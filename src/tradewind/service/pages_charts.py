@@ -17,6 +17,7 @@ from tradewind.service.errors import ApiError
 from tradewind.service.money import running_jobs
 from tradewind.service.pages import HEADERS, MOST_ROWS, Visit
 from tradewind.service.service import Service, job_document
+from tradewind.service.telling import calibration
 from tradewind.store.board import Row
 from tradewind.worlds.fleets.processes.launch import folder_of
 from tradewind.worlds.fleets.processes.reports import ReportReader
@@ -156,7 +157,9 @@ def _iterations(service: Service, row: Row) -> dict[str, Any]:
     """Time of the iterations of a rank, and what was predicted for each attempt."""
     if row["job"] is None:
         return {"measured": [], "predicted": []}
-    told = service.board.rows("board_events", after=0, most=1000, id=row["id"], kind=["started", "arrived"])
+    told = service.board.rows(
+        "board_events", after=0, most=1000, id=row["id"], kind=["started", "arrived", "measured"]
+    )
     home = next((h for each in told if (h := json.loads(each["body"]).get("home")) is not None), row["job"])
     folder = service.data / "state" / "jobs" / folder_of(home, row["id"])
     by_rank = (
@@ -168,4 +171,9 @@ def _iterations(service: Service, row: Row) -> dict[str, Any]:
     guessed = [json.loads(each["body"]).get("predicted_s") for each in told if each["kind"] == "started"]
     known = [each for each in guessed if each]
     ends = (points[0][0], points[-1][0]) if points else ()
-    return {"measured": points, "predicted": [[x, known[-1]] for x in ends] if known else []}
+    means = [json.loads(each["body"]) for each in told if each["kind"] == "measured"]
+    return {
+        "measured": points,
+        "predicted": [[x, known[-1]] for x in ends] if known else [],
+        "said": f"On average {calibration(means[-1])}." if means else "",
+    }

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from tradewind.model.codec import read
 from tradewind.model.decision import Decision, HeldQuote, Quote, Step
+from tradewind.model.estimate import Measured
 from tradewind.model.job import Job
 from tradewind.model.progress import iteration_us
 from tradewind.model.result import Outcome
 from tradewind.model.setup import Setup
 from tradewind.model.view import Change
 from tradewind.service.config import price_hash
+from tradewind.service.durations import calibration_document
 from tradewind.service.plans import in_words, quote_document, step_document
 from tradewind.store.board import Put, Row
 
@@ -118,6 +121,7 @@ class Projector:
         self._touched: dict[int, Shown] = {}
         self._rows: list[Put] = []
         self._plans: dict[int, str] = {}  # job -> the plan that was told last
+        self._counted: dict[int, int] = {}  # job -> iterations when its measurements were last told
         self._woke: set[tuple[str, int]] = set()  # (kind, job) of the events of this instant
 
     def wall(self, at_us: int) -> float:
@@ -224,6 +228,9 @@ class Projector:
                 self._priced(event["fact"]["a"], event["fact"]["b"], event["fact"]["value"])
         if shown is None or kind in QUIET:
             return
+        if kind == "measured":
+            self._measured(shown, event["fact"])
+            return
         if kind == "cancelled" and self._is_suspended(shown, event.get("value", 0)):
             return
         if (status := STATUS_OF.get(kind)) is not None and shown.status not in OVER:
@@ -245,6 +252,13 @@ class Projector:
             if kind in ("voided", "ended", "cancelled")
             else _home(event),
         )
+
+    def _measured(self, shown: Shown, fact: Sequence[Any]) -> None:
+        """Tell what ranks measured: at first, whenever there are twice as many iterations, and at the end."""
+        whole = read(Measured, fact[0], "measured")
+        if whole.iterations >= 2 * self._counted.get(shown.job, 0) or ("finished", shown.job) in self._woke:
+            self._counted[shown.job] = whole.iterations
+            self._tell(shown, "measured", calibration_document(whole))
 
     def _named(self, fact: Mapping[str, Any]) -> dict[str, Any]:
         """A change, with the names of the site and resource that it concerns."""
@@ -359,6 +373,7 @@ class Projector:
             gone = self._gone.popleft()
             self.jobs.pop(gone, None)
             self._plans.pop(gone, None)
+            self._counted.pop(gone, None)
         return rows
 
 

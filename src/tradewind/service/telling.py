@@ -42,6 +42,8 @@ def told(event: Mapping[str, Any]) -> str:
                 else ""
             )
             return f"{body.get('why', '')}{mean}"
+        case "measured":
+            return calibration(body)
         case "quoted" | "accepted" | "declined" if "offer" in body:
             return str(body["offer"])
         case "alarm":
@@ -49,3 +51,12 @@ def told(event: Mapping[str, Any]) -> str:
         case "voided" | "cancelled" | "suspended":
             return "its work so far is kept" if body.get("work_done") else ""
     return str(body.get("reason", ""))
+
+
+def calibration(found: Mapping[str, Any]) -> str:
+    """What was measured of a job beside what was predicted, in words."""
+    times = f"{found['factor']:.3g} times the prediction of {found['predicted_s']:.3g} s"
+    if not found["iterations"]:
+        return f"it ran {found['measured_s']:.3g} s, {times}"
+    error = "" if found.get("error_s") is None else f" ± {found['error_s']:.2g}"
+    return f"an iteration takes {found['measured_s']:.3g}{error} s (mean of {found['iterations']}), {times}"

@@ -159,7 +159,10 @@ async function forecast(box) {
       if (answer.ok) {
         const found = await answer.json();
         const kept = found.kept.given ? ` Of ${found.kept.given} earlier forecasts ${Math.round(100 * found.kept.by_p90)}% were kept.` : "";
-        box.textContent = `Starts ${clock(found.start.p50_s)}, finishes ${clock(found.finish.p50_s)}; with 90% by ${clock(found.finish.p90_s)} (UTC).${kept}`;
+        const known = found.calibration;
+        const error = known && known.error_s !== null ? ` ± ${known.error_s.toPrecision(2)}` : "";
+        const own = known && known.iterations ? ` An iteration takes ${known.measured_s.toPrecision(3)}${error} s (${known.iterations} measured), ${known.predicted_s.toPrecision(3)} s predicted.` : "";
+        box.textContent = `Starts ${clock(found.start.p50_s)}, finishes ${clock(found.finish.p50_s)}; with 90% by ${clock(found.finish.p90_s)} (UTC).${own}${kept}`;
       }
     } catch (problem) { /* the server is away: try again */ }
     await new Promise((done) => window.setTimeout(done, 10000));
