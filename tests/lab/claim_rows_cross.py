@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lab.claims import Table
+from tests.lab.claims import Certain, Table
 from tradewind.lab import contention, joint, loss_curves
 
 
@@ -94,3 +94,5 @@ MADE: dict[str, tuple[Table, Table]] = {
     "loss-curves/learning pays": (fitted(1.05, 0.9), fitted(1.005, 0.9)),
     "loss-curves/nearly known": (fitted(1.0, 0.97), fitted(1.0, 0.955)),
 }
+
+CERTAIN: Certain = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.lab.claims import Certain
 from tests.lab.test_live_study import blocks, brokers, curves, estimated, lines, rings
 from tradewind.lab.live.estimates import CASES
 
@@ -35,3 +36,5 @@ MADE = {
     "rings/order": (lambda _: rings(0.4), lambda _: rings(0.6)),
     "transport/formula": (lambda _: blocks(0.05), lambda _: blocks(0.2)),
 }
+
+CERTAIN: Certain = {"measured once on this machine": tuple(MADE)}

@@ -23,8 +23,9 @@ WHERE = {"cross": "tests.lab.claim_rows_cross", "live": "tests.lab.claim_rows_li
 @pytest.mark.parametrize("system", studies.names())
 def test_every_claim_holds_on_rows_that_satisfy_it_and_fails_on_rows_that_violate_it(system: str) -> None:
     study = studies.find(system)
-    where = WHERE.get(system, f"tests.systems.{system}.claim_rows")
-    check_claims(study, import_module(where).MADE if any(f.claims for f in study.figures) else {})
+    if any(f.claims for f in study.figures):
+        rows = import_module(WHERE.get(system, f"tests.systems.{system}.claim_rows"))
+        check_claims(study, rows.MADE, rows.CERTAIN)
 
 
 def study_of(*claims: Claim) -> Study:
@@ -35,12 +36,12 @@ def study_of(*claims: Claim) -> Study:
 
 
 def rising(rows: Sequence[Row], policy: str) -> Judged:
-    values = [float(r["value"]) for r in rows if r["policy"] == policy]
-    return Judged(values[-1] > values[0], f"{values}")
+    mine = [r for r in rows if r["policy"] == policy]
+    return Judged(float(mine[-1]["low"]) > float(mine[0]["high"]), f"{mine}")
 
 
 def course(*values: float) -> Table:
-    return lambda policy: [{"policy": policy, "value": v} for v in values]
+    return lambda policy: [{"policy": policy, "value": v, "low": v - 0.1, "high": v + 0.1} for v in values]
 
 
 UP = Claim(name="up", words="it rises", holds=rising, paper="a", ours="b")
@@ -62,6 +63,21 @@ def test_a_judge_that_cannot_fail_is_an_error() -> None:
     )
     with pytest.raises(AssertionError, match="for b"):
         check_claims(blind, {"fig-1/up": (course(1, 2), course(2, 1))})
+
+
+def test_a_judge_that_compares_means_alone_is_an_error_unless_it_is_named() -> None:
+    def means(rows: Sequence[Row], policy: str) -> Judged:
+        values = [float(r["value"]) for r in rows if r["policy"] == policy]
+        return Judged(values[-1] > values[0], f"{values}")
+
+    made, blind = {"fig-1/up": (course(1, 2), course(2, 1))}, study_of(claim(holds=means))
+    check_claims(blind, made, {"values are counted": ("fig-1/up",)})
+    with pytest.raises(AssertionError, match="endless"):
+        check_claims(blind, made)
+    with pytest.raises(AssertionError, match="endless"):
+        check_claims(study_of(claim()), made, {"values are counted": ("fig-1/up",)})
+    with pytest.raises(AssertionError, match="no such claims"):
+        check_claims(study_of(claim()), made, {"values are counted": ("fig-1/down",)})
 
 
 def test_a_figure_has_one_verdict_for_the_paper_and_one_for_ours() -> None:

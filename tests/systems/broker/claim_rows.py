@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lab.claims import Made, Table
+from tests.lab.claims import Certain, Made, Table
 
 
 def freedoms(region_low: float) -> Table:
@@ -31,4 +31,12 @@ MADE: Made = {
     "deadlines/later is cheaper": (bills(1, 0.98, 0.98 + 1e-14), bills(1, 0.97, 0.98)),
     "online/near the bound": (online(1.009, 1.1), online(1.011, 1.1)),
     "online/never dearer": (online(1.005, 1.1), online(1.11, 1.1)),
+}
+
+CERTAIN: Certain = {
+    "an aim of ours about means": (
+        "deadlines/later is cheaper",
+        "online/near the bound",
+        "online/never dearer",
+    )
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.lab.claims import Table
+from tests.lab.claims import Certain, Table
 from tradewind.lab.study import Row
 from tradewind.systems.gadget.study.objectives import LESS_COST, PRINTED
 from tradewind.systems.gadget.study.ours import ANEW, COSTS_S, FAILING, RINGS
@@ -194,4 +194,13 @@ MADE = {
     "table-churn/aim": (churn(0.24, 9999.0), churn(0.26, 9999.0)),
     "table-migration/aim": (migration(0.9, 0.8), migration(0.9, 0.95)),
     "table-trace/aim": (trace(30.0), trace(31.0)),
+}
+
+CERTAIN: Certain = {
+    "the worst seed": ("fig-7/better than Theorem 8",),
+    "settings are searched by their means": tuple(f"region-fig-7/{reading}" for reading in READINGS),
+    "nothing is trained, in any seed": ("table-energy/printed utility",),
+    "an aim of ours about means": tuple(
+        f"table-{n}/aim" for n in ("failures", "churn", "migration", "trace")
+    ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lab.claims import Made, Table
+from tests.lab.claims import Certain, Made, Table
 from tradewind.systems.mixed.study.figures import ABOVE, LOADS, POLICIES, TARGETS
 
 
@@ -29,3 +29,5 @@ MADE: Made = {
     "welfare/rivals": (ahead(0.001, 0.01, 0.01), ahead(0.1, -0.001, 0.1)),
     "welfare/streams first": (ahead(*(a + 0.001 for a in ABOVE)), ahead(0.1, 0.1, ABOVE[2] - 0.01)),
 }
+
+CERTAIN: Certain = {"an aim of ours about means": tuple(MADE)}

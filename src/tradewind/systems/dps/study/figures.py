@@ -54,6 +54,11 @@ STUDY = Study(
                     )
                 ),
                 claim(
+                    "outperforms",
+                    "DPS outperforms the other algorithms: less regret at the end than DPS-simple, TOP and Random",
+                    judge.below("dps-simple", "top", "random"),
+                ),
+                claim(
                     "free-stage",
                     "The regret of DPS-simple shows that the free stage plays an important role: DPS's is smaller",
                     judge.below("dps-simple"),
@@ -167,8 +172,13 @@ STUDY = Study(
                 ),
                 claim(
                     "runtime",
-                    "Completed jobs always ran shorter under PA than under RS, in total by more and more",
+                    "Completed jobs always ran shorter under PA than under RS, in total by more and more; here per job",
                     judge.runs_shorter,
+                ),
+                claim(
+                    "total-runtime",
+                    "The same to the letter: the total runtime of all completed jobs, however many they are, is shorter",
+                    judge.total_shorter,
                 ),
             ),
             rows=rows.placement_rows,

@@ -49,15 +49,20 @@ def slope(rows: Sequence[Row], policy: str, grows: str, column: str = "share") -
 
 
 def sublinear(grows: str) -> Callable[[Sequence[Row], str], Judged]:
-    """Predicate: the regret grows more slowly than what there is to earn, so its share falls."""
+    """Predicate: the regret grows more slowly than what there is to earn, so its share falls, beyond chance in all."""
 
     def holds(rows: Sequence[Row], policy: str) -> Judged:
+        mine = [r for r in rows if (r["policy"], r["grows"]) == (policy, grows)]
+        small, large = (end(mine, key=lambda r: float(r["size"])) for end in (min, max))
+        clear = float(large["high"]) < float(small["low"])
+        ends = f"{float(small['share']):.0%} to {float(large['share']):.0%} of bfp's profit"
         found = slope(rows, policy, grows)
         if found == -math.inf:
-            return Judged(True, "no regret at the largest size")
+            return Judged(clear, f"no regret at the largest size; {ends}")
         raw = slope(rows, policy, grows, "regret")
         return Judged(
-            found < FALLS, f"regret ~ {grows}^{raw:.2f}, its share of bfp's profit ~ {grows}^{found:.2f}"
+            found < FALLS and clear,
+            f"regret ~ {grows}^{raw:.2f}, its share of bfp's profit ~ {grows}^{found:.2f}; {ends}",
         )
 
     return holds

@@ -93,10 +93,10 @@ def leads(rows: Sequence[Row], policy: str) -> Judged:
 
 
 def gains_more(rows: Sequence[Row], policy: str) -> Judged:
-    """With the most jobs it gains more on the best rival than with the fewest, beyond the interval, and something at all."""
+    """With the most jobs it gains more on the best rival than with the fewest, beyond the intervals, and something."""
     first, *_, last = _course(rows, policy, "paper", "jobs")
     return Judged(
-        float(last["gained low"]) > max(0.0, float(first["gained"])),
+        float(last["gained low"]) > max(0.0, float(first["gained high"])),
         f"utility gained on the best rival: {float(first['gained']):,.0f} with {float(first['jobs']):g} jobs, "
         f"{float(last['gained']):,.0f} ({float(last['gained low']):,.0f} to {float(last['gained high']):,.0f}) with "
         f"{float(last['jobs']):g}",

@@ -213,7 +213,7 @@ REAL = (
         name="table-5",
         title="Table 5: instance hours with waiting, discount rate and rent (scaled copy)",
         claims=(
-            _rivals("Central fastest", "Central runs the fewest hours, 389, Local the most, 418 (Table 5).",
+            _rivals("Central fastest", "Central runs the fewest hours: 389 (Table 5).",
                     judge.only(_central_fastest, what="hours")),
             _claim("second", "mlBroker runs 392 hours: more than Central, fewer than OASiS, 397, and Local, 418 (Table 5).",
                    judge.only(judge.in_order("value", "central", "", "oasis", "local"), what="hours")),
