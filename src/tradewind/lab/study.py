@@ -55,7 +55,9 @@ class Claim:
     name   short, unique within the figure
     words  what the paper says, with its numbers and where it says so
     holds  predicate over the rows for the policy named by the second argument; None: printed as "no judge".
-           It looks at intervals over seeds (columns low, high) where there are any, not only at means
+           It looks at intervals over seeds (columns low, high), not only at means: endless ones must not satisfy it.
+           A printed number of a claim counts as reached if the interval reaches it; where many settings are searched, if
+           the mean does
     paper  the policy judged as the paper's
     ours   our policy, judged by the same predicate in a second column
 
