@@ -94,3 +94,8 @@ def test_waiting_less_must_be_clear_on_the_same_seeds() -> None:
 
     assert mlbroker.waits(rows([(3, 4), (3.1, 4), (2.9, 4)]), "me").holds
     assert not mlbroker.waits(rows([(3, 9), (5, 4), (4, 4.5)]), "me").holds
+
+
+def test_a_policy_without_rows_satisfies_no_course() -> None:
+    rows = [{"gamma": 1.0, "policy": "eris, simulator", "welfare": 1.0, "low": 1.0, "high": 1.0}]
+    assert not eris.falls_with_gamma(rows, "eris-paper").holds

@@ -142,7 +142,7 @@ def courses(x: str, value: str, *, rises: bool, names: Sequence[str] = FIXED) ->
     def holds(rows: Sequence[Row], policy: str) -> Judged:
         some = [r for r in rows if r.get(x, "") != ""]
         there = {r["policy"] for r in some}
-        found = {n: _over(some, x, n, value) for n in (policy, *names) if n in there}
+        found = {n: _over(some, x, n, value) for n in (policy, *(n for n in names if n in there))}
         ends = {n: [_over(some, x, n, end) for end in ("low", "high")] for n in found}
         held = all((b > a) is rises and a != b for v in found.values() for a, b in pairwise(v))
         clear = sum(low[-1] > high[0] if rises else high[-1] < low[0] for low, high in ends.values())

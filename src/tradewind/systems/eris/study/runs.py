@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tradewind.engine.intervals import effective, end_us, floats, usage
-from tradewind.lab.study import Effort, Row, Word, spreads
+from tradewind.lab.study import Effort, Row, spreads
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies, workloads
@@ -136,11 +136,6 @@ def load_by_slot(scenario: Scenario, run: Run) -> NDArray[np.float64]:
 def one(rows: Sequence[Row], **where: str | float) -> Row:
     """The first matching row."""
     return next(r for r in rows if all(r[key] == want for key, want in where.items()))
-
-
-def word(held: int, of: int) -> Word:
-    """The verdict if `held` of `of` parts of a claim hold."""
-    return "reproduced" if held == of else "partly reproduced" if held else "not reproduced"
 
 
 def ranged(row: Row, value: str) -> str:
