@@ -97,5 +97,5 @@ def test_waiting_less_must_be_clear_on_the_same_seeds() -> None:
 
 
 def test_a_policy_without_rows_satisfies_no_course() -> None:
-    rows = [{"gamma": 1.0, "policy": "eris, simulator", "welfare": 1.0, "low": 1.0, "high": 1.0}]
+    rows: list[Row] = [{"gamma": 1.0, "policy": "eris, simulator", "welfare": 1.0, "low": 1.0, "high": 1.0}]
     assert not eris.falls_with_gamma(rows, "eris-paper").holds
