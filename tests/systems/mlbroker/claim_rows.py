@@ -209,4 +209,7 @@ MADE: Made = {
     ),
 }
 
-CERTAIN: Certain = {"a slope over sizes, of times measured once": ("growth/linear",)}
+CERTAIN: Certain = {
+    "a slope over sizes, of times measured once": ("growth/linear",),
+    "a part of the mean cost, which varies with it from seed to seed": ("fig-12/large part", "fig-13/small"),
+}
