@@ -19,9 +19,9 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.text import shown
 from tradewind.model.units import UNLIMITED
 from tradewind.model.view import Change
-from tradewind.report import charts, quantities
+from tradewind.report import charts, quantities, summary
 from tradewind.report.figures import bars, comparison, curves, gantt, labels, places
-from tradewind.report.figures.data import RunData, ScenarioData, bins, kinds, link_bps, moved_bytes
+from tradewind.report.figures.data import RunData, ScenarioData, Series, bins, kinds, link_bps, moved_bytes
 from tradewind.report.figures.theme import LIGHT, THEMED, canvas, make_logarithmic, style, svg
 
 
@@ -148,7 +148,39 @@ def test_colours_fall_back_to_the_number_of_workers_on_many_servers() -> None:
     chart = gantt.gantt(run_data(scenario, t))
     assert chart.by == "workers"
     assert chart.legend == ("1", "2–3", "4–7", "8–15", "16 or more")
-    assert chart.colour.tolist() == [4, 1, 2, 3, 4]
+    assert chart.shares[chart.mix].argmax(axis=1).tolist() == [4, 1, 2, 3, 4]
+
+
+def test_a_job_at_several_nodes_has_a_band_for_each_as_thick_as_its_share() -> None:
+    scenario = Scenario(name="split", setup=setup(2), jobs=(job(0, workers=4), job(1, workers=4)))
+    t = Tables()
+    t.plan(0, 0, (0, HOUR, [(0, 3), (1, 1)]), (HOUR, 2 * HOUR, [(1, 4)]))
+    t.plan(0, 1, (0, HOUR, [(0, 4)]))
+    t.event(2 * HOUR, "ended", 0)
+    found = run_data(scenario, t)
+    chart = gantt.gantt(found)
+    assert chart.shares[chart.mix].tolist() == [[0.75, 0.25], [0.0, 1.0], [1.0, 0.0]]
+    figure = gantt.draw(chart, found, LIGHT, 400)
+    bands = [patch for patch in figure.axes[0].patches if patch.get_alpha() == 1.0]
+    first, second = (patch.get_path().vertices.reshape(-1, 5, 2) for patch in bands)
+    heights = [[float(np.ptp(box[:, 1])) for box in boxes] for boxes in (first, second)]
+    np.testing.assert_allclose(heights, [[0.54, 0.72], [0.18, 0.72]])
+    assert first[0][:, 1].max() == pytest.approx(second[0][:, 1].min())  # one below the other
+
+
+def test_curves_of_few_changes_are_exact_and_of_many_are_means() -> None:
+    scenario, t = two_jobs()
+    series = [shown_series(scenario, t)]
+    assert curves.edges_of(series).tolist() == [0.0, HOUR, 2 * HOUR]
+    many = Tables()
+    many.plan(0, 0, *[(k * 10 * S, (k * 10 + 5) * S, [(0, 1)]) for k in range(400)])
+    many.event(2 * HOUR, "ended", 0)
+    assert len(curves.edges_of([shown_series(scenario, many)])) == curves.POINTS + 1
+
+
+def shown_series(scenario: Scenario, t: Tables) -> Series:
+    result = run(scenario, t)
+    return Series(group=summary.group([result])[0], data=RunData(ScenarioData(scenario), result))
 
 
 def test_a_layout_is_repeatable_and_stays_in_its_box() -> None:

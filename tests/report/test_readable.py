@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import tradewind as tw
-from tests.report.sample_runs import cluster, run, wan
+from tests.report.sample_runs import cluster, run, scheduled, wan
 from tradewind.model.result import Bound, Run
 from tradewind.report import page
-from tradewind.report.figures import bars, places
-from tradewind.report.figures.data import RunData, ScenarioData
+from tradewind.report.figures import bars, curves, places
+from tradewind.report.figures.data import RunData, ScenarioData, Series
 from tradewind.report.figures.theme import LIGHT, canvas, draw_curves, style
 from tradewind.report.summary import group, is_idle
 
@@ -56,6 +56,24 @@ def test_an_interval_ends_where_no_value_can_be() -> None:
     low, high = interval(drawn(bars.ratio, runs([1.0, 2.0], [0.1, 0.99], "max"))[1])
     assert (low, high) == (0.0, 1.0)
     assert interval(drawn(bars.ratio, runs([1.0, 2.0], [0.9, 1.4], "max", "in-expectation"))[1])[1] > 1.4
+    assert interval(drawn(bars.objective, runs([60.0, 600.0], [60.0, 600.0]))[1])[0] == pytest.approx(1 / 60)
+    apart = runs([60.0, 600.0], [60.0, 600.0])  # of two bounds none limits the mean
+    apart[1] = replace(apart[1], bound=Bound(value=2.0, sense="min", kind="certified", ratio=300.0))
+    assert interval(drawn(bars.objective, apart)[1])[0] == 0.0
+
+
+def test_zeros_of_both_axes_stand_apart() -> None:
+    scenario = cluster(20)
+    (one,) = group([scheduled(scenario, "fifo")])
+    series = [Series(group=one, data=RunData(ScenarioData(scenario), one.first))]
+    with style():
+        figure = curves.utilisation(series, LIGHT, 400.0)
+        figure.canvas.draw()
+        axes = figure.axes[0]
+        across, up = (
+            labels[0].get_window_extent() for labels in (axes.get_xticklabels(), axes.get_yticklabels())
+        )
+    assert not across.overlaps(up)
 
 
 def test_a_wide_interval_does_not_squeeze_the_bars() -> None:

@@ -272,17 +272,18 @@ def jobs(s: Series) -> ChartSpec | None:
 
 def _places(chart: gantt.Gantt) -> list[tuple[str, str]]:
     """Legend of the Gantt chart; only colours in use."""
-    used = set(chart.colour.tolist())
+    used = set(chart.shares[chart.mix].any(axis=0).nonzero()[0].tolist())
     named = {
         i: f"{n} worker" + ("" if n == "1" else "s") if chart.by == "workers" else n
         for i, n in enumerate(chart.legend)
     }
-    entries = [(name, colour(i)) for i, name in named.items() if i in used]
-    return [*entries, (f"several {chart.by}s", "var(--muted)")] if gantt.SEVERAL in used else entries
+    return [(name, colour(i)) for i, name in named.items() if i in used]
 
 
 def _gantt_caption(chart: gantt.Gantt) -> str:
     text = "A bar shows when a job has workers, a thin line when it is in the system."
+    if (chart.shares[chart.mix] > 0).sum(axis=1).max() > 1:
+        text += f" Where they are at several {chart.by}s, each has a band as thick as its share."
     if len(chart.jobs) > gantt.MOST_NAMES:
         text += " One row per job, in order of arrival."
     if chart.total > len(chart.jobs):

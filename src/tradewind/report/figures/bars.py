@@ -75,12 +75,12 @@ def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | 
     bars = []
     for g in groups:
         value = g.value
-        least = 0.0 if all(run.metrics.get(metric, 0.0) >= 0 for run in g.runs) else -math.inf
+        least, most = _within(g)
         bars.append(
             Bar(
                 mean=value.mean / scale.size,
                 low=max(least, value.mean - value.half) / scale.size,
-                high=(value.mean + value.half) / scale.size,
+                high=min(most, value.mean + value.half) / scale.size,
                 text=quantities.measure(metric, value.mean) if math.isfinite(value.mean) else "no value",
             )
         )
@@ -92,6 +92,16 @@ def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | 
     _ticks(axes)
     axes.set_xlabel(scale.unit)
     return bound
+
+
+def _within(g: Group) -> tuple[float, float]:
+    """Between what the objective can be: not below zero if it never was, nor beyond a certified bound that all runs share."""
+    least = 0.0 if all(run.metrics.get(g.objective, 0.0) >= 0 for run in g.runs) else -math.inf
+    bounds = [run.bound for run in g.runs]
+    known = [bound for bound in bounds if bound is not None and bound.kind == "certified"]
+    if len(known) < len(bounds) or len({bound.value for bound in known}) != 1:
+        return least, math.inf
+    return (known[0].value, math.inf) if known[0].sense == "min" else (least, known[0].value)
 
 
 def longest(groups: Sequence[Group]) -> float:

@@ -15,7 +15,7 @@ from tradewind.report.figures.data import Series, bins
 from tradewind.report.figures.theme import Theme, axes_title, canvas, draw_curves, style_axes, ticks
 
 POINTS = 360
-"""Bins of a curve over time: few enough for a small SVG, more than one per two pixels."""
+"""Most points of a curve over time: few enough for a small SVG, more than one per two pixels."""
 
 CLOCK = (
     *((10.0**k, f"{1000 * 10.0**k:g} ms") for k in (-3, -2, -1)),
@@ -55,6 +55,14 @@ def _stairs(edges: Floats, values: Floats) -> tuple[Floats, Floats]:
     return np.repeat(edges, 2)[1:-1][kept], np.repeat(values, 2)[kept]
 
 
+def edges_of(series: Sequence[Series]) -> Floats:
+    """Instants at which the curves of runs may change, or equal bins where there are too many of them."""
+    end = span_us(series)
+    changes = np.unique(np.concatenate([s.data.changes_us for s in series]))
+    inside = changes[(changes > 0) & (changes < end)]
+    return np.concatenate(([0.0], inside, [float(end)])) if len(inside) < POINTS else bins(end, POINTS)
+
+
 def used_kinds(series: Sequence[Series]) -> list[int]:
     """Kinds of resources that at least one run used."""
     edges = np.array([0.0, float(span_us(series))])
@@ -66,7 +74,7 @@ def utilisation(series: Sequence[Series], theme: Theme, width: float) -> Any:
     """Share of each resource kind in use over time (units if it is unlimited): one panel per kind, one line per policy."""
     which = used_kinds(series)
     end = span_us(series)
-    edges = bins(end, POINTS)
+    edges = edges_of(series)
     base = series[0].data.base
     capacity = base.capacity(edges)
     height = {1: 190, 2: 126}.get(len(which), 112) * len(which) + 56
@@ -88,6 +96,8 @@ def utilisation(series: Sequence[Series], theme: Theme, width: float) -> Any:
         axes.yaxis.set_major_locator(ticks(3))
         if bounded:
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}%" if value else "0")
+        else:
+            axes.yaxis.set_major_formatter(lambda value, _: quantities.number(value))
         style_axes(axes, theme)
         axes_title(axes, base.kinds.names[kind] + ("" if bounded else ", units in use"), theme)
         if axes is not panels[-1]:
@@ -108,7 +118,7 @@ def queue(series: Sequence[Series], theme: Theme, width: float) -> Any:
 def draw_queue(axes: Any, series: Sequence[Series], theme: Theme) -> None:
     """Draw the queue curves on the given axes."""
     end = span_us(series)
-    edges = bins(end, POINTS)
+    edges = edges_of(series)
     per_unit = time_axis(axes, end)
     lines = [(*_stairs(edges / per_unit, s.data.queue(edges)), theme.policy(s.number)) for s in series]
     draw_curves(axes, lines, linewidth=1.3)
@@ -257,8 +267,9 @@ def price_kinds(series: Sequence[Series]) -> list[int]:
 
 
 def marks(axes: Any, points: tuple[Floats, Floats, Any], colour: str, theme: Theme) -> None:
-    """Plot at most 400 markers for accepted offers and 400 for the others, evenly sampled."""
+    """Plot at most 400 markers for accepted offers and 400 for the others, evenly sampled; few are large."""
     x, y, taken = points
+    size, faint = (7.0, 0.9) if len(x) <= 40 else (4.2, 0.55)
     for sort in (False, True):
         rows = np.flatnonzero(taken == sort)
         rows = (
@@ -267,8 +278,8 @@ def marks(axes: Any, points: tuple[Floats, Floats, Any], colour: str, theme: The
             else rows
         )
         axes.plot(
-            x[rows], y[rows], linestyle="none", marker="o", markersize=4.2 if sort else 3.8, markeredgewidth=0.9,
-            markeredgecolor=colour, markerfacecolor=colour if sort else "none", alpha=0.9 if sort else 0.55,
+            x[rows], y[rows], linestyle="none", marker="o", markersize=size, markeredgewidth=size / 4.5,
+            markeredgecolor=colour, markerfacecolor=colour if sort else "none", alpha=0.9 if sort else faint,
         )  # fmt: skip
 
 

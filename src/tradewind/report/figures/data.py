@@ -175,6 +175,21 @@ class RunData:
         return cut if 2 * cut < self.end_us else self.end_us
 
     @cached_property
+    def changes_us(self) -> Floats:
+        """Instants at which what is used, waits or is available may change, ascending."""
+        b, changes = self.busy, self.base.scenario.changes
+        when = (
+            self.usage.from_us,
+            self.usage.until_us,
+            b.from_us,
+            b.until_us,
+            self.base.arrive_us,
+            self.gone_us,
+        )
+        moved = np.array([change.at_us for change in changes], dtype=np.int64)
+        return np.unique(np.concatenate((*when, moved))).astype(np.float64)
+
+    @cached_property
     def intervals(self) -> Intervals:
         return effective(self.run, self.end_us)
 

@@ -20,7 +20,6 @@ MOST_BARS = 3000
 MOST_NAMES = 60
 """Most rows that have the names of their jobs."""
 SIZES = (1, 2, 4, 8, 16)
-SEVERAL = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +27,8 @@ class Gantt:
     """Bars ready to draw.
 
     jobs     job of each row, by arrival (J',);  total  number of jobs that had workers
-    row, from_us, until_us, colour  of each bar (K,); colour is an index into `legend`, or SEVERAL
+    row, from_us, until_us, mix  of each bar (K,); mix is a row of `shares`
+    shares   parts of a bar in each colour of `legend` (M, C); a job at several places has a band for each
     gap_us   pauses up to this length are not drawn
     by       meaning of a colour: node, site, rack or workers
     """
@@ -38,7 +38,8 @@ class Gantt:
     row: Ints
     from_us: Ints
     until_us: Ints
-    colour: Ints
+    mix: Ints
+    shares: Floats
     legend: tuple[str, ...]
     by: str
     gap_us: int
@@ -52,39 +53,39 @@ def gantt(data: RunData) -> Gantt:
     jobs = np.sort(largest)
     row_of = np.full(len(spent), -1, dtype=np.int64)
     row_of[jobs] = np.arange(len(jobs))
-    colour, legend, by = _colours(data)
+    mix, shares, legend, by = _colours(data)
     busy = data.busy
     kept = np.flatnonzero(row_of[busy.job] >= 0)
     row, start = row_of[busy.job[kept]], busy.from_us[kept]
     order = np.lexsort((start, row))
-    row, start, until, colour = row[order], start[order], busy.until_us[kept][order], colour[kept][order]
+    row, start, until, mix = row[order], start[order], busy.until_us[kept][order], mix[kept][order]
     gap = 0
-    keep = _joined(row, start, until, colour, gap)
+    keep = _joined(row, start, until, mix, gap)
     while int(keep.sum()) > MOST_BARS:
         gap = max(data.shown_us // 2000, 2 * gap)
-        keep = _joined(row, start, until, colour, gap)
+        keep = _joined(row, start, until, mix, gap)
     first = np.flatnonzero(keep)
     return Gantt(
         jobs=jobs, total=len(ran), row=row[first], from_us=start[first],
         until_us=np.maximum.reduceat(until, first) if len(first) else until,
-        colour=colour[first], legend=legend, by=by, gap_us=gap,
+        mix=mix[first], shares=shares, legend=legend, by=by, gap_us=gap,
     )  # fmt: skip
 
 
-def _joined(row: Ints, start: Ints, until: Ints, colour: Ints, gap: int) -> Any:
-    """Which intervals start a new bar, (K,): another job, a pause longer than `gap`, or another place.
+def _joined(row: Ints, start: Ints, until: Ints, mix: Ints, gap: int) -> Any:
+    """Which intervals start a new bar, (K,): another job, a pause longer than `gap`, or other places.
 
     Stays at one place that are no longer than `gap` are joined too.
     """
     new = np.ones(len(row), dtype=bool)
     new[1:] = (row[1:] != row[:-1]) | (start[1:] - until[:-1] > gap)
-    moved = colour[1:] != colour[:-1]
+    moved = mix[1:] != mix[:-1]
     new[1:] |= moved & (until[:-1] - start[:-1] > gap)
     return new
 
 
-def _colours(data: RunData) -> tuple[Ints, tuple[str, ...], str]:
-    """Colour of each busy interval, names of the colours, and their meaning.
+def _colours(data: RunData) -> tuple[Ints, Floats, tuple[str, ...], str]:
+    """Mix of colours of each busy interval, the shares of each mix, names of the colours, and their meaning.
 
     By node if at most eight are used, else by rack or site, else by the number of workers.
     """
@@ -100,21 +101,24 @@ def _colours(data: RunData) -> tuple[Ints, tuple[str, ...], str]:
         names = np.flatnonzero(np.bincount(place, minlength=1))
         if 1 < len(names) <= 8 or (by == "node" and len(names) == 1):
             code = np.searchsorted(names, place)
-            low, high = np.full(count, 99, dtype=np.int64), np.full(count, -1, dtype=np.int64)
-            np.minimum.at(low, at, code)
-            np.maximum.at(high, at, code)
+            held = np.zeros((count, len(names)))
+            np.add.at(held, (at, code), usage.workers[rows])
+            shares, mix = np.unique(
+                np.round(held / held.sum(axis=1, keepdims=True), 2), axis=0, return_inverse=True
+            )
             if by == "rack" and setup.nodes[int(names[0])].kind != "rack":
                 by = setup.nodes[int(names[0])].kind
-            return np.where(low == high, low, SEVERAL), tuple(setup.nodes[int(n)].name for n in names), by
+            return mix.reshape(-1), shares, tuple(setup.nodes[int(n)].name for n in names), by
     workers = np.bincount(at, usage.workers[rows], count).astype(np.int64)
     legend = tuple(f"{a}" if b == a + 1 else f"{a}–{b - 1}" for a, b in pairwise(SIZES))
-    return np.searchsorted(SIZES, workers, side="right") - 1, (*legend, f"{SIZES[-1]} or more"), "workers"
+    size = np.searchsorted(SIZES, workers, side="right") - 1
+    return size, np.eye(len(SIZES)), (*legend, f"{SIZES[-1]} or more"), "workers"
 
 
 def draw(chart: Gantt, data: RunData, theme: Theme, width: float) -> Any:
     """Draw a faint line while a job is in the system and bars while it has workers."""
     rows = len(chart.jobs)
-    step = max(13.0 if rows <= MOST_NAMES else 4.6, min(17.0, 520 / max(rows, 1)))
+    step = max(13.0 if rows <= MOST_NAMES else 4.6, min(20.0, 520 / max(rows, 1)))
     height = step * rows + 46
     labelled = step >= 13
     ids = [shorten(data.base.scenario.jobs[int(j)].id, 16 if width > 600 else 9) for j in chart.jobs]
@@ -126,13 +130,15 @@ def draw(chart: Gantt, data: RunData, theme: Theme, width: float) -> Any:
     arrive, gone = data.base.arrive_us[chart.jobs] / per_unit, data.gone_us[chart.jobs] / per_unit
     middle = np.arange(rows, dtype=np.float64) + 0.5
     axes.add_patch(boxes(arrive, gone, middle, 0.08, theme.muted, 0.45))
-    for code in range(SEVERAL, len(chart.legend)):
-        mine = chart.colour == code
+    ends = np.cumsum(chart.shares, axis=1)
+    for code in range(len(chart.legend)):
+        mine = chart.shares[chart.mix, code] > 0
         if mine.any():
-            colour = theme.muted if code == SEVERAL else theme.policy(code)
             x0, x1 = chart.from_us[mine] / per_unit, chart.until_us[mine] / per_unit
             x1 = np.maximum(x1, x0 + 1.2 * data.shown_us / per_unit / width)  # at least about a pixel
-            axes.add_patch(boxes(x0, x1, middle[chart.row[mine]], 0.36, colour, 1.0))
+            share = chart.shares[chart.mix[mine], code]
+            band = middle[chart.row[mine]] + 0.72 * (ends[chart.mix[mine], code] - share / 2 - 0.5)
+            axes.add_patch(boxes(x0, x1, band, 0.36 * share, theme.policy(code), 1.0))
     first, last = float(arrive.min()), float(min(gone.max(), data.shown_us / per_unit))
     axes.set_xlim(first if first > 0.25 * last else 0.0, last)
     axes.set_ylim(rows, 0)
@@ -146,7 +152,7 @@ def draw(chart: Gantt, data: RunData, theme: Theme, width: float) -> Any:
     return figure
 
 
-def boxes(x0: Floats, x1: Floats, y: Floats, half: float, colour: str, alpha: float) -> Any:
+def boxes(x0: Floats, x1: Floats, y: Floats, half: Floats | float, colour: str, alpha: float) -> Any:
     """All boxes of one colour as a single path, which keeps the file small."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path

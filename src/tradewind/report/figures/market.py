@@ -139,11 +139,13 @@ def profit(series: Sequence[Series], reference: Reference | None, theme: Theme, 
     figure, axes = single(width)
     at = instants(series)
     per_unit = time_axis(axes, int(at[-1]))
-    draw_curves(axes, [(at / per_unit, profit_until(s.data, at), theme.policy(s.number)) for s in series])
+    lines = [(at / per_unit, profit_until(s.data, at), theme.policy(s.number)) for s in series]
+    draw_curves(axes, lines, drawstyle="steps-post")
     if reference is not None:
         axes.plot(
-            reference.at_us / per_unit, reference.profit, color=theme.muted, linestyle="--", linewidth=1.2
-        )
+            reference.at_us / per_unit, reference.profit, color=theme.muted, linestyle="--", linewidth=1.2,
+            drawstyle="steps-post",
+        )  # fmt: skip
     axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     return _money(figure, axes, "profit so far, USD", theme)
 
@@ -156,7 +158,7 @@ def regret(series: Sequence[Series], reference: Reference, theme: Theme, width: 
     for s in series:
         behind = reference.profit - profit_until(s.data, reference.at_us)
         lines.append((reference.at_us / per_unit, behind, theme.policy(s.number)))
-    draw_curves(axes, lines)
+    draw_curves(axes, lines, drawstyle="steps-post")
     axes.axhline(0.0, color=theme.muted, linewidth=1.0)
     return _money(figure, axes, "regret so far, USD", theme)
 
