@@ -95,7 +95,7 @@ def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | 
 
 
 def _within(g: Group) -> tuple[float, float]:
-    """Between what the objective can be: not below zero if it never was, nor beyond a certified bound that all runs share."""
+    """Between what the objective can be: not below zero if it never was, nor beyond a certified bound of all runs."""
     least = 0.0 if all(run.metrics.get(g.objective, 0.0) >= 0 for run in g.runs) else -math.inf
     bounds = [run.bound for run in g.runs]
     known = [bound for bound in bounds if bound is not None and bound.kind == "certified"]
