@@ -115,6 +115,11 @@ class Catalogue(Generic[T]):
     def ref(self, name: str) -> Ref:
         """Where the entry of that name is written, or an error that suggests the nearest name."""
         if name not in self.entries:
+            head, _, settings = name.partition(":")
+            if settings and head in self.entries:
+                raise InputError(
+                    f"{name!r}: only `compare` takes settings after a colon; write {head} and --set {settings}"
+                )
             raise LookupFailed(self.kind, name, self.entries)
         return self.entries[name]
 

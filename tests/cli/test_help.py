@@ -56,6 +56,21 @@ def test_an_example_names_options_that_exist(path: str) -> None:
     assert [word for word in used if word not in known] == []
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("--seeds 0", "found '0'; it must be 1 to 10000"),
+        ("--seeds 2.5", "found '2.5'; it must be a whole number, 1 to 10000"),
+        ("--jobs -1", "found '-1'; it must be 0 to"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_with_the_range(given: str, said: str) -> None:
+    refused = tradewind("compare", "cluster", "--policies", "fifo", *given.split())
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert "Input should" not in refused.stderr
+
+
 def test_types_and_ranges_are_words() -> None:
     for path, command in COMMANDS.items():
         for param in command.params:

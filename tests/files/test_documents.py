@@ -28,6 +28,7 @@ from tradewind.model.errors import ScenarioError
         ("a.json", b"{}", "tradewind_scenario is missing"),
         ("a.yaml", b"a: 1\na: 2\n", "line 2, column 1: an object has the field 'a' twice"),
         ("a.yaml", b"a: [1, 2\nb: 3\n", "line 2"),
+        ("a.yaml", b"a:\n\t- 1\n", "line 2, column 1: indented with a tab"),
         ("a.yaml", b"[" * 100_000, "nested"),
         ("a.yaml", b"a: !!python/object/apply:os.system [ls]", "tag"),
         ("a.yaml", b"a: &x [*x]", "refers to an anchor"),

@@ -164,3 +164,8 @@ def test_a_policy_name_that_is_taken_stays_with_its_first_owner(monkeypatch: pyt
     monkeypatch.setattr(registry, "systems", lambda: {**real, "zzz": mine})
     assert registry.policies.find("fifo").name == "fifo"
     assert any("'fifo' is taken" in why for why in registry.broken().values())
+
+
+def test_settings_after_a_policy_are_explained_where_they_are_not_taken() -> None:
+    with pytest.raises(InputError, match=r"'las:limits=60': only `compare` .* write las and --set limits=60"):
+        registry.policies.get("las:limits=60")

@@ -160,6 +160,8 @@ def _describe(command: Any, path: str) -> None:
         if param.metavar is None and not getattr(param, "is_flag", False):
             param.metavar = _word(param)
         param._get_number_range_help_str = lambda given=param: _range(given)
+        if _range(param):
+            param.process_value = _says_range(param)
         if param.param_type_name == "argument":
             param.display_type_rich = lambda ctx: ""
             param.get_usage_pieces = lambda ctx, given=param: [_placeholder(given)]
@@ -184,6 +186,21 @@ def _range(param: Any) -> str:
     if low is None and high is None:
         return ""
     return f"{low:g} or more" if high is None or high >= ANY else f"{low:g} to {high:g}"
+
+
+def _says_range(param: Any) -> Any:
+    """Reads a number; an error says what was found and what is allowed, as the help does."""
+    read = param.process_value
+
+    def process(ctx: Any, value: Any) -> Any:
+        try:
+            return read(ctx, value)
+        except typer.BadParameter as error:
+            number = "a whole number, " if "integer" in error.message else ""
+            error.message = f"found {value!r}; it must be {number}{_range(param)}"
+            raise
+
+    return process
 
 
 def _word(param: Any) -> str | None:

@@ -171,6 +171,9 @@ def parse(text: str) -> Any:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        line = text.splitlines()[mark.line] if mark and "token" in (error.problem or "") else ""
+        if "\t" in line[: len(line) - len(line.lstrip())]:
+            raise InputError(f"{where}indented with a tab; YAML is indented with spaces") from None
         raise InputError(f"{where}invalid YAML ({error.problem or error.context})") from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise InputError(f"invalid YAML ({str(error)[:200]})") from None
