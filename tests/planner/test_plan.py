@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tradewind as tw
+from tradewind import __version__
 from tradewind.cli.guard import guarded
 from tradewind.cli.main import app
 from tradewind.files.jobs_file import PlanFile, load_jobs
@@ -301,8 +302,12 @@ def test_the_command_plans_explains_and_writes_files_that_audit(
         "Jobs under plan",
         "vision",
         "small",
+        "<h1>Plan of ",
+        '<span class="says">',
+        f"Tradewind {__version__}",
     ):
         assert word in drawn
+    assert "rotate(-90" not in drawn  # no label on its side, which phones cut
     assert call("--page", str(tmp_path / "plan.txt"))[0] == 2
     code, out, _ = call("--explain", "vision")
     assert code == 0

@@ -10,7 +10,8 @@ from tradewind.planner.plan import Plan, Planned
 from tradewind.report import charts
 from tradewind.report.charts import ChartSpec
 from tradewind.report.figures import comparison
-from tradewind.report.figures.theme import THEMED, canvas, style, style_axes
+from tradewind.report.figures.curves import CLEAR, single
+from tradewind.report.figures.theme import THEMED, axes_title, style, style_axes
 from tradewind.report.html import full, section, stylesheet, table, template
 
 MOST_CURVES = 6
@@ -36,9 +37,11 @@ def html(plan: Plan) -> str:
         f"{what} of {each.date}, hash {each.hash[:12]}"
         for what, each in (("prices", plan.prices), ("bandwidth", plan.wan))
     )
+    count = len(plan.jobs)
     return template("report.html").substitute(
-        title=escape(f"Plan {plan.scenario.name}"), kind="plan", version=escape(plan.run.version), facts=escape(facts),
-        css=stylesheet(), body="".join(body), footer=escape(" ".join(plan.notes)),
+        title=f"Plan of {count} {'job' if count == 1 else 'jobs'}", kind="plan", version=escape(plan.run.version),
+        facts=escape(facts), css=stylesheet(), body="".join(body),
+        footer=escape(" · ".join((f"Tradewind {plan.run.version}", *plan.notes))),
     )  # fmt: skip
 
 
@@ -54,8 +57,11 @@ def _total(plan: Plan) -> str:
 
 def _cells(row: Planned) -> list[str]:
     times = (f"{row.start_h:.1f}", f"{row.finish_h:.1f}", f"{row.slack_h:.1f}")
-    cells = (row.id, f"{row.usd:,.2f}", row.region, row.what, *times, row.moved, row.next_best)
-    return [escape(text) for text in cells]
+    cells = (row.id, f"{row.usd:,.2f}", row.region, row.what, *times)
+    return [
+        *map(escape, cells),
+        *(f'<span class="says">{escape(text)}</span>' for text in (row.moved, row.next_best)),
+    ]
 
 
 def front(rows: Sequence[Planned]) -> ChartSpec:
@@ -63,17 +69,17 @@ def front(rows: Sequence[Planned]) -> ChartSpec:
     shown = sorted(rows, key=lambda row: (-row.usd, row.id))[:MOST_CURVES]
 
     def draw(width: float) -> Any:
-        figure = canvas(width, 300.0)
-        axes = figure.add_axes((0.09, 0.16, 0.88, 0.78))
-        style_axes(axes, THEMED)
+        figure, axes = single(width, 300.0)
         for i, row in enumerate(shown):
             colour = THEMED.series[i % len(THEMED.series)]
             hours, usd = [each.finish_h for each in row.front], [each.usd for each in row.front]
             axes.step(hours, usd, where="post", color=colour, linewidth=1.6)
             axes.plot([row.finish_h], [row.usd], marker="o", markersize=6, color=colour, linestyle="none")
         axes.set_xlabel("finish, hours from now")
-        axes.set_ylabel("USD")
         axes.set_ylim(bottom=0)
+        axes.tick_params(axis="x", pad=CLEAR)
+        style_axes(axes, THEMED)
+        axes_title(axes, "USD", THEMED)
         return figure
 
     return ChartSpec(

@@ -17,6 +17,9 @@ from tradewind.report.figures.theme import Theme, axes_title, canvas, draw_curve
 POINTS = 360
 """Most points of a curve over time: few enough for a small SVG, more than one per two pixels."""
 
+CLEAR = 8.0
+"""Distance of the numbers of a time axis, so that its zero is clear of the other axis'."""
+
 CLOCK = (
     *((10.0**k, f"{1000 * 10.0**k:g} ms") for k in (-3, -2, -1)),
     (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h"), (36000.0, "10 h"),
@@ -44,6 +47,7 @@ def time_axis(axes: Any, end: int) -> float:
     per_unit = scale.size * US_PER_S
     axes.set_xlim(0, end / per_unit)
     axes.set_xlabel(scale.unit)
+    axes.tick_params(axis="x", pad=CLEAR)
     return per_unit
 
 
@@ -174,6 +178,7 @@ def draw_completion(axes: Any, series: Sequence[Series], theme: Theme) -> None:
         _log_time(axes, shortest / scale.size, longest / scale.size, scale.size)
     else:
         axes.set_xlim(0, 1.02 * longest / scale.size)
+    axes.tick_params(axis="x", pad=CLEAR)
     axes.set_ylim(0, 103)
     axes.set_yticks([0, 25, 50, 75, 100], ["0", "25%", "50%", "75%", "100%"])
     style_axes(axes, theme)

@@ -48,7 +48,6 @@ _STYLE = {
     "lines.linewidth": 1.6,
     "lines.solid_capstyle": "round",
     "xtick.major.size": 0.0,
-    "xtick.major.pad": 8.0,  # clear of the zero of the other axis
     "ytick.major.size": 0.0,
     "xtick.minor.size": 0.0,
     "ytick.minor.size": 0.0,
