@@ -272,12 +272,12 @@ def jobs(s: Series) -> ChartSpec | None:
 
 def _places(chart: gantt.Gantt) -> list[tuple[str, str]]:
     """Legend of the Gantt chart; only colours in use."""
-    used = set(chart.shares[chart.mix].any(axis=0).nonzero()[0].tolist())
+    share = chart.shares[chart.mix].sum(axis=0).tolist()
     named = {
         i: f"{n} worker" + ("" if n == "1" else "s") if chart.by == "workers" else n
         for i, n in enumerate(chart.legend)
     }
-    return [(name, colour(i)) for i, name in named.items() if i in used]
+    return [(name, colour(i)) for i, name in named.items() if share[i] > 0]
 
 
 def _gantt_caption(chart: gantt.Gantt) -> str:
