@@ -294,6 +294,15 @@ def test_times_and_utilisation_follow_from_the_events() -> None:
     assert m["utilisation_gpu"] == pytest.approx(400 / (8 * 500))
 
 
+def test_a_resource_without_limit_somewhere_has_no_utilisation() -> None:
+    where = setup((node("small", 1), node("cloud", None)))
+    run = play(
+        scenario([job(0, work=Fixed(runtime_us=100), workers_max=4)], where=where),
+        {0: decision(plan(0, run_at(0, (1,), (4,))))},
+    )
+    assert "utilisation_gpu" not in run.metrics
+
+
 def test_two_runs_of_the_same_script_have_the_same_tables() -> None:
     given = scenario([job(0), job(1)])
     script = {0: decision(plan(0, run_at(0)), plan(1, run_at(0)))}

@@ -99,12 +99,12 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def utilisation(setup: Setup, used: Sequence[int], end_us: int) -> dict[str, float]:
-    """Mean share in use of each resource that is limited on some host; used: milli-unit-microseconds."""
+    """Mean share in use of each resource that is limited on every host; used: milli-unit-microseconds."""
     found = {}
     for r, name in enumerate(setup.resources):
-        limits = (setup.nodes[host].capacity_milli[r] for host in setup.hosts)
-        if total := sum(limit for limit in limits if limit != UNLIMITED):
-            found[f"utilisation_{name}"] = used[r] / (total * max(1, end_us))
+        limits = [setup.nodes[host].capacity_milli[r] for host in setup.hosts]
+        if UNLIMITED not in limits and any(limits):
+            found[f"utilisation_{name}"] = used[r] / (sum(limits) * max(1, end_us))
     return found
 
 

@@ -243,18 +243,15 @@ def _times(scenario: Scenario, outcomes: dict[str, Column]) -> dict[str, float]:
 
 
 def _activity(setup: Setup, scenario: Scenario, used: Usage, steps_of: Ints, end: int) -> dict[str, float]:
-    """Mean number of steps per job, and mean utilisation of each resource with a capacity."""
+    """Mean number of steps per job, and mean utilisation of each resource that is limited on every host."""
     counts = np.bincount(steps_of, minlength=1)
     counts = counts[counts > 0]
     result = {"steps_mean": float(counts.mean()) if len(counts) else 0.0}
     spans = (used.until_us - used.from_us).astype(np.float64)
     for r, name in enumerate(setup.resources):
-        total = sum(
-            setup.nodes[h].capacity_milli[r]
-            for h in setup.hosts
-            if setup.nodes[h].capacity_milli[r] < UNLIMITED
-        )
-        if not total:
+        limits = [setup.nodes[host].capacity_milli[r] for host in setup.hosts]
+        total = sum(limits)
+        if not total or UNLIMITED in limits:
             continue
         columns = scenario.columns
         if columns is not None:
