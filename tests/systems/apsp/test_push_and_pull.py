@@ -6,6 +6,7 @@ a few microseconds. A search over servers, paths and rates asks the audit itself
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -14,14 +15,16 @@ import pytest
 from tests.builders import job, link, node, scenario, setup
 from tradewind.api import check
 from tradewind.audit.capacity import CapacityLedger
-from tradewind.engine.instants import instants
+from tradewind.engine.instants import instants, read_steps
 from tradewind.engine.ledger import Ledger
 from tradewind.model.decision import Decision, Plan, Route, Step
 from tradewind.model.job import Job, Rounds
 from tradewind.model.network import Link
 from tradewind.model.progress import comm_us
+from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup, transport_fraction
+from tradewind.model.spec import Spec
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
 from tradewind.report.bounds import Bounds
@@ -261,3 +264,31 @@ def test_a_remainder_of_one_bit_per_second_beside_gigabits_ends_no_run() -> None
     given = instance(1311)
     run = simulate(given, RANDOM_PS, seed=1311)
     assert check(given, run) == ()
+
+
+def busiest(run: Run, where: Setup) -> float:
+    """The most that the first plans have of a link if all push and pull at the same time, as part of its rate."""
+    used: dict[tuple[int, int], int] = {}
+    for step in (each for each in read_steps(run.tables) if each.from_us == 0):
+        for route in step.routes:
+            for number in route.path:
+                for way in (0,) if where.links[number].shared else (0, 1):
+                    used[number, way] = used.get((number, way), 0) + route.bps
+    rates = [(each.ab_bps, each.ba_bps) for each in where.links]
+    return max((bps / rates[number][way] for (number, way), bps in used.items()), default=0.0)
+
+
+@pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
+def test_what_is_reserved_always_fits_both_ways_and_what_is_reserved_by_phases_need_not(spec: Spec) -> None:
+    found = {}
+    for reserve in ("phases", "always"):
+        loads = []
+        for seed in range(12):
+            drawn = instance(seed)
+            at_once = tuple(replace(each, arrive_us=0) for each in drawn.jobs)
+            made = replace(drawn, jobs=at_once, changes=())
+            run = simulate(made, spec, {"reserve": reserve})
+            assert not check(made, run)
+            loads.append(busiest(run, made.setup))
+        found[reserve] = max(loads)
+    assert 0 < found["always"] <= 1 < found["phases"]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from tradewind.model.decision import Certificate, Route, Step
+from tradewind.model.decision import Certificate, Duplex, Route, Step
 from tradewind.model.job import Job, Rounds
 from tradewind.model.progress import comm_us
 from tradewind.model.setup import Setup
@@ -73,8 +73,14 @@ class RandomStream:
         self._rng.bit_generator.state = state
 
 
-def wires_of(setup: Setup, bps: Callable[[int, int], int]) -> list[Wire]:
-    """The links of a setup with the bit/s that `bps(link, direction)` gives; a shared link has direction 0 alone."""
+def wires_of(setup: Setup, bps: Callable[[int, int], int], duplex: Duplex = "forward") -> list[Wire]:
+    """The links of a setup with the bit/s that `bps(link, direction)` gives; a shared link has direction 0 alone.
+
+    Routes that are push-pull take both directions of every link, so for them the two share what is free in both.
+    """
+    if duplex == "push-pull":
+        both = (min(bps(k, 0), bps(k, 1)) for k in range(len(setup.links)))
+        return [Wire(link.a, link.b, free, free, True) for link, free in zip(setup.links, both, strict=True)]
     return [
         Wire(link.a, link.b, bps(k, 0), bps(k, 0 if link.shared else 1), link.shared)
         for k, link in enumerate(setup.links)
@@ -93,6 +99,7 @@ class JobNetwork:
     wires  every link with the bandwidth that is free for the job
     net    the gathering problem on them
     exact  sizes and bandwidths of `net` are the true ones, so that bounds on it are certificates
+    duplex how its routes are reserved
     """
 
     setup: Setup
@@ -100,6 +107,7 @@ class JobNetwork:
     wires: Sequence[Wire]
     net: Net
     exact: bool
+    duplex: Duplex = "forward"
 
     @property
     def pinned(self) -> tuple[tuple[int, int], ...]:
@@ -112,7 +120,7 @@ class JobNetwork:
         nodes = tuple(sorted({*workers, chosen.sink}))
         rates = self.net.rates_bps(chosen.routing)
         routes = tuple(
-            Route(u, chosen.sink, rates[u], self.net.path_links(arcs))
+            Route(u, chosen.sink, rates[u], self.net.path_links(arcs), self.duplex)
             for u, arcs in enumerate(chosen.routing)
             if arcs
         )
@@ -155,8 +163,8 @@ def rounds_of(job: Job) -> Rounds:
     return job.work
 
 
-def job_network(setup: Setup, job: Job, wires: Sequence[Wire]) -> JobNetwork:
-    """The network of a job; raises ValueError where no link has bandwidth.
+def job_network(setup: Setup, job: Job, wires: Sequence[Wire], duplex: Duplex = "forward") -> JobNetwork:
+    """The network of a job; raises ValueError where no link has bandwidth. duplex: that of the wires.
 
     Odd numbers of bytes times odd numbers of bit/s may exceed what is computed exactly: then whole Mbit/s are used.
     """
@@ -168,10 +176,11 @@ def job_network(setup: Setup, job: Job, wires: Sequence[Wire]) -> JobNetwork:
     simple = len(set(joined)) == len(
         joined
     )  # else the plan leaves out parallel links, and no bound on it holds
+    exact = known and simple and duplex == "forward"  # what pushes may use is what a certificate is about
     try:
         net = make_net(nodes, wires, sources, setup.transport)
-        return JobNetwork(setup=setup, job=job, wires=wires, net=net, exact=known and simple)
+        return JobNetwork(setup=setup, job=job, wires=wires, net=net, exact=exact, duplex=duplex)
     except ValueError:
         coarse = [w._replace(ab_bps=w.ab_bps // MBPS * MBPS, ba_bps=w.ba_bps // MBPS * MBPS) for w in wires]
     net = make_net(nodes, coarse, sources, setup.transport)
-    return JobNetwork(setup=setup, job=job, wires=wires, net=net, exact=False)
+    return JobNetwork(setup=setup, job=job, wires=wires, net=net, exact=False, duplex=duplex)

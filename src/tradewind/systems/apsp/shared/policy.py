@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tradewind.model.decision import Certificate, Decision, Plan, Step
+from tradewind.model.decision import Certificate, Decision, Duplex, Plan, Step
 from tradewind.model.job import Job
 from tradewind.model.setup import Objective, Setup
 from tradewind.model.spec import EVERY_EVENT, Need, Param, Spec
@@ -36,6 +36,16 @@ LOOK_AHEAD = {
         least=0,
     )
 }
+DUPLEX: Mapping[str, Duplex] = {"phases": "forward", "always": "push-pull"}
+RESERVE = {
+    "reserve": Param(
+        default="phases",
+        doc="phases: what jobs push apart from what they pull, as if all pushed at the same time (the paper); always: both "
+        "directions of their links all the time, so that several jobs keep their times on a real network",
+        choices=tuple(DUPLEX),
+        later=True,
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +60,8 @@ class _Option:
 class PlacementPolicy:
     """Plans every job with pinned workers by a Method; keeps the site of each job's server."""
 
-    def __init__(self, method: Method, lookahead_s: float) -> None:
-        self._method = method
+    def __init__(self, method: Method, lookahead_s: float, duplex: Duplex) -> None:
+        self._method, self._duplex = method, duplex
         self._lookahead_us = lookahead_s * US_PER_S
         self._at: dict[int, int] = {}
 
@@ -98,7 +108,8 @@ class PlacementPolicy:
         sinks = _sinks(view, job, reserved)
         if not sinks:
             return None
-        network = job_network(view.setup, job, wires_of(view.setup, reserved.free_bps))
+        wires = wires_of(view.setup, reserved.free_bps, self._duplex)
+        network = job_network(view.setup, job, wires, self._duplex)
         home, sinks = self._allowed(network, sinks)
         if not sinks:
             return None
@@ -153,7 +164,8 @@ def placement_spec(name: str, summary: str, make: Make, params: Mapping[str, Par
 
     def factory(setup: Setup, values: Mapping[str, Any], rng: np.random.Generator) -> PlacementPolicy:
         del setup
-        return PlacementPolicy(make(values, rng), float(values.get("lookahead_s", 0.0)))
+        lookahead_s = float(values.get("lookahead_s", 0.0))
+        return PlacementPolicy(make(values, rng), lookahead_s, DUPLEX[values["reserve"]])
 
     return Spec(
         name=name,
@@ -164,7 +176,7 @@ def placement_spec(name: str, summary: str, make: Make, params: Mapping[str, Par
         objectives=OBJECTIVES,
         triggers=EVERY_EVENT,
         needs=NEEDS,
-        params=dict(params),
+        params={**params, **RESERVE},
         system="apsp",
     )
 

@@ -24,9 +24,12 @@ class Reservations:
             at = route.src
             for k in route.path:
                 link = setup.links[k]
-                direction = 0 if link.shared or link.a == at else 1
+                ways: tuple[int, ...] = (0,) if link.shared or link.a == at else (1,)
+                if route.duplex == "push-pull" and not link.shared:
+                    ways = (0, 1)
                 at = link.b if link.a == at else link.a
-                self._bps[k, direction] = self._bps.get((k, direction), 0) + sign * route.bps
+                for way in ways:
+                    self._bps[k, way] = self._bps.get((k, way), 0) + sign * route.bps
         servers = step.servers or (0,) * len(step.nodes)
         for node, workers, ps in zip(step.nodes, step.workers, servers, strict=True):
             for demand, count in ((job.worker, workers), (job.server, ps)):
