@@ -1,8 +1,9 @@
-"""Rounds of several jobs that share links evenly, without reserved rates: a fluid model.
+"""Rounds of several jobs whose transfers meet on links: a fluid model.
 
 A job pushes from all its sites to its server, and when all has arrived pulls the same way back. At every moment transfers
-in progress share links max-min fairly. How long rounds take depends on when those of other jobs begin, which nobody knows.
-So the prediction is a range: that of many random beginnings.
+in progress share links max-min fairly; one with a reserved rate gets that at most, and where links are short, shares in
+proportion to it. How long rounds take depends on when those of other jobs begin, which nobody knows. So the prediction is a
+range: that of many random beginnings.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,35 +21,59 @@ Hop = tuple[int, int]
 DRAWS, ROUNDS = 20, 12
 
 
-def fair_rates(paths: Sequence[Path], rates: dict[Hop, float]) -> list[float]:
-    """Max-min fair rates of transfers along paths: links are filled one after another, the scarcest first."""
-    found, room = [0.0] * len(paths), dict(rates)
-    open_ = {i: list(pairwise(path)) for i, path in enumerate(paths)}
+class Flow(NamedTuple):
+    """A transfer of every round: its path, and the rate that is reserved for it (0: none, an even share)."""
+
+    path: Path
+    bps: float = 0.0
+
+    @property
+    def back(self) -> Flow:
+        """The same the other way."""
+        return Flow(self.path[::-1], self.bps)
+
+
+class Exchanger(NamedTuple):
+    """A job: what its sites push to the server and pull back, and bytes of the model."""
+
+    push: Sequence[Flow]
+    size: int
+
+
+def fair_rates(flows: Sequence[Flow], rates: dict[Hop, float]) -> list[float]:
+    """Max-min fair rates of flows: what is scarcest is given away first, a link among its flows or a flow's own rate."""
+    found, room = [0.0] * len(flows), dict(rates)
+    open_ = {i: list(pairwise(flow.path)) for i, flow in enumerate(flows)}
+    weight = [flow.bps or 1.0 for flow in flows]  # the level of a flow with a reserved rate is 1 at most
     while open_:
-        users: dict[Hop, int] = {}
-        for hops in open_.values():
+        wanted: dict[Hop, float] = {}
+        for i, hops in open_.items():
             for hop in hops:
-                users[hop] = users.get(hop, 0) + 1
-        scarce = min(users, key=lambda hop: room[hop] / users[hop])
-        share = room[scarce] / users[scarce]
-        for i in [i for i, hops in open_.items() if scarce in hops]:
-            found[i] = share
+                wanted[hop] = wanted.get(hop, 0.0) + weight[i]
+        scarce = min(wanted, key=lambda hop: room[hop] / wanted[hop])
+        level = room[scarce] / wanted[scarce]
+        full = [i for i in open_ if flows[i].bps and level > 1]
+        if full:
+            level = 1.0
+        for i in full or [i for i, hops in open_.items() if scarce in hops]:
+            found[i] = weight[i] * level
             for hop in open_.pop(i):
-                room[hop] -= share
+                room[hop] = max(0.0, room[hop] - found[i])
     return found
 
 
 class Traffic:
-    """A job that does rounds: the paths of what it pushes and pulls, and what is left of the present phase."""
+    """A job that does rounds: what it pushes and pulls, and what is left of the present phase."""
 
-    def __init__(self, push: Sequence[Path], pull: Sequence[Path], size: int) -> None:
-        self.phases, self.bits, self.phase = (push, pull), 8 * size / GOODPUT, 0
-        self.left = [self.bits] * len(push)
+    def __init__(self, job: Exchanger) -> None:
+        self.phases = (job.push, [flow.back for flow in job.push])
+        self.bits, self.phase = 8 * job.size / GOODPUT, 0
+        self.left = [self.bits] * len(job.push)
         self.began, self.rounds = 0.0, list[float]()
 
-    def transfers(self) -> list[tuple[int, Path]]:
-        """Number and path of what is in progress."""
-        return [(i, path) for i, path in enumerate(self.phases[self.phase]) if self.left[i] > 0]
+    def transfers(self) -> list[tuple[int, Flow]]:
+        """Number and flow of what is in progress."""
+        return [(i, flow) for i, flow in enumerate(self.phases[self.phase]) if self.left[i] > 0]
 
     def turn(self, now: float) -> None:
         """Go on to the next phase if this one is over."""
@@ -60,32 +86,25 @@ class Traffic:
             self.began = now
 
 
-def shared_s(
-    wan: Wan, jobs: Sequence[tuple[Sequence[Path], Sequence[Path], int]]
-) -> list[tuple[float, float, float]]:
-    """Median seconds of a round of each job: least, middle and most over beginnings.
-
-    jobs: paths pushed and pulled, and bytes of the model
-    """
+def shared_s(wan: Wan, jobs: Sequence[Exchanger]) -> list[tuple[float, float, float]]:
+    """Median seconds of a round of each job: least, middle and most over beginnings."""
     rng, rates = np.random.default_rng(22), {hop: float(bps) for hop, bps in wan.rates().items()}
     draws = [[median(rounds) for rounds in _simulated(rates, jobs, rng)] for _ in range(DRAWS)]
     return [(min(own), median(own), max(own)) for own in zip(*draws, strict=True)]
 
 
 def _simulated(
-    rates: dict[Hop, float],
-    jobs: Sequence[tuple[Sequence[Path], Sequence[Path], int]],
-    rng: np.random.Generator,
+    rates: dict[Hop, float], jobs: Sequence[Exchanger], rng: np.random.Generator
 ) -> list[list[float]]:
     """Rounds of each job after its first, from random beginnings, until each has done some."""
-    made = [Traffic(*job) for job in jobs]
+    made = [Traffic(job) for job in jobs]
     for each in made:  # somewhere in a phase
         each.phase = int(rng.integers(2))
         each.left = [each.bits * float(rng.uniform(0.05, 1.0))] * len(each.phases[each.phase])
     now = 0.0
     while min(len(each.rounds) for each in made) < ROUNDS:
-        going = [(each, i, path) for each in made for i, path in each.transfers()]
-        speeds = fair_rates([path for _, _, path in going], rates)
+        going = [(each, i, flow) for each in made for i, flow in each.transfers()]
+        speeds = fair_rates([flow for _, _, flow in going], rates)
         step = min(each.left[i] / bps for (each, i, _), bps in zip(going, speeds, strict=True))
         now += step
         for (each, i, _), bps in zip(going, speeds, strict=True):
