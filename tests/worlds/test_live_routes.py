@@ -15,10 +15,12 @@ from tests.worlds.live_runs import QUICK, Slots, alarms, run_live, states
 from tests.worlds.live_scenarios import S
 from tradewind.cli.live import networks_of_testbed
 from tradewind.engine.live import LiveSession
-from tradewind.model.decision import Route, Step
+from tradewind.model.decision import Plan, Route, Step
 from tradewind.model.job import Rounds
 from tradewind.model.scenario import Scenario
+from tradewind.worlds.contention import Meeting, worst_meeting
 from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.simulate import simulate
 from tradewind.worlds.tables import UNPINNED
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.wan import Wan, WanLink
@@ -153,3 +155,35 @@ def test_hops_of_a_ring_take_their_paths_at_the_rate_that_the_ring_reserves(
     for hop in ((0, 1), (1, 2), (2, 3), (3, 0)):
         assert sent[hop] > 10 * SIZE
     assert sent[2, 0] < SIZE
+
+
+def test_plans_that_fit_by_phases_may_meet_on_a_link_and_the_worst_is_named() -> None:
+    """A pushes 15 Mbit/s over the diagonal of 20, B pulls 10 the same way."""
+    one = given(5, 5, 5)
+    against = replace(one.jobs[1], work=Rounds(count=5, compute_us=1000, comm="flows", pinned=((0, 1),)))
+    jobs = (one.jobs[0], against, one.jobs[2])
+    over = run_at(0, (0, 2), (1, 0), servers=(0, 1), routes=(Route(0, 2, 10 * M, (4,)),))
+    plans = (plan(0, running(through(15 * M, 4))), plan(1, over), plan(2, running(through(5 * M, 4))))
+
+    def meeting(*chosen: Plan) -> Meeting | None:
+        spec = spec_of(Scripted({0: decision(*chosen)}, {}))
+        return worst_meeting(one, simulate(replace(one, jobs=jobs, customers=()), spec))
+
+    assert meeting(plans[0], plans[2]) is None  # all the link has, in the same phase
+    found = meeting(*plans)
+    assert found is not None
+    assert (found.at_us, found.source, found.goal, found.share) == (0, 0, 2, 1.5)  # as much as the other way
+    assert "a > c may have to carry 1.50 times its rate" in found.text(one.setup)
+
+
+@needs_testbed
+def test_jobs_that_slow_each_other_down_say_so_in_the_run(bed: testbed.Testbed, tmp_path: Path) -> None:
+    one = given(2, 2)
+    against = replace(one.jobs[1], work=Rounds(count=2, compute_us=1000, comm="flows", pinned=((0, 1),)))
+    over = run_at(0, (0, 2), (1, 0), servers=(0, 1), routes=(Route(0, 2, 20 * M, (4,)),))
+    script = {0: decision(plan(0, running(through(20 * M, 4))), plan(1, over))}
+    options = replace(QUICK, networks=networks_of_testbed(bed.name), testbed=bed.name)
+    both = replace(one, jobs=(one.jobs[0], against))
+    run = run_live(both, tmp_path / "s", spec_of(Scripted(script, {})), slot_seconds=1.0, options=options)
+    assert states(run) == ["finished"] * 2
+    assert "may have to carry 2.00 times its rate" in alarms(run)

@@ -230,7 +230,7 @@ def _result(request: LiveRequest, session: LiveSession, world: FleetWorld, param
     now_us = session.ledger.now_us
     stopped = world.stopped and now_us < scenario.setup.horizon_us
     alarms = [*session.alarms, *([{"at_us": now_us, "job": -1, "text": INTERRUPTED}] if stopped else [])]
-    tables = {**run.tables, **live_tables(scenario, world, alarms, request.pace)}
+    tables = {**run.tables, **live_tables(scenario, world, run, alarms, request.pace)}
     run = settle(scenario, replace(run, world="processes", fleet=request.cluster, tables=tables))
     report = session.audit.close()
     unprocessed = world.data.violations(is_interrupted=stopped)

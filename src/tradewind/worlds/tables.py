@@ -11,6 +11,7 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.tables import TABLES, UNMOVED
 from tradewind.worlds import measured
+from tradewind.worlds.contention import worst_meeting
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.gang import QUOTE, Attempt
 
@@ -18,15 +19,20 @@ UNPINNED = "this fleet cannot carry out the routes of plans: packets take defaul
 
 
 def live_tables(
-    scenario: Scenario, world: FleetWorld, alarms: Sequence[Mapping[str, Any]], pace: float
+    scenario: Scenario, world: FleetWorld, run: Run, alarms: Sequence[Mapping[str, Any]], pace: float
 ) -> dict[str, Table]:
-    """The tables `attempts` and `alarms`, and others where there is something to say. pace: scenario us per second."""
+    """The tables `attempts` and `alarms`, and others where there is something to say.
+
+    run: what was decided; pace: scenario microseconds per second
+    """
     attempts = [attempt for _, gang in sorted(world.gangs.items()) for attempt in gang.attempts]
     rows = [_row(scenario.setup, attempt, pace) for attempt in attempts]
     texts = [(alarm["at_us"], alarm["job"], alarm["text"]) for alarm in alarms]
-    unpinned = [attempt.at_us for attempt in attempts if attempt.step.routes]
-    if unpinned and "routes" not in world.fleet.capabilities:
-        texts = sorted([*texts, (min(unpinned), -1, UNPINNED)])
+    routed = [attempt.at_us for attempt in attempts if attempt.step.routes]
+    if routed and "routes" not in world.fleet.capabilities:
+        texts = sorted([*texts, (min(routed), -1, UNPINNED)])
+    elif routed and (meeting := worst_meeting(scenario, run)) is not None:
+        texts = sorted([*texts, (meeting.at_us, -1, meeting.text(scenario.setup))])
     shards = world.data.rows()
     carried = [row[3] for row in shards if row[4] != row[5]]
     if carried and world.data.depot is not None and world.data.depot.instead:
