@@ -60,7 +60,7 @@ class _Option:
 class PlacementPolicy:
     """Plans every job with pinned workers by a Method; keeps the site of each job's server."""
 
-    def __init__(self, method: Method, lookahead_s: float, duplex: Duplex) -> None:
+    def __init__(self, method: Method, lookahead_s: float, duplex: Duplex = "forward") -> None:
         self._method, self._duplex = method, duplex
         self._lookahead_us = lookahead_s * US_PER_S
         self._at: dict[int, int] = {}
