@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -17,7 +19,8 @@ from tradewind.lab.live import workers as live_workers
 from tradewind.lab.live.sharing import Exchanger, Flow, fair_rates, shared_s
 from tradewind.lab.study import Effort, Row
 from tradewind.lab.testbed.networks import network
-from tradewind.model.errors import InputError
+from tradewind.model.errors import InputError, TradewindError
+from tradewind.model.result import Run
 from tradewind.registry import policies
 from tradewind.report.figures.theme import LIGHT, style, svg
 from tradewind.worlds.simulate import simulate
@@ -191,6 +194,15 @@ def test_the_policies_of_the_real_experiment_run_on_real_processes() -> None:
     by_name = {str(row["policy"]): row for row in found}
     assert by_name["central"]["traffic"] == by_name["local"]["transfer"] == 0.0
     assert float(by_name["local"]["traffic"]) > 0
+
+
+def test_hours_of_data_that_was_missed_count_like_those_of_the_rest() -> None:
+    columns = {"bytes": [300, 100, 400], "processed_us": [5, -1, 9]}
+    run = SimpleNamespace(tables={"shards": columns})
+    assert live_brokerage.trained_share(cast(Run, run)) == 700 / 800
+    columns["processed_us"] = [-1, -1, -1]
+    with pytest.raises(TradewindError, match="too busy"):
+        live_brokerage.trained_share(cast(Run, run))
 
 
 def test_the_experiment_is_a_part_of_the_simulated_one_with_programs() -> None:

@@ -109,7 +109,7 @@ def test_a_new_plan_pins_the_job_anew_without_a_restart(bed: testbed.Testbed, tm
 
     script = {
         0: decision(plan(0, running(through(20 * M, 1, 0)))),
-        S: decision(plan(0, running(through(20 * M, 2, 3), S))),
+        S: decision(plan(0, running(through(10 * M, 2, 3), S))),
     }
     run = run_live(
         given(16), tmp_path / "s", spec_of(Scripted(script, {})), slot_seconds=1.0, options=options, observer=watch,
@@ -117,6 +117,9 @@ def test_a_new_plan_pins_the_job_anew_without_a_restart(bed: testbed.Testbed, tm
     )  # fmt: skip
     assert states(run) == ["finished"]
     assert rows(run, "attempts", "why", "iterations") == [("complete", 16)]
+    ((_, predicted),) = rows(run, "measurements", "iterations", "predicted_s")
+    first, second = 0.001 + 16 * SIZE / (20 * M), 0.001 + 16 * SIZE / (10 * M)
+    assert 1.02 * first < predicted < 0.98 * second  # iterations of both plans
     after = bed.sent_bytes()
     assert seen[0][2, 1] > 2 * SIZE
     assert seen[0][2, 3] < SIZE / 10

@@ -81,6 +81,17 @@ def test_a_row_per_job_and_node_joins_attempts_by_their_iterations() -> None:
         assert (accuracy, site_accuracy) == (0.8, 0.4)
 
 
+def test_iterations_after_a_new_plan_stand_beside_its_prediction() -> None:
+    made = attempt(0, 1.0, 0)
+    for k in range(40):
+        took, planned_us = (1.0, 500_000) if k < 22 else (2.0, 1_000_000)
+        made.tally.add([(1, IterationReport(k, took, 10.0, 1.0, 3, 0.0, 0.0))], planned_us)
+    made.tally.settle()
+    ((_, _, iterations, measured_s, _, predicted_s, *_),) = rows([made], lambda _: 500_000.0, 1_000_000)
+    assert iterations == 36  # 18 of each plan
+    assert (measured_s, predicted_s) == (1.5, 0.75)
+
+
 def test_attempts_without_prediction_or_reports_have_no_row() -> None:
     assert rows([attempt(0, 1.0, 10)], lambda _: 0.0) == []
     assert rows([attempt(0, 1.0, 0)], lambda _: 1.0) == []

@@ -101,6 +101,7 @@ class AttemptLedger:
             job = record.job.index
             if record.is_over or (step := _step(record, last_us)) is None or not any(step.workers):
                 continue
+            self._measured.during(record.job, step)
             if job not in self._begun:
                 detail = f"its plan was in force at {last_us} us, but no ranks were started"
                 yield Violation("attempts.missing", record.job.id, detail=detail)

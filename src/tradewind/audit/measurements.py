@@ -1,7 +1,8 @@
 """What a live run says that it predicted and measured, as far as it follows from plans.
 
 Seconds are predicted by the model from a job and the step in force, on one clock for the whole run. Measurements are of jobs
-and nodes whose workers reported iterations, of no more iterations than these, beside the prediction for them.
+and nodes whose workers reported iterations, of no more iterations than these, beside the prediction for them, which plans
+that change routes while ranks go on may change.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ class MeasurementLedger:
         self._rows = list(zip(*(table.get(name, ()) for name in names), strict=True))
         self._parts: dict[tuple[int, int], list[Part]] = {}
         self._us_per_s = 0.0
+        self._in_force: dict[int, Step] = {}
+        self._range_us: dict[
+            int, tuple[int, int]
+        ] = {}  # job -> least and most predicted by its steps in force
 
     def begin(self, job: Job, step: Step, part: Part) -> Iterator[Violation]:
         """Take an attempt of the step in force; its prediction is that of the model."""
@@ -55,13 +60,24 @@ class MeasurementLedger:
             if workers and part.predicted_s > 0:
                 self._parts.setdefault((job.index, node), []).append(part)
 
+    def during(self, job: Job, step: Step) -> None:
+        """Take the step in force at an instant."""
+        if self._in_force.get(job.index) is step:
+            return
+        self._in_force[job.index] = step
+        if us := iteration_us(self._setup, job, step):
+            low, high = self._range_us.get(job.index, (us, us))
+            self._range_us[job.index] = (min(low, us), max(high, us))
+
     def close(self) -> Iterator[Violation]:
         """The table `measurements`, in order of job and node."""
         last = (-1, -1)
         for job, node, iterations, predicted_s in self._rows:
             parts = [part for part in self._parts.get((job, node), ()) if part.iterations > 0]
-            low = min((part.predicted_s for part in parts), default=0.0) * (1 - DIGITS)
-            high = max((part.predicted_s for part in parts), default=0.0) * (1 + DIGITS)
+            said = [part.predicted_s for part in parts]
+            if parts and self._us_per_s:
+                said += [us / self._us_per_s for us in self._range_us.get(job, ())]
+            low, high = min(said, default=0.0) * (1 - DIGITS), max(said, default=0.0) * (1 + DIGITS)
             most = sum(part.iterations for part in parts)
             if not (last < (job, node) and 1 <= iterations <= most and low <= predicted_s <= high):
                 detail = f"{iterations} iterations of job {job} at node {node}, {predicted_s} s predicted"

@@ -31,14 +31,15 @@ def measured_of(setup: Setup, gang: Gang, pace: float, now_us: int) -> tuple[Mea
         return (Measured(ALL, 0, ran / pace, UNKNOWN, work.runtime_us / pace),)
     nodes: dict[int, list[list[Part]]] = {}
     for attempt in gang.attempts:
-        declared_s = iteration_us(setup, gang.job, attempt.step) / pace
+        declared_us = iteration_us(setup, gang.job, attempt.step)
         attempt.tally.settle()
         here: dict[int, list[Part]] = {}
-        for raw in attempt.tally.ranks if declared_s > 0 else ():
+        for raw in attempt.tally.ranks if declared_us > 0 else ():
             measure = RankMeasure(*raw)
             rank = attempt.launch.ranks[measure.rank]
             if rank.role == "worker" and measure.iterations >= LEAST and measure.seconds > 0:
-                here.setdefault(rank.node, []).append((measure, declared_s))
+                expected_s = measure.expected_us(declared_us) / pace
+                here.setdefault(rank.node, []).append((measure, expected_s))
         for node, parts in here.items():
             nodes.setdefault(node, []).append(parts)
     if not nodes:

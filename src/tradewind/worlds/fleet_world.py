@@ -207,7 +207,7 @@ class FleetWorld:
         for gang in self._busy_gangs():
             attempt = gang.current
             if attempt is not None and (status := seen.launches.get(attempt.launch.key)) is not None:
-                gang.take(status, now_s)
+                gang.take(status, now_s, self._setup, self._step_of(gang))
                 said = (
                     (attempt.launch.ranks[rank].node, report.processed) for rank, report in status.reports
                 )

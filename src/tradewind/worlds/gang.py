@@ -11,6 +11,8 @@ from typing import Any
 from tradewind.model.codec import read
 from tradewind.model.decision import Step
 from tradewind.model.job import Job
+from tradewind.model.progress import iteration_us
+from tradewind.model.setup import Setup
 from tradewind.model.tables import COMPLETE, FAILED
 from tradewind.worlds.fleet import STOPPED, Exit, IterationReport, Launch, LaunchStatus, Rank, Wanted
 from tradewind.worlds.measured import UNKNOWN, RankMeasure, standard_error, steady
@@ -50,16 +52,18 @@ class Tally:
     _waits: dict[int, array[float]] = field(default_factory=dict)
     _sent: dict[int, array[float]] = field(default_factory=dict)
     _samples: dict[int, array[float]] = field(default_factory=dict)
+    _predicted: dict[int, array[float]] = field(default_factory=dict)
     _losses: dict[int, float] = field(default_factory=dict)
     _accuracies: dict[int, tuple[float, float]] = field(default_factory=dict)
 
-    def add(self, reports: Sequence[tuple[int, IterationReport]]) -> None:
-        """Count new reports."""
+    def add(self, reports: Sequence[tuple[int, IterationReport]], predicted_us: float = UNKNOWN) -> None:
+        """Count new reports; predicted_us: what the model says for an iteration of the step in force."""
         for rank, report in reports:
             self._seconds.setdefault(rank, array("d")).append(report.seconds)
             self._waits.setdefault(rank, array("d")).append(report.communication_seconds)
             self._sent.setdefault(rank, array("d")).append(report.bytes_sent)
             self._samples.setdefault(rank, array("d")).append(report.samples)
+            self._predicted.setdefault(rank, array("d")).append(predicted_us)
             self._losses[rank] = report.loss
             if report.accuracy >= 0:
                 self._accuracies[rank] = (report.accuracy, report.site_accuracy)
@@ -86,7 +90,7 @@ class Tally:
         return RankMeasure(
             rank, len(seconds), fmean(seconds), standard_error(seconds), fmean(waits),
             *self._accuracies.get(rank, (UNKNOWN, UNKNOWN)), fmean(steady(self._sent[rank])),
-            fmean(samples) if min(samples) >= 0 else UNKNOWN,
+            fmean(samples) if min(samples) >= 0 else UNKNOWN, fmean(steady(self._predicted[rank])),
         )  # fmt: skip
 
 
@@ -169,8 +173,8 @@ class Gang:
         """Ask all ranks to stop."""
         self.stopping = self.stopping or why
 
-    def take(self, status: LaunchStatus, now_s: float) -> None:
-        """Take in what the fleet knows about the running attempt."""
+    def take(self, status: LaunchStatus, now_s: float, setup: Setup, step: Step | None) -> None:
+        """Take in what the fleet knows about the running attempt; step: the one in force."""
         self.status = status
         if not status.waiting:
             self.waiting_since_s = None
@@ -178,7 +182,8 @@ class Gang:
             self.waiting_since_s = now_s
         if status.reports:
             self.last_report_s = now_s
-            self.attempts[-1].tally.add(status.reports)
+            attempt = self.attempts[-1]
+            attempt.tally.add(status.reports, iteration_us(setup, self.job, step or attempt.step))
             self.iterations = max(self.iterations, *(report.iteration for _, report in status.reports))
 
     def is_to_tell(self, now_us: int, slot_us: int) -> bool:

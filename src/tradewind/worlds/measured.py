@@ -26,6 +26,7 @@ class RankMeasure(NamedTuple):
     communication_s         mean seconds of an iteration spent waiting for other ranks
     accuracy, site_accuracy the last reported; UNKNOWN: none was
     bytes_sent, samples     means of an iteration; UNKNOWN: not reported
+    predicted_us            mean of what the model says for these iterations; UNKNOWN: that of the attempt
     """
 
     rank: int
@@ -37,6 +38,11 @@ class RankMeasure(NamedTuple):
     site_accuracy: float
     bytes_sent: float = UNKNOWN
     samples: float = UNKNOWN
+    predicted_us: float = UNKNOWN
+
+    def expected_us(self, attempt_us: float) -> float:
+        """What the model says for an iteration; attempt_us: for the step with which its attempt began."""
+        return attempt_us if self.predicted_us == UNKNOWN else self.predicted_us
 
 
 def steady(values: Sequence[float]) -> Sequence[float]:
@@ -55,11 +61,16 @@ def standard_error(values: Sequence[float]) -> float:
     return stdev(means) / math.sqrt(batches)
 
 
-def rows(attempts: Iterable[Attempt], predicted_s: Callable[[Attempt], float]) -> list[tuple[Any, ...]]:
-    """Rows of the table `measurements`: jobs and nodes in order, over all attempts whose time is predicted."""
+def rows(
+    attempts: Iterable[Attempt], predicted_us: Callable[[Attempt], float], pace: float = 1.0
+) -> list[tuple[Any, ...]]:
+    """Rows of the table `measurements`: jobs and nodes in order, over all attempts whose time is predicted.
+
+    predicted_us: for the step with which an attempt began; pace: scenario microseconds per second
+    """
     found: dict[tuple[int, int], list[tuple[RankMeasure, float]]] = {}
     for attempt in attempts:
-        predicted, ranks = predicted_s(attempt), attempt.launch.ranks
+        predicted, ranks = predicted_us(attempt), attempt.launch.ranks
         firsts: dict[int, RankMeasure] = {}
         for raw in attempt.tally.ranks:
             measure = RankMeasure(*raw)
@@ -67,7 +78,8 @@ def rows(attempts: Iterable[Attempt], predicted_s: Callable[[Attempt], float]) -
             if ranks[measure.rank].role == "worker" and predicted > 0:
                 firsts.setdefault(ranks[measure.rank].node, measure)
         for node, measure in firsts.items():
-            found.setdefault((attempt.launch.job.index, node), []).append((measure, predicted))
+            expected_s = measure.expected_us(predicted) / pace
+            found.setdefault((attempt.launch.job.index, node), []).append((measure, expected_s))
     return [(*key, *_joined(found[key])) for key in sorted(found)]
 
 

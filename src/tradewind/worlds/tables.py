@@ -41,7 +41,7 @@ def live_tables(
     if unmoved:
         texts = sorted([*texts, (min(unmoved), -1, UNMOVED)])
     found: dict[str, Table] = {"attempts": _columns("attempts", rows), "alarms": _columns("alarms", texts)}
-    measurements = measured.rows(attempts, lambda attempt: predicted_us(scenario.setup, attempt) / pace)
+    measurements = measured.rows(attempts, lambda attempt: predicted_us(scenario.setup, attempt), pace)
     if measurements:
         found["measurements"] = _columns("measurements", measurements)
     if shards:

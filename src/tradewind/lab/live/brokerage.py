@@ -3,7 +3,8 @@
 Jobs of the paper's models get pictures at three zones of a testbed in every slot. Each policy runs them live: data moves as
 planned, workers train on it and exchange parameters with their server over links of the testbed. Bills are those of the
 plans. Instance hours are measured: the time that workers compute and wait for the server, where an hour is the time in which
-a worker computes as much as it is planned to process in a slot; servers count as planned. Rent is paid for these hours.
+a worker computes as much as it is planned to process in a slot; servers count as planned. Rent is paid for these hours. What
+a busy machine did not train on in its slot would have taken hours, too: they count like those of the rest.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tradewind.engine.intervals import ints
 from tradewind.engine.live import LiveSession
 from tradewind.lab.live import instance
 from tradewind.lab.study import Effort, Judged, Row
@@ -123,7 +125,7 @@ def outcome(scenario: Scenario, run: Run, world: FleetWorld, slot_s: float) -> d
             workers = {n for n, rank in enumerate(attempt.launch.ranks) if rank.role == "worker"}
             spent = attempt.tally.spent_s(workers)
             busy_s, waited_s = busy_s + spent[0], waited_s + spent[1]
-    hour_s = SHARE * slot_s
+    hour_s = SHARE * slot_s * trained_share(run)
     waiting = waited_s / hour_s
     hours = busy_s / hour_s + _server_hours(run)
     rent = hours * INSTANCE_USD_PER_HOUR * rate
@@ -133,6 +135,16 @@ def outcome(scenario: Scenario, run: Run, world: FleetWorld, slot_s: float) -> d
         "cost": rent + sum(parts.values()), "rent": rent, **parts, "hours": hours, "waiting": waiting,
         "planned hours": planned, "discount": rate, "missed": float(missed),
     }  # fmt: skip
+
+
+def trained_share(run: Run) -> float:
+    """The part of all data that was trained on in its slot."""
+    shards = run.tables["shards"]
+    rows = list(zip(ints(run, "shards", "bytes"), shards["processed_us"], strict=True))
+    done = sum(int(size) for size, at_us in rows if at_us >= 0)
+    if not done:
+        raise TradewindError("no data was trained on in its slot: this machine is too busy to measure hours")
+    return done / sum(int(size) for size, _ in rows)
 
 
 def _server_hours(run: Run) -> float:
