@@ -54,7 +54,10 @@ def test_a_suspended_job_frees_its_site_can_be_changed_and_goes_on_from_its_chec
         work = {"kind": "fixed", "runtime_us": "9 s"}
         assert checked(client.post(f"/v1/jobs/{id_}/change", json={"work": work}))["job"]["work"] == work
         assert "cannot be changed" in client.post(f"/v1/jobs/{id_}/change", json={"id": "x"}).text
-        assert checked(client.post(f"/v1/jobs/{id_}/resume"))["status"] != "suspended"
+        again = {"Idempotency-Key": f"resume {id_}"}
+        assert checked(client.post(f"/v1/jobs/{id_}/resume", headers=again))["status"] != "suspended"
+        assert checked(client.post(f"/v1/jobs/{id_}/resume", headers=again))["id"] == id_  # sent once more
+        assert client.post(f"/v1/jobs/{id_}/resume").status_code == 409
         assert over(client, id_)["status"] == "finished"
         lines = [
             line for line in client.get(f"/v1/jobs/{id_}/logs").text.splitlines() if line.startswith("at")
@@ -118,6 +121,23 @@ def test_sites_and_prices_change_while_it_runs_and_config_is_read_again(server: 
 
         eventually(is_so, "capacity and price of CONFIG")
         assert "late" in [each["name"] for each in checked(admin.get("/v1/tenants"))]
+        noted = next(each for each in checked(admin.get("/v1/actions")) if each["action"] == "config.reload")
+        assert noted["before"]["tenants"] == {"late": None}
+        assert noted["after"]["tenants"]["late"]["any_command"]
+        assert noted["after"]["sites"]["price of oregon.gpu"] == 2.0
+        assert noted["before"]["sites"]["price of oregon.gpu"] == 0.5
+        late = server.secret("tenant", "late")
+        server.config.write_text(yaml.safe_dump({**CONFIG, "setup": {**CONFIG["setup"], "nodes": nodes}}))
+        checked(admin.post("/v1/reload"))
+        noted = checked(admin.get("/v1/actions", params={"limit": 1}))[0]
+        assert (noted["before"]["tenants"]["late"]["any_command"], noted["after"]["tenants"]) == (
+            True,
+            {"late": None},
+        )
+        with server.client(late) as gone:
+            answer = gone.post("/v1/jobs", json=COUNT)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+            assert "no tenant of this service any more" in answer.json()["error"]["message"]
 
 
 def test_the_policy_is_changed_after_a_what_if_and_stays_changed(server: Server) -> None:

@@ -32,6 +32,46 @@ def test_the_client_submits_waits_and_reads(queue: Server) -> None:
         assert caught.value.status == 409
 
 
+def test_what_a_stream_is_refused_for_is_said(queue: Server) -> None:
+    with tradewind.Client(queue.address, token=queue.secret("tenant", "red")) as client:
+        for stream in (client.logs("nobodys"), client.events("nobodys")):
+            with pytest.raises(ServiceError, match="there is no job") as caught:
+                list(stream)
+            assert (caught.value.status, caught.value.code) == (404, "not_found")
+
+    async def run() -> None:
+        async with tradewind.AsyncClient(queue.address, token="wrong") as client:
+            with pytest.raises(ServiceError, match="not valid"):
+                [part async for part in client.logs("nobodys")]
+            with pytest.raises(ServiceError, match="not valid"):
+                [event async for event in client.events()]
+
+    asyncio.run(run())
+
+
+def test_tokens_are_made_with_scopes_and_listed_with_their_state(queue: Server) -> None:
+    env = {
+        **os.environ,
+        "TRADEWIND_SERVER": queue.address,
+        "TRADEWIND_TOKEN_FILE": str(queue.data / "admin.token"),
+    }
+
+    def told(*words: str) -> str:
+        found = run_command("tokens", *words, env=env)
+        assert found.returncode == 0, found.stderr
+        return found.stdout
+
+    secret = told("make", "--tenant", "red", "--name", "looks", "--scope", "read").strip()
+    with queue.client(secret) as looks:
+        assert looks.get("/v1/jobs").status_code == 200
+        assert looks.post("/v1/jobs", json=job("sleep", "0")).status_code == 403
+    queue.secret("tenant", "red", name="late", valid_s=1e-6)
+    listed = {each["name"]: each for each in json.loads(told("list", "--json"))}
+    assert (listed["looks"]["state"], listed["looks"]["scopes"]) == ("valid", ["read"])
+    assert listed["late"]["state"] == "expired"
+    assert "expired" in told("list")
+
+
 def test_the_asynchronous_client_does_the_same(queue: Server) -> None:
     secret = queue.secret("tenant", "red")
 

@@ -81,6 +81,7 @@ def test_a_dry_run_changes_nothing(queue: Server) -> None:
         before = checked(client.get("/v1/jobs"))
         found = checked(client.post("/v1/jobs", json=job("sleep", "1"), params={"dry_run": True}))
         assert found["valid"]
+        assert found["lines"][0] == "it needs 1 worker with 1 gpu each"
         assert checked(client.get("/v1/jobs")) == before
 
 

@@ -93,10 +93,24 @@ def test_a_declined_and_an_expired_quote_hold_nothing_and_cannot_be_accepted(mar
         while checked(client.get(f"/v1/quotes/{late['id']}"))["status"] == "open":
             assert time.monotonic() < expired
             time.sleep(0.1)
-        answer = client.post(f"/v1/quotes/{late['id']}/accept", json={"option": 0})
-        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "price_moved")
-        assert checked(client.get(f"/v1/quotes/{late['id']}"))["status"] == "expired"
         assert {row["used_milli"] for row in checked(client.get("/v1/sites"))} == {0}
+        take = f"/v1/quotes/{late['id']}/accept"
+        answers = [client.post(take, json={"option": 0}) for _ in range(2)]
+        assert [each.status_code for each in answers] == [409, 409]
+        errors = [each.json()["error"] for each in answers]
+        assert [each["code"] for each in errors] == ["price_moved"] * 2
+        assert checked(client.get(f"/v1/quotes/{late['id']}"))["status"] == "expired"
+        fresh = errors[0]["data"]
+        assert (fresh["status"], fresh["id"]) == ("open", errors[1]["data"]["id"])  # quoted anew once
+        receipt = checked(client.post(f"/v1/quotes/{fresh['id']}/accept"))
+        assert receipt["price_usd"] == fresh["options"][0]["price_usd"]
+        assert over(client, fresh["job"], PATIENCE_S)["status"] == "finished"
+        late_no = client.post(f"/v1/quotes/{fresh['id']}/decline")
+        assert (late_no.status_code, late_no.json()["error"]["code"]) == (409, "conflict")
+        refused = client.post(f"/v1/quotes/{first['id']}/accept").json()["error"]
+        assert (refused["code"], "data" in refused) == ("price_moved", False)  # its owner did not want it
+        why = checked(client.get(f"/v1/jobs/{first['job']}/why"))["lines"]
+        assert why[-1].startswith(f"the lowest price was {first['options'][0]['price_usd']:.6g} USD")
 
 
 def test_a_declared_limit_answers_at_once_and_is_found_nowhere(market: Server) -> None:

@@ -147,11 +147,17 @@ def test_an_admin_makes_and_revokes_a_token_tries_and_changes_a_job_and_download
     page.goto(f"{queue.address}/admin")
     page.select_option("#of", "blue")
     page.fill("#called", "short-lived")
+    page.select_option("#scopes", "only read")
+    page.select_option("#valid", "in a day")
     page.click("#token button")
     page.wait_for_selector("#token output:has-text('shown only now')", timeout=WAIT_MS)
     secret = page.inner_text("#token output").split()[-1]
     with queue.client(secret) as blue:
         assert blue.get("/v1/jobs").status_code == 200
+        assert blue.post("/v1/jobs", json=job("sleep", "0")).status_code == 403
+        with queue.client() as admin:
+            made = next(each for each in checked(admin.get("/v1/tokens")) if each["name"] == "short-lived")
+        assert round(made["expires_s"] - made["made_s"]) == 86_400
         page.click("button:has-text('Revoke short-lived')", timeout=WAIT_MS)
         page.wait_for_selector("tr:has-text('short-lived') .badge:has-text('revoked')", timeout=WAIT_MS)
         assert blue.get("/v1/jobs").status_code == 401

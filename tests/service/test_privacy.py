@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 import subprocess
 import zlib
 from base64 import b64decode
 from contextlib import ExitStack
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,8 @@ from tests.service.test_roles import BODIES, ONLY_ADMIN
 from tradewind.service import config as configs
 from tradewind.service.app import create_app
 from tradewind.service.pages import COOKIE
+from tradewind.service.seal import Seal
+from tradewind.service.submission import Reader, sealed_text
 from tradewind.store.board import Board
 
 SECRET = 7651.432117
@@ -65,7 +69,7 @@ def test_a_planted_budget_is_in_no_answer_page_event_table_file_or_snapshot(tmp_
         body = job("sleep", "0", private={"budget_usd": SECRET})
         wrong = red.post("/v1/jobs", json={**body, "worker": {"tpu": 1}})  # what is wrong is said without it
         assert wrong.status_code == 422
-        hidden = checked(red.post("/v1/jobs", json=body))["id"]
+        hidden = checked(red.post("/v1/jobs", json=body, headers={"Idempotency-Key": "once"}))["id"]
         until(red, block, "running")
         until(red, hidden, "waiting")
         who = [red, server.tenant("blue"), server.client(server.secret("operator")), server.client()]
@@ -92,6 +96,11 @@ def test_a_planted_budget_is_in_no_answer_page_event_table_file_or_snapshot(tmp_
         assert any(hidden in text for text in seen)  # the search finds what is there
         assert any(hidden in text and "<html" in text for text in seen)
         assert not [text[:300] for text in seen if "7651.43" in text]
+        found = Reader(configs.load(server.config)).read(body, "red")  # nor can all likely budgets be tried:
+        guess = f"submit\n{json.dumps(found.document)}\n{sealed_text(found.customer)}".encode()
+        assert not [text[:300] for text in seen if sha256(guess).hexdigest() in text]
+        key = (server.data / "seal.key").read_bytes()
+        assert [text for text in seen if Seal(key).digest(guess.decode()) in text]
 
 
 def test_tls_by_certificate_files(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ OPEN = {"/healthz", "/readyz", "/metrics", "/v1/openapi.json"}
 """Routes that answer without a token."""
 ONLY_ADMIN = {
     ("POST", "/v1/tokens"), ("GET", "/v1/tokens"), ("DELETE", "/v1/tokens/{id}"), ("POST", "/v1/policy"),
+    ("POST", "/v1/sites"), ("POST", "/v1/reload"),
 }  # fmt: skip
 NOT_TENANTS = ONLY_ADMIN | {
     ("POST", "/v1/sites/{id}"), ("POST", "/v1/prices"), ("GET", "/v1/export"), ("GET", "/v1/whatif"),

@@ -30,6 +30,8 @@ def test_the_tutorial_leads_to_a_bill(tmp_path: Path) -> None:
             env={**os.environ, "PATH": path, "TRADEWIND_SERVER": server.address},
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    assert "2 at oregon; start 2" in done.stdout  # the dry run says where and when
+    assert "unknown" not in done.stdout
     for tenant in ("research", "product"):
         bill = next(line for line in done.stdout.splitlines() if line.startswith(f"{tenant}, "))
         assert "USD due" in bill

@@ -81,6 +81,10 @@ def _ended(client: Client, job: JobAnswer, wait: bool, as_json: bool) -> None:
         raise typer.Exit(code)
 
 
+def _at(at_s: float) -> str:
+    return time.strftime("%F %T", time.localtime(at_s))
+
+
 @commands.command()
 def submit(
     job: JobFileArg, tenant: Tenant = None, key: Annotated[
@@ -122,14 +126,38 @@ def quote(
 
 
 @commands.command()
+def quotes(
+    id: Annotated[str, typer.Argument(metavar="[QUOTE]", help="Only this quote, such as one that is pending.")] = "",
+    status: Annotated[str | None, typer.Option("--status", help="Only quotes with this status, such as open.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Quotes at most.")] = 100,
+    as_json: Json = False, server: Server = "", token_file: TokenFile = None,
+) -> None:  # fmt: skip
+    """List the quotes of a running service, newest first, or look at one."""
+    from tradewind.service import calls
+
+    with client(server, token_file) as service:
+        found = [service.do(calls.get_quote(id))] if id else service.do(calls.quotes(status, limit))
+    _print(found, [line for each in found for line in _menu(each)], as_json)
+
+
+@commands.command()
 def accept(
     quote: Annotated[str, typer.Argument(metavar="QUOTE", help="Id of the quote.")],
     option: Annotated[int, typer.Option("--option", min=0, help="Which option is taken.")] = 0,
     wait: Wait = False, as_json: Json = False, server: Server = "", token_file: TokenFile = None,
 ) -> None:  # fmt: skip
     """Take an option of a quote."""
+    from tradewind.service.calls import ServiceError
+    from tradewind.service.models import QuoteAnswer
+
     with client(server, token_file) as service:
-        receipt = service.accept(quote, option)
+        try:
+            receipt = service.accept(quote, option)
+        except ServiceError as error:
+            if error.code == "price_moved" and error.data and not as_json:
+                for line in _menu(QuoteAnswer.model_validate(error.data)):
+                    say(line)
+            raise
         if not wait:
             line = f"{receipt.job.id}: {receipt.price_usd:.4g} USD ({receipt.mode}: {receipt.payment_rule})"
             _print(receipt, [line], as_json)
@@ -162,7 +190,7 @@ def jobs(
         return
     table = Table("job", "tenant", "status", "submitted", "workers", "USD")
     for each in page.jobs:
-        when = time.strftime("%F %T", time.localtime(each.submitted_s))
+        when = _at(each.submitted_s)
         places = ", ".join(f"{n} at {name}" for name, n in each.places.get("workers", {}).items())
         price = "" if each.price_usd is None else f"{each.price_usd:.4g}"
         table.add_row(each.id, each.tenant, each.status, when, places, price)
@@ -233,12 +261,15 @@ def list_tokens(as_json: Json = False, server: Server = "", token_file: TokenFil
 
     with client(server, token_file) as service:
         found = service.do(calls.tokens())
-    states = ["revoked" if each.revoked_s else "valid" for each in found]
-    lines = [
-        f"{each.id} {each.role} {each.tenant} {each.name} {state}"
-        for each, state in zip(found, states, strict=True)
-    ]
-    _print(found, lines, as_json)
+    if as_json:
+        _print(found, [], as_json)
+        return
+    table = Table("id", "role", "tenant", "name", "may", "used", "expires", "state")
+    for each in found:
+        used, expires = ("never" if at is None else _at(at) for at in (each.used_s, each.expires_s))
+        may = ", ".join(each.scopes) or "all"
+        table.add_row(each.id, each.role, each.tenant, each.name, may, used, expires, each.state)
+    open_console().print(table)
 
 
 @tokens.command(name="make")
@@ -247,13 +278,14 @@ def make_token(
     tenant: Annotated[str, typer.Option("--tenant", help="Of the role tenant.")] = "",
     name: Annotated[str, typer.Option("--name", help="Whose it is, for the audit log.")] = "",
     valid: Annotated[float | None, typer.Option("--valid", min=1, help="Seconds until it expires.")] = None,
+    scope: Annotated[list[str] | None, typer.Option("--scope", help="read or write; several times; default: both.")] = None,
     as_json: Json = False, server: Server = "", token_file: TokenFile = None,
 ) -> None:  # fmt: skip
     """Make a token and print its secret, once."""
     from tradewind.service import calls
 
     with client(server, token_file) as service:
-        found = service.do(calls.make_token(role, tenant, name, valid))
+        found = service.do(calls.make_token(role, tenant, name, valid, scope or ()))
     _print(found, [str(found.secret)], as_json)
 
 

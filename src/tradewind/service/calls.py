@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -62,18 +62,21 @@ class Call(Generic[T]):
 
     def read(self, status: int, text: str) -> T:
         """The answer; ServiceError where it is an error."""
-        if status >= 400:
-            raise _error(status, text)
+        check(status, text)
         found: T = TypeAdapter(self.answer).validate_json(text)
         return found
 
 
-def _error(status: int, text: str) -> ServiceError:
+def check(status: int, text: str) -> None:
+    """Raise ServiceError if an answer says no."""
+    if status < 400:
+        return
     try:
         found = json.loads(text)["error"]
-        return ServiceError(status, found["code"], found["message"], found.get("data"))
+        error = ServiceError(status, found["code"], found["message"], found.get("data"))
     except (ValueError, KeyError, TypeError):
-        return ServiceError(status, "unavailable", f"the server answered {status}: {text[:200]}")
+        error = ServiceError(status, "unavailable", f"the server answered {status}: {text[:200]}")
+    raise error
 
 
 CONFIG = Path(".config") / "tradewind" / "client.yaml"
@@ -152,6 +155,12 @@ def get_quote(id_: str) -> Call[QuoteAnswer]:
     return Call(method="GET", path=f"/v1/quotes/{id_}", answer=QuoteAnswer)
 
 
+def quotes(status: str | None, limit: int) -> Call[list[QuoteAnswer]]:
+    """Quotes, newest first."""
+    params = _some(status=status, limit=limit)
+    return Call(method="GET", path="/v1/quotes", answer=list[QuoteAnswer], params=params)
+
+
 def accept(id_: str, option: int) -> Call[Receipt]:
     """Take an option of a quote."""
     return Call(method="POST", path=f"/v1/quotes/{id_}/accept", answer=Receipt, body={"option": option})
@@ -177,7 +186,7 @@ def job(id_: str, wait_s: float) -> Call[JobAnswer]:
 
 def cancel(id_: str) -> Call[JobAnswer]:
     """Cancel a job."""
-    return Call(method="POST", path=f"/v1/jobs/{id_}/cancel", answer=JobAnswer)
+    return Call(method="POST", path=f"/v1/jobs/{id_}/cancel", answer=JobAnswer, headers=_key(None))
 
 
 def why(id_: str) -> Call[Why]:
@@ -225,9 +234,11 @@ def tokens() -> Call[list[TokenAnswer]]:
     return Call(method="GET", path="/v1/tokens", answer=list[TokenAnswer])
 
 
-def make_token(role: str, tenant: str, name: str, valid_s: float | None) -> Call[TokenAnswer]:
-    """Make a token."""
-    body = _some(role=role, tenant=tenant, name=name, valid_s=valid_s)
+def make_token(
+    role: str, tenant: str, name: str, valid_s: float | None, scopes: Sequence[str] = ()
+) -> Call[TokenAnswer]:  # fmt: skip
+    """Make a token; without scopes it has all."""
+    body = _some(role=role, tenant=tenant, name=name, valid_s=valid_s, scopes=list(scopes))
     return Call(method="POST", path="/v1/tokens", answer=TokenAnswer, body=body)
 
 
@@ -272,7 +283,7 @@ def eta(id_: str) -> Call[Eta]:
 def act(id_: str, what: str, fields: Mapping[str, Any] | None = None) -> Call[JobAnswer]:
     """Suspend, resume or change a job."""
     body = None if fields is None else dict(fields)
-    return Call(method="POST", path=f"/v1/jobs/{id_}/{what}", answer=JobAnswer, body=body)
+    return Call(method="POST", path=f"/v1/jobs/{id_}/{what}", answer=JobAnswer, headers=_key(None), body=body)
 
 
 def set_site(name: str, state: str | None, capacity: Mapping[str, float]) -> Call[list[SiteAnswer]]:

@@ -17,6 +17,13 @@ Wanted = list[tuple[str, int, int, int]]
 """(kind, a, b, value), as in model.view.Change."""
 
 
+def named(setup: Setup, wanted: Wanted) -> dict[str, float]:
+    """Changes of capacities and of prices (as factors) in the words of people."""
+    return {
+        f"{kind} of {setup.nodes[a].name}.{setup.resources[b]}": value / MILLI for kind, a, b, value in wanted
+    }
+
+
 def of_site(setup: Setup, name: str, state: str | None, capacity: Mapping[str, float]) -> dict[str, Any]:
     """The request that lets a site join, drain or leave, or changes its capacity."""
     node = find(setup.node_index, name, "site", "site")

@@ -101,11 +101,6 @@ class _Events(_Tries):
         return found
 
 
-def _refused(answer: httpx.Response) -> None:
-    """ServiceError where a stream was refused; its body was read."""
-    Call[None](method="", path="", answer=None).read(answer.status_code, answer.text)
-
-
 class Client:
     """Talks to a service. Address and token are given, or come from the environment."""
 
@@ -148,6 +143,10 @@ class Client:
     def quote(self, job: Job, *, tenant: str | None = None, key: str | None = None) -> QuoteAnswer:
         """Ask for a price."""
         return self.do(calls.quote(job, tenant, key))
+
+    def quotes(self, *, status: str | None = None, limit: int = 100) -> list[QuoteAnswer]:
+        """Quotes, newest first."""
+        return self.do(calls.quotes(status, limit))
 
     def accept(self, quote: str, option: int = 0) -> Receipt:
         """Take an option of a quote."""
@@ -218,7 +217,7 @@ class Client:
                 with self._http.stream("GET", path, params=log.params) as answer:
                     if answer.status_code >= 400:
                         answer.read()
-                        _refused(answer)
+                        calls.check(answer.status_code, answer.text)
                     for part in answer.iter_bytes():
                         yield log.text(part)
                 return
@@ -235,7 +234,7 @@ class Client:
                 with self._http.stream("GET", stream.path, headers=stream.headers()) as answer:
                     if answer.status_code >= 400:
                         answer.read()
-                        _refused(answer)
+                        calls.check(answer.status_code, answer.text)
                     for text in answer.iter_text():
                         yield from stream.messages(text)
             except httpx.TransportError as error:
@@ -284,6 +283,10 @@ class AsyncClient:
     async def quote(self, job: Job, *, tenant: str | None = None, key: str | None = None) -> QuoteAnswer:
         """Ask for a price."""
         return await self.do(calls.quote(job, tenant, key))
+
+    async def quotes(self, *, status: str | None = None, limit: int = 100) -> list[QuoteAnswer]:
+        """Quotes, newest first."""
+        return await self.do(calls.quotes(status, limit))
 
     async def accept(self, quote: str, option: int = 0) -> Receipt:
         """Take an option of a quote."""
@@ -356,7 +359,7 @@ class AsyncClient:
                 async with self._http.stream("GET", path, params=log.params) as answer:
                     if answer.status_code >= 400:
                         await answer.aread()
-                        _refused(answer)
+                        calls.check(answer.status_code, answer.text)
                     async for part in answer.aiter_bytes():
                         yield log.text(part)
                 return
@@ -373,7 +376,7 @@ class AsyncClient:
                 async with self._http.stream("GET", stream.path, headers=stream.headers()) as answer:
                     if answer.status_code >= 400:
                         await answer.aread()
-                        _refused(answer)
+                        calls.check(answer.status_code, answer.text)
                     async for text in answer.aiter_text():
                         for each in stream.messages(text):
                             yield each

@@ -193,16 +193,20 @@ class _Simulation:
         self.future.calibration[job.id] = calibration_document(found.measured[0], found)
         return found
 
+    def _note_starts(self) -> None:
+        for index, state in self.engine.world.timeline.progress.active.items():
+            if state.start_us >= 0 and index in self.names:
+                self.future.start_s.setdefault(self.names[index], self.wall(state.start_us))
+
     def _before(self, events: Any) -> None:
+        self._note_starts()  # a decision may replace what has just begun
         for event in events:
             if event.kind in ("finished", "left") and event.job in self.names:
                 self.future.finish_s[self.names[event.job]] = self.wall(event.at_us)
 
     def _after(self, at_us: int, events: Any) -> None:
         session, active = self.engine.session, self.engine.world.timeline.progress.active
-        for index, state in active.items():
-            if state.start_us >= 0 and index in self.names:
-                self.future.start_s.setdefault(self.names[index], self.wall(state.start_us))
+        self._note_starts()
         for kind, what in session.journal.ops:
             if kind in ("quote", "hold") and self.new >= 0:
                 quote: Quote = what[0] if kind == "quote" else what.quote

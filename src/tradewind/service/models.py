@@ -142,6 +142,7 @@ class TokenAnswer(Answer):
     expires_s: float | None = None
     used_s: float | None = None
     revoked_s: float | None = None
+    state: str = Field(default="valid", description="valid, expired or revoked")
     secret: str | None = Field(default=None, description="only in the answer that makes it")
 
 

@@ -435,7 +435,7 @@ async def admin(request: Request) -> HTMLResponse:
     visit.needs("admin", "operator")
     service, tokens = visit.service, None
     if visit.token.role == "admin":
-        tokens = [token.document() for token in service.tokens.all()]
+        tokens = [{**token.document(), "state": token.state} for token in service.tokens.all()]
     capacity, found = dict.fromkeys(service.config.setup.resources, 4), await prices_of(service)
     rent = ",\n".join(f" {json.dumps(site)}: {json.dumps(tariffs)}" for site, tariffs in found.rent.items())
     joining = json.dumps({"nodes": [{"name": "new-site", "kind": "server", "capacity": capacity}]})

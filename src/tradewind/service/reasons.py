@@ -30,8 +30,11 @@ async def why_of(service: Service, row: Row, *, forecast: bool = True) -> Why:
     if row["status"] in ("quoted", "declined"):
         found.price_usd = await service.read(lambda: _lowest(service, row["id"]))
         if found.price_usd is not None:
+            price = f"{found.price_usd:.6g} USD"
             found.lines.append(
-                f"the lowest price is {found.price_usd:.6g} USD, for whoever takes it while the quote is open"
+                f"the lowest price is {price}, for whoever takes it while the quote is open"
+                if row["status"] == "quoted"
+                else f"the lowest price was {price}; ask for a new quote to take it, or state a higher limit"
             )
     if row["status"] in WAITING:
         found.lines += await service.read(lambda: _use(service, row, sites))

@@ -11,15 +11,17 @@ from tradewind.files.messages import sentence
 from tradewind.model.codec import plain
 from tradewind.model.errors import InputError
 from tradewind.model.setup import Setup
+from tradewind.model.units import MILLI
 from tradewind.service import config as configs
-from tradewind.service.changes import of_config
-from tradewind.service.config import Config, SitesFile
+from tradewind.service.changes import named, of_config
+from tradewind.service.config import Config, ServiceFile, SitesFile
 from tradewind.service.errors import ApiError
 from tradewind.service.growth import grown
 from tradewind.service.models import ReloadAnswer
 from tradewind.service.operations import OWN, kept_value
 from tradewind.service.service import CHANGE_S, Service
 from tradewind.service.tokens import Token
+from tradewind.store.board import Row
 
 
 def _added(service: Service) -> list[dict[str, Any]]:
@@ -72,6 +74,28 @@ def _fresh(service: Service, setup: Setup) -> list[int]:
     return list(range(first, len(setup.nodes)))
 
 
+def differences(one: ServiceFile, other: ServiceFile) -> dict[str, Any]:
+    """Tenants and limits of one CONFIG that are not so in another; null where there is no such tenant."""
+    a, b = one.model_dump(), other.model_dump()
+    names = [
+        name for name in {**a["tenants"], **b["tenants"]} if a["tenants"].get(name) != b["tenants"].get(name)
+    ]
+    found: dict[str, Any] = {"tenants": {name: a["tenants"].get(name) for name in names}} if names else {}
+    if a["limits"] != b["limits"]:
+        found["limits"] = {name: each for name, each in a["limits"].items() if each != b["limits"][name]}
+    return found
+
+
+def _in_force(rows: list[Row]) -> dict[str, float]:
+    """Capacities and price factors of sites, by name."""
+    found: dict[str, float] = {}
+    for row in rows:
+        where = f"{row['node']}.{row['resource']}"
+        found[f"capacity of {where}"] = row["capacity_milli"] / MILLI
+        found[f"price of {where}"] = row["price_factor"]
+    return found
+
+
 async def reload(service: Service, token: Token) -> ReloadAnswer:
     """Read CONFIG again: tenants and limits, capacities and prices, sites that join."""
     wanted = configs.load(service.config.path)
@@ -79,7 +103,12 @@ async def reload(service: Service, token: Token) -> ReloadAnswer:
     before, kept = service.config, await service.read(service.reload)
     rows = await service.read(lambda: service.board.rows("board_sites", most=100_000))
     changes = of_config(before, wanted, rows)
+    old, new = differences(before.file, wanted.file), differences(wanted.file, before.file)
     if changes:
-        await service.noted(token, "config.reload", str(wanted.path.name), None, {"changes": changes})
+        old["sites"], new["sites"] = _in_force(rows), named(before.setup, changes)
+        old["sites"] = {name: old["sites"].get(name) for name in new["sites"]}
+    if old or new:
+        await service.noted(token, "config.reload", str(wanted.path.name), old, new)
+    if changes:
         await service.change_sites(token, {"changes": changes})
     return ReloadAnswer(joined=joined, changes=len(changes), with_the_next_start=kept)

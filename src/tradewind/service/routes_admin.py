@@ -22,6 +22,7 @@ from tradewind.service.models import (
     TokenAnswer,
 )
 from tradewind.service.routes_jobs import streamed
+from tradewind.service.tokens import Token
 from tradewind.version import __version__
 
 routes = APIRouter(prefix="/v1", tags=["operation"])
@@ -120,7 +121,7 @@ async def make_token(
     secret, token = await service.read(
         lambda: service.tokens.make(body.role, body.tenant, tuple(body.scopes), body.name, expires, actor)
     )
-    return TokenAnswer(**token.document(), secret=secret)
+    return _shown(token, secret)
 
 
 @routes.get("/tokens")
@@ -128,7 +129,7 @@ async def tokens(request: Request, authorization: Authorization = None) -> list[
     """All tokens, without their secrets."""
     service = service_of(request)
     service.token(authorization, "read", "admin")
-    return [TokenAnswer(**token.document()) for token in service.tokens.all()]
+    return [_shown(token) for token in service.tokens.all()]
 
 
 @routes.delete("/tokens/{id}")
@@ -137,7 +138,11 @@ async def revoke(request: Request, id: str, authorization: Authorization = None)
     service = service_of(request)
     actor = service.token(authorization, "write", "admin").actor
     token = await service.read(lambda: service.tokens.revoke(id, actor))
-    return TokenAnswer(**token.document())
+    return _shown(token)
+
+
+def _shown(token: Token, secret: str | None = None) -> TokenAnswer:
+    return TokenAnswer(**token.document(), state=token.state, secret=secret)
 
 
 @routes.get("/actions")

@@ -68,7 +68,7 @@ async def suspend(
     service = service_of(request)
     token = service.token(authorization, "write")
     row = await service.job(token, id)
-    if row["status"] == "suspended":
+    if row["status"] == "suspended" or await service.repeats("suspend", row, {}, idempotency_key):
         return JobAnswer(**job_document(row))
     _not_sold(service, "suspended")
     if row["is_over"] or row["status"] == "submitted":
@@ -85,6 +85,8 @@ async def resume(
     service = service_of(request)
     token = service.token(authorization, "write")
     row = await service.job(token, id)
+    if await service.repeats("resume", row, {}, idempotency_key):
+        return JobAnswer(**job_document(row))
     if row["status"] != "suspended":
         raise ApiError("conflict", f"it is {row['status']}; only suspended jobs can be resumed")
     await service.ask("resume", row, token, {}, idempotency_key)

@@ -88,7 +88,7 @@ async def submit(
     if dry_run:
         response.status_code = 200
         sites = await service.read(lambda: service.board.rows("board_sites", most=10_000))
-        lines = lines_of(service.config, found.job, sites, "submitted")
+        lines = lines_of(service.config, found.job, sites, "submitted")[1:]  # it was not
         if unlimited:
             found = found._replace(customer=replace(customer, budget_usd=ANY_USD))
             lines.append("it states no limit; this is the cheapest offer")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from tradewind.model.errors import InputError
 from tradewind.service.app_state import Authorization, Key, service_of
 from tradewind.service.errors import ApiError
 from tradewind.service.models import QuoteAnswer, Receipt
@@ -114,13 +116,12 @@ async def accept(
         row = await _answer(service, row, token, option)
     found = json.loads(row["body"])
     if row["status"] != "accepted":
-        fresh = await service.read(lambda: _newest(service, row["job"]))
-        other = fresh is not None and fresh["id"] != row["id"] and fresh["status"] == "open"
+        fresh = await _fresh(service, token, row)
         raise ApiError(
             "price_moved",
             f"quote {id} is {row['status']} and holds no more; "
-            + ("a fresh one is in data" if other else "ask for a new one: POST /v1/quotes"),
-            answer(service, fresh, token).model_dump() if other and fresh is not None else None,
+            + ("ask for a new one: POST /v1/quotes" if fresh is None else "a fresh one is in data"),
+            None if fresh is None else answer(service, fresh, token).model_dump(),
         )
     if found["taken"] != option:
         raise ApiError("conflict", f"option {found['taken']} of this quote was accepted, not {option}")
@@ -135,7 +136,23 @@ async def decline(request: Request, id: str, authorization: Authorization = None
     row = await _row(service, token, id)
     if row["status"] == "open":
         row = await _answer(service, row, token, -1)
+    if row["status"] == "accepted":
+        raise ApiError("conflict", f"it was accepted; cancel its job: POST /v1/jobs/{row['job']}/cancel")
     return await service.read(lambda: answer(service, row, token))
+
+
+async def _fresh(service: Service, token: Token, row: Row) -> Row | None:
+    """The open quote in place of one that holds no more; where it expired, its job is quoted anew, as another job."""
+    newest: Row | None = await service.read(lambda: _newest(service, row["job"]))
+    while newest is not None and newest["status"] == "expired":
+        old = await service.job(token, newest["job"])
+        try:
+            found = await service.handed_in(old)
+            job = await service.submit(found, "quote", token, f"again {newest['id']}")
+        except (InputError, ApiError):  # its tenant may not run it any more, or has too many
+            return None
+        newest = await service.until(partial(_newest, service, job["id"]), WAIT_S)
+    return newest if newest is not None and newest["status"] == "open" else None
 
 
 async def _answer(service: Service, row: Row, token: Token, option: int) -> Row:

@@ -21,7 +21,8 @@ class Seal:
     """Seals and opens texts with one key."""
 
     def __init__(self, key: bytes) -> None:
-        self._cipher, self._proof = (hmac.digest(key, purpose, sha256) for purpose in (b"cipher", b"proof"))
+        purposes = b"cipher", b"proof", b"digest"
+        self._cipher, self._proof, self._digest = (hmac.digest(key, each, sha256) for each in purposes)
 
     @classmethod
     def of(cls, path: Path) -> Seal:
@@ -31,6 +32,10 @@ class Seal:
         except FileNotFoundError:
             write_secret(path, secrets.token_bytes(32))
             return cls(path.read_bytes())
+
+    def digest(self, text: str) -> str:
+        """A digest that does not let others try what the text was, such as all likely budgets."""
+        return hmac.digest(self._digest, text.encode(), sha256).hex()
 
     def seal(self, text: str) -> bytes:
         """Seal a text."""

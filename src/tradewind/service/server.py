@@ -108,7 +108,7 @@ def check_address(host: str, service: Service) -> None:
         local = ipaddress.ip_address(host).is_loopback
     except ValueError:
         local = host == "localhost"
-    if not local and len([token for token in service.tokens.all() if token.revoked_s is None]) < 2:
+    if not local and sum(token.state == "valid" for token in service.tokens.all()) < 2:
         raise InputError(
             f"listen.host is {host}, which others can reach, and there are no tokens but the first admin's; start it on "
             "127.0.0.1, make tokens (tradewind tokens make), then listen elsewhere"

@@ -7,7 +7,6 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +22,7 @@ from tradewind.service.feed import Feed
 from tradewind.service.periods_work import Source
 from tradewind.service.process import EngineProcess
 from tradewind.service.seal import Seal
-from tradewind.service.submission import Reader, Submission, sealed_text
+from tradewind.service.submission import Reader, Submission, customer_of, sealed_text
 from tradewind.service.tokens import Token, Tokens, note
 from tradewind.store.board import Board, Row
 from tradewind.store.desk import Desk, Rejected, Writing
@@ -31,6 +30,8 @@ from tradewind.store.desk import Desk, Rejected, Writing
 T = TypeVar("T")
 CHANGE_S, SWITCH_S = 5.0, 60.0
 """How long a change of sites is waited for (one that changes nothing is never seen), and another policy or further sites."""
+WANTED = {"cancel": "cancelled", "suspend": "suspended", "resume": "waiting"}
+"""Request -> the status that its job is to have, for the audit log."""
 NOBODY: Row = {"id": "", "tenant": "", "status": ""}
 """In place of a job, where a request concerns none."""
 
@@ -91,6 +92,8 @@ class Service:
             raise ApiError(
                 "forbidden", f"this token has the scopes {', '.join(token.scopes)}; {scope} is needed"
             )
+        if scope == "write" and token.tenant and token.tenant not in self.config.file.tenants:
+            raise ApiError("forbidden", f"{token.tenant} is no tenant of this service any more")
         if roles and token.role not in roles:
             raise ApiError(
                 "forbidden", f"this needs the role {' or '.join(roles)}; the token's is {token.role}"
@@ -133,7 +136,7 @@ class Service:
         """Hand in a job, to be run (submit) or to be priced first (quote); the same key gives the same answer."""
         tenant, private = found.job.tenant, sealed_text(found.customer)
         body = json.dumps(found.document)
-        digest = sha256(f"{kind}\n{body}\n{private}".encode()).hexdigest()
+        digest = self._seal.digest(f"{kind}\n{body}\n{private}")
         sealed = None if private is None else self._seal.seal(private)
         limit = self.config.file.tenants[tenant].jobs
         if limit is not None:
@@ -165,7 +168,7 @@ class Service:
             }  # fmt: skip
             writing.insert("board_jobs", **row)
             writing.insert("board_events", id=id_, tenant=tenant, at_s=now, kind="submitted", body="{}")
-            note(writing, token.actor, tenant, f"job.{kind}", id_, None, None)
+            note(writing, token.actor, tenant, f"job.{kind}", id_, None, {"status": "submitted"})
             return _keep(writing, tenant, key, digest, job_document(row))
 
         return await self.write(task)
@@ -175,7 +178,7 @@ class Service:
     ) -> dict[str, Any]:
         """Ask the engine for something that concerns a job, or (without a row) the sites."""
         text, tenant = json.dumps(body), row["tenant"]
-        digest = sha256(f"{kind}\n{row['id']}\n{text}".encode()).hexdigest()
+        digest = self._of(kind, row, body)
 
         def task(writing: Writing) -> dict[str, Any]:
             if (old := _reply(writing, tenant, key, digest)) is not None:
@@ -184,11 +187,29 @@ class Service:
                 "requests", kind=kind, job=row["id"], tenant=tenant, actor=token.actor, at_s=time.time(), body=text,
                 sealed=None,
             )  # fmt: skip
-            if row["id"]:
-                note(writing, token.actor, tenant, f"job.{kind}", row["id"], {"status": row["status"]}, body)
+            if row["id"] and kind != "change":  # whose route says what was before
+                after = {"status": WANTED[kind]} if kind in WANTED else body
+                note(writing, token.actor, tenant, f"job.{kind}", row["id"], {"status": row["status"]}, after)
             return _keep(writing, tenant, key, digest, {"request": number})
 
         return await self.write(task)
+
+    def _of(self, kind: str, row: Row, body: dict[str, Any]) -> str:
+        return self._seal.digest(f"{kind}\n{row['id']}\n{json.dumps(body)}")
+
+    async def repeats(self, kind: str, row: Row, body: dict[str, Any], key: str) -> bool:
+        """Whether `ask` was called like this before."""
+        old = (
+            await self.read(lambda: self.board.row("replies", tenant=row["tenant"], key=key)) if key else None
+        )
+        return old is not None and old["request"] == self._of(kind, row, body)
+
+    async def handed_in(self, row: Row) -> Submission:
+        """A job as its owner handed it in."""
+        first = await self.read(lambda: self.board.row("requests", number=row["number"]))
+        found = self.reader.read(json.loads(row["body"]), row["tenant"])
+        sealed = None if first is None else first["sealed"]
+        return found if sealed is None else found._replace(customer=customer_of(self._seal.open(sealed)))
 
     async def noted(self, token: Token, action: str, subject: str, before: Any, after: Any) -> None:
         """Add a line to the audit log."""

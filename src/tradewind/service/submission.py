@@ -47,6 +47,8 @@ class Reader:
         for name in SET_BY_SERVICE:
             if name in raw:
                 raise InputError(f"{name} is set by the service; remove it")
+        if tenant not in self._config.file.tenants:
+            raise InputError(f"{tenant} is no tenant of this service any more")
         found = self.build(raw, 0, raw.get("id") or "job", 0)
         check_allowed(found.job, self._config.file.tenants[tenant], tenant)
         _check_room(self._config.setup, found.job)
@@ -112,8 +114,9 @@ def _check_room(setup: Setup, job: Job) -> None:
         min(setup.nodes[n].capacity_milli[resource] // milli for resource, milli in need) for n in hosts
     )
     if most < job.workers_min:
+        needed = f"{job.workers_min} worker{'s' if job.workers_min > 1 else ''}"
         raise InputError(
-            f"the job needs {job.workers_min} workers at once; where it may run there is room for {most} of them at most. "
+            f"the job needs {needed} at once; where it may run there is room for {most} of them at most. "
             "Ask for fewer or smaller workers"
         )
 

@@ -36,12 +36,13 @@ def told(event: Mapping[str, Any]) -> str:
             again = f"attempt {body['attempt'] + 1}, " if body["attempt"] else ""
             return f"{again}{body['ranks']} {'rank' if body['ranks'] == 1 else 'ranks'}"
         case "stopped":
+            why = "the service ended" if body.get("why") == "the run is over" else body.get("why", "")
             mean = (
                 f", {body['iterations']} iterations of {body['measured_s']:.3g} s"
                 if body.get("iterations")
                 else ""
             )
-            return f"{body.get('why', '')}{mean}"
+            return f"{why}{mean}"
         case "measured":
             return calibration(body)
         case "quoted" | "accepted" | "declined" if "offer" in body:

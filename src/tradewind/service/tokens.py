@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tradewind.service.config import LimitsFile, Role
 from tradewind.service.errors import ApiError
@@ -20,6 +20,7 @@ from tradewind.store.desk import Desk, Writing
 
 FILE = "admin.token"
 PREFIX = "tw_"
+State = Literal["valid", "expired", "revoked"]
 SCOPES = ("read", "write")
 """read: look; write: submit, answer, cancel, change. Without scopes a token has both."""
 USED_S = 60.0
@@ -48,8 +49,15 @@ class Token:
         """For the audit log."""
         return f"{self.role}:{self.name or self.id}"
 
+    @property
+    def state(self) -> State:
+        """Whether it is valid now, and why not."""
+        if self.revoked_s is not None:
+            return "revoked"
+        return "expired" if self.expires_s is not None and self.expires_s <= time.time() else "valid"
+
     def document(self) -> dict[str, Any]:
-        """What may be shown of it."""
+        """What is kept of it and may be shown."""
         names = ("id", "role", "tenant", "name", "made_s", "expires_s", "used_s", "revoked_s")
         return {**{name: getattr(self, name) for name in names}, "scopes": list(self.scopes)}
 
@@ -90,7 +98,9 @@ class Tokens:
         def task(writing: Writing) -> None:
             shown = {**token.document(), "scopes": json.dumps(list(scopes))}
             writing.insert("tokens", hash=hash_of(secret), **shown)
-            note(writing, actor, tenant, "token.make", token.id, None, {"role": role, "name": name})
+            made = ("role", "tenant", "scopes", "name", "expires_s")
+            after = {each: token.document()[each] for each in made}
+            note(writing, actor, tenant, "token.make", token.id, None, after)
 
         self._desk.do(task).result()
         self._by_hash[hash_of(secret)] = token
@@ -138,10 +148,10 @@ class Tokens:
             raise ApiError("unauthenticated", "send a token: Authorization: Bearer TOKEN")
         token = self._find(header)
         now = time.time()
-        if token is None or token.revoked_s is not None:
-            raise ApiError("unauthenticated", "this token is not valid; ask an operator for one")
-        if token.expires_s is not None and token.expires_s <= now:
-            raise ApiError("unauthenticated", "this token has expired; ask an operator for a new one")
+        if token is None or token.state == "revoked":
+            raise ApiError("unauthenticated", "this token is not valid; ask an admin for one")
+        if token.state == "expired":
+            raise ApiError("unauthenticated", "this token has expired; ask an admin for a new one")
         self._count(token)
         if token.used_s is None or now - token.used_s > USED_S:
             token.used_s = now

@@ -17,6 +17,7 @@ async function post(address, body, type, method) {
   if (body !== undefined) headers["Content-Type"] = type;
   const answer = await fetch(address, { method: method || "POST", headers, body });
   const found = await answer.json();
+  if (found.error && found.error.code === "price_moved" && found.error.data) throw new Error("This price holds no more. A fresh quote is open.");
   if (!answer.ok) throw new Error(found.error ? found.error.message : answer.statusText);
   return found;
 }
@@ -110,7 +111,8 @@ document.addEventListener("submit", async (event) => {
   if (event.submitter) event.submitter.disabled = true;
   try {
     if (form.id === "token") {
-      const found = await post(to, JSON.stringify(values), "application/json");
+      const scopes = values.scopes ? [values.scopes] : [], valid = values.valid_s ? Number(values.valid_s) : null;
+      const found = await post(to, JSON.stringify({ ...values, scopes, valid_s: valid }), "application/json");
       output.textContent = `The new token, shown only now: ${found.secret}`;
     } else if (form.dataset.json) {
       await post(to, values.json, "application/json");
