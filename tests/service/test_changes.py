@@ -122,6 +122,7 @@ def test_sites_and_prices_change_while_it_runs_and_config_is_read_again(server: 
         eventually(is_so, "capacity and price of CONFIG")
         assert "late" in [each["name"] for each in checked(admin.get("/v1/tenants"))]
         noted = next(each for each in checked(admin.get("/v1/actions")) if each["action"] == "config.reload")
+        assert noted["actor"] == "service"  # it was a signal
         assert noted["before"]["tenants"] == {"late": None}
         assert noted["after"]["tenants"]["late"]["any_command"]
         assert noted["after"]["sites"]["price of oregon.gpu"] == 2.0

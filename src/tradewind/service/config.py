@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from tradewind.engine.fit import check_fit, check_named
 from tradewind.files import documents
 from tradewind.files.messages import nearest, sentence, shown
-from tradewind.files.scalars import Count, Flag, Name, Number, PlainObject, Some, Tenant, Text
+from tradewind.files.scalars import Count, Flag, Name, Number, PlainObject, Some, Tenant, Text, rule
 from tradewind.files.scenario_build import build
 from tradewind.files.scenario_file import check_version
 from tradewind.files.schemas_prices import AnyTariff, EgressFile, Strict
@@ -25,7 +26,8 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
 from tradewind.model.units import MILLI, US_PER_HOUR
-from tradewind.registry import policies
+from tradewind.registry import fleets, policies
+from tradewind.store.database import Address
 from tradewind.version import __version__
 from tradewind.worlds.fleets import PROCESSES
 
@@ -35,6 +37,15 @@ WITHOUT_END_US = 100 * 365 * 24 * US_PER_HOUR
 DEFAULT = "mixed"
 """Policy of a service whose CONFIG names none: it runs every kind of job."""
 Role = Literal["admin", "operator", "tenant"]
+
+
+def _above(value: float) -> float:
+    if value <= 0:
+        raise rule("it must be above 0")
+    return value
+
+
+Positive = Annotated[Number, AfterValidator(_above)]
 
 
 class PolicyFile(Strict):
@@ -48,14 +59,16 @@ class PolicyFile(Strict):
 class FleetFile(Strict):
     """Where ranks run."""
 
-    address: Name = Field(default=PROCESSES, description="processes, slurm or ray://HOST:PORT")
+    address: Name = Field(
+        default=PROCESSES, description="processes, slurm, ray://HOST:PORT or kubernetes[:CONTEXT]"
+    )
     machines: dict[Name, list[Name]] = Field(
         default_factory=dict, description="node -> machines of the cluster, where names and labels do not say"
     )
     as_root: Flag = Field(default=False, description="true: a service that is root runs jobs as root")
-    grace_s: Number = Field(default=10.0, description="seconds between SIGTERM and SIGKILL")
+    grace_s: Positive = Field(default=10.0, description="seconds between SIGTERM and SIGKILL")
     retries: Count = Field(default=3, description="failures without progress before a job is given up")
-    stall_s: Number = Field(default=300.0, description="seconds of silence after which a job is restarted")
+    stall_s: Positive = Field(default=300.0, description="seconds of silence after which a job is restarted")
 
 
 class TenantFile(Strict):
@@ -71,7 +84,7 @@ class TenantFile(Strict):
 class LimitsFile(Strict):
     """Limits of every token."""
 
-    requests_per_s: Number = Field(default=1000.0, description="requests per second, on average")
+    requests_per_s: Positive = Field(default=1000.0, description="requests per second, on average")
     burst: Some = Field(default=2000, description="requests at once")
     body_bytes: Some = Field(default=1_000_000, description="size of a request in bytes")
     streams: Some = Field(
@@ -82,7 +95,7 @@ class LimitsFile(Strict):
 class QuotesFile(Strict):
     """How long people may think about a quote."""
 
-    hold_s: Number = Field(default=60.0, description="seconds until a quote expires")
+    hold_s: Positive = Field(default=60.0, description="seconds until a quote expires")
     per_tenant: Some = Field(default=4, description="quotes that a tenant may have open; further ones wait")
 
 
@@ -120,7 +133,7 @@ class ServiceFile(Strict):
     limits: LimitsFile = Field(default=LimitsFile(), description="limits of every token")
     quotes: QuotesFile = Field(default=QuotesFile(), description="how long people may think about a quote")
     listen: ListenFile = Field(default=ListenFile(), description="where the service listens")
-    speed: Number = Field(default=1.0, description="factor by which time passes faster, for demonstrations")
+    speed: Positive = Field(default=1.0, description="factor by which time passes faster, for demonstrations")
 
 
 class SitesFile(Strict):
@@ -201,9 +214,22 @@ def parse(raw: Any, path: Path) -> Config:
             raise InputError(
                 f"setup.spend_caps names {tenant!r}, which is no tenant.{nearest(tenant, file.tenants)}"
             )
-    if file.speed <= 0:
-        raise InputError(f"speed is {file.speed}; it must be above 0")
+    _check_addresses(file)
     return Config(path=path, file=file, scenario=scenario, spec=spec, params=params)
+
+
+def _check_addresses(file: ServiceFile) -> None:
+    """Check what else would only be noticed when it starts: fleet, store, certificate."""
+    if file.fleet.address != PROCESSES:
+        fleets.find(file.fleet.address.partition(":")[0])
+    if file.store:
+        Address(file.store)
+    given = {"listen.certificate": file.listen.certificate, "listen.key": file.listen.key}
+    for where, name in given.items():
+        if not name and any(given.values()):
+            raise InputError(f"{where} is missing; TLS needs the files of both certificate and key")
+        if name and not os.access(name, os.R_OK):
+            raise InputError(f"{where} is {name!r}, a file that cannot be read")
 
 
 def check_charges(spec: Spec, params: Mapping[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
 
@@ -47,12 +48,15 @@ async def quote(
     found = await submission(service, request, service.tenant_of(token, tenant))
     job = await service.submit(found, "quote", token, idempotency_key)
     row = await service.until(lambda: _newest(service, job["id"]), WAIT_S)
-    if row is None:  # it waits for others' quotes to close, or the engine is away
-        return QuoteAnswer(
-            id=f"q-{job['id']}", job=job["id"], tenant=job["tenant"], status="pending", made_s=job["submitted_s"],
-            expires_s=job["submitted_s"],
-        )  # fmt: skip
-    return await service.read(lambda: answer(service, row, token))
+    return _pending(job) if row is None else await service.read(lambda: answer(service, row, token))
+
+
+def _pending(job: Mapping[str, Any]) -> QuoteAnswer:
+    """A quote that waits for others to close, or for the engine."""
+    return QuoteAnswer(
+        id=f"q-{job['id']}", job=job["id"], tenant=job["tenant"], status="pending", made_s=job["submitted_s"],
+        expires_s=job["submitted_s"],
+    )  # fmt: skip
 
 
 def _newest(service: Service, job: str) -> Row | None:
@@ -121,7 +125,7 @@ async def accept(
             "price_moved",
             f"quote {id} is {row['status']} and holds no more; "
             + ("ask for a new one: POST /v1/quotes" if fresh is None else "a fresh one is in data"),
-            None if fresh is None else answer(service, fresh, token).model_dump(),
+            None if fresh is None else fresh.model_dump(),
         )
     if found["taken"] != option:
         raise ApiError("conflict", f"option {found['taken']} of this quote was accepted, not {option}")
@@ -141,8 +145,8 @@ async def decline(request: Request, id: str, authorization: Authorization = None
     return await service.read(lambda: answer(service, row, token))
 
 
-async def _fresh(service: Service, token: Token, row: Row) -> Row | None:
-    """The open quote in place of one that holds no more; where it expired, its job is quoted anew, as another job."""
+async def _fresh(service: Service, token: Token, row: Row) -> QuoteAnswer | None:
+    """The quote in place of one that holds no more; where it expired, its job is quoted anew, as another job."""
     newest: Row | None = await service.read(lambda: _newest(service, row["job"]))
     while newest is not None and newest["status"] == "expired":
         old = await service.job(token, newest["job"])
@@ -152,7 +156,11 @@ async def _fresh(service: Service, token: Token, row: Row) -> Row | None:
         except (InputError, ApiError):  # its tenant may not run it any more, or has too many
             return None
         newest = await service.until(partial(_newest, service, job["id"]), WAIT_S)
-    return newest if newest is not None and newest["status"] == "open" else None
+        if newest is None:
+            return _pending(job)
+    if newest is None or newest["status"] != "open":
+        return None
+    return await service.read(partial(answer, service, newest, token))
 
 
 async def _answer(service: Service, row: Row, token: Token, option: int) -> Row:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import signal
+import socket
 import sys
 import webbrowser
 from pathlib import Path
@@ -22,7 +23,10 @@ from tradewind.service.errors import ApiError
 from tradewind.service.process import EngineProcess
 from tradewind.service.reload import reload
 from tradewind.service.service import Service
-from tradewind.service.tokens import FILE
+from tradewind.service.tokens import FILE, own_token
+
+WAITING = 2048
+"""Connections that may wait to be taken."""
 
 
 async def listen(path: Path, data: Path, port: int, engine: EngineProcess, browse: bool = False) -> None:
@@ -41,6 +45,7 @@ async def _listen(service: Service, app: FastAPI, port: int, browse: bool) -> No
     service.tokens.make_admin(data / FILE)
     listen = config.file.listen
     check_address(listen.host, service)
+    bound = bind(listen.host, port)
     server = _Server(
         uvicorn.Config(
             app, host=listen.host, port=port, log_level="warning", access_log=False,
@@ -58,7 +63,7 @@ async def _listen(service: Service, app: FastAPI, port: int, browse: bool) -> No
         joining = asyncio.create_task(_reload(service))  # CONFIG names sites that the store does not have
         feeding.add_done_callback(lambda _: joining.cancel())
     try:
-        await server.serve()
+        await server.serve([bound])
     finally:
         feeding.cancel()
 
@@ -66,8 +71,7 @@ async def _listen(service: Service, app: FastAPI, port: int, browse: bool) -> No
 async def _reload(service: Service) -> None:
     """Read CONFIG again; where it is wrong, what was before goes on."""
     try:
-        token = next(each for each in service.tokens.all() if each.role == "admin")
-        found = await reload(service, token)
+        found = await reload(service, own_token())
         parts = [f"{len(found.joined)} sites joined"] if found.joined else []
         parts.append(f"{found.changes} changes of capacities and prices")
         if found.with_the_next_start:
@@ -100,6 +104,18 @@ class _Server(uvicorn.Server):
             print(self.said, file=sys.stderr, flush=True)
             if self.opens:
                 webbrowser.open(self.opens)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """The socket where the service listens."""
+    try:
+        return socket.create_server(
+            (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=WAITING
+        )
+    except OSError as error:
+        raise InputError(
+            f"cannot listen on {host}:{port} ({error.strerror}); choose another --port, or end the program that has it"
+        ) from None
 
 
 def check_address(host: str, service: Service) -> None:

@@ -47,7 +47,7 @@ class Token:
     @property
     def actor(self) -> str:
         """For the audit log."""
-        return f"{self.role}:{self.name or self.id}"
+        return f"{self.role}:{self.name or self.id}" if self.id else "service"
 
     @property
     def state(self) -> State:
@@ -169,6 +169,13 @@ class Tokens:
                 "too_many", f"more than {self.limits.requests_per_s:g} requests per second; send fewer"
             )
         token.allowance -= 1
+
+
+def own_token() -> Token:
+    """For what the service does by itself or on a signal; nobody can send it."""
+    return Token(
+        id="", role="admin", tenant="", scopes=(), name="", made_s=time.time(), expires_s=None, used_s=None, revoked_s=None
+    )  # fmt: skip
 
 
 def _token(row: Row) -> Token:
