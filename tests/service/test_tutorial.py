@@ -26,7 +26,7 @@ def test_the_tutorial_leads_to_a_bill(tmp_path: Path) -> None:
         commands = script[1].replace(f"{serve[2]}/", f"{server.data}/")
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         done = subprocess.run(
-            ["sh", "-e", "-c", commands], cwd=ROOT, capture_output=True, text=True, timeout=170,
+            ["sh", "-e", "-c", commands], cwd=ROOT, capture_output=True, text=True, timeout=600,
             env={**os.environ, "PATH": path, "TRADEWIND_SERVER": server.address},
         )  # fmt: skip
     assert done.returncode == 0, done.stderr

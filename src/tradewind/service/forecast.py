@@ -16,7 +16,7 @@ from typing import Any
 from tradewind.engine.loop import Loop
 from tradewind.model.decision import Decision, HeldQuote, Quote
 from tradewind.model.estimate import Estimate
-from tradewind.model.job import Customer, Job, Rounds
+from tradewind.model.job import Customer, Job, Rounds, Stream
 from tradewind.model.progress import rate
 from tradewind.model.units import OPEN
 from tradewind.model.view import Event
@@ -193,20 +193,19 @@ class _Simulation:
         self.future.calibration[job.id] = calibration_document(found.measured[0], found)
         return found
 
-    def _note_starts(self) -> None:
-        for index, state in self.engine.world.timeline.progress.active.items():
-            if state.start_us >= 0 and index in self.names:
-                self.future.start_s.setdefault(self.names[index], self.wall(state.start_us))
-
     def _before(self, events: Any) -> None:
-        self._note_starts()  # a decision may replace what has just begun
         for event in events:
             if event.kind in ("finished", "left") and event.job in self.names:
                 self.future.finish_s[self.names[event.job]] = self.wall(event.at_us)
 
     def _after(self, at_us: int, events: Any) -> None:
         session, active = self.engine.session, self.engine.world.timeline.progress.active
-        self._note_starts()
+        for index, state in active.items():
+            start_us = state.start_us
+            if start_us < 0 and isinstance(state.job.work, Stream):  # its work has no beginning, its plan has
+                start_us = next((step.from_us for step in state.steps if step.from_us <= at_us), -1)
+            if start_us >= 0 and index in self.names:
+                self.future.start_s.setdefault(self.names[index], self.wall(start_us))
         for kind, what in session.journal.ops:
             if kind in ("quote", "hold") and self.new >= 0:
                 quote: Quote = what[0] if kind == "quote" else what.quote
