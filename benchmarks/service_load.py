@@ -160,14 +160,17 @@ def serving(folder: Path, store: str = "") -> Iterator[Server]:
         server.stop()
 
 
-def submit(server: Server, seconds: float) -> int:
-    """Submissions of several clients at once, each with a key and durable before its answer; how many."""
+def submit(server: Server, seconds: float, least: int = 0) -> int:
+    """Submissions of several clients at once, each with a key and durable before its answer; how many.
+
+    least: goes on beyond the time until there are so many, for what is a mean over them on a machine that is busy.
+    """
     counts, body = [0] * CLIENTS, json.dumps(JOB).encode()
     end = time.monotonic() + seconds
 
     def client(number: int) -> None:
         connection = server.connect()
-        while time.monotonic() < end:
+        while time.monotonic() < end or sum(counts) < least:
             key = f"{number} {counts[number]} {end}"
             assert connection.ask("POST", "/v1/jobs?tenant=load", body, key) == 201
             counts[number] += 1

@@ -38,7 +38,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[str]:
 def test_500_submissions_a_second_fit_in_a_core_each_and_all_are_on_disk(tmp_path: Path, store: str) -> None:
     with serving(tmp_path, store) as server:
         before = server.cpu_s()
-        count = submit(server, 2.0)
+        count = submit(server, 2.0, least=1500)
         with Board(stored(tmp_path)) as board:
             assert board.count("board_jobs") == board.count("requests") == board.count("replies") == count
         for now, then in zip(server.cpu_s(), before, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+import tradewind
 from tests import builders
+from tests.command import tradewind as run_command
 from tests.service.servers import QUEUE, Server, checked, job, over, running
 from tradewind.model.errors import InputError
 from tradewind.model.node import Node
@@ -111,6 +114,22 @@ def test_a_declined_and_an_expired_quote_hold_nothing_and_cannot_be_accepted(mar
         assert (refused["code"], "data" in refused) == ("price_moved", False)  # its owner did not want it
         why = checked(client.get(f"/v1/jobs/{first['job']}/why"))["lines"]
         assert why[-1].startswith(f"the lowest price was {first['options'][0]['price_usd']:.6g} USD")
+
+
+def test_quotes_are_listed_by_the_client_and_the_command(market: Server, tmp_path: Path) -> None:
+    secret = market.secret("tenant", "red")
+    (tmp_path / "token").write_text(secret)
+    env = {**os.environ, "TRADEWIND_SERVER": market.address, "TRADEWIND_TOKEN_FILE": str(tmp_path / "token")}
+    with tradewind.Client(market.address, token=secret) as client:
+        made = client.quote(priced())
+        assert made.id in [each.id for each in client.quotes(status="open")]
+        pending = run_command(
+            "quotes", f"q-{made.job}", env=env
+        )  # the name that a quote has before it is made
+        assert f"{made.id}: " in pending.stdout
+        client.decline(made.id)
+        assert made.id not in [each.id for each in client.quotes(status="open")]
+        assert made.id in run_command("quotes", env=env).stdout
 
 
 def test_a_declared_limit_answers_at_once_and_is_found_nowhere(market: Server) -> None:
