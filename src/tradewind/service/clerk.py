@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from importlib import import_module
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
+from multiprocessing.process import BaseProcess
+from threading import Thread
 from typing import Any, TypeVar
 
 from tradewind.model.errors import InputError, TradewindError
@@ -17,6 +20,17 @@ T = TypeVar("T")
 WAIT_S = 300.0
 KEPT = 32
 """Answers that are kept while nothing new is recorded."""
+
+
+def _end_with_parent() -> None:
+    """Let this process end when the server's does, also if that was killed: its queue would be waited on for ever."""
+    if (parent := parent_process()) is not None:
+        Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(0)
 
 
 class Clerk:
@@ -41,7 +55,7 @@ class Clerk:
     def start(self) -> ProcessPoolExecutor:
         """Let the process be there before it is needed."""
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+            self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_end_with_parent)
             if self._first is not None:
                 self._pool.submit(import_module, self._first)
         return self._pool
