@@ -8,6 +8,8 @@ STAMP := $(VENV)/installed$(if $(EXTRAS),-$(subst $(comma),-,$(EXTRAS)))
 WHOLE := $(VENV)/installed-whole
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e
 JOBS ?= 2
+# Where this is set, each of the many processes of a run or a test compiles all modules anew.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: run serve install test check bench fingerprints docs-pictures service-picture theory library clean
 
