@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tradewind.engine.isolation.policy import isolated
+from tradewind.engine.isolation.process import Process
 from tradewind.engine.ledger import Ledger
 from tradewind.files.run_file import save
 from tradewind.model.scenario import Scenario
@@ -36,13 +38,27 @@ def test_an_isolated_run_has_the_same_run_file(name: str, tmp_path: Path) -> Non
     assert one == other
 
 
+@pytest.fixture(scope="module")
+def two_processes() -> Iterator[tuple[Process, Process]]:
+    """For all policies in turn, because a start takes a second; the test before starts one for every policy."""
+    kept = Process(), Process()
+    yield kept
+    for each in kept:
+        each.end()
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_the_same_amid_cancellations_and_failures_saved_and_restored_in_the_middle(name: str) -> None:
+def test_it_is_the_same_amid_cancellations_and_failures_saved_and_restored_in_another_process(
+    name: str, two_processes: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = cycle(two_processes)
+    monkeypatch.setattr("tradewind.engine.isolation.policy.Process", lambda *_: next(turns))
     spec = policies.find(name)
     given = replace(next(fitting_scenarios(spec, 1)), changes=())
     tables = disturbed_run(spec, given, _maker(spec, given), 3)
     middle = len(set(tables["events"]["at_us"])) // 2
     again = disturbed_run(spec, given, _maker(isolated(name), given), 3, restore_after=middle)
+    assert next(turns) is two_processes[0]
     assert json.dumps(tables) == json.dumps(again)
 
 
