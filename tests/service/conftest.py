@@ -12,7 +12,7 @@ from tests.service.servers import QUEUE, Server, running
 
 @pytest.fixture(scope="session")
 def queue(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A service with a queue."""
+    """A service with a queue, started as from a shell."""
     folder: Path = tmp_path_factory.mktemp("queue")
-    with running(folder, QUEUE) as server:
+    with running(folder, QUEUE, anew=True) as server:
         yield server

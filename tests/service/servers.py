@@ -17,6 +17,8 @@ from typing import Any
 import httpx
 import yaml
 
+from tests.service.forked import Forked
+
 SITES = [{"name": "oregon", "capacity": {"gpu": 2}}, {"name": "dublin", "capacity": {"gpu": 2}}]
 QUEUE: Mapping[str, Any] = {
     "tradewind_service": 1,
@@ -47,17 +49,19 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
         self.address = f"http://127.0.0.1:{self.port}"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes] | Forked | None = None
         self.verify: ssl.SSLContext | bool = True
 
-    def start(self, standby: bool = False) -> None:
-        """Start it and wait until it is ready; a standby only once it waits for its turn."""
-        command = [sys.executable, "-m", "tradewind.cli.main", "serve", str(self.config)]
-        with open(self.folder / "log", "ab") as log:
-            self.process = subprocess.Popen(
-                [*command, "--port", str(self.port), "--data", str(self.data), *["--standby"] * standby],
-                stderr=log, stdout=log,
-            )  # fmt: skip
+    def start(self, standby: bool = False, anew: bool = False) -> None:
+        """Start it and wait until it is ready; a standby only once it waits for its turn. anew: in a new Python."""
+        args = ["serve", str(self.config), "--port", str(self.port), "--data", str(self.data)]
+        args += ["--standby"] * standby
+        if anew:
+            with open(self.folder / "log", "ab") as log:
+                command = [sys.executable, "-m", "tradewind.cli.main", *args]
+                self.process = subprocess.Popen(command, stderr=log, stdout=log)
+        else:
+            self.process = Forked(args, self.folder / "log")
         if not standby:
             self.ready()
             return
@@ -153,11 +157,11 @@ def until(client: httpx.Client, id_: str, status: str, timeout_s: float = 120.0)
 
 
 @contextmanager
-def running(folder: Path, config: Mapping[str, Any]) -> Iterator[Server]:
+def running(folder: Path, config: Mapping[str, Any], anew: bool = False) -> Iterator[Server]:
     """A server that is ready, and ended at the end."""
     server = Server(folder, config)
     try:
-        server.start()
+        server.start(anew=anew)
         yield server
     finally:
         server.stop()
