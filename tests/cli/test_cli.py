@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_help_answers_quickly_and_imports_no_heavy_library() -> None:
-    heavy = "('numpy', 'numba', 'pydantic', 'matplotlib', 'sqlalchemy')"
+    heavy = "('numpy', 'numba', 'pydantic', 'matplotlib', 'sqlalchemy', 'rich', 'statistics')"
     code = f"import sys, tradewind.cli.main; print([m for m in {heavy} if m in sys.modules])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout.strip() == "[]"

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from tradewind.cli.needs import extra
 from tradewind.cli.options import Json
@@ -188,6 +187,8 @@ def jobs(
     if as_json:
         print(json.dumps(page.model_dump(), indent=1))
         return
+    from rich.table import Table
+
     table = Table("job", "tenant", "status", "submitted", "workers", "USD")
     for each in page.jobs:
         when = _at(each.submitted_s)

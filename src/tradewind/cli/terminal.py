@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any, TextIO
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tradewind.model.text import shown
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 WIDTH = 140
 """Columns of tables where the output is no terminal."""
@@ -24,15 +24,9 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, allow_nan=False))
 
 
-class PlainConsole(Console):
-    """A console on which strings, also those in tables, have no markup and no control characters."""
-
-    def render_str(self, text: str, **more: Any) -> Text:
-        """A string as text; formatting is for those who make a Text themselves."""
-        return super().render_str(shown(text), **{**more, "markup": False, "emoji": False})
-
-
 def open_console(*, stderr: bool = False) -> Console:
     """A console on stdout or stderr."""
+    from tradewind.cli.console import PlainConsole
+
     console = PlainConsole(stderr=stderr)
     return console if console.is_terminal else PlainConsole(stderr=stderr, width=WIDTH)

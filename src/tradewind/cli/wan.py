@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,6 +30,8 @@ def wan(
     as_json: Json = False,
 ) -> None:
     """Measured bandwidth and round-trip time between regions: all, from one, or of a pair."""
+    from statistics import median
+
     from tradewind.cli.show import table_of
     from tradewind.cli.terminal import open_console, print_json, say
     from tradewind.files.atomic import write_text
