@@ -16,8 +16,8 @@ from tests.builders import job, node, scenario, setup
 from tradewind import api
 from tradewind.cli import main as cli
 from tradewind.cli import show
-from tradewind.cli.guard import guarded
 from tradewind.cli.console import PlainConsole
+from tradewind.cli.guard import guarded
 from tradewind.files import row_tables, scenario_file
 from tradewind.model.errors import InputError
 from tradewind.model.text import shown

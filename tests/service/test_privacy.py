@@ -143,7 +143,7 @@ def test_nobody_makes_the_server_read_more_than_the_limit(queue: Server, path: s
 
 
 def test_limits_are_of_one_token_and_count_open_streams(tmp_path: Path) -> None:
-    limits = {"requests_per_s": 2, "burst": 30, "streams": 3}
+    limits = {"requests_per_s": 0.1, "burst": 30, "streams": 3}
     with running(tmp_path, {**QUEUE, "limits": limits}) as server, ExitStack() as stack:
         red, blue = (stack.enter_context(server.tenant(name)) for name in ("red", "blue"))
         headers, lines = {"Accept": "text/event-stream"}, []
