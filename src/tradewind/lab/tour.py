@@ -74,6 +74,7 @@ DEMOS = (
         question="Jobs train as rings of servers over scarce links. How many workers does each job get, and where?",
         policies=("gadget", "gadget-paper", "ring-las", "ring-drf", "ring-fifo"),
         params={"family": "tight", "utility": "gang", "servers": 15, "slots": 25, "jobs": 60},
+        expected_s=12.0,
     ),
     Demo(
         name="cluster",
