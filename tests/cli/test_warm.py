@@ -1,11 +1,15 @@
-"""Claims about compiling ahead: only folders of old kernels go."""
+"""Claims about what is compiled ahead and kept."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 from tradewind.cli.warm import clear_old
 from tradewind.solvers.kernel import digest
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_folders_of_old_kernels_are_removed_and_nothing_else(tmp_path: Path) -> None:
@@ -16,3 +20,11 @@ def test_folders_of_old_kernels_are_removed_and_nothing_else(tmp_path: Path) -> 
         (tmp_path / "__pycache__" / name / "kernel.nbc").write_bytes(b"compiled")
     clear_old(tmp_path / "__pycache__")
     assert sorted(path.name for path in (tmp_path / "__pycache__").iterdir()) == [current, "other"]
+
+
+def test_make_keeps_bytecode_also_where_the_environment_forbids_it() -> None:
+    """The many processes of a run or a test would each compile all modules."""
+    words = ["make", "-s", "--eval", "said:; @printenv PYTHONDONTWRITEBYTECODE", "said"]
+    env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"  # Python takes it as not set
