@@ -51,17 +51,19 @@ class Audit(EventAudit):
         """Check a decision as a whole. Commit it if no rule is broken; otherwise change nothing."""
         found: list[Violation] = []
         seen: set[int] = set()
+        records, held = self._records, self._held.of_job
         for plan in decision.plans:
-            record = self._records.get(plan.job) if type(plan.job) is int else None
-            if record is None or record.state in OVER or plan.job in seen or plan.job in self._held.of_job:
+            job = plan.job
+            record = records.get(job) if type(job) is int else None
+            if record is None or record.state in OVER or job in seen or job in held:
                 found.append(
                     Violation(
                         "plan.job",
-                        detail=f"a plan for job {plan.job!r}, which is not active, has an open quote or is named twice",
+                        detail=f"a plan for job {job!r}, which is not active, has an open quote or is named twice",
                     )
                 )
                 continue
-            seen.add(plan.job)
+            seen.add(job)
             if self._binding and (broken := rules_market.bought_plan_stays(record, now_us)) is not None:
                 found.append(broken)
                 continue
@@ -114,11 +116,11 @@ class Audit(EventAudit):
             if claims := records[plan.job].claims:
                 capacity.remove(claims)
         fresh: list[list[Claim]] = []
-        for plan in plans:
+        for index, steps in plans:
             claims = []
             fresh.append(claims)
-            job = records[plan.job].job
-            for step in plan.steps:
+            job = records[index].job
+            for step in steps:
                 if (over := capacity.enter(job, step, claims)) is not None:
                     for undo in fresh:
                         capacity.remove(undo)
@@ -127,14 +129,14 @@ class Audit(EventAudit):
                     return (capacity.describe(over, job.id),)
         if spend is not None:
             spend.enter(records, plans, slot)
-        for plan, claims in zip(plans, fresh, strict=True):
-            record = records[plan.job]
+        for (index, steps), claims in zip(plans, fresh, strict=True):
+            record = records[index]
             if record.steps:
                 self._settle(record, now_us)
-            record.claims, record.steps = claims, plan.steps
+            record.claims, record.steps = claims, steps
             record.number = self._decisions
             record.since_us = record.unbilled_us = now_us
-            record.state = "planned" if plan.steps else "waiting"
+            record.state = "planned" if steps else "waiting"
         self._decisions += 1
         if self._decisions % RECOUNT_EVERY == 0:
             return self.recount()

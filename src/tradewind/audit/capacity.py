@@ -97,20 +97,22 @@ class CapacityLedger:
 
         Amounts only grow here, so a limit that holds after the last entry held after each.
         """
-        if step.until_us != OPEN or step.routes or step.servers or self.limit[-1] != UNLIMITED or self.booked:
+        _, until_us, nodes, counts, servers, _, routes, _ = step
+        if until_us != OPEN or routes or servers or self.limit[-1] != UNLIMITED or self.booked:
             claims = self.claims(job, step)
             self.add(claims)
             entered += claims
             return self.exceeded(claims)
         in_use, limit, lineage, width = self.open, self.limit, self.setup.lineage, self._width
-        for node, workers in zip(step.nodes, step.workers, strict=True):
+        demand = job.worker
+        for node, workers in zip(nodes, counts, strict=True):
             for above in lineage[node]:
-                for resource, milli in job.worker:
-                    row = above * width + resource
-                    in_use[row] += milli * workers
-                    entered.append((row, FOREVER, milli * workers))
-                    if in_use[row] > limit[row]:
-                        return row, self.now_slot, in_use[row] - limit[row]
+                for resource, milli in demand:
+                    row, amount = above * width + resource, milli * workers
+                    in_use[row] = total = in_use[row] + amount
+                    entered.append((row, FOREVER, amount))
+                    if total > limit[row]:
+                        return row, self.now_slot, total - limit[row]
         return None
 
     def add(self, claims: Iterable[Claim]) -> None:

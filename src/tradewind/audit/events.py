@@ -13,9 +13,9 @@ from tradewind.audit.fidelity import Volumes
 from tradewind.audit.measured import is_bound, wrong_measurement
 from tradewind.audit.record import NOT_RUN, OVER, Record
 from tradewind.audit.results import drop_over
-from tradewind.audit.rules import rules_for
+from tradewind.audit.rules import PLAIN, rules_for
 from tradewind.model.decision import Plan, Quote
-from tradewind.model.job import NO_PRIVATE_DATA, Dataset, Fixed, Job, Rounds, Stream
+from tradewind.model.job import DECLARED, NO_PRIVATE_DATA, Dataset, Fixed, Job, Rounds, Stream
 from tradewind.model.result import Outcome, Violation
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
@@ -32,7 +32,7 @@ class EventAudit(AuditClock):
         found: list[Violation] = []
         fresh_limits = changed = False
         for event in events:
-            kind, at = event.kind, event.at_us
+            at, kind, job, _, _ = event
             if at != self._now:
                 if at < self._now or at > self._deadline or self._awaited or self.attempts is not None:
                     self._check_clock(event, found)
@@ -53,7 +53,7 @@ class EventAudit(AuditClock):
                 self._arrive(event, found)
             elif kind == "finished":
                 self._finish(event, found)
-            elif event.job >= 0:
+            elif job >= 0:
                 self._other(event, found)
             elif kind == "slot":
                 self._close_slot(event, found)
@@ -69,13 +69,9 @@ class EventAudit(AuditClock):
 
     # ------------------------------------------------------------------ arrival and completion
     def _arrive(self, event: Event, found: list[Violation]) -> None:
-        job = event.fact
-        if (
-            not isinstance(job, Job)
-            or not event.job == job.index == self._next_arrival
-            or job.arrive_us != event.at_us
-        ):
-            detail = f"job {event.job} arrived at {event.at_us} us; it is not the next arrival"
+        at_us, _, index, _, job = event
+        if not isinstance(job, Job) or not index == job.index == self._next_arrival or job.arrive_us != at_us:
+            detail = f"job {index} arrived at {at_us} us; it is not the next arrival"
             found.append(Violation("time.arrival", detail=detail))
             return
         script = self._script
@@ -84,9 +80,9 @@ class EventAudit(AuditClock):
             return
         self._next_arrival += 1
         self._has_costs = self._has_costs or job.deploy_usd > 0
-        self._records[event.job] = self._fresh(job)
+        self._records[index] = self._fresh(job)
         if type(job.work) is Stream:
-            self._streams.add(event.job)
+            self._streams.add(index)
 
     def _fresh(self, job: Job) -> Record:
         """The record of a job that arrives."""
@@ -94,29 +90,33 @@ class EventAudit(AuditClock):
         total = job.work.total
         if total is None and type(job.work) is Fixed:
             total = customer.runtime_us
-        return Record(job, customer, total, rules_for(job))
+        rules = rules_for(job)
+        fixed = rules is PLAIN or (type(job.work) is Fixed and not job.servers and not job.caps)
+        plain = fixed and not job.restart_us and job.restarts is None and customer.pace_milli == DECLARED
+        return Record(job, customer, total, rules, plain)
 
     def _finish(self, event: Event, found: list[Violation]) -> None:
-        record = self._records.get(event.job)
+        at_us, _, index, _, _ = event
+        record = self._records.get(index)
         if record is None or record.state in OVER:
-            found.append(Violation("time.finish", detail=f"job {event.job} finished, but is not active"))
+            found.append(Violation("time.finish", detail=f"job {index} finished, but is not active"))
             return
         due = self._work.finish_us(record)
-        if due != event.at_us and not self._may_finish(record, event, due):
-            detail = f"finished at {event.at_us} us; by its plan the work is done at {due}"
+        if due != at_us and not self._may_finish(record, event, due):
+            detail = f"finished at {at_us} us; by its plan the work is done at {due}"
             if self._measured:
                 detail += ", and its ranks had not all ended with 0"
-            amount = 0 if due is None else (event.at_us - due) / 1e6
+            amount = 0 if due is None else (at_us - due) / 1e6
             found.append(Violation("work.finish", record.job.id, "", self._capacity.now_slot, amount, detail))
-        self._settle(record, event.at_us)
+        self._settle(record, at_us)
         if record.total is not None:
             record.done = record.total
-        record.state, record.finish_us = "finished", event.at_us
+        record.state, record.finish_us = "finished", at_us
         record.steps = ()
         if record.job.hold == "until":
             self._release_claims(record)
-        if 0 <= record.promise_us < event.at_us and is_bound(record, is_measured=self._measured):
-            detail = f"finished at {event.at_us} us; the offer promised {record.promise_us}"
+        if 0 <= record.promise_us < at_us and is_bound(record, is_measured=self._measured):
+            detail = f"finished at {at_us} us; the offer promised {record.promise_us}"
             found.append(Violation("market.promise", record.job.id, detail=detail))
 
     def _may_finish(self, record: Record, event: Event, due_us: int | None) -> bool:

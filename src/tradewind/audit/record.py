@@ -51,8 +51,11 @@ class Record:
     last_nodes: frozenset[int] = frozenset()
     last_places: frozenset[tuple[int, int]] = frozenset()
 
-    def __init__(self, job: Job, customer: Customer, total: int | None, rules: tuple[Rule, ...]) -> None:
+    def __init__(
+        self, job: Job, customer: Customer, total: int | None, rules: tuple[Rule, ...], plain: bool = False
+    ) -> None:
         self.job, self.customer, self.total, self.rules = job, customer, total, rules
+        self.plain = plain  # a fixed job of workers alone, without restarts or caps, that takes the time it declares
         self.claims: list[tuple[int, int, int]] = []
 
     @cached_property

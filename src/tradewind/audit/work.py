@@ -195,12 +195,10 @@ class WorkLedger:
 
     def accrue(self, record: Record, until_us: int) -> None:
         """Add the work of the committed steps from record.since_us to until_us."""
-        job, work = record.job, record.job.work
-        plain = not (job.restart_us or job.caps or job.servers or job.restarts is not None)
-        plain = plain and record.customer.pace_milli == DECLARED
-        if type(work) is Fixed and len(record.steps) == 1 and plain:
-            self._accrue_fixed(record, record.steps[0], until_us)
+        if record.plain and len(record.steps) == 1:
+            self._accrue_plain(record, record.steps[0], until_us)
             return
+        job, work = record.job, record.job.work
         for step in record.steps:
             if step.until_us <= record.since_us or step.from_us >= until_us:
                 continue
@@ -240,30 +238,34 @@ class WorkLedger:
             for resource, milli in job.server:
                 self.used[resource] += milli * sum(step.servers) * span_us
 
-    def _accrue_fixed(self, record: Record, step: Step, until_us: int) -> None:
-        """The same for the common case: a fixed job with one step."""
-        begin, end = max(step.from_us, record.since_us), min(step.until_us, until_us)
+    def _accrue_plain(self, record: Record, step: Step, until_us: int) -> None:
+        """The same for the common case: a plain job with one step."""
+        begin, end, since = step[0], step[1], record.since_us
+        if begin < since:
+            begin = since
+        if end > until_us:
+            end = until_us
         if begin < end:
             if record.start_us < 0:
                 record.start_us = begin
-            workers, job = sum(step.workers), record.job
+            workers, job = sum(step[3]), record.job
             if workers >= job.workers_min:
                 record.done += end - begin
             record.steps_run += 1
             for resource, milli in job.worker:
                 self.used[resource] += milli * workers * (end - begin)
-        record.since_us = max(record.since_us, until_us)
+        if since < until_us:
+            record.since_us = until_us
 
     def finish_us(self, record: Record) -> int | None:
         """When the committed steps finish the job, from record.done at record.since_us; None if they do not."""
         if record.total is None:
             return None
         job, done = record.job, record.done
-        right = record.customer.pace_milli == DECLARED
-        if type(job.work) is Fixed and len(record.steps) == 1 and not job.restart_us and right:
-            step = record.steps[0]
-            ready = max(step.from_us, record.since_us) + max(1, record.total - done)
-            return ready if sum(step.workers) >= job.workers_min and ready <= step.until_us else None
+        if record.plain and len(record.steps) == 1:
+            begin, until, _, workers, _, _, _, _ = record.steps[0]
+            ready = max(begin, record.since_us) + max(1, record.total - done)
+            return ready if sum(workers) >= job.workers_min and ready <= until else None
         if isinstance(job.work, Dataset):
             for step in record.steps:
                 if step.until_us > record.since_us:

@@ -53,11 +53,12 @@ class Journal:
         """Append events."""
         at, kind, job, value = self._events
         for event in events:
-            at.append(event[0])
-            kind.append(event[1])
-            job.append(event[2])
-            value.append(event[3])
-            if event[1] == "measured":
+            at_us, what, index, number, _ = event
+            at.append(at_us)
+            kind.append(what)
+            job.append(index)
+            value.append(number)
+            if what == "measured":
                 self._measured(event)
 
     def _measured(self, event: Event) -> None:
@@ -69,16 +70,17 @@ class Journal:
     def decision(self, at_us: int, decision: Decision) -> None:
         """Append a decision with its verdicts, plans and certificate."""
         times, wakes, reasons = self._decisions
+        plans, verdicts, wake_us, certificate, why = decision
         row = len(times)
         times.append(at_us)
-        wakes.append(-1 if decision.wake_us is None else decision.wake_us)
-        reasons.append(decision.why)
-        for verdict in decision.verdicts:
+        wakes.append(-1 if wake_us is None else wake_us)
+        reasons.append(why)
+        for verdict in verdicts:
             self._append("verdicts", row, verdict.job, verdict.reason)
-        for plan in decision.plans:
+        for plan in plans:
             self.plan(at_us, row, plan)
-        if decision.certificate is not None:
-            self.certificates.append((at_us, decision.certificate))
+        if certificate is not None:
+            self.certificates.append((at_us, certificate))
 
     def quote(self, at_us: int, quote: Quote, taken: int, *, held: bool = False) -> None:
         """Append the number of the offer taken, -1 for none; also the offers, unless `hold` has."""
@@ -110,25 +112,25 @@ class Journal:
 
     def plan(self, at_us: int, decision: int, plan: Plan) -> int:
         """Append a plan with its steps; return its row."""
-        columns = self._plans
-        columns[0].append(at_us)
-        columns[1].append(decision)
-        columns[2].append(plan.job)
-        row = len(columns[0]) - 1
+        times, decisions, jobs = self._plans
+        row = len(times)
+        times.append(at_us)
+        decisions.append(decision)
+        jobs.append(plan.job)
         s_plan, s_from, s_until, s_usd = self._steps
         p_step, p_node, p_workers, p_servers = self._places
         for step in plan.steps:
+            from_us, until_us, nodes, workers, servers, flows, routes, usd = step
+            number, count = len(s_plan), len(nodes)
             s_plan.append(row)
-            s_from.append(step.from_us)
-            s_until.append(-1 if step.until_us == OPEN else step.until_us)
-            s_usd.append(step.usd)
-            number = len(s_plan) - 1
-            count = len(step.nodes)
-            p_step.extend((number,) * count)
-            p_node.extend(step.nodes)
-            p_workers.extend(step.workers)
-            p_servers.extend(step.servers or (0,) * count)
-            if step.flows or step.routes:
+            s_from.append(from_us)
+            s_until.append(-1 if until_us == OPEN else until_us)
+            s_usd.append(usd)
+            p_step += (number,) * count
+            p_node += nodes
+            p_workers += workers
+            p_servers += servers or (0,) * count
+            if flows or routes:
                 self._flows_and_routes(number, step)
         return row
 

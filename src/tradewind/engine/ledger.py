@@ -68,11 +68,10 @@ class Ledger:
     # ------------------------------------------------------------------ updates
     def take(self, events: Sequence[Event]) -> None:
         """Apply events; they stay in the window until the policy has been called (`clear_events`)."""
-        for event in events:
-            kind, job = event.kind, event.job
+        for at_us, kind, job, value, fact in events:
             if kind == "arrived":
-                assert isinstance(event.fact, Job)
-                self._jobs[job] = self._active[job] = event.fact
+                assert isinstance(fact, Job)
+                self._jobs[job] = self._active[job] = fact
             elif kind == "finished":
                 if self._active.pop(job).hold == "until":
                     self._release(job)
@@ -88,15 +87,14 @@ class Ledger:
                 self._release(job)
                 self._plans.pop(job, None)
             elif kind == "changed":
-                assert isinstance(event.fact, Change)
-                self._changes[event.value] = event.fact
-                self._take_change(event.fact)
+                assert isinstance(fact, Change)
+                self._changes[value] = fact
+                self._take_change(fact)
             elif kind == "data":
-                self._data[job] = (event.value, cast(SlotVolumes, event.fact))
+                self._data[job] = (value, cast(SlotVolumes, fact))
             elif kind == "measured":
-                measured = cast(tuple[Measured, ...], event.fact)
-                self._factors.take(self._jobs[job], event.at_us, event.value, measured)
-            self.now_us = event.at_us
+                self._factors.take(self._jobs[job], at_us, value, cast(tuple[Measured, ...], fact))
+            self.now_us = at_us
         self._new.extend(events)
         self.events = self._new
 
@@ -147,15 +145,15 @@ class Ledger:
 
     def commit(self, decision: Decision) -> None:
         """Apply an audited decision: replace the plans and reservations of the jobs it names."""
+        plans, unbooked = self._plans, self._unbooked
         for plan in decision.plans:
-            self._release(plan.job)
-            if plan.steps:
-                self._plans[plan.job] = plan
+            job, steps = plan
+            self._release(job)
+            if steps:
+                plans[job] = plan
+                unbooked[job] = (self._jobs[job], plan)
             else:
-                self._plans.pop(plan.job, None)
-        for plan in decision.plans:
-            if plan.steps:
-                self._unbooked[plan.job] = (self._jobs[plan.job], plan)
+                plans.pop(job, None)
 
     def hold(self, held: HeldQuote) -> None:
         """Hold, for each resource and slot, the most that an offer of a quote needs."""

@@ -34,9 +34,9 @@ class Loop:
     def cycle(self, events: Sequence[Event]) -> None:
         """Handle one instant, and what carrying out its commands causes."""
         at_us = events[0].at_us
-        for command in self.session.handle(at_us, events):
-            if command.held is not None:
-                self.world.hold(command.held)
-            after = self.world.apply(command.number, command.decision)
-            if after and not command.answered:
+        for number, decision, answered, held in self.session.handle(at_us, events):
+            if held is not None:
+                self.world.hold(held)
+            after = self.world.apply(number, decision)
+            if after and not answered:
                 self.session.handle(at_us, after)

@@ -78,7 +78,8 @@ class Session:
 
     def handle(self, at_us: int, events: Sequence[Event]) -> list[Command]:
         """Handle one instant; all `events` have the same time. Raise Refused where a rule is broken."""
-        self._observe(events)
+        if found := self.state.observe(events):
+            raise Refused(found)
         commands: list[Command] = []
         if self._trades:
             self._trade(at_us, events, commands)
@@ -325,7 +326,8 @@ class Session:
             found = self.state.decide(at_us, decision)
         except UNREADABLE as error:
             raise self._unreadable(error) from error
-        _require(found)
+        if found:
+            raise Refused(found)
         commands.append(self._command(decision))
 
 

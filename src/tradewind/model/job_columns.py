@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from itertools import repeat
@@ -54,7 +55,7 @@ class JobColumns(Sequence[Job]):
         at = index + len(self) if index < 0 else int(index)
         if not 0 <= at < len(self):
             raise IndexError(f"job {index} of {len(self)}")
-        return next(self._made(at, at + 1))
+        return self._made(at, at + 1)[0]
 
     def __iter__(self) -> Iterator[Job]:
         return iter(self.objects)
@@ -84,22 +85,28 @@ class JobColumns(Sequence[Job]):
         named = isinstance(self.ids, Numbered) or all(self.ids)
         return bool(fine.all()) and named and repeated(self.ids) is None
 
-    def _made(self, first: int, end: int) -> Iterator[Job]:
-        unknown, public, demand = Fixed(), self.public, self.demand
-        rows = zip(
-            self.ids[first:end],
-            self.arrive_us[first:end].tolist(),
-            self.runtime_us[first:end].tolist(),
-            self.workers[first:end].tolist(),
-            self.tenants[first:end],
-            strict=True,
-        )
-        for index, (id, arrive, runtime, workers, tenant) in enumerate(rows, first):
-            work = Fixed(runtime_us=runtime) if public else unknown
-            yield Job(
-                index=index, id=id, arrive_us=arrive, work=work, worker=demand, tenant=tenant, workers_min=workers,
-                workers_max=workers,
-            )  # fmt: skip
+    def _made(self, first: int, end: int) -> list[Job]:
+        """Jobs first to end - 1, set a field of all of them at a time: fewer than half the time of calling Job for each."""
+        workers = self.workers[first:end]
+        runtimes = self.runtime_us[first:end].tolist() if self.public else [None] * len(workers)
+        works = {runtime: Fixed(runtime_us=runtime) for runtime in set(runtimes)}
+        own: dict[str, Iterable[object]] = {
+            "index": range(first, end),
+            "id": self.ids[first:end],
+            "arrive_us": self.arrive_us[first:end].tolist(),
+            "work": map(works.__getitem__, runtimes),
+            "worker": repeat(self.demand),
+            "tenant": self.tenants[first:end],
+            "workers_min": workers.tolist(),
+            "workers_max": workers.tolist(),
+        }
+        jobs = [object.__new__(Job) for _ in runtimes]
+        for field in fields(Job):
+            column = own.get(field.name, repeat(field.default))
+            deque(map(getattr(Job, field.name).__set__, jobs, column), maxlen=0)
+        for row in np.flatnonzero((workers < 1) | (workers > MOST_RANKS)):
+            jobs[row].__post_init__()  # says what is wrong
+        return jobs
 
 
 class CustomerColumns(Sequence[Customer]):
@@ -118,13 +125,21 @@ class CustomerColumns(Sequence[Customer]):
     def __getitem__(self, index: int | slice) -> Customer | tuple[Customer, ...]:
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
-        runtime = int(self._jobs.runtime_us[index])
-        return NO_PRIVATE_DATA if self._jobs.public else Customer(runtime_us=runtime)
+        if "objects" in self.__dict__:
+            return self.objects[index]
+        return NO_PRIVATE_DATA if self._jobs.public else Customer(runtime_us=int(self._jobs.runtime_us[index]))
 
     def __iter__(self) -> Iterator[Customer]:
+        return iter(self.objects)
+
+    @cached_property
+    def objects(self) -> tuple[Customer, ...]:
+        """All customers; equal ones are the same object."""
         if self._jobs.public:
-            return repeat(NO_PRIVATE_DATA, len(self))
-        return (Customer(runtime_us=runtime) for runtime in self._jobs.runtime_us.tolist())
+            return (NO_PRIVATE_DATA,) * len(self)
+        runtimes = self._jobs.runtime_us.tolist()
+        made = {runtime: Customer(runtime_us=runtime) for runtime in set(runtimes)}
+        return tuple(map(made.__getitem__, runtimes))
 
     def __eq__(self, other: object) -> bool:
         return tuple(self) == tuple(other) if isinstance(other, tuple | CustomerColumns) else NotImplemented

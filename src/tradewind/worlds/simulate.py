@@ -67,11 +67,11 @@ def simulate(
                 raise
     begin = perf_counter()
     policy, values = make_policy(scenario, spec, params or {}, seed)
-    world = SimulatedWorld(scenario, slots="slot" in spec.triggers)
-    audit = Audit(scenario.setup, scenario, binding=spec.binding)
-    state = RunState(Ledger(scenario.setup), audit, Journal())
-    session = Session(state, policy, spec, world.ask)
     with _rare_collections():
+        world = SimulatedWorld(scenario, slots="slot" in spec.triggers)
+        audit = Audit(scenario.setup, scenario, binding=spec.binding)
+        state = RunState(Ledger(scenario.setup), audit, Journal())
+        session = Session(state, policy, spec, world.ask)
         Loop(world, session).run(progress)
         run = settle(scenario, unsettled(scenario, spec, values, seed, state.journal))
         report = audit.close()

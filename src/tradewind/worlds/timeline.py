@@ -32,7 +32,7 @@ class Timeline:
         self.private: dict[int, Customer] = {}  # of jobs that no script has
         self.environment = Environment(scenario.setup)
         self.now_us = -1
-        self._customers, self._horizon_us = scenario.customers, scenario.setup.horizon_us
+        self._customers, self._horizon_us = tuple(scenario.customers), scenario.setup.horizon_us
         self._number = -1
 
     def next_us(self) -> int | None:
@@ -50,11 +50,23 @@ class Timeline:
         self.now_us = now
         events: list[Event] = []
         agenda, progress = self.agenda, self.progress
-        reported: Sequence[Event] = ()
         if agenda.has_changes:
-            due, reported = agenda.changes(now)
-            if due:
-                self._change(due, now, events)
+            self._advance_with_changes(now, events)
+        else:
+            progress.advance(now, events)
+        if agenda.arrival_us == now:
+            for each in agenda.arrivals(now):
+                self._arrive(each, events)
+        if agenda.other_us == now:
+            agenda.slot_and_timer(now, progress.active, events)
+        return events
+
+    def _advance_with_changes(self, now: int, events: list[Event]) -> None:
+        """Changes, what was measured, completions, and what customers say."""
+        progress = self.progress
+        due, reported = self.agenda.changes(now)
+        if due:
+            self._change(due, now, events)
         told = {event.job: event for event in reported if event.kind == "measured"}
         events += [told[job] for job in sorted(told) if job in progress.active]
         progress.advance(now, events)
@@ -67,12 +79,6 @@ class Timeline:
                     events.append(Event(now, "cancelled", event.job, done))
             elif event.job in progress.active:
                 events.append(event)
-        if agenda.arrival_us == now:
-            for each in agenda.arrivals(now):
-                self._arrive(each, events)
-        if agenda.other_us == now:
-            agenda.slot_and_timer(now, progress.active, events)
-        return events
 
     def customer(self, job: int) -> Customer:
         """The private part of a job."""
@@ -100,15 +106,14 @@ class Timeline:
         return [Event(now, "refused", v.job, progress.drop(v.job, now)) for v in decision.verdicts]
 
     def _arrive(self, job: Job, events: list[Event]) -> None:
-        total = job.work.total
-        if total is not None:
-            self.progress.add(job, total, None, self.customer(job.index).pace_milli)
-        elif type(job.work) is Stream:
-            stays = self.customer(job.index).runtime_us
+        total, customer = job.work.total, self.customer(job.index)
+        if total is None and type(job.work) is Stream:
+            stays = customer.runtime_us
             self.progress.add(job, None, None if stays is None else job.arrive_us + stays)
         else:
-            customer = self.customer(job.index)
-            self.progress.add(job, customer.runtime_us, None, customer.pace_milli)
+            self.progress.add(
+                job, customer.runtime_us if total is None else total, None, customer.pace_milli
+            )
         events.append(Event(job.arrive_us, "arrived", job.index, 0, job))
 
     # ------------------------------------------------------------------ saving

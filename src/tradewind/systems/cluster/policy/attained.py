@@ -36,6 +36,7 @@ class LeastAttained(Preemptive):
         super().__init__(setup, ints=7)
         self._tick = tick_us
         self._now = 0
+        self._rates: dict[Shape, int] = {}
         self._held = 0  # jobs in all queues, including those dropped at the next turn
         self._levels = Levels(
             lines=np.zeros((len(limits_gpu_s) + 1, FIRST_SIZE), np.int64),
@@ -52,7 +53,10 @@ class LeastAttained(Preemptive):
             self._out = np.zeros((2, lines.shape[1]), np.int64)
         t, levels, entry = self._tables, self._levels, self._entry[job]
         t.got[entry] = t.level[entry] = 0
-        t.rate[entry] = gpus_milli(self.setup, shape)
+        rate = self._rates.get(shape)
+        if rate is None:
+            rate = self._rates[shape] = gpus_milli(self.setup, shape)
+        t.rate[entry] = rate
         levels.lines[0, levels.sizes[0]] = entry
         levels.sizes[0] += 1
         self._held += 1

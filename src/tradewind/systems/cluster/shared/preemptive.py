@@ -111,11 +111,11 @@ class Preemptive(Scheduler):
             return []
         cluster, shapes, number = self.cluster, self._shape, self._tables.number
         plans = []
-        for job in number[self._out[1, :stops]].tolist():
+        for job in number[self._out[1, :stops]].tolist() if stops else ():
             cluster.give(job)
             self._in_use -= shapes[job].workers
             plans.append(Plan(job, ()))
-        for job in number[self._out[0, :starts]].tolist():
+        for job in number[self._out[0, :starts]].tolist() if starts else ():
             shape = shapes[job]
             place = cluster.take(job, shape)
             assert place is not None  # the kernel counted the units
