@@ -2,8 +2,8 @@
 
 `python -m benchmarks.bench_scale` makes docs/lab/scale.md; it adds ten million jobs on 100,000 servers, the loop beside an
 earlier commit and decisions at scale (scale_decisions.py), which `rows` leaves out. `--page` takes over ten million jobs and
-the loop as the page has them, and makes decisions from what was measured. Times are CPU seconds. Each figure of a trace has
-a process of its own, whose libraries and kernels are warm.
+the loop as the page has them, and makes decisions from what was measured; ladders without any point there stay as they
+are. Times are CPU seconds. Each figure of a trace has a process of its own, whose libraries and kernels are warm.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def page(kept: str = "") -> str:
         "Made by `python -m benchmarks.bench_scale`. CPU seconds of one process; runs are audited.",
         "",
     ]
-    return "\n".join([*head, *first, *decisions()])
+    return "\n".join([*head, *first, *decisions(kept)])
 
 
 def _shown(row: dict[str, Any]) -> str:

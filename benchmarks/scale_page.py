@@ -11,8 +11,8 @@ exponent is the slope of log time over log size in the last two decades that wer
 **projections** from it, not measurements; points that are not measured yet are added by the same command."""
 
 
-def decisions() -> list[str]:
-    """Lines of the section."""
+def decisions(kept: str = "") -> list[str]:
+    """Lines of the section; rows of ladders of which no point is there are taken over from the page `kept`."""
     found = read()
     lines = [HEAD, "", *TEXT.splitlines(), ""]
     lines += [
@@ -20,7 +20,8 @@ def decisions() -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for ladder in LADDERS:
-        lines += _rows(ladder, found.get(ladder.name, []))
+        points = found.get(ladder.name, [])
+        lines += _rows(ladder, points) if points else _kept_rows(ladder, kept) or _rows(ladder, points)
     lines += [
         "",
         "### Improved exponents",
@@ -32,15 +33,38 @@ def decisions() -> list[str]:
     for name in IMPROVED:
         if name + BEFORE in found and name in found:
             lines += _improved(name, found[name + BEFORE], found[name])
+        else:
+            _, _, after = kept.partition("### Improved exponents")
+            system, grows = name.split(", ")
+            rows = (line for line in after.splitlines() if line.startswith(f"| {system}, "))
+            lines += [line for line in rows if line.split("|")[1].endswith(f" {grows} ")]
     return [*lines, ""]
+
+
+def _kept_rows(ladder: Ladder, page: str) -> list[str]:
+    """The rows of a ladder in a page: the one that names it with its first size, and those after it without a name."""
+    lines = page.splitlines()
+    first = f"| {ladder.system}, {ladder.note} | {_size(ladder, 0)} |"
+    begins = [number for number, line in enumerate(lines) if line.startswith(first)]
+    if not begins:
+        return []
+    end = begins[0] + 1
+    while end < len(lines) and lines[end].startswith("|  |"):
+        end += 1
+    return lines[begins[0] : end]
+
+
+def _size(ladder: Ladder, step: int) -> str:
+    size, other = ladder.sizes[step]
+    return f"{size:,} {ladder.grows}" + (f" × {other:,} {ladder.other}" if ladder.other else "")
 
 
 def _rows(ladder: Ladder, points: list[Point]) -> list[str]:
     slope = exponent(points)
     lines, known = [], [point for point in points if "cpu_s" in point]
-    for step, (size, other) in enumerate(ladder.sizes):
+    for step, (size, _) in enumerate(ladder.sizes):
         name = f"{ladder.system}, {ladder.note}" if step == 0 else ""
-        what = f"{size:,} {ladder.grows}" + (f" × {other:,} {ladder.other}" if ladder.other else "")
+        what = _size(ladder, step)
         shown = f"{slope:.2f}" if slope is not None and known and size == known[-1]["size"] else ""
         point = next((p for p in points if p["size"] == size), None)
         if point is not None and "cpu_s" in point:

@@ -14,7 +14,8 @@ import tradewind as tw
 from tradewind.engine.isolation.policy import isolated
 from tradewind.files.run_file import header_of
 from tradewind.model.columns import Numbered, Words
-from tradewind.model.errors import Unsupported
+from tradewind.model.errors import ScenarioError, Unsupported
+from tradewind.model.job import Customer, Fixed, Job
 from tradewind.model.job_columns import JobColumns
 from tradewind.model.network import Link
 from tradewind.model.node import Node
@@ -98,6 +99,31 @@ def test_generated_clusters_give_the_same_run_file(policy: str, tmp_path: Any) -
     assert [p.name for p in files[0]] == [p.name for p in files[1]]
     assert [p.read_bytes() for p in files[0]] == [p.read_bytes() for p in files[1]]
     assert_same(tw.load_run(tmp_path / "a" / "run.json"), replace(loop, timings=None))
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_columns_read_like_the_jobs_and_customers_made_one_by_one(public: bool) -> None:
+    scenario = plain([(0, 5, 1), (3, 7, 2), (3, 5, 4)], [4], public=public)
+    rows = zip((0, 3, 3), (5, 7, 5), (1, 2, 4), strict=True)
+    jobs, customers = [], []
+    for index, (arrive, runtime, workers) in enumerate(rows):
+        known, hidden = (runtime * SECOND, None) if public else (None, runtime * SECOND)
+        jobs.append(
+            Job(
+                index=index, id=f"j{index}", arrive_us=arrive * SECOND, work=Fixed(runtime_us=known),
+                worker=((0, 1000),), workers_min=workers, workers_max=workers,
+            )
+        )  # fmt: skip
+        customers.append(Customer(runtime_us=hidden))
+    assert scenario.jobs[1] == jobs[1] and scenario.customers[1] == customers[1]  # before all are made
+    assert scenario.jobs[1:] == tuple(jobs[1:])
+    assert tuple(scenario.jobs) == tuple(jobs) and tuple(scenario.customers) == tuple(customers)
+    assert scenario.jobs[-1] == jobs[-1] and scenario.customers[0:2] == tuple(customers[0:2])
+
+
+def test_columns_with_a_job_that_cannot_be_name_it() -> None:
+    with pytest.raises(ScenarioError, match=r"jobs\[j1\]: workers_min is 0"):
+        tuple(plain([(0, 5, 1), (3, 7, 0)], [4]).jobs)
 
 
 @settings(max_examples=30, deadline=None)

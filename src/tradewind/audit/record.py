@@ -55,7 +55,9 @@ class Record:
         self, job: Job, customer: Customer, total: int | None, rules: tuple[Rule, ...], plain: bool = False
     ) -> None:
         self.job, self.customer, self.total, self.rules = job, customer, total, rules
-        self.plain = plain  # a fixed job of workers alone, without restarts or caps, that takes the time it declares
+        self.plain = (
+            plain  # a fixed job of workers alone, without restarts or caps, that takes the time it declares
+        )
         self.claims: list[tuple[int, int, int]] = []
 
     @cached_property

@@ -127,7 +127,9 @@ class CustomerColumns(Sequence[Customer]):
             return tuple(self[i] for i in range(*index.indices(len(self))))
         if "objects" in self.__dict__:
             return self.objects[index]
-        return NO_PRIVATE_DATA if self._jobs.public else Customer(runtime_us=int(self._jobs.runtime_us[index]))
+        return (
+            NO_PRIVATE_DATA if self._jobs.public else Customer(runtime_us=int(self._jobs.runtime_us[index]))
+        )
 
     def __iter__(self) -> Iterator[Customer]:
         return iter(self.objects)

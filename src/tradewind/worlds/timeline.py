@@ -111,9 +111,7 @@ class Timeline:
             stays = customer.runtime_us
             self.progress.add(job, None, None if stays is None else job.arrive_us + stays)
         else:
-            self.progress.add(
-                job, customer.runtime_us if total is None else total, None, customer.pace_milli
-            )
+            self.progress.add(job, customer.runtime_us if total is None else total, None, customer.pace_milli)
         events.append(Event(job.arrive_us, "arrived", job.index, 0, job))
 
     # ------------------------------------------------------------------ saving
