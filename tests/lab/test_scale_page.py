@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from benchmarks import scale_decisions, scale_page
 
 PAGE = (Path(__file__).parents[2] / "docs" / "lab" / "scale.md").read_text()
@@ -26,6 +25,7 @@ def test_new_points_replace_the_rows_of_their_ladder_alone(
     before, after = PAGE[PAGE.index(scale_page.HEAD) :].splitlines(), scale_page.decisions(PAGE)
     gone, new = [line for line in before if line not in after], [line for line in after if line not in before]
     begin = before.index(gone[0])
-    assert gone == before[begin : begin + len(gone)] and gone[0].startswith("| dps, ")
+    assert gone == before[begin : begin + len(gone)]
+    assert gone[0].startswith("| dps, ")
     assert "| 7.5 s | 7.5 ms | 0 MB | 50.00% |" in new[0]
     assert len(new) == len(gone) == 4

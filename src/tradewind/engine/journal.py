@@ -21,6 +21,8 @@ from tradewind.model.units import OPEN
 from tradewind.model.view import Event
 
 Tables = dict[str, dict[str, list[Any]]]
+BATCH = 1024
+"""Events that are written at once."""
 
 
 class Journal:
@@ -39,31 +41,48 @@ class Journal:
         return rows
 
     def _start(self) -> None:
-        self.tables: Tables = {
+        self._heard: list[Event] = []
+        self._tables: Tables = {
             name: {column: [] for column in columns} for name, columns in TABLES.items() if name not in RARE
         }
         self.certificates: list[tuple[int, Certificate]] = []
         self._paths: dict[tuple[int, ...], int] = {}
         self._posted: Posted | None = None
         self._events, self._decisions, self._plans, self._steps, self._places = (
-            tuple(self.tables[name].values()) for name in ("events", "decisions", "plans", "steps", "places")
+            tuple(self._tables[name].values()) for name in ("events", "decisions", "plans", "steps", "places")
         )
 
     def events(self, events: Sequence[Event]) -> None:
         """Append events."""
+        self._heard += events
+        if len(self._heard) >= BATCH:
+            self._write_events()
+
+    @property
+    def tables(self) -> Tables:
+        """All rows so far."""
+        self._write_events()
+        return self._tables
+
+    def _write_events(self) -> None:
+        """Append the events heard to their table, a column at a time."""
+        if not self._heard:
+            return
         at, kind, job, value = self._events
-        for event in events:
-            at_us, what, index, number, _ = event
-            at.append(at_us)
-            kind.append(what)
-            job.append(index)
-            value.append(number)
-            if what == "measured":
-                self._measured(event)
+        times, kinds, jobs, values, _ = zip(*self._heard, strict=True)
+        at += times
+        kind += kinds
+        job += jobs
+        value += values
+        if "measured" in kinds:
+            for event in self._heard:
+                if event.kind == "measured":
+                    self._measured(event)
+        self._heard.clear()
 
     def _measured(self, event: Event) -> None:
         """Append what was measured, to a table that most runs do not have."""
-        self.tables.setdefault("estimates", {column: [] for column in TABLES["estimates"]})
+        self._tables.setdefault("estimates", {column: [] for column in TABLES["estimates"]})
         for row in cast(tuple[Measured, ...], event.fact):
             self._append("estimates", event.at_us, event.job, *row)
 
@@ -146,7 +165,7 @@ class Journal:
             self._append("routes", number, route.src, route.dst, route.bps, path, route.duplex)
 
     def _append(self, table: str, *values: Any) -> int:
-        columns = self.tables[table]
+        columns = self._tables[table]
         for column, value in zip(columns.values(), values, strict=True):
             column.append(value)
         return len(column) - 1

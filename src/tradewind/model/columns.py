@@ -102,8 +102,8 @@ class Words(Packed):
             return texts
         if isinstance(texts, Texts):
             return texts.words()
-        known: dict[str, int] = {}
-        codes = np.fromiter((known.setdefault(text, len(known)) for text in texts), np.int32, len(texts))
+        known = {text: code for code, text in enumerate(dict.fromkeys(texts))}
+        codes = np.fromiter(map(known.__getitem__, texts), np.int32, len(texts))
         return cls(codes, tuple(known))
 
     @classmethod

@@ -172,9 +172,9 @@ def chunks_done(setup: Setup, work: Dataset, step: Step, pace_milli: int) -> int
 def rate(setup: Setup, job: Job, step: Step) -> tuple[int, int]:
     """Work per microsecond as (numerator, denominator); (0, 1) for data, whose progress does not depend on time alone."""
     work = job.work
+    if isinstance(work, Fixed):
+        return (1, 1) if sum(step.workers) >= job.workers_min else (0, 1)
     match work:
-        case Fixed():
-            return (1, 1) if sum(step.workers) >= job.workers_min else (0, 1)
         case Rounds() if work.unit == "worker-slot":
             return sum(step.workers) * MICRO, setup.slot_us
         case Rounds() if sum(step.workers) == 0:  # a parameter server alone trains nothing

@@ -11,7 +11,7 @@ from tradewind.audit.columnar import audit_columns
 from tradewind.engine.accounts import settle
 from tradewind.model.errors import Refused, Unsupported
 from tradewind.model.job_columns import JobColumns, columns_of
-from tradewind.model.params import check_seed, resolve_params
+from tradewind.model.params import check_seed, recorded, resolve_params
 from tradewind.model.result import Run, Table
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
@@ -51,7 +51,8 @@ def simulate_compiled(scenario: Scenario, spec: Spec, params: Mapping[str, Any],
         raise Unsupported(_refusal(scenario, spec, why))
     begin, jobs = perf_counter(), scenario.columns
     assert jobs is not None
-    run = settle(scenario, assembled(scenario, spec, values, seed, _journal(scenario, spec, jobs, values)))
+    journal = _journal(scenario, spec, jobs, values)
+    run = settle(scenario, assembled(scenario, spec, recorded(spec.params, values), seed, journal))
     report = audit_columns(scenario.setup, jobs, run.tables)
     if found := report.violations or compare(report.metrics, run.metrics):
         raise Refused(found)
