@@ -13,7 +13,7 @@ from tradewind.audit.spend import Spent
 from tradewind.model.decision import HeldQuote, Step
 from tradewind.model.job import Job
 
-DERIVED = ("customer", "job", "rules", "total")
+DERIVED = ("customer", "job", "plain", "rules", "total")
 """Fields of a record that follow from the job and the script."""
 
 
