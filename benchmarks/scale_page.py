@@ -69,10 +69,11 @@ def _rows(ladder: Ladder, points: list[Point]) -> list[str]:
         point = next((p for p in points if p["size"] == size), None)
         if point is not None and "cpu_s" in point:
             cells = _cells(point)
+        elif point is not None:  # a projection below what it took would mislead
+            cells = [point["broke"], "", "", ""]
         elif slope is not None:
             seconds = known[-1]["cpu_s"] * (size / known[-1]["size"]) ** slope
-            why = "not measured" if point is None else point["broke"]
-            cells = [f"[{_seconds(seconds)}]", "", "", why]
+            cells = [f"[{_seconds(seconds)}]", "", "", "not measured"]
         else:
             cells = ["not measured", "", "", ""]
         lines.append(f"| {name} | {what} | {' | '.join(cells)} | {shown} |")
