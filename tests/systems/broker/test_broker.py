@@ -17,10 +17,12 @@ from tradewind.model.utility import Utility
 from tradewind.systems.broker.bound.certified import Certified, Effort, bound, certify
 from tradewind.systems.broker.bound.exact import exact
 from tradewind.systems.broker.bound.problem import uncovered, whole
+from tradewind.systems.broker.kernels.price import price_job
+from tradewind.systems.broker.kernels.problem import PLAN, Charges
 from tradewind.systems.broker.offline import offline
 from tradewind.systems.broker.policy import BROKER, planned
 from tradewind.systems.broker.rivals import SELFISH, SKYPILOT
-from tradewind.systems.broker.shared.plan import central, cost, selfish
+from tradewind.systems.broker.shared.plan import central, cost, no_toll, selfish
 from tradewind.systems.broker.workload.families import FAMILIES
 from tradewind.systems.broker.workload.generator import BROKER as MARKET
 from tradewind.worlds.planned import planned as played
@@ -172,3 +174,34 @@ def test_there_is_no_bound_where_jobs_may_move_or_are_interrupted() -> None:
 def test_the_same_seed_gives_the_same_market_and_another_gives_another() -> None:
     assert made("F").jobs == MARKET.make({**SMALL, "family": "F"}, 1).jobs
     assert made("F").jobs != made("F", 2).jobs
+
+
+def test_the_best_single_site_is_found_without_planning_in_every_site() -> None:
+    """What all jobs cost at least in a site leaves sites out, never the best one."""
+    for family in ("E", "F"):
+        found = whole(made(family, seed=2))
+        p, site = found.problem, found.market.site
+        best = cost(p, central(p, found.before, site))
+        every = list[float]()
+        for each in np.unique(site).tolist():
+            only = p._replace(latest=np.where((site[p.offer] == each) & (p.other < 0), p.latest, -1))
+            every.append(cost(p, selfish(only, found.before)))
+        assert best <= min(every) * (1.0 + 1e-9)
+        assert len(every) > 1
+
+
+def test_runs_without_a_pool_cost_the_same_by_sums_as_slot_by_slot() -> None:
+    found = whole(made("E", jobs=12, seed=3))
+    p = found.problem
+    free = Charges(found.before, no_toll(p), np.zeros((0, 0)), False)
+    plan, served = np.zeros(PLAN, dtype=np.int64), 0
+    for j in range(12):
+        usd = price_job(p, free, j, np.zeros_like(p.price), plan)
+        if plan[0] < 0:
+            continue
+        served += 1
+        i, at, slots = plan[0], plan[2], plan[3]
+        rent = [p.price[p.offer[i], t] * p.machines[i] for t in range(at, at + slots)]
+        own = p.own[i] + p.moved_usd[i].sum() + p.loss[j, at + slots - 1]
+        assert usd == pytest.approx(sum(rent) - (1.0 - p.part[i, 0]) * rent[-1] + own, abs=1e-9)
+    assert served > 6

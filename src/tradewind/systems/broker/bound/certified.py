@@ -32,6 +32,8 @@ class Effort(NamedTuple):
 DEFAULT = Effort()
 ENOUGH = 1e-5
 """The gap at which everything stops."""
+STALLED = 0.01
+"""Part of the gap that a turn of steps has to close for another one to follow."""
 STARTS, LENGTH = 8, 0.3
 """How often the replies of the jobs are tried as a plan on the way; the first length of steps."""
 SAFE = 1.0 - 1e-9
@@ -64,11 +66,13 @@ def solved(found: Whole, effort: Effort = DEFAULT) -> Certified:
     dual, length, bound = start_of(found, books), LENGTH, 0.0
     replies, order = np.zeros_like(books.plan), np.arange(len(p.unserved))
     for _ in range(STARTS):
-        usd = cost(p, books)
+        usd, last = cost(p, books), bound
         bound, length = ascend(p, dual, usd, effort.steps // STARTS, ENOUGH, length, replies)
         if bound >= usd * (1.0 - ENOUGH):
             break
         books = better(p, books, [_served(found, replies, order)])
+        if bound - last < STALLED * (usd - bound):
+            break
     if dual.toll.any():
         columns = Columns(p, dual)
         bound = max(bound, columns.raise_bound(effort.turns))

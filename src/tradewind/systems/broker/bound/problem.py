@@ -28,13 +28,7 @@ def whole(scenario: Scenario, *, every: bool = False) -> Whole:
     """All jobs, from their arrival on, at the prices of every slot; every: with options that no best plan uses."""
     setup = scenario.setup
     market, slots = Market(setup), setup.slots
-    offers: dict[int, list[int]] = {}
-    for offer, payer in enumerate(market.payer):
-        offers.setdefault(payer, []).append(offer)
-    factor = np.ones((len(market.nodes), slots))
-    for change in scenario.changes:
-        if change.kind == "price":
-            factor[offers.get(change.a, []), change.at_us // setup.slot_us :] = change.value / 1000
+    factor = _factors(scenario)[market.payer]
     requests = [
         Request(job=job, left=job.work.total or 0, ready=-(-job.arrive_us // setup.slot_us))
         for job in scenario.jobs
@@ -44,6 +38,19 @@ def whole(scenario: Scenario, *, every: bool = False) -> Whole:
     room = rooms(setup, market.nodes, slots, milli)
     prices = Prices(slot=0, factor=factor, room=room, accounts=accounts, every=every)
     return Whole(market, requests, build(market, requests, prices), accounts.spent)
+
+
+def _factors(scenario: Scenario) -> Floats:
+    """Factor on the prices of each node in each slot, shape (nodes, T); the last row: no node."""
+    setup = scenario.setup
+    found = np.ones((len(setup.nodes) + 1, setup.slots))
+    since = np.zeros(found.shape, dtype=np.int64)
+    for change in scenario.changes:
+        slot = change.at_us // setup.slot_us
+        if change.kind == "price" and slot < setup.slots:
+            found[change.a, slot], since[change.a, slot] = change.value / 1000, slot
+    filled: Floats = np.take_along_axis(found, np.maximum.accumulate(since, axis=1), axis=1)
+    return filled
 
 
 def uncovered(scenario: Scenario) -> str:

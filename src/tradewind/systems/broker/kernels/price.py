@@ -11,7 +11,6 @@ from tradewind.systems.broker.kernels.problem import (
     Charges,
     Leg,
     Problem,
-    Tiers,
     charge,
     egress_usd,
     first_leg,
@@ -73,8 +72,10 @@ def _best_window(p: Problem, c: Charges, j: int, i: int, use: Floats) -> tuple[i
     moved, loss = egress_usd(p, c, i, first), p.loss[j]
     runs = np.zeros(0) if same or is_joint(p, i) or (k < 0 and not _is_short(p, o)) else _starts(p, c, i)
     at, best, blocked = -1, np.inf, first - 1
+    second, machines = (k, p.others[i]) if k >= 0 else (o, p.machines[i])
+    room, rooms, used, uses = p.room[o], p.room[second], use[o], use[second]
     for end in range(first, p.latest[i] + 1):
-        if not fits(p, i, use, end):
+        if used[end] + p.machines[i] > room[end] + TINY or uses[end] + machines > rooms[end] + TINY:
             blocked = end
         start = end - slots + 1
         if start <= blocked:
@@ -126,17 +127,19 @@ def _leg_starts(p: Problem, c: Charges, i: int, o: int, m: float) -> Floats:
 @kernel
 def _runs(p: Problem, c: Charges, i: int, o: int, m: float) -> Floats:
     """The same for an offer whose rent is a sum over slots."""
+    if p.account[o] < 0:
+        return _flat_runs(p, c, i, o, m)
     first, slots = p.earliest[i], p.need[i, 0]
     span, part = max(0, p.latest[i] + 1 - first), p.part[i, 0]
-    price, toll, pooled, a = p.price[o], c.toll[o], p.account[o] >= 0, p.account[o] + p.elapsed[o] + first
-    f = tiers_of(p, p.tariff[p.account[o]]) if pooled else Tiers(price, price, 0.0, False)
+    price, toll, a = p.price[o], c.toll[o], p.account[o] + p.elapsed[o] + first
+    f = tiers_of(p, p.tariff[p.account[o]])
     sums, tails = np.zeros(span + 1), np.zeros(span)
     for n in range(span):
         usd = price[first + n] * m
         tail = usd * part
-        if pooled and c.by_shares:
+        if c.by_shares:
             tail, usd = owned(f, c.shares[a + n], tail), owned(f, c.shares[a + n], usd)
-        elif pooled:
+        else:
             spent = paid(f, c.spent[a + n])
             tail, usd = paid(f, c.spent[a + n] + tail) - spent, paid(f, c.spent[a + n] + usd) - spent
         tails[n] = tail - usd
@@ -147,6 +150,20 @@ def _runs(p: Problem, c: Charges, i: int, o: int, m: float) -> Floats:
         if c.by_shares and slots > 1:  # a bound also counts runs that begin within a slot and end with one
             tail = min(tail, tails[n])
         found[n] = (sums[n + slots] - sums[n] + tail) * p.risk[i]
+    return found
+
+
+@kernel
+def _flat_runs(p: Problem, c: Charges, i: int, o: int, m: float) -> Floats:
+    """The same for an offer without a pool: differences of sums."""
+    first, slots, risk = p.earliest[i], p.need[i, 0], p.risk[i]
+    price, sums, toll, saved = p.price[o], p.prefix[o], c.toll[o], 1.0 - p.part[i, 0]
+    twice = c.by_shares and slots > 1  # a bound also counts runs that begin within a slot and end with one
+    found = np.empty(max(0, p.latest[i] + 2 - first - slots))
+    for n in range(len(found)):
+        t, end = first + n, first + n + slots
+        dear = max(price[t], price[end - 1]) if twice else price[end - 1]
+        found[n] = (sums[end] - sums[t] - saved * dear + toll[end] - toll[t]) * m * risk
     return found
 
 

@@ -54,13 +54,26 @@ def selfish(p: Problem, before: Floats) -> Books:
 def central(p: Problem, before: Floats, site: Ints) -> Books:
     """All jobs in the one site where they cost least together; site: per offer."""
     best: Books | None = None
-    for each in np.unique(site).tolist():
+    least = _least(p, site)
+    for each in sorted(least, key=lambda at: least[at]):
+        if best is not None and least[each] > cost(p, best):
+            break
         latest = np.where((site[p.offer] == each) & (p.other < 0), p.latest, -1)
         found = books(p, before)
         respond(p._replace(latest=latest), found, np.arange(len(p.unserved)), no_toll(p), found.spent)
         if best is None or cost(p, found) < cost(p, best):
             best = found
     return books(p, before) if best is None else best
+
+
+def _least(p: Problem, site: Ints) -> dict[int, float]:
+    """Site -> what all jobs cost there at least."""
+    sites, jobs = np.unique(site), len(p.unserved)
+    floor = np.tile(p.unserved, (len(sites), 1))
+    rows = np.flatnonzero(p.other < 0)
+    job = np.repeat(np.arange(jobs), np.diff(p.first))
+    np.minimum.at(floor, (np.searchsorted(sites, site[p.offer[rows]]), job[rows]), p.floor[rows])
+    return dict(zip(sites.tolist(), floor.sum(axis=1).tolist(), strict=True))
 
 
 def _orders(p: Problem) -> Iterable[Ints]:

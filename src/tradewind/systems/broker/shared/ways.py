@@ -73,22 +73,23 @@ def joined(ways: Sequence[Ways]) -> Ways:
 def alone(market: Market, request: Request, *, spot: bool) -> Ways:
     """Every offer and number of machines at one site, by offer, then machines."""
     job, speeds = request.job, dict(request.job.gpu_speeds)
-    offers, machines, need = [], [], []
-    for (machine, is_spot), where in market.kinds.items():
+    allowed, rows = _allowed(market, job), list[tuple[int, int, int]]()
+    for kind, (machine, is_spot) in enumerate(market.kinds):
         if machine.gpu not in speeds or (is_spot and not spot):
             continue
         for count in dict.fromkeys(-(-gpus // machine.gpus) for gpus in job.gpus):
             if job.workers_min <= count <= job.workers_max:
                 us = _run_us(market, request, machine_round_us(job, machine, count), is_spot=is_spot)
-                offers.append(where)
-                machines.append(np.full(len(where), count))
-                need.append(np.full(len(where), us))
-    if not offers:
+                rows.append((kind, count, us))
+    if not rows:
         return _ways([], [], [], [], [], [])
-    found = [np.concatenate(columns).astype(np.int64) for columns in (offers, machines, need)]
-    order = np.lexsort((found[1], found[0]))
-    order = order[_allowed(market, job)[found[0][order]]]
-    offer, count, us = (column[order] for column in found)
+    kinds, counts, need = np.array(rows, dtype=np.int64).T
+    offers = list(market.kinds.values())
+    offer = np.concatenate([offers[kind] for kind in kinds.tolist()])
+    each = np.repeat(np.arange(len(rows)), [len(offers[kind]) for kind in kinds.tolist()])
+    order = np.lexsort((counts[each], offer))
+    order = order[allowed[offer[order]]]
+    offer, count, us = offer[order], counts[each][order], need[each][order]
     moves = {site: _move(market, request, site) for site in market.site_offers}
     none = np.full(len(offer), -1)
     return _ways(offer, count, none, none + 1, us, [moves[site] for site in market.site[offer].tolist()])
