@@ -197,6 +197,7 @@ def test_jobs_that_start_later_are_planned_from_then_on() -> None:
         ({"gpu_hours": None, "iterations": 5}, "need iteration_s or a profile"),
         ({"gpu_hours": None, "iterations": 5, "iteration_s": -1}, "takes -1 s"),
         ({"model": "1 GB"}, "gpu_hours say nothing"),
+        ({"deadline": "10000 d"}, "240,000 slots of 1 h before its deadline; a plan has 20,000 at most"),
         ({"deadline": "30 min"}, "no whole slot of 1 h before its deadline"),
         ({"after": "2 d", "deadline": "1 d"}, "is not after its earliest start"),
     ],

@@ -31,6 +31,8 @@ from tradewind.prices.listing import PriceList
 from tradewind.prices.wan import Wan
 from tradewind.worlds.planned import planned
 
+MOST_SLOTS: Final = 20_000
+"""Of a plan: two years of hours."""
 WORTH: Final = 10.0
 """A job without a budget is worth this many times its cheapest plan."""
 
@@ -194,6 +196,11 @@ def _with(job: Wanted, overrides: Overrides, slot_us: int) -> Wanted:
         raise InputError(
             f"jobs[{job.id}] has no whole slot of {slot_us / US_PER_HOUR:g} h before its deadline; give it more time, or a "
             "shorter slot"
+        )
+    if until_us // slot_us > MOST_SLOTS:
+        raise InputError(
+            f"jobs[{job.id}] has {until_us // slot_us:,} slots of {slot_us / US_PER_HOUR:g} h before its deadline; a plan "
+            f"has {MOST_SLOTS:,} at most: give it less time, or a longer slot"
         )
     due_us = min(job.due_us, until_us) // slot_us * slot_us if job.late_usd else until_us
     spot = job.spot and overrides.spot

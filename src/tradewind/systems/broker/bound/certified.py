@@ -32,8 +32,8 @@ class Effort(NamedTuple):
 DEFAULT = Effort()
 ENOUGH = 1e-5
 """The gap at which everything stops."""
-STALLED = 0.01
-"""Part of the gap that a turn of steps has to close for another one to follow."""
+SHORT, STALLED = 0.1, 0.01
+"""Steps end once they are short and a turn of them closes less than this part of the gap."""
 STARTS, LENGTH = 8, 0.3
 """How often the replies of the jobs are tried as a plan on the way; the first length of steps."""
 SAFE = 1.0 - 1e-9
@@ -71,7 +71,7 @@ def solved(found: Whole, effort: Effort = DEFAULT) -> Certified:
         if bound >= usd * (1.0 - ENOUGH):
             break
         books = better(p, books, [_served(found, replies, order)])
-        if bound - last < STALLED * (usd - bound):
+        if length < SHORT and bound - last < STALLED * (usd - bound):
             break
     if dual.toll.any():
         columns = Columns(p, dual)
