@@ -321,6 +321,7 @@ def test_the_command_plans_explains_and_writes_files_that_audit(
     assert code == 0
     assert "what if by=3 d" in out
     assert call("--spot", "2")[0] == 2
+    assert "contradict each other" in call("--spot", "2:0.05", "--on-demand")[2]
     code, _, err = call("--budget", "1")
     assert code == 2
     assert "USD over budget" in err

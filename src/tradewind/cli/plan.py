@@ -74,9 +74,12 @@ def plan(given: PlanJobsArguments) -> None:
     from tradewind.files.price_files import load_wan
     from tradewind.files.run_file import save
     from tradewind.files.scenario_file import dump
+    from tradewind.model.errors import InputError
     from tradewind.planner.plan import Overrides, make
     from tradewind.planner.what_if import what_if, with_spot
 
+    if given.spot and given.on_demand:
+        raise InputError("--spot and --on-demand contradict each other; leave one of them out")
     file, profiles = load_jobs(given.jobs)
     if given.spot:
         file = with_spot(file, given.spot, "--spot")
