@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.offers import EAST_8A, HOUR, PRICE, market, training
-from tradewind.model.result import Run
+from tradewind.model.result import Offline, Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
@@ -19,7 +19,7 @@ from tradewind.systems.broker.bound.exact import exact
 from tradewind.systems.broker.bound.problem import uncovered, whole
 from tradewind.systems.broker.kernels.price import price_job
 from tradewind.systems.broker.kernels.problem import PLAN, Charges
-from tradewind.systems.broker.offline import offline
+from tradewind.systems.broker.offline import plans_of
 from tradewind.systems.broker.policy import BROKER, planned
 from tradewind.systems.broker.rivals import SELFISH, SKYPILOT
 from tradewind.systems.broker.shared.plan import central, cost, no_toll, selfish
@@ -54,15 +54,11 @@ def usd_of(scenario: Scenario) -> float:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_offline_plan_costs_what_the_audited_run_of_it_costs(family: str) -> None:
-    given = made(family)
-    plan = offline(given, 1)
-    assert plan is not None
-    run = simulate(given, played("plan", plan))
-    assert plan.bound is not None
-    assert run.metrics["total_usd"] >= plan.bound
-    found = whole(given)
-    books = planned(found.market, found.problem, found.before, 0)
-    assert run.metrics["total_usd"] <= cost(found.problem, books) * (1 + 1e-6)
+    given, answer = made(family), certified(family)
+    plans = plans_of(whole(given), answer)
+    run = simulate(given, played("plan", Offline(plans=plans, bound=answer.bound)))
+    assert plans
+    assert run.metrics["total_usd"] == pytest.approx(answer.usd, rel=1e-6)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
