@@ -13,6 +13,7 @@ import tradewind as tw
 from tradewind import __version__
 from tradewind.cli.guard import guarded
 from tradewind.cli.main import app
+from tradewind.files import documents, scenario_file
 from tradewind.files.jobs_file import PlanFile, load_jobs
 from tradewind.files.yaml_text import dump
 from tradewind.model.errors import InputError, TradewindError
@@ -22,6 +23,7 @@ from tradewind.planner.what_if import what_if
 from tradewind.prices.builtin import catalogue
 from tradewind.prices.table import read_egress, read_machines
 from tradewind.prices.wan import measured, read_wan
+from tradewind.service import config
 
 LIST = """# date: 2026-08
 cloud,region,machine,gpu,gpus,gpu_gb,usd_per_hour,spot_usd_per_hour
@@ -379,6 +381,26 @@ def test_a_planned_scenario_carries_commands() -> None:
     found = planned({"command": ["python3", "train.py"], "env": {"SIZE": "3"}})
     (job,) = found.scenario.jobs
     assert (job.command, job.env) == (("python3", "train.py"), (("SIZE", "3"),))
+
+
+def test_a_planned_scenario_is_the_setup_of_a_service(tmp_path: Path) -> None:
+    found = planned(
+        {"gpu": "A100 or H100", "data": {"us-east-1": "100 GB"}},
+        {"id": "k", "spot": True},
+        spot={"machines": 1, "interruptions_per_hour": 0.1},
+    )
+    path = tmp_path / "s.yaml"
+    scenario_file.dump(found.scenario, path)
+    text = documents.read(path)
+    setup = {key: text[key] for key in ("objective", "slot_us", "resources", "nodes", "links", "egress")}
+    given = {
+        "tradewind_service": 1, "name": "plan", "setup": {**setup, "pools": text.get("pools", []), "window_slots": 48},
+        "policy": {"name": "broker"}, "tenants": {"team": {"any_command": True}},
+    }  # fmt: skip
+    served = config.parse(given, path).setup
+    assert [node.machine for node in served.nodes] == [node.machine for node in found.scenario.setup.nodes]
+    assert served.rent == found.scenario.setup.rent
+    assert served.egress == found.scenario.setup.egress
 
 
 @pytest.mark.parametrize(
