@@ -7,13 +7,20 @@ import random
 from statistics import fmean, stdev
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.builders import job
+from tests.builders import job, node, setup
+from tradewind.files.run_tables import normal
 from tradewind.model.decision import Step
-from tradewind.model.job import Rounds
+from tradewind.model.estimate import Factors, believed
+from tradewind.model.job import Fixed, Job, Rounds
+from tradewind.model.tables import TABLES
+from tradewind.model.units import LARGEST, US_PER_S
+from tradewind.worlds.estimating import measured_of
 from tradewind.worlds.fleet import IterationReport, Launch, ranks_of
 from tradewind.worlds.fleets.processes.reports import _parse
-from tradewind.worlds.gang import TALLIED, Attempt, Tally
+from tradewind.worlds.gang import TALLIED, Attempt, Gang, Tally
 from tradewind.worlds.measured import UNKNOWN, rows, standard_error
 
 
@@ -112,3 +119,62 @@ def test_an_accuracy_outside_0_to_1_counts_as_not_reported(said: float, kept: fl
     found = _parse(json.dumps(line).encode())
     assert found is not None
     assert (found.accuracy, found.site_accuracy) == (kept, 0.25)
+
+
+NUMBERS = st.floats(allow_nan=True, allow_infinity=True) | st.integers(-(10**30), 10**30)
+REPORTED = (
+    "iteration",
+    "seconds",
+    "communication_seconds",
+    "samples",
+    "bytes_sent",
+    "loss",
+    "workers",
+    "accuracy",
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(st.dictionaries(st.sampled_from(REPORTED), NUMBERS), min_size=1, max_size=3),
+    st.integers(1, LARGEST),
+    st.sampled_from((1e-6, 1.0, 1e6, 1e12)),
+)
+def test_whatever_ranks_report_gives_numbers_and_spoils_no_estimate_of_other_jobs(
+    said: list[dict[str, float]], declared_us: int, pace: float
+) -> None:
+    """Reports are repeated, so that they count; the event `measured` follows from them, and estimates from that."""
+    lines = [json.dumps({"iteration": 1} | each).encode() for each in said]
+    reports = [(0, found) for line in lines if (found := _parse(line)) is not None]
+    liar, honest = job(0, work=Rounds(count=50, compute_us=declared_us)), job(1, tenant="other")
+    step = Step(from_us=0, until_us=100, nodes=(0,), workers=(1,))
+    made = Attempt(launch=Launch(job=liar, number=0, slot=0, ranks=ranks_of(step)), at_us=0, step=step)
+    made.tally.add(reports * 10)
+    measured = measured_of(setup([node("a")]), Gang(liar, [made]), pace * US_PER_S, US_PER_S)
+    columns = dict(
+        zip(TABLES["estimates"], zip(*((0, 0, *row) for row in measured), strict=True), strict=False)
+    )
+    if not measured:
+        return
+    normal("estimates", columns)  # which a file can hold
+    assert all(row.seconds > 0 < row.declared_s for row in measured)
+    factors = Factors()
+    factors.take(liar, 0, 0, measured)
+    for each in (liar, honest):
+        found = factors.of(each)
+        assert 0 < found.factor < float("inf")
+        assert 0 <= found.error < float("inf")
+        for known in (each, _long(each)):
+            assert 0 < _time_us(believed(known, found.factor)) <= LARGEST
+    factors.take(liar, 1, 0, measured)
+    factors.forget(0)
+    assert 0 < factors.of(honest).factor < float("inf")
+
+
+def _long(known: Job) -> Job:
+    return job(known.index, work=Fixed(runtime_us=LARGEST), tenant=known.tenant)
+
+
+def _time_us(known: Job) -> int:
+    work = known.work
+    return work.compute_us or 1 if isinstance(work, Rounds) else getattr(work, "runtime_us", 0)

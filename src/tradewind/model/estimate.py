@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from tradewind.model.errors import ScenarioError
 from tradewind.model.job import DECLARED, Dataset, Fixed, Job, Rounds, Stream
+from tradewind.model.units import LARGEST
 
 UNKNOWN: Final = -1.0
 ALL: Final = -1
@@ -24,6 +25,8 @@ LEAST_ERROR: Final = 0.02
 """Least relative error of a measurement: batches of iterations can all be wrong in the same way."""
 UNSURE: Final = 0.25
 """Relative error that a measurement without a known one is given."""
+WORST: Final = 1e6
+"""A job that declares a time wrong by a larger factor counts as wrong by this one."""
 
 
 class Measured(NamedTuple):
@@ -91,8 +94,8 @@ class Factors:
         sums = self._known.setdefault(job.tenant, [0.0, 0.0, 0.0])
         before = self._last.get(job.index)
         if before is not None:
-            _add(sums, math.log(before[2][0].factor), -1)
-        _add(sums, math.log(measured[0].factor), 1)
+            _add(sums, _logarithm(before[2][0]), -1)
+        _add(sums, _logarithm(measured[0]), 1)
         self._last[job.index] = (at_us, done, measured)
 
     def forget(self, job: int) -> None:
@@ -106,7 +109,7 @@ class Factors:
         if last is None:
             return Estimate(math.exp(mean), math.sqrt(variance))
         at_us, done, measured = last
-        own, error = math.log(measured[0].factor), _relative_error(measured[0])
+        own, error = _logarithm(measured[0]), _relative_error(measured[0])
         weight = variance / (variance + error**2)
         factor = math.exp(mean + weight * (own - mean))
         return Estimate(factor, error * math.sqrt(weight), done, at_us, measured)
@@ -158,6 +161,11 @@ def _posterior(mean: float, variance: float, sums: Sequence[float], within: floa
     return mean + weight * (sums[1] / count - mean), variance * (1 - weight)
 
 
+def _logarithm(measured: Measured) -> float:
+    """Of the factor."""
+    return math.log(min(max(measured.factor, 1 / WORST), WORST))
+
+
 def _relative_error(measured: Measured) -> float:
     error = measured.error_s / measured.seconds if measured.error_s >= 0 else UNSURE
     return max(error, LEAST_ERROR)
@@ -170,15 +178,20 @@ def believed(job: Job, factor: float) -> Job:
         return job
     match work:
         case Fixed(runtime_us=int(runtime)):
-            return replace(job, work=Fixed(runtime_us=max(1, round(runtime * factor))))
+            return replace(job, work=Fixed(runtime_us=max(1, times(runtime, factor))))
         case Rounds():
-            longer = replace(work, compute_us=round(work.compute_us * factor))
-            return replace(job, work=longer, model_bytes=round(job.model_bytes * factor))
+            longer = replace(work, compute_us=times(work.compute_us, factor))
+            return replace(job, work=longer, model_bytes=times(job.model_bytes, factor))
         case Dataset():
-            rate = max(1, int(work.chunk_epochs_per_worker_slot_milli / factor))
+            rate = min(LARGEST, max(1, int(work.chunk_epochs_per_worker_slot_milli / factor)))
             return replace(job, work=replace(work, chunk_epochs_per_worker_slot_milli=rate))
         case _:
             return job
+
+
+def times(amount: int, factor: float) -> int:
+    """An amount times a factor, as far as the model has numbers for it."""
+    return min(LARGEST, round(amount * factor))
 
 
 def check_pace(job: Job, pace_milli: int) -> None:

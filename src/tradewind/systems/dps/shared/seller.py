@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tradewind.model.arrays import Ints
 from tradewind.model.decision import NOTHING, Decision, Offer, Plan, Quote, Step
+from tradewind.model.estimate import times
 from tradewind.model.job import Job, Rounds
 from tradewind.model.progress import rate
 from tradewind.model.setup import Setup
@@ -87,7 +88,7 @@ class Seller(ABC):
             self.measured and planned.step is not None
         ):  # what is promised and paid still follows from the declaration
             factor = view.estimate(job).factor
-            planned = replace(planned, runtime=max(1, round(planned.runtime * factor)))
+            planned = replace(planned, runtime=max(1, times(planned.runtime, factor)))
         if planned.step is None:
             self.observe_no_room(replace(order, runtime=order.spread))
             return Quote(job.index, refused="capacity", why="too few idle items")

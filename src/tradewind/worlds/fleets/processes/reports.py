@@ -21,6 +21,8 @@ ACCURACIES = ("accuracy", "site_accuracy")
 """Numbers from 0 to 1 that only some reports have; all others count as not reported (-1)."""
 LARGEST_VALUE = 1e18
 """Reports with larger numbers are ignored."""
+LEAST_S, LARGEST_S = 1e-9, 1e9
+"""Reports of other times than 0 and these are ignored: rates and ratios of them would be no numbers."""
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
@@ -98,6 +100,8 @@ def _parse(line: bytes) -> IterationReport | None:
         return None
     iteration, seconds, sent, loss, workers, at, communication = values
     if min(iteration, seconds, sent, workers, communication) < 0:
+        return None
+    if any(value and not LEAST_S <= value <= LARGEST_S for value in (seconds, communication)):
         return None
     if len(processed) > MOST_NAMES or not all(
         isinstance(name, str) and len(name) < LONGEST_NAME for name in processed
