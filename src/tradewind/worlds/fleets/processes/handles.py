@@ -165,24 +165,34 @@ def processes_of(uid: int) -> list[int]:
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdecimal():
-            with contextlib.suppress(OSError):
-                status = Path(f"/proc/{entry}/status").read_text()
-                if int(status.partition("\nUid:")[2].split()[0]) == uid and "\nState:\tZ" not in status:
-                    found.append(int(entry))
+            owner, state = _status(int(entry))
+            if owner == uid and state != "Z":
+                found.append(int(entry))
     return found
 
 
 def unsupervised(token: str, uid: int | None, supervisors: Iterable[int]) -> list[int]:
     """Processes that are marked or of a user, and neither one of `supervisors` (process ids) nor a descendant of one.
 
-    Another run may use the same user: what descends from a process with another token is left alone.
+    Another run may use the same user: what descends from a process with another token is left alone. Tokens of that user's
+    own processes say nothing: its jobs set what they like.
     """
     known, found = set(supervisors), []
     for pid in {*marked_processes(token), *(processes_of(uid) if uid is not None else ())}:
         lineage = _lineage(pid)
-        if not known & set(lineage) and {_token(each) for each in lineage} <= {"", token}:
+        others = {_token(each) for each in lineage if uid is None or _status(each)[0] != uid}
+        if not known & set(lineage) and others <= {"", token}:
             found.append(pid)
     return found
+
+
+def _status(pid: int) -> tuple[int, str]:
+    """User and state of a process; (-1, ""): it is gone. The owner of its files may be root, if it wishes so."""
+    try:
+        text = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return -1, ""
+    return int(text.partition("\nUid:")[2].split()[0]), text.partition("\nState:")[2].split()[0]
 
 
 def _token(pid: int) -> str:
