@@ -18,6 +18,9 @@ SHELL: dict[str, str] = {
     "its report directory is a link": "cd ..; rm -rf report; ln -s /proc/self report; " + STAY,
     "it reports a number with 400 digits": 'printf \'{"iteration": 1%0400d}\\n\' 0 >> "$TRADEWIND_REPORT"; ' + STAY,
     "it reports a number with 9000 digits": 'printf \'{"loss": 1%09000d}\\n\' 0 >> "$TRADEWIND_REPORT"; ' + STAY,
+    "it reports times that are no times": 'for i in 1 2 3 4 5 6; do echo "{\\"iteration\\": $i, \\"seconds\\": 1e-300, '
+    '\\"samples\\": 1e17, \\"bytes_sent\\": 1e17}" >> "$TRADEWIND_REPORT"; done; ' + STAY,
+    "holes make its report file long": 'truncate -s 1T "$TRADEWIND_REPORT" || truncate -s 1G "$TRADEWIND_REPORT"; ' + DID + "exit 1",
     "it reports garbage": 'head -c 300000 /dev/urandom >> "$TRADEWIND_REPORT"; ' + STAY,
     # how it ends
     "a signal without a name ends it": DID + "kill -35 $$",

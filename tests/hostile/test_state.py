@@ -58,6 +58,12 @@ def test_the_mode_of_an_existing_directory_stays(mode: int, state: Path) -> None
     assert state.stat().st_mode & 0o7777 == mode
 
 
+def test_where_memory_runs_out_ranks_are_ended_before_the_loop(state: Path) -> None:
+    asked = request(("cat", "/proc/self/oom_score_adj"), state)
+    live(replace(asked, options=replace(asked.options, as_root=os.geteuid() == 0)))
+    assert log(state).splitlines()[1] == "1000"
+
+
 @NEEDS_ROOT
 def test_a_loop_that_is_root_runs_every_job_as_a_user_of_its_own(state: Path) -> None:
     live(request(("id", "-u"), state))

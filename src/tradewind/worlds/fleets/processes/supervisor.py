@@ -30,10 +30,7 @@ import time
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER, CLONE_NEWNET = 1, 36, 0x40000000
-LEASE_EVERY_S = 1.0
-MAIL_EVERY_S = 0.2
-CPU_EVERY_S = 0.1
-MEET_EVERY_S = 0.05
+LEASE_EVERY_S, MAIL_EVERY_S, CPU_EVERY_S, MEET_EVERY_S = 1.0, 0.2, 0.1, 0.05
 SWEEP_S = 10.0
 """What cannot be killed in this time is left behind, and said."""
 EXIT_BYTES = 1024
@@ -187,6 +184,8 @@ def become(spec: dict[str, Any], pipe: int) -> None:
             resource.setrlimit(which, (spec["limits"][name],) * 2)
     if spec["cpus"]:
         os.sched_setaffinity(0, spec["cpus"])
+    with contextlib.suppress(OSError):  # where memory runs out, ranks end before loops and supervisors
+        write("/proc/self/oom_score_adj", "1000")
     if spec["uid"] is not None:
         os.setgroups(spec["site_groups"])
         os.setresgid(spec["uid"], spec["uid"], spec["uid"])
