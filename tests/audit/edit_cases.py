@@ -23,7 +23,7 @@ from tradewind.engine.quotes import QuoteTerms
 from tradewind.engine.session import Session
 from tradewind.engine.state import RunState
 from tradewind.model.decision import Decision, HeldQuote
-from tradewind.model.job import Data, Fixed, Rounds
+from tradewind.model.job import Customer, Data, Fixed, Rounds
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.view import Change, Event
@@ -86,7 +86,7 @@ def cases(only: str = "") -> Iterator[Case]:
             scenario = contended_cluster(4)
             yield _case("failures", scenario, tw.run(scenario, "las", seed=3, bound=True), path)
         lived = (live_batch, live_broker, live_rings, live_streams, live_sets)
-        for make in (*lived, held_quotes, cancellations, refunds):
+        for make in (*lived, held_quotes, cancellations, refunds, paces):
             if make.__name__.startswith(only):
                 yield _case(make.__name__, *make(), path)
 
@@ -209,6 +209,19 @@ def refunds() -> tuple[Scenario, Run]:
     run = tw.run(given, "eris", seed=3, bound=True)
     sold: Any = run.tables["events"]["kind"]
     assert len(run.tables["payments"]["job"]) < sold.count("accepted")
+    return given, run
+
+
+def paces() -> tuple[Scenario, Run]:
+    """Jobs that take other times than they declare, and a policy that learns of it."""
+    given = contended_cluster(4)
+    told = (
+        Customer(runtime_us=each.runtime_us, pace_milli=500 + 400 * i)
+        for i, each in enumerate(given.customers)
+    )
+    given = replace(given, customers=tuple(told))
+    run = tw.run(given, "srtf", params={"estimates": "measured"}, seed=3)
+    assert run.tables["estimates"]["job"]
     return given, run
 
 

@@ -1,5 +1,5 @@
-"""Changes single cells and header fields of run files, swaps or removes rows of events, makes the checksums right again, and
-audits the file.
+"""Changes single cells and header fields of run files, swaps, doubles or removes rows of tables, all rows of a table or
+the table itself, makes the checksums right again, and audits the file.
 
     python -m tests.audit.edits 10000 [--seed N] [--only SYSTEM]
 
@@ -17,6 +17,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,15 +46,17 @@ class Edit(NamedTuple):
 
 
 def draw(case: Case, random_: random.Random) -> tuple[Edit, dict[str, Any]]:
-    """A random edit and the edited document: a cell eight times of ten, else a field of the header or a row of events."""
+    """A random edit and the edited document: a cell seven times of ten, else a field of the header or rows."""
     document = deepcopy(case.document)
     what = random_.random()
     if what < 0.1:
         return _edit_header(document, random_), document
-    if what < 0.2:
-        return _edit_rows(document, random_), document
+    if what < 0.15:
+        return _edit_events(document, random_), document
     tables = {name: table for name, table in document["tables"].items() if table["rows"]}
     name = random_.choice(list(tables))
+    if what < 0.3:
+        return _edit_rows(document, name, random_), document
     column = random_.choice(list(tables[name]["columns"]))
     return _edit_cell(document, name, column, random_), document
 
@@ -68,30 +71,71 @@ def _edit_cell(document: dict[str, Any], name: str, column: str, random_: random
     return Edit(f"{name}.{column}", row, before, values[row])
 
 
-def _edit_rows(document: dict[str, Any], random_: random.Random) -> Edit:
+def _edit_events(document: dict[str, Any], random_: random.Random) -> Edit:
     rows = document["tables"]["events"]["rows"]
     if random_.random() < 0.5:
-        return remove_event(document, random_.randrange(rows))
-    return swap_events(document, random_.randrange(rows - 1))
+        return remove_row(document, random_.randrange(rows))
+    return swap_rows(document, random_.randrange(rows - 1))
 
 
-def swap_events(document: dict[str, Any], row: int) -> Edit:
-    """Swap a row of the events with the next one."""
-    table = document["tables"]["events"]
-    before = [column[row] for column in table["data"].values()]
-    for column in table["data"].values():
+def _edit_rows(document: dict[str, Any], name: str, random_: random.Random) -> Edit:
+    rows = document["tables"][name]["rows"]
+    row = random_.randrange(rows)
+    match random_.randrange(5):
+        case 0 if row + 1 < rows:
+            return swap_rows(document, row, name)
+        case 1:
+            return double_row(document, row, name)
+        case 2:
+            return empty_table(document, name)
+        case 3:
+            del document["tables"][name]
+            return Edit(f"{name}.rows", 0, "the table", None)
+        case _:
+            return remove_row(document, row, name)
+
+
+def swap_rows(document: dict[str, Any], row: int, name: str = "events") -> Edit:
+    """Swap a row of a table with the next one."""
+    data = document["tables"][name]["data"]
+    before = [column[row] for column in data.values()]
+    for column in data.values():
         column[row], column[row + 1] = column[row + 1], column[row]
-    table["sha256"] = checksum("events", normal("events", table["data"]))
-    return Edit("events.order", row, before, [column[row] for column in table["data"].values()])
+    _close(document, name)
+    return Edit(f"{name}.order", row, before, [column[row] for column in data.values()])
 
 
-def remove_event(document: dict[str, Any], row: int) -> Edit:
-    """Remove a row of the events."""
-    table = document["tables"]["events"]
-    before = [column.pop(row) for column in table["data"].values()]
-    table["rows"] -= 1
-    table["sha256"] = checksum("events", normal("events", table["data"]))
-    return Edit("events.rows", row, before, None)
+def remove_row(document: dict[str, Any], row: int, name: str = "events") -> Edit:
+    """Remove a row of a table."""
+    before = [column.pop(row) for column in document["tables"][name]["data"].values()]
+    _close(document, name)
+    return Edit(f"{name}.rows", row, before, None)
+
+
+def double_row(document: dict[str, Any], row: int, name: str = "events") -> Edit:
+    """Insert a row of a table once more."""
+    data = document["tables"][name]["data"]
+    before = [column[row] for column in data.values()]
+    for column in data.values():
+        column.insert(row, column[row])
+    _close(document, name)
+    return Edit(f"{name}.rows", row, before, [before, before])
+
+
+def empty_table(document: dict[str, Any], name: str) -> Edit:
+    """Remove all rows of a table."""
+    before = document["tables"][name]["rows"]
+    for column in document["tables"][name]["data"].values():
+        column.clear()
+    _close(document, name)
+    return Edit(f"{name}.rows", 0, before, 0)
+
+
+def _close(document: dict[str, Any], name: str) -> None:
+    """Make number of rows and checksum of a table right again."""
+    table = document["tables"][name]
+    table["rows"] = len(next(iter(table["data"].values())))
+    table["sha256"] = checksum(name, normal(name, table["data"]))
 
 
 def _other(value: Any, values: list[Any], random_: random.Random) -> Any:
@@ -191,16 +235,26 @@ def outcome(case: Case, edit: Edit, document: dict[str, Any], path: Path) -> str
         return "noticed"
     if found.violations:
         return "noticed"
-    where = edit.where.removeprefix("header.")
-    if where not in found.unchecked:
+    if not (why := unchecked_why(edit, found.unchecked)):
         return "GAP"
     try:
         again = api.audit(case.scenario, run, rerun=True, bound=True, bills=True)
     except InputError:  # it cannot be repeated, and the error says so
-        return f"once: {found.unchecked[where]}"
+        return f"once: {why}"
     if again.violations:
-        return f"rerun: {found.unchecked[where]}"
-    return f"free: {again.unchecked[where]}" if where in again.unchecked else "GAP"
+        return f"rerun: {why}"
+    return f"free: {left}" if (left := unchecked_why(edit, again.unchecked)) else "GAP"
+
+
+def unchecked_why(edit: Edit, unchecked: Mapping[str, str]) -> str:
+    """What the audit says of what it did not check there; empty if nothing. Rows of a table, other than of the events, may
+    also be named by a column."""
+    where = edit.where.removeprefix("header.")
+    table, _, what = where.partition(".")
+    names = [where]
+    if what in ("rows", "order") and table != "events":
+        names += [name for name in unchecked if name.startswith(f"{table}.")]
+    return next((unchecked[name] for name in names if name in unchecked), "")
 
 
 def tally(count: int, seed: int, *, only: str = "") -> dict[str, Counter[str]]:

@@ -13,7 +13,7 @@ import pytest
 import tradewind as tw
 from tests import builders
 from tests.audit.edit_cases import Case, cancellations, cases, held_quotes, live_batch, live_rings
-from tests.audit.edits import Edit, outcome, remove_event, swap_events, tally
+from tests.audit.edits import Edit, double_row, outcome, remove_row, swap_rows, tally
 from tests.builders import job, node, setup
 from tests.worlds.live_scenarios import S
 from tradewind import api
@@ -47,22 +47,38 @@ def edited_cases() -> list[Case]:
     ]
 
 
-@pytest.mark.parametrize("make", [swap_events, remove_event])
-def test_every_row_of_events_that_is_swapped_or_removed_is_noticed(
+@pytest.mark.parametrize("make", [swap_rows, remove_row, double_row])
+def test_every_row_of_events_that_is_swapped_or_removed_or_doubled_is_noticed(
     edited_cases: list[Case], make: Callable[[dict[str, Any], int], Edit], tmp_path: Path
 ) -> None:
     """Only what customers say within a microsecond is in any order, and only the expiry of a closed quote may be missing."""
     free: dict[str, set[str]] = {}
     for case in edited_cases:
-        for row in range(case.document["tables"]["events"]["rows"] - (make is swap_events)):
+        for row in range(case.document["tables"]["events"]["rows"] - (make is swap_rows)):
             document = deepcopy(case.document)
             edit = make(document, row)
             if edit.before == edit.after or outcome(case, edit, document, tmp_path / "run.json") == "noticed":
                 continue
-            said = [edit.before, edit.after or edit.before]
+            said = [edit.before, edit.after if make is swap_rows else edit.before]
             assert {kind for _, kind, *_ in said} <= {"cancelled", "answered", "expired"}, (case.name, edit)
             free.setdefault(case.name, set()).add(edit.where)
     assert set(free) <= {"held_quotes"}
+
+
+@pytest.mark.parametrize("name", ["held", "live_b", "mlbroker-t"])
+def test_a_table_that_is_missing_or_has_rows_twice_is_noticed_or_named(name: str, tmp_path: Path) -> None:
+    """A table that is missing counts as empty, as in a file that is older than it."""
+    for case in cases(name):
+        for table, content in case.document["tables"].items():
+            if content["rows"]:
+                missing, twice = deepcopy(case.document), deepcopy(case.document)
+                del missing["tables"][table]
+                gone = Edit(f"{table}.rows", 0, "the table", None)
+                assert outcome(case, gone, missing, tmp_path / "run.json") != "GAP", table
+                found = outcome(case, double_row(twice, 0, table), twice, tmp_path / "run.json")
+                assert found == "noticed" if table in ("answers", "events", "outcomes") else found != "GAP", (
+                    table
+                )
 
 
 def test_a_timer_that_is_removed_is_noticed_where_a_decision_of_its_instant_sets_another() -> None:

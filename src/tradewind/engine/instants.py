@@ -312,7 +312,9 @@ class _Trades:
             self._offers.setdefault((at, job), []).append(offer)
         self._answers: dict[int, dict[int, tuple[int, str, str]]] = {}
         for at, job, *answer in _column(tables, "answers", "at_us", "job", "taken", "refused", "why"):
-            self._answers.setdefault(at, {})[job] = (answer[0], answer[1], answer[2])
+            if job in self._answers.setdefault(at, {}):
+                raise RunFileError(f"tables.answers has two answers to job {job} at {at}; keep one")
+            self._answers[at][job] = (answer[0], answer[1], answer[2])
         self._lists, self._posted = _read_posted(tables), cast(Posted | None, None)
         self.times = set(self._answers)
 
@@ -355,18 +357,12 @@ def _read_estimates(tables: Mapping[str, Table]) -> dict[tuple[int, int], tuple[
 
 
 def read_charges(tables: Mapping[str, Table]) -> list[Charge]:
-    """Payments charged after the run; none in files older than that table."""
-    return (
-        [Charge(*row) for row in _column(tables, "charges", "job", "usd", "why")]
-        if "charges" in tables
-        else []
-    )
+    """Payments charged after the run."""
+    return [Charge(*row) for row in _column(tables, "charges", "job", "usd", "why")]
 
 
 def _read_posted(tables: Mapping[str, Table]) -> dict[tuple[int, int], Posted]:
-    """(time, job) -> price list posted with its quote; none in files older than that table."""
-    if "posted" not in tables:
-        return {}
+    """(time, job) -> price list posted with its quote."""
     rows: dict[tuple[int, int], list[tuple[int, float, float, float]]] = {}
     quoted = _quoted(tables)
     for at, job, *row in _column(

@@ -29,7 +29,7 @@ from tradewind.files.scenario_write import plain_values
 from tradewind.files.schemas_run import VERSION, BoundFile, RunFile, TableFile, TimingsFile
 from tradewind.model.errors import InputError, RunFileError
 from tradewind.model.result import Bound, Run, Table, Timings, Violation
-from tradewind.model.tables import TABLES
+from tradewind.model.tables import RARE, TABLES
 
 
 def save(run: Run, path: str | Path) -> None:
@@ -184,6 +184,9 @@ def _load(path: Path) -> Run:
     except ValidationError as error:
         raise RunFileError(sentence(error, RunFile, raw)) from None
     tables = {name: _table(path, name, table) for name, table in file.tables.items()}
+    for name in TABLES:
+        if name not in RARE and name not in tables:  # in a file that is older than the table
+            tables[name] = normal(name, dict.fromkeys(columns_of(name), ()))
     check_links(tables)
     return _run(file, tables, _read_timings(timings_path(path)))
 

@@ -49,6 +49,8 @@ CHOSEN = (
     "posted",
 )
 """Tables of what the policy decided."""
+POSTED = ("posted", "prices")
+"""Tables of what customers were shown."""
 MEASURED = ("attempts", "measurements", "estimates", "alarms", "changes", "shards")
 """Tables of a live run."""
 PROSE = ("why", "reason", "refused")
@@ -86,8 +88,7 @@ class Depth:
 
 def with_bills(scenario: Scenario, result: Run, spec: Spec) -> Run:
     """A run with the `bills` table of its system, where it has one."""
-    system = systems().get(spec.system)
-    table = registry.load(system.bills)(scenario, result) if system and system.bills else None
+    table = registry.load(systems()[spec.system].bills)(scenario, result) if _has_bills(spec) else None
     return result if table is None else replace(result, tables={**result.tables, "bills": table})
 
 
@@ -262,13 +263,28 @@ def _plain(result: Run, field: str) -> Any:
 
 
 def _bills(scenario: Scenario, result: Run, spec: Spec | None) -> Iterator[Violation]:
-    """The table of bills, where the run has one."""
-    if not any(result.tables.get("bills", {}).values()):
-        return
+    """The table of bills, where the run has one or should have."""
     if spec is None:
+        if not _has(result, "bills"):
+            return
         raise InputError(f"the bills cannot be computed again: {_unknown(result)}")
     bare = replace(result, tables={**result.tables, "bills": {}})
     yield from _compare_tables(with_bills(scenario, bare, spec), result, ("bills",))
+
+
+def _has(result: Run, table: str) -> bool:
+    """Whether a table of a run has rows."""
+    return any(result.tables.get(table, {}).values())
+
+
+def _columns(result: Run, table: str) -> tuple[str, ...]:
+    """What of a table is named: its columns, or that it may have lost its rows."""
+    return tuple(result.tables.get(table, ())) if _has(result, table) else ("rows",)
+
+
+def _has_bills(spec: Spec | None) -> bool:
+    system = systems().get(spec.system) if spec is not None else None
+    return system is not None and bool(system.bills)
 
 
 def _unknown(result: Run) -> str:
@@ -327,8 +343,8 @@ def _unchecked(result: Run, spec: Spec | None, depth: Depth) -> Iterator[tuple[s
         yield "bound", "value and kind are not computed again; --bound does"
     if any(each.get("name") == SERVED for each in result.certificates) and not depth.bound:
         yield "certificates", "the bound of the served jobs is not computed again; --bound does"
-    if result.tables.get("bills", {}).get("usd") and not (depth.bills or depth.rerun):
-        for column in result.tables["bills"]:
+    if not (depth.bills or depth.rerun) and (_has(result, "bills") or _has_bills(spec)):
+        for column in _columns(result, "bills"):
             yield f"bills.{column}", "not computed again; --bills does"
     said = {str(kind) for kind in result.tables["events"]["kind"]} & set(SAID)
     if "cancelled" in said:
@@ -353,7 +369,7 @@ def _unchecked(result: Run, spec: Spec | None, depth: Depth) -> Iterator[tuple[s
         yield "events.at_us", "when ranks ended is measured: after their start, and before the next event"
         yield "events.value", "progress of fixed jobs and rounds is measured: between nothing and all"
         for table in MEASURED:
-            for column in result.tables.get(table, {}):
+            for column in _columns(result, table):
                 yield (
                     f"{table}.{column}",
                     "measured by the run itself, as far as it does not follow from plans",
@@ -386,3 +402,6 @@ def _only_by_rerun(result: Run, spec: Spec | None) -> Iterator[tuple[str, str]]:
                     f"{table}.{column}",
                     f"a choice that keeps all rules and gives the same results passes{can}",
                 )
+    for table in POSTED if _has(result, "answers") else ():
+        if not _has(result, table):
+            yield f"{table}.rows", f"no result depends on them, so all may be missing{can}"
