@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import socket
 import ssl
 import subprocess
 import zlib
@@ -14,11 +17,13 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 from benchmarks.service_load import TimedFleet, engine
 
 from tests.service.servers import QUEUE, Server, checked, job, over, running, until
 from tests.service.test_roles import BODIES, ONLY_ADMIN
 from tradewind.service import config as configs
+from tradewind.service import protocol
 from tradewind.service.app import create_app
 from tradewind.service.pages import COOKIE
 from tradewind.service.seal import Seal
@@ -140,6 +145,51 @@ def test_nobody_makes_the_server_read_more_than_the_limit(queue: Server, path: s
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
     answer = httpx.post(queue.address + path, content=iter([long[:500_000]] * 40))  # without saying how much
     assert answer.status_code in (400, 401, 413, 422)
+
+
+def test_nobody_makes_the_server_keep_headers_without_end(queue: Server) -> None:
+    sent = 0
+    with socket.create_connection(("127.0.0.1", queue.port)) as stranger:
+        stranger.settimeout(60)
+        stranger.sendall(b"GET /v1/jobs HTTP/1.1\r\nX: ")
+        with contextlib.suppress(ConnectionError):  # it is answered and closed meanwhile
+            while sent < 50_000_000:
+                sent += stranger.send(b"a" * 100_000)
+    assert sent < 50_000_000
+    assert httpx.get(f"{queue.address}/healthz").status_code == 200
+
+
+def test_a_connection_that_asks_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "HEAD_S", 0.2)
+
+    async def serve() -> list[bytes]:
+        server = uvicorn.Server(
+            uvicorn.Config(_never, port=0, log_level="error", lifespan="off", http=protocol.BoundedProtocol)
+        )
+        serving = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        address = server.servers[0].sockets[0].getsockname()
+        found = []
+        for begin in (b"", b"GET / HTTP/1.1\r\nX", b"GET / HTTP/1.1\r\n\r\n"):
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(begin)
+            found.append(await asyncio.wait_for(reader.read(), 60))
+            writer.close()
+        server.should_exit = True
+        await serving
+        return found
+
+    nothing, part, whole = asyncio.run(serve())
+    assert nothing == part == b""
+    assert whole.startswith(b"HTTP/1.1 204")
+
+
+async def _never(scope: Any, receive: Any, send: Any) -> None:
+    """Answers after more time than a request may take to be known."""
+    await asyncio.sleep(0.5)
+    await send({"type": "http.response.start", "status": 204, "headers": [(b"connection", b"close")]})
+    await send({"type": "http.response.body", "body": b""})
 
 
 def test_limits_are_of_one_token_and_count_open_streams(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tradewind.service.config import Config
 from tradewind.service.current import current_config
 from tradewind.service.errors import ApiError
 from tradewind.service.process import EngineProcess
+from tradewind.service.protocol import BoundedProtocol
 from tradewind.service.reload import reload
 from tradewind.service.service import Service
 from tradewind.service.tokens import FILE, own_token
@@ -50,7 +51,7 @@ async def _listen(service: Service, app: FastAPI, port: int, browse: bool) -> No
         uvicorn.Config(
             app, host=listen.host, port=port, log_level="warning", access_log=False,
             ssl_certfile=listen.certificate or None, ssl_keyfile=listen.key or None, timeout_graceful_shutdown=2,
-            server_header=False, lifespan="off",
+            server_header=False, lifespan="off", http=BoundedProtocol,
         )
     )  # fmt: skip
     loop = asyncio.get_running_loop()
