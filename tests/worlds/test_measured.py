@@ -161,11 +161,11 @@ def test_whatever_ranks_report_gives_numbers_and_spoils_no_estimate_of_other_job
     factors = Factors()
     factors.take(liar, 0, 0, measured)
     for each in (liar, honest):
-        found = factors.of(each)
-        assert 0 < found.factor < float("inf")
-        assert 0 <= found.error < float("inf")
-        for known in (each, _long(each)):
-            assert 0 < _time_us(believed(known, found.factor)) <= LARGEST
+        known = factors.of(each)
+        assert 0 < known.factor < float("inf")
+        assert 0 <= known.error < float("inf")
+        for declared in (each, _long(each)):
+            assert 0 < _time_us(believed(declared, known.factor)) <= LARGEST
     factors.take(liar, 1, 0, measured)
     factors.forget(0)
     assert 0 < factors.of(honest).factor < float("inf")
