@@ -127,8 +127,7 @@ class EventAudit(AuditClock):
 
     def _other(self, event: Event, found: list[Violation]) -> None:
         record = self._records.get(event.job)
-        over = record is not None and record.is_over and event.kind not in ("released", "ended")
-        if record is None or over:
+        if record is None or (record.is_over and event.kind not in ("released", "ended")):
             detail = f"{event.kind} for job {event.job}, which is not active"
             found.append(Violation("time.event", detail=detail))
             return
