@@ -258,6 +258,8 @@ def tenants(as_json: Json = False, server: Server = "", token_file: TokenFile = 
 @tokens.command(name="list")
 def list_tokens(as_json: Json = False, server: Server = "", token_file: TokenFile = None) -> None:
     """List tokens, without their secrets."""
+    from rich.table import Table
+
     from tradewind.service import calls
 
     with client(server, token_file) as service:
