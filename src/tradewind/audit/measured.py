@@ -31,7 +31,7 @@ def wrong_measurement(
         pace, told = record.customer.pace_milli / DECLARED, rows[0][2] / rows[0][4]
         if not math.isclose(told, pace, rel_tol=1e-9):
             broken = f"{told:g} times the declared time; in this world it is {pace:g}"
-        elif event.value > work.done_by(record, event.at_us):
+        elif event.value != work.done_by(record, event.at_us):
             broken = (
                 f"{event.value} is reported as done; by the steps it is {work.done_by(record, event.at_us)}"
             )

@@ -359,8 +359,6 @@ def _unchecked(result: Run, spec: Spec | None, depth: Depth) -> Iterator[tuple[s
     simulated = result.tables.get("estimates", {}) if result.world != "processes" else {}
     for column in simulated:
         yield f"estimates.{column}", "only the ratio of seconds to declared_s is known in a simulated world"
-    if simulated:
-        yield "events.value", "how far jobs were when they were measured: any less passes"
     if result.world == "processes":
         yield (
             "world",

@@ -343,7 +343,7 @@ class _Cut:
                     and self.old.jobs[event.job].hold == "through"
                 ):
                     alive[event.job] = True  # its resources are held for another microsecond
-                elif event.kind == "released":
+                elif event.kind in ("released", "ended"):
                     alive.pop(event.job, None)
         for job, holds in alive.items():
             done = 0 if holds else self._done(job, end_us)
@@ -419,7 +419,7 @@ class _Cut:
             value = quotes.number(value)
             if event.kind == "expired" and value < 0:
                 return None
-        elif event.kind in ("voided", "refused", "cancelled", "ended") and state is not None:
+        elif event.kind in ("voided", "refused", "cancelled", "ended", "measured") and state is not None:
             value = max(0, value - state.done)
         return event._replace(at_us=at, job=index[event.job], value=value)
 

@@ -159,8 +159,8 @@ def completion_us(setup: Setup, job: Job, total: int | None, plan: Plan) -> int 
 def arranged(events: Sequence[Event]) -> list[Event]:
     """Events of an instant in their order: jobs have other numbers than in the whole run."""
     ends = ("finished", "left", "released", "ended")
-    stage = {"changed": 0, "voided": 0, **dict.fromkeys(ends, 1), "data": 3, "timer": 4}
+    stage = {"changed": 0, "voided": 0, "measured": 1, **dict.fromkeys(ends, 2), "data": 4, "timer": 5}
+    by_job = (*ends, "measured", "data")
     return sorted(
-        events,
-        key=lambda event: (stage.get(event.kind, 2), event.job if event.kind in (*ends, "data") else 0),
+        events, key=lambda event: (stage.get(event.kind, 3), event.job if event.kind in by_job else 0)
     )
