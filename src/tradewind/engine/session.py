@@ -78,8 +78,7 @@ class Session:
 
     def handle(self, at_us: int, events: Sequence[Event]) -> list[Command]:
         """Handle one instant; all `events` have the same time. Raise Refused where a rule is broken."""
-        if found := self.state.observe(events):
-            raise Refused(found)
+        self._observe(events)
         commands: list[Command] = []
         if self._trades:
             self._trade(at_us, events, commands)
@@ -326,8 +325,7 @@ class Session:
             found = self.state.decide(at_us, decision)
         except UNREADABLE as error:
             raise self._unreadable(error) from error
-        if found:
-            raise Refused(found)
+        _require(found)
         commands.append(self._command(decision))
 
 

@@ -221,7 +221,7 @@ def test_floor_cap_and_contract_hold_for_every_offer() -> None:
     ("params", "says"),
     [
         ({"floor": 1.5}, "between 0 and 1"),
-        ({"cap": -0.1}, "between 0 and 1"),
+        ({"cap": -0.1}, "must be 0 or more"),
         ({"floor": 0.6, "cap": 0.5}, "above the cap"),
         ({"contracts": "acme"}, "tenant=0.3"),
         ({"contracts": "acme=2"}, "between 0 and 1"),
