@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,41 @@ def test_a_job_that_always_fails_is_given_up_and_the_next_one_gets_its_place() -
     assert alarms(run).count("ended with 3") == 3
     assert "given up" in alarms(run)
     assert run.violations == ()
+
+
+def failing_after_each_iteration(n: int, seconds: float, retries: int) -> tuple[Run, list[float]]:
+    """A run whose first job fails after each new iteration, and the pauses before its attempts."""
+    jobs = (counting(0, n, seconds), counting(1, 3))
+    options = ExecutionOptions(backoff_s=0.1, retries=retries, stall_s=0)
+    made = LiveCase(here(*jobs, horizon=100_000), options=options)
+
+    def fail(session: Any, world: FleetWorld) -> None:
+        gang = world.gangs.get(0)
+        if gang is not None and gang.iterations > gang.best and made.cluster.running(0):
+            made.cluster.kill(0, 0)
+
+    run = made.run(fail)
+    assert api.check(made.given, run) == ()
+    times = [row[1:] for row in rows(run, "attempts", "job", "at_us", "ended_us") if row[0] == 0]
+    return run, [(later[0] - earlier[1]) / S for earlier, later in pairwise(times)]
+
+
+def test_a_job_that_gets_on_a_little_and_fails_again_is_given_up_after_growing_pauses() -> None:
+    run, pauses = failing_after_each_iteration(1000, 0.2, retries=1)
+    assert states(run) == ["unfinished", "finished"]
+    assert pauses == pytest.approx([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 3.2, 3.2, 3.2], abs=0.1)
+    found = alarms(run).splitlines()
+    assert len(found) == 10
+    assert "; retry 1 of 1" in found[0]
+    assert "; failure 9 of 10 within an hour; retry 1 of 1" in found[8]
+    assert "; failure 10 of 10 within an hour; given up" in found[9]
+
+
+def test_a_job_that_fails_a_few_times_an_hour_and_gets_on_is_never_given_up() -> None:
+    run, pauses = failing_after_each_iteration(30, 1000, retries=1)
+    assert states(run) == ["finished", "finished"]
+    assert len(pauses) > 20
+    assert max(pauses) < 1
 
 
 def test_slow_ranks_take_longer_and_are_not_restarted() -> None:

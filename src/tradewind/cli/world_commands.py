@@ -87,7 +87,9 @@ class LiveArguments:
     retries: Annotated[
         int,
         typer.Option(
-            "--retries", min=0, help="Consecutive failures without progress before a job is given up."
+            "--retries",
+            min=0,
+            help="Failures in a row without progress before a job is given up; with progress, 5 x (N + 1) within an hour.",
         ),
     ] = 3
     stall: Annotated[

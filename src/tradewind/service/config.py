@@ -67,7 +67,10 @@ class FleetFile(Strict):
     )
     as_root: Flag = Field(default=False, description="true: a service that is root runs jobs as root")
     grace_s: Positive = Field(default=10.0, description="seconds between SIGTERM and SIGKILL")
-    retries: Count = Field(default=3, description="failures without progress before a job is given up")
+    retries: Count = Field(
+        default=3,
+        description="failures without progress before a job is given up; with progress, 5 x (this + 1) within an hour",
+    )
     stall_s: Positive = Field(default=300.0, description="seconds of silence after which a job is restarted")
 
 

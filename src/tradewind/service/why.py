@@ -20,7 +20,7 @@ SAID = {
     "left": "the stream left",
     "declined": "no offer was taken",
     "cancelled": "its owner cancelled it",
-    "failed": "its ranks failed too often, without progress; the log says why",
+    "failed": "its ranks failed too often; the log says why",
     "refused": "the policy refused it",
 }
 

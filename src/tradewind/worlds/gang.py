@@ -17,13 +17,18 @@ from tradewind.model.tables import COMPLETE, FAILED
 from tradewind.worlds.fleet import STOPPED, Exit, IterationReport, Launch, LaunchStatus, Rank, Wanted
 from tradewind.worlds.measured import UNKNOWN, RankMeasure, standard_error, steady
 
+HOUR_S = 3600
+OFTEN = 5
+"""See RetryOptions.retries."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryOptions:
     """When a job whose ranks fail is started again.
 
-    retries    consecutive failures without progress before a job is given up
-    backoff_s  pause before the first retry; doubles each time
+    retries    consecutive failures without progress before a job is given up; with progress, OFTEN x (retries + 1)
+               failures within an hour
+    backoff_s  pause before the first retry; doubles with each failure within an hour, up to 32 times as long
     stall_s    a job that has reported before and is silent for this time is restarted; 0: never
     start_s    a job whose ranks have not been started after this time raises an alarm that says why
     """
@@ -234,9 +239,13 @@ class Gang:
         """Schedule a retry or give up; return which, in words."""
         progress = self.iterations > self.best
         self.failures, self.best = (1 if progress else self.failures + 1), self.iterations
-        self.retry_us = now_us + int(options.backoff_s * 2 ** min(self.failures - 1, 5) * pace)
-        self.given_up = self.failures > options.retries
-        return "given up" if self.given_up else f"retry {self.failures} of {options.retries}"
+        since = now_us - int(HOUR_S * pace)
+        lately = sum(each.why.startswith(FAILED) and each.ended_us >= since for each in self.attempts)
+        self.retry_us = now_us + int(options.backoff_s * 2 ** min(lately - 1, 5) * pace)
+        most = OFTEN * (options.retries + 1)
+        self.given_up = self.failures > options.retries or lately >= most
+        often = f"failure {lately} of {most} within an hour; " if lately > self.failures else ""
+        return often + ("given up" if self.given_up else f"retry {self.failures} of {options.retries}")
 
 
 def last_words(gang: Gang, exits: Sequence[Exit], logs: Callable[[Job, int], str]) -> str:
