@@ -162,11 +162,17 @@ def test_a_rank_that_ends_leaves_nothing_behind(tmp_path: Path) -> None:
 
 def test_a_job_that_hangs_after_its_first_iterations_is_started_again(tmp_path: Path) -> None:
     once = COUNT.format(n=3) + "[ -e ../again ] || { touch ../again; sleep 1000; }"
-    options = ExecutionOptions(grace_s=0.5, backoff_s=0.02, stall_s=1.0)
+    options = ExecutionOptions(grace_s=0.5, backoff_s=0, stall_s=1.0)
     given = one(("sh", "-c", once), work=Rounds(count=3, compute_us=10), horizon=1000)
-    run = run_live(given, tmp_path / "state", options=options)
+
+    def hangs(world: FleetWorld) -> bool:
+        gang, hung = world.gangs.get(0), (tmp_path / "state/jobs/0000-j0/again").exists()
+        return hung and gang is not None and not gang.stopping and not gang.failures
+
+    run = run_live(given, tmp_path / "state", options=options, slots=Once(hangs))
     assert states(run) == ["finished"]
-    assert "no iteration reported for 1 s" in alarms(run)
+    assert rows(run, "attempts", "why") == [("failed: no iteration reported for 1 s",), ("complete",)]
+    assert "no iteration reported for 1 s; retry 1 of 3" in alarms(run)
 
 
 def test_a_log_never_grows_beyond_its_cap(tmp_path: Path) -> None:
