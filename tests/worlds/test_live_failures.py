@@ -95,7 +95,7 @@ def test_a_command_that_always_fails_is_given_up_and_the_others_continue(tmp_pat
             job(0, work=LONG, command=("sh", "-c", "echo oh dear; exit 3")),
             job(1, work=LONG, command=("sleep", "1")),
         ],
-        where=two_sites(),
+        where=two_sites(horizon=1000),
     )
     run = run_live(given, tmp_path / "state")
     assert states(run) == ["unfinished", "finished"]
@@ -141,7 +141,7 @@ def test_a_missing_pytorch_is_said_before_anything_starts(
 
 
 def test_a_program_that_does_not_exist_is_reported(tmp_path: Path) -> None:
-    run = run_live(one(("no-such-program",)), tmp_path / "state")
+    run = run_live(one(("no-such-program",), horizon=1000), tmp_path / "state")
     assert states(run) == ["unfinished"]
     assert "ended with 127" in alarms(run)
     assert "cannot start 'no-such-program'" in log(tmp_path / "state")
@@ -156,7 +156,9 @@ def test_a_rank_that_ignores_sigterm_is_killed_with_everything_it_started(tmp_pa
 
 
 def test_a_rank_that_ends_leaves_nothing_behind(tmp_path: Path) -> None:
-    run = run_live(one(("sh", "-c", "setsid sleep 1000 & (sleep 1000 &) ; exit 0")), tmp_path / "state")
+    run = run_live(
+        one(("sh", "-c", "setsid sleep 1000 & (sleep 1000 &) ; exit 0"), horizon=1000), tmp_path / "state"
+    )
     assert states(run) == ["finished"]
 
 
@@ -178,7 +180,9 @@ def test_a_job_that_hangs_after_its_first_iterations_is_started_again(tmp_path: 
 def test_a_log_never_grows_beyond_its_cap(tmp_path: Path) -> None:
     options = ExecutionOptions(grace_s=0.5, limits=Limits(log_bytes=50_000))
     run = run_live(
-        one(("sh", "-c", "yes | head -c 3000000; echo the end")), tmp_path / "state", options=options
+        one(("sh", "-c", "yes | head -c 3000000; echo the end"), horizon=1000),
+        tmp_path / "state",
+        options=options,
     )
     files = list((tmp_path / "state" / "logs" / "0000-j0").iterdir())
     assert sum(file.stat().st_size for file in files) <= 50_000
