@@ -52,6 +52,16 @@ for name in ("lock", "store.db", "store.db.lock", "run"):
 did()
 time.sleep(1000)
 """,
+    "its daemon carries the token of another run": """
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    os.execve("/bin/sleep", ["sleep", "1000"], {"TRADEWIND_TOKEN": "that of another run"})
+time.sleep(0.2)
+did()
+time.sleep(1000)
+""",
     "it forks a chain that is never there": """
 os.setsid() if os.getpid() != os.getsid(0) else None
 begun = time.monotonic()
