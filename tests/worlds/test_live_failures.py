@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import venv
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from tradewind.model.errors import InputError
 from tradewind.model.job import Rounds
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Limits
+from tradewind.worlds.live import check_trainer
 
 
 def killer(when: Callable[[FleetWorld], Sequence[int]], times: int = 1) -> Observer:
@@ -137,6 +139,29 @@ def test_a_missing_pytorch_is_said_before_anything_starts(
     given = scenario([job(0, work=LONG, command=command)], where=two_sites())
     with pytest.raises(InputError, match=r"jobs\[j0\] runs tradewind.train, which needs PyTorch"):
         run_live(given, tmp_path / "state")
+    assert not (tmp_path / "state" / "logs").exists()
+
+
+@pytest.mark.parametrize("which", ["a virtual environment", "the one that runs this, with a path of its own"])
+def test_the_python_that_a_job_names_is_asked_for_pytorch(which: str, tmp_path: Path) -> None:
+    found = tmp_path / "modules"
+    for name in ("tradewind", "torch"):
+        (found / name).mkdir(parents=True)
+        (found / name / "__init__.py").touch()
+    bare = tmp_path / "bare"
+    venv.create(bare)
+    program = str(bare / "bin" / "python") if which.startswith("a virtual") else "python"
+    training = job(
+        0, work=LONG, command=(program, "-m", "tradewind.train"), env=(("PYTHONPATH", str(found)),)
+    )
+    check_trainer(scenario([training], where=two_sites()), ExecutionOptions())
+    if program == "python":
+        return
+    alone = job(0, work=LONG, command=(program, "-m", "tradewind.train"))
+    with pytest.raises(InputError, match="bare/bin/python has no tradewind and no torch"):
+        run_live(
+            scenario([alone], where=two_sites()), tmp_path / "state", options=ExecutionOptions(as_root=True)
+        )
     assert not (tmp_path / "state" / "logs").exists()
 
 

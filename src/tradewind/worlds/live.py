@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ from tradewind.model.codec import plain, read
 from tradewind.model.decision import Step
 from tradewind.model.errors import InputError
 from tradewind.model.hash import scenario_hash
-from tradewind.model.job import NO_PRIVATE_DATA, Dataset
+from tradewind.model.job import NO_PRIVATE_DATA, Dataset, Job
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
@@ -43,7 +44,7 @@ from tradewind.worlds.data.opening import check_data, has_data, open_depot
 from tradewind.worlds.fleet import Fleet
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets import PROCESSES, open_fleet
-from tradewind.worlds.fleets.processes.launch import PROGRAMS, ExecutionOptions
+from tradewind.worlds.fleets.processes.launch import PROGRAMS, ExecutionOptions, uid_of
 from tradewind.worlds.fleets.processes.users import FIRST_UID, USERS, later_uid
 from tradewind.worlds.simulate import make_policy
 from tradewind.worlds.tables import live_tables
@@ -53,6 +54,10 @@ Observer = Callable[[LiveSession, FleetWorld], None]
 VERSION = 4
 """Version of the records."""
 TRAINER = "tradewind.train"
+NEEDED = ("tradewind", "torch")
+"""Modules without which the trainer cannot run."""
+ANSWER_S = 20.0
+"""Time that a Python has to say which modules it finds."""
 LOCK_WAIT_S = 2.0
 """Users of jobs if the loop is root: numbers that no distribution gives to people or services for good."""
 
@@ -106,7 +111,9 @@ def live(request: LiveRequest, observer: Observer | None = None) -> Run:
         )
     _check(request)
     request = replace(request, options=_with_users(request))
-    _check_programs(request)
+    if request.fleet == PROCESSES:
+        _check_programs(request)
+        check_trainer(request.scenario, request.options)
     create_state(request.state, request.options.first_uid is not None)
 
     def make_fleet(token: str) -> Fleet:
@@ -159,8 +166,6 @@ def _check(request: LiveRequest) -> None:
         )
     check_commands(request.scenario)
     check_data(request.scenario, request.data_scale)
-    if request.fleet == PROCESSES:
-        check_torch(request.scenario)
 
 
 def _assemble(
@@ -341,15 +346,40 @@ def locked(state: Path, wait_s: float = LOCK_WAIT_S) -> Iterator[None]:
         os.close(handle)
 
 
-def check_torch(scenario: Scenario) -> None:
-    """Say before anything starts that the reference trainer cannot run here."""
-    if find_spec("torch") is None:
-        for job in scenario.jobs:
-            if TRAINER in job.command:
-                raise InputError(
-                    f"jobs[{job.id}] runs {TRAINER}, which needs PyTorch; it is not installed here. "
-                    "Run `make install EXTRAS=train`, or pip install 'tradewind[train]'."
-                )
+def check_trainer(scenario: Scenario, options: ExecutionOptions) -> None:
+    """Say before anything starts that a Python which is to run the reference trainer lacks what it needs."""
+    lacks: dict[str, list[str]] = {}
+    for job in scenario.jobs:
+        if TRAINER not in job.command:
+            continue
+        program = shutil.which(job.command[0], path=PROGRAMS) or job.command[0]
+        if program not in lacks:
+            lacks[program] = _lacking(program, job, options)
+        if lacks[program]:
+            raise InputError(
+                f"jobs[{job.id}] runs {TRAINER}, which needs PyTorch; {program} has no {' and no '.join(lacks[program])}. "
+                "Run `make install EXTRAS=train`, pip install 'tradewind[train]' with that Python, or name another one."
+            )
+
+
+def _lacking(program: str, job: Job, options: ExecutionOptions) -> list[str]:
+    """Modules that the trainer needs and a Python does not find, asked as the job's user; none where it cannot be asked."""
+    if Path(program).parent == Path(sys.executable).parent and not job.env:
+        return [name for name in NEEDED if find_spec(name) is None]
+    if not Path(program).name.startswith("python"):
+        return []
+    code = f"from importlib.util import find_spec; print(*[n for n in {NEEDED} if find_spec(n) is None])"
+    uid = uid_of(options, job)
+    user: Any = {} if uid is None else {"user": uid, "group": uid, "extra_groups": []}
+    environment = {"PATH": PROGRAMS, **dict(job.env)}
+    try:
+        said = subprocess.run(
+            [program, "-c", code], cwd="/", env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, timeout=ANSWER_S, check=True, **user,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [name for name in NEEDED if name in said.stdout.split()]
 
 
 def check_commands(scenario: Scenario) -> None:
