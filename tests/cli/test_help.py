@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.command import tradewind
-from tradewind.cli.help import EXAMPLES, with_help
+from tradewind.cli.help import EXAMPLES, SECTIONS, with_help
 from tradewind.cli.main import app
 
 
@@ -36,7 +36,18 @@ def test_every_command_and_sub_command_has_an_example() -> None:
 def test_no_line_of_a_list_of_commands_is_cut_on_a_terminal_of_80_columns() -> None:
     for words in ([], ["library"], ["prices"], ["store"], ["testbed"], ["tokens"], ["new"]):
         said = tradewind(*words, "--help", env={**os.environ, "COLUMNS": "80"}).stdout
-        assert "..." not in said.partition("Commands:")[2], words
+        listed = said.partition("  -h, --help")[2]
+        assert len(listed.splitlines()) > 2, words
+        assert "..." not in listed, words
+
+
+def test_the_list_of_commands_has_each_of_them_in_one_section_with_all_summaries_in_one_column() -> None:
+    assert sorted(" ".join(SECTIONS.values()).split()) == sorted(TREE.commands)
+    listed = tradewind("--help").stdout.partition("  -h, --help")[2].splitlines()[2:]
+    assert [line.rstrip(":") for line in listed if line and not line.startswith(" ")] == list(SECTIONS)
+    rows = [line for line in listed if line.startswith("  ")]
+    assert [row.split()[0] for row in rows] == " ".join(SECTIONS.values()).split()
+    assert {len(row) - len(row[2:].lstrip().partition(" ")[2].lstrip()) for row in rows} == {16}
 
 
 def test_arguments_are_written_without_braces_and_folders_are_called_folders() -> None:

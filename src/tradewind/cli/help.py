@@ -149,12 +149,41 @@ LINES = {
 }
 """Command -> its line in a list of commands, which has 60 characters on a terminal of 80."""
 
+SECTIONS = {
+    "Simulate and compare": "generate run compare show explain report whatif policies workloads tour",
+    "Plan and prices": "plan prices wan plan-wan profile",
+    "Run live, on machines and clusters": "live inventory ranks manifests scheduler testbed",
+    "Use a running service": (
+        "submit quote quotes accept decline dryrun jobs job logs why eta cancel suspend resume change bills"
+    ),
+    "Operate a service": "serve sites policy tenants tokens export reload store",
+    "Write your own": "new check-policy",
+    "Papers and the library": "reproduce gallery library",
+    "Files": "audit replay sign verify schema version",
+}
+"""What a user wants to do -> the commands for it, as `tradewind --help` lists them."""
+
 
 def with_help(app: typer.Typer) -> Any:
-    """The commands of an app with types in words and examples."""
-    command = get_command(app)
+    """The commands of an app in sections, with types in words and examples."""
+    command: Any = get_command(app)
     _describe(command, "tradewind")
+    command.format_commands = lambda ctx, formatter: _sections(command, formatter)
     return command
+
+
+def _sections(command: Any, formatter: Any) -> None:
+    """Write the commands by what a user wants to do, all summaries in one column."""
+    width = max(len(name) for name in command.commands)
+    room = formatter.width - width - 6
+    for title, names in SECTIONS.items():
+        with formatter.section(title):
+            formatter.write_dl(
+                [
+                    (name.ljust(width), command.commands[name].get_short_help_str(room))
+                    for name in names.split()
+                ]
+            )
 
 
 def _describe(command: Any, path: str) -> None:
