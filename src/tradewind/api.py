@@ -17,6 +17,7 @@ from tradewind.engine.isolation.policy import isolated
 from tradewind.engine.journal import Journal
 from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Progress
+from tradewind.engine.menu import check_slot
 from tradewind.engine.state import RunState
 from tradewind.files.run_file import load_run, save, source_of
 from tradewind.files.scenario_file import dump, load
@@ -116,6 +117,7 @@ def explain(scenario: Scenario, result: Run, job: str, slot: int = -1) -> Explai
     """The life of a job; with a slot, why it was placed as it was there, where its system can say so."""
     if slot < 0:
         return life_of(scenario, result, job)
+    check_slot(scenario, slot)
     system = _system(scenario, result)
     if system is None or not system.explain:
         able = ", ".join(name for name, each in systems().items() if each.explain)

@@ -14,7 +14,7 @@ import pytest
 import tradewind as tw
 from tradewind.cli.guard import guarded
 from tradewind.cli.main import app
-from tradewind.cli.show import number
+from tradewind.cli.show import same_decimals
 from tradewind.cli.show_placements import table
 from tradewind.model.errors import LookupFailed
 from tradewind.model.scenario import Scenario
@@ -121,6 +121,10 @@ def test_the_command_prints_a_table_and_writes_csv(
     assert (code, "end its name in .csv" in text) == (2, True)
     code, text = said("show", str(tmp_path / "r.json"), "--job", name, "--slot", "0")
     assert (code, scenario.jobs[-1].id in text) == (0, False)
+    last = scenario.setup.slots - 1
+    for words in (["show"], ["explain", "--job", name], ["ranks"], ["manifests"]):
+        code, text = said(words[0], str(tmp_path / "r.json"), *words[1:], "--slot", str(last + 1))
+        assert (code, f"found slot {last + 1}; allowed are 0 to {last}" in text) == (2, True), words
     code, text = said("explain", str(tmp_path / "r.json"), "--job", name)
     assert (code, "arrived" in text, "USD of the cost" in text) == (0, True, True)
 
@@ -131,9 +135,9 @@ def test_the_table_of_a_market_says_once_per_job_what_was_paid(capsys: pytest.Ca
     shown = capsys.readouterr().out
     assert "paid USD" in shown
     paid: Mapping[str, Any] = run.tables["payments"]
-    for job, usd in zip(paid["job"], paid["usd"], strict=True):
+    for job, usd in zip(paid["job"], same_decimals(paid["usd"]), strict=True):
         rows = [line for line in shown.splitlines() if f" {scenario.jobs[job].id} " in line]
-        assert [number(usd) in row for row in rows] == [True] + [False] * (len(rows) - 1)
+        assert [f" {usd} " in row for row in rows] == [True] + [False] * (len(rows) - 1)
 
 
 def test_an_unknown_job_is_an_error_that_suggests_one() -> None:

@@ -163,12 +163,13 @@ def show_command(
         one(str(run_file), as_json=as_json)
         return
     from tradewind.cli import show_placements
-    from tradewind.engine.menu import job_index
+    from tradewind.engine.menu import check_slot, job_index
     from tradewind.report.placements import placements
 
     data, result = run_with_scenario(run_file, scenario, seed)
     rows = placements(data, result, job_index(data, job) if job else None)
     if slot >= 0:
+        check_slot(data, slot)
         first, last = slot * data.setup.slot_us, (slot + 1) * data.setup.slot_us
         rows = [row for row in rows if row.from_us < last and row.until_us > first]
     if output is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tradewind.engine.menu import check_slot
 from tradewind.files import yaml_text
 from tradewind.model.job import Job
 from tradewind.model.result import Run
@@ -36,6 +37,7 @@ def gangs(
 ) -> Iterator[tuple[EngineGang, Job]]:
     """The gangs that run in a slot, and their jobs. A job that moves within it has one gang per place."""
     jobs, launches = {job.id: job for job in scenario.jobs}, dict[str, int]()
+    check_slot(scenario, slot)
     begin, end = slot * scenario.setup.slot_us, (slot + 1) * scenario.setup.slot_us
     for row in joined(placements(scenario, run)):
         number = launches[row.job] = launches.get(row.job, -1) + 1

@@ -58,6 +58,30 @@ def number(value: float) -> str:
     return f"{value:,.2f}" if abs(value) >= 100 else f"{value:.4g}"
 
 
+def same_decimals(values: Sequence[float], spreads: Sequence[float] = ()) -> list[str]:
+    """Numbers of one column with the same number of decimals; spreads: half widths of their intervals, where known.
+
+    As many decimals as the largest number needs for four digits, at least two; none where all are whole, and no more than
+    the narrowest interval needs for two digits.
+    """
+    found = [abs(value) for value in values if math.isfinite(value)]
+    widths = [abs(spread) for spread in spreads if math.isfinite(spread)]
+    if all(value == int(value) for value in [*found, *widths]):
+        places = 0
+    else:
+        places = max(2, 3 - _size(max([*found, *widths])))
+        if known := [width for width in widths if width > 0]:
+            places = min(places, max(0, 1 - _size(min(known))))
+    return [f"{value:,.{places}f}" if math.isfinite(value) else "–" for value in values] + [
+        f"{spread:,.{places}f}" if math.isfinite(spread) else "" for spread in spreads
+    ]
+
+
+def _size(value: float) -> int:
+    """Decimal exponent of a positive number."""
+    return math.floor(math.log10(value))
+
+
 def as_object(run: Run, scenario: Scenario | None = None) -> dict[str, Any]:
     """The --json object of a run (docs/formats.md); scenario: given if a bound was asked for."""
     bound, timings, served = run.bound, run.timings, bounds.served_of(run)
@@ -132,8 +156,9 @@ def _costs_by_tenant(console: Console, result: Run) -> None:
     if not bills.get("tenant"):
         return
     table = table_of("bills by tenant", "tenant", "kind", "USD")
-    for tenant, kind, usd in zip(bills["tenant"], bills["kind"], bills["usd"], strict=True):
-        table.add_row(str(tenant) or "(none)", str(kind), number(cast(float, usd)))
+    amounts = same_decimals([cast(float, usd) for usd in bills["usd"]])
+    for tenant, kind, usd in zip(bills["tenant"], bills["kind"], amounts, strict=True):
+        table.add_row(str(tenant) or "(none)", str(kind), usd)
     console.print(table)
 
 
@@ -181,8 +206,15 @@ def _value(value: float, shown: str) -> str:
     return "none completed" if math.isnan(value) else shown
 
 
-def _interval(value: Estimate) -> str:
-    return number(value.mean) + (f" ± {number(value.half)}" if value.n > 1 else "")
+def _intervals(values: Sequence[Estimate]) -> list[str]:
+    """Means with their intervals, as one column."""
+    shown = same_decimals([value.mean for value in values], [value.half for value in values])
+    means, halves = shown[: len(values)], shown[len(values) :]
+    return [f"{mean} ± {half}" if half else mean for mean, half in zip(means, halves, strict=True)]
+
+
+def _ratio(value: Estimate) -> str:
+    return f"{value.mean:.4f}" + (f" ± {value.half:.4f}" if value.n > 1 else "")
 
 
 def comparison(result: Comparison, *, as_json: bool, saved: Path | None, added: Sequence[str] = ()) -> None:
@@ -208,9 +240,10 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None, added: 
     ]
     table = table_of(result.scenarios[0].name, *head)
     best = next((g for g in ranked(groups)[:1] if not math.isnan(g.value.mean)), None)
-    for g in groups:
-        cells = [_value(g.value.mean, _interval(g.value)), *([_ratios(g)] if has_bound else [])]
-        cells += [_interval(g.metric(m)) for m in shown]
+    values = _intervals([g.value for g in groups])
+    metrics = zip(*(_intervals([g.metric(m) for g in groups]) for m in shown), strict=True)
+    for g, value, others in zip(groups, values, metrics if shown else [()] * len(groups), strict=True):
+        cells = [_value(g.value.mean, value), *([_ratios(g)] if has_bound else []), *others]
         seconds = [r.timings.total for r in g.runs if r.timings]
         cells.append(f"{sum(seconds) / max(1, len(seconds)):.2f}")
         table.add_row(g.label, *cells, style="bold" if g is best else None)
@@ -241,8 +274,8 @@ def _sold_nothing(console: Console, result: Comparison, groups: Sequence[Group])
 def _ratios(g: Group) -> str:
     """Ratio to bound over the seeds that served all jobs; marked *: ratio to the bound of the served jobs."""
     part = estimate([served.ratio for run in g.runs if (served := bounds.served_of(run))])
-    shown = [_interval(g.ratio)] if g.ratio.n or not part.n else []
-    return ", ".join(shown + ([f"{_interval(part)} *"] if part.n else []))
+    shown = [_ratio(g.ratio)] if g.ratio.n or not part.n else []
+    return ", ".join(shown + ([f"{_ratio(part)} *"] if part.n else []))
 
 
 def _summary(g: Group) -> dict[str, Any]:

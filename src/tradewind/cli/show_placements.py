@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from tradewind.cli.show import number, table_of
+from tradewind.cli.show import same_decimals, table_of
 from tradewind.cli.terminal import open_console, print_json, say
 from tradewind.engine.intervals import floats, ints
 from tradewind.files.row_tables import write_csv
@@ -39,7 +39,8 @@ def table(scenario: Scenario, run: Run, rows: Sequence[Placement], *, whole: boo
         return
     short, money, moves = joined(rows), any(row.usd for row in rows), any(row.moves for row in rows)
     bills = zip(ints(run, "payments", "job"), floats(run, "payments", "usd"), strict=True)
-    paid = {scenario.jobs[job].id: number(float(usd)) for job, usd in bills}
+    payments = [(scenario.jobs[job].id, float(usd)) for job, usd in bills]
+    paid = dict(zip([job for job, _ in payments], same_decimals([usd for _, usd in payments]), strict=True))
     sells = bool(paid)
     head = [
         "job",
@@ -54,7 +55,9 @@ def table(scenario: Scenario, run: Run, rows: Sequence[Placement], *, whole: boo
     shown = table_of(f"{run.policy} on {scenario.name}", *head)
     for column in shown.columns[4 : 6 if moves else 5]:
         column.justify = "left"
-    for row in short[:MOST_ROWS]:
+    for row, usd in zip(
+        short[:MOST_ROWS], same_decimals([row.usd for row in short[:MOST_ROWS]]), strict=True
+    ):
         first, last = row.slots(slot_us)
         cells = [
             str(first) if first == last else f"{first}–{last}",
@@ -63,7 +66,7 @@ def table(scenario: Scenario, run: Run, rows: Sequence[Placement], *, whole: boo
         ]
         cells.append(_list(row.places))
         cells += [_list(row.moves)] if moves else []
-        cells += [number(row.usd)] if money else []
+        cells += [usd] if money else []
         cells += [paid.pop(row.job, "")] if sells else []  # for the whole job, so in its first row
         shown.add_row(row.job, *cells)
     open_console().print(shown)

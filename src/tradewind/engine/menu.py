@@ -116,6 +116,13 @@ def job_index(scenario: Scenario, job_id: str) -> int:
     return index
 
 
+def check_slot(scenario: Scenario, slot: int) -> None:
+    """An error that names the slots of a scenario, where it has none of that number."""
+    last = scenario.setup.slots - 1
+    if not 0 <= slot <= last:
+        raise InputError(f"found slot {slot}; allowed are 0 to {last}")
+
+
 def menu_of(scenario: Scenario, run: Run, job_id: str, quotes: list[tuple[int, Quote, int]]) -> OfferedMenu:
     """Menu of a job; quotes: (time, quote, number of the offer taken) of the run."""
     index = job_index(scenario, job_id)

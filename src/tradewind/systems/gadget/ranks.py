@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tradewind.engine.instants import instants
+from tradewind.engine.menu import check_slot
 from tradewind.model.decision import Step
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.job import Job, Rounds
@@ -110,9 +111,7 @@ def ranks_in(scenario: Scenario, run: Run, slot: int, job: str = "") -> list[Ran
     jobs = {each.id: each for each in scenario.jobs}
     if job and job not in jobs:
         raise LookupFailed("job", job, jobs)
-    last = scenario.setup.slots - 1
-    if not 0 <= slot <= last:
-        raise InputError(f"found slot {slot}; allowed are 0 to {last}")
+    check_slot(scenario, slot)
     for each in (jobs[job],) if job else scenario.jobs:
         _ring_work(each)
     found = ranks_at(scenario, run, slot * scenario.setup.slot_us)

@@ -1,0 +1,40 @@
+"""Numbers of a column of a table."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tradewind.cli.show import same_decimals
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([582.4, 652, 596.2], ["582.40", "652.00", "596.20"]),
+        ([30, 4000], ["30", "4,000"]),
+        ([0.2859, 0.008], ["0.2859", "0.0080"]),
+        ([0.00012, 0], ["0.0001200", "0.0000000"]),
+        ([5.25, math.nan], ["5.250", "–"]),
+        ([], []),
+    ],
+)
+def test_a_column_has_one_number_of_decimals(values: list[float], shown: list[str]) -> None:
+    assert same_decimals(values) == shown
+
+
+@pytest.mark.parametrize(
+    ("means", "halves", "shown"),
+    [
+        ([4496.93], [33067.9], ["4,497", "33,068"]),
+        ([5359.4, 201.7], [1188.9, 2.34], ["5,359.4", "201.7", "1,188.9", "2.3"]),
+        ([30, 30], [0, 0], ["30", "30", "0", "0"]),
+        ([1.00041, 1.2], [0.0003, math.nan], ["1.000", "1.200", "0.000", ""]),
+        ([4496.93], [math.nan], ["4,496.93", ""]),
+    ],
+)
+def test_a_mean_has_no_more_decimals_than_its_interval_needs(
+    means: list[float], halves: list[float], shown: list[str]
+) -> None:
+    assert same_decimals(means, halves) == shown
