@@ -19,9 +19,11 @@ from tradewind.systems.broker.bound.exact import exact
 from tradewind.systems.broker.bound.problem import uncovered, whole
 from tradewind.systems.broker.kernels.price import price_job
 from tradewind.systems.broker.kernels.problem import PLAN, Charges
+from tradewind.systems.broker.kernels.search import take
 from tradewind.systems.broker.offline import plans_of
 from tradewind.systems.broker.policy import BROKER, planned
 from tradewind.systems.broker.rivals import SELFISH, SKYPILOT
+from tradewind.systems.broker.shared.plan import books as nobody
 from tradewind.systems.broker.shared.plan import central, cost, no_toll, selfish
 from tradewind.systems.broker.workload.families import FAMILIES
 from tradewind.systems.broker.workload.generator import BROKER as MARKET
@@ -184,6 +186,22 @@ def test_the_best_single_site_is_found_without_planning_in_every_site() -> None:
             every.append(cost(p, selfish(only, found.before)))
         assert best <= min(every) * (1.0 + 1e-9)
         assert len(every) > 1
+
+
+@pytest.mark.parametrize("family", ["Bs", "Bm", "C", "D", "E"])
+def test_plans_cost_together_what_each_was_priced_at_expected_interruptions_included(family: str) -> None:
+    found = whole(made(family))
+    p, b = found.problem, nobody(found.problem, found.before)
+    sure = cost(p, planned(found.market, p, found.before, 0))
+    p = p._replace(risk=np.linspace(1.0, 1.5, len(p.risk)))
+    plan, usd = np.zeros(PLAN, dtype=np.int64), cost(p, b)
+    for j in range(len(p.unserved)):
+        charges = Charges(b.spent, no_toll(p), np.zeros((0, 0)), False)
+        usd += price_job(p, charges, j, b.use, plan) - float(p.unserved[j])
+        take(p, b, j, plan)
+    assert (b.plan[:, 0] >= 0).any()
+    assert usd == pytest.approx(cost(p, b))
+    assert usd > sure * 1.001
 
 
 def test_runs_without_a_pool_cost_the_same_by_sums_as_slot_by_slot() -> None:

@@ -105,9 +105,9 @@ def _is_short(p: Problem, o: int) -> bool:
 @kernel
 def _starts(p: Problem, c: Charges, i: int) -> Floats:
     """Rent and tolls of option i by its start, counted from the earliest; its offers have accounts of their own."""
-    found = _leg_starts(p, c, i, p.offer[i], float(p.machines[i]))
+    found = _leg_starts(p, c, i, p.offer[i], p.machines[i] * p.risk[i])
     if p.other[i] >= 0:
-        found += _leg_starts(p, c, i, p.other[i], float(p.others[i]))
+        found += _leg_starts(p, c, i, p.other[i], p.others[i] * p.risk[i])
     return found
 
 
@@ -120,7 +120,7 @@ def _leg_starts(p: Problem, c: Charges, i: int, o: int, m: float) -> Floats:
     leg = first_leg(p, i) if o == p.offer[i] else second_leg(p, i)
     found = np.empty(max(0, p.latest[i] + 2 - first - slots))
     for n in range(len(found)):
-        found[n] = leg_usd(p, c, leg, first + n, slots, p.part[i, 0]) * p.risk[i]
+        found[n] = leg_usd(p, c, leg, first + n, slots, p.part[i, 0])
     return found
 
 
@@ -149,21 +149,21 @@ def _runs(p: Problem, c: Charges, i: int, o: int, m: float) -> Floats:
         tail = tails[n + slots - 1]
         if c.by_shares and slots > 1:  # a bound also counts runs that begin within a slot and end with one
             tail = min(tail, tails[n])
-        found[n] = (sums[n + slots] - sums[n] + tail) * p.risk[i]
+        found[n] = sums[n + slots] - sums[n] + tail
     return found
 
 
 @kernel
 def _flat_runs(p: Problem, c: Charges, i: int, o: int, m: float) -> Floats:
     """The same for an offer without a pool: differences of sums."""
-    first, slots, risk = p.earliest[i], p.need[i, 0], p.risk[i]
+    first, slots = p.earliest[i], p.need[i, 0]
     price, sums, toll, saved = p.price[o], p.prefix[o], c.toll[o], 1.0 - p.part[i, 0]
     twice = c.by_shares and slots > 1  # a bound also counts runs that begin within a slot and end with one
     found = np.empty(max(0, p.latest[i] + 2 - first - slots))
     for n in range(len(found)):
         t, end = first + n, first + n + slots
         dear = max(price[t], price[end - 1]) if twice else price[end - 1]
-        found[n] = (sums[end] - sums[t] - saved * dear + toll[end] - toll[t]) * m * risk
+        found[n] = (sums[end] - sums[t] - saved * dear + toll[end] - toll[t]) * m
     return found
 
 
@@ -189,13 +189,14 @@ def _weights(p: Problem, c: Charges, i: int, use: Floats, part: float) -> Floats
             o, m = (p.offer[i], float(p.machines[i])) if leg == 0 else (p.other[i], float(p.others[i]))
             if o < 0:
                 continue
+            m *= p.risk[i]
             usd = part * p.price[o, t] * m
             if p.account[o] >= 0:
                 if p.period[o] == 1:
                     usd = charge(p, c, p.account[o] + t + p.elapsed[o], usd)
                 else:
                     usd *= p.rate[p.tariff[p.account[o]], p.rate.shape[1] - 1]
-            found[t] += (usd + (c.toll[o, t + 1] - c.toll[o, t]) * m) * p.risk[i]
+            found[t] += usd + (c.toll[o, t + 1] - c.toll[o, t]) * m
     return found
 
 
@@ -269,10 +270,10 @@ def _plan_usd(p: Problem, c: Charges, j: int, plan: Ints) -> float:
     i, runs = plan[0], plan[1]
     end = plan[2 * runs] + plan[2 * runs + 1]
     usd = egress_usd(p, c, i, plan[2]) + p.loss[j, end - 1]
-    usd += _leg_plan_usd(p, c, plan, first_leg(p, i)) * p.risk[i]
+    usd += _leg_plan_usd(p, c, plan, first_leg(p, i))
     second = second_leg(p, i)
     if second.offer >= 0:
-        usd += _leg_plan_usd(p, c, plan, second) * p.risk[i]
+        usd += _leg_plan_usd(p, c, plan, second)
     return float(usd)
 
 

@@ -34,7 +34,7 @@ class Problem(NamedTuple):
     offer, machines (N,); other, others (N,) a second offer at another site, -1: none; earliest, own (N,)
     need       (N, SEGMENTS) slots with s runs, part (N, SEGMENTS) part of the last one
     moved, moved_period, moved_elapsed (N, MOVES) accounts as above of the egress in moved_usd (N, MOVES)
-    risk       (N,) expected cost of interruptions, as a factor on rent
+    risk       (N,) slots paid for per slot of work, those that interruptions are expected to lose included
     floor      (N,) what an option costs at least, whatever others spend; the options of a job are sorted by it
     latest     (N,) last slot of any use
     loss       (J, T) USD lost if the last slot of a job is this one
@@ -145,7 +145,10 @@ def charge(p: Problem, c: Charges, a: int, usd: float) -> float:
 
 
 class Leg(NamedTuple):
-    """Machines of an offer, and of another one that is charged to the same account; -1: none."""
+    """Machines paid for of an offer, and of another one that is charged to the same account; -1: none.
+
+    Those that interruptions are expected to lose count.
+    """
 
     offer: int
     machines: float
@@ -164,8 +167,8 @@ def is_joint(p: Problem, i: int) -> bool:
 def first_leg(p: Problem, i: int) -> Leg:
     """The first offer of option i, with the second where they are charged together."""
     if is_joint(p, i):
-        return Leg(p.offer[i], float(p.machines[i]), p.other[i], float(p.others[i]))
-    return Leg(p.offer[i], float(p.machines[i]), -1, 0.0)
+        return Leg(p.offer[i], p.machines[i] * p.risk[i], p.other[i], p.others[i] * p.risk[i])
+    return Leg(p.offer[i], p.machines[i] * p.risk[i], -1, 0.0)
 
 
 @kernel
@@ -173,7 +176,7 @@ def second_leg(p: Problem, i: int) -> Leg:
     """The second offer of option i where it is charged by itself; offer -1: there is none."""
     if p.other[i] < 0 or is_joint(p, i):
         return Leg(-1, 0.0, -1, 0.0)
-    return Leg(p.other[i], float(p.others[i]), -1, 0.0)
+    return Leg(p.other[i], p.others[i] * p.risk[i], -1, 0.0)
 
 
 @kernel
@@ -214,7 +217,7 @@ def window_usd(p: Problem, c: Charges, i: int, at: int, slots: int, part: float)
     second = second_leg(p, i)
     if second.offer >= 0:
         usd += leg_usd(p, c, second, at, slots, part)
-    return float(usd * p.risk[i])
+    return float(usd)
 
 
 @kernel
@@ -241,7 +244,10 @@ def egress_usd(p: Problem, c: Charges, i: int, at: int) -> float:
 
 @kernel
 def post(p: Problem, j: int, plan: Ints, spent: Floats, use: Floats, sign: float) -> float:
-    """Add a job's plan to (or take it from) spend and use; return what it costs outside of pools, lost value included."""
+    """Add a job's plan to (or take it from) spend and use; return what it costs outside of pools, lost value included.
+
+    Expected interruptions count, as where plans are priced.
+    """
     i = plan[0]
     if i < 0:
         return float(p.unserved[j])
@@ -261,7 +267,7 @@ def post(p: Problem, j: int, plan: Ints, spent: Floats, use: Floats, sign: float
         o, m = (p.offer[i], float(p.machines[i])) if leg == 0 else (p.other[i], float(p.others[i]))
         for r in range(runs if o >= 0 else 0):
             for t in range(plan[2 + 2 * r], plan[2 + 2 * r] + plan[3 + 2 * r]):
-                share = p.part[i, runs - 1] if t == end - 1 else 1.0
+                share = p.risk[i] * (p.part[i, runs - 1] if t == end - 1 else 1.0)
                 use[o, t] += sign * m
                 if p.account[o] >= 0:
                     spent[p.account[o] + (t + p.elapsed[o]) // p.period[o]] += (

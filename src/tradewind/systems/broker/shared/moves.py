@@ -14,7 +14,7 @@ from tradewind.model.setup import Setup
 from tradewind.model.units import GB, MICRO, US_PER_HOUR
 from tradewind.systems.broker.kernels.problem import PLAN
 from tradewind.systems.broker.shared.market import Market
-from tradewind.systems.broker.shared.options import Prices, build
+from tradewind.systems.broker.shared.options import Prices, build, hours_lost
 from tradewind.systems.broker.shared.plan import cost, selfish, with_plans
 from tradewind.systems.broker.shared.steps import plan_of
 from tradewind.systems.broker.shared.ways import Request, alone
@@ -100,7 +100,7 @@ def moved(market: Market, job: Job, tracked: Tracked, prices: Prices) -> tuple[S
 
 
 def _staying(market: Market, job: Job, tracked: Tracked, prices: Prices) -> tuple[float, float]:
-    """(what it costs to stay until the end, lost value included; rent of a slot)."""
+    """(what it costs to stay until the end, lost value included; rent of a slot); both with expected interruptions."""
     setup, step = market.setup, tracked.steps[0]
     now_us = prices.slot * setup.slot_us
     here = replace(job, nodes=frozenset(step.nodes), warmup_us=0, spend_cap_usd=None)
@@ -116,7 +116,9 @@ def _staying(market: Market, job: Job, tracked: Tracked, prices: Prices) -> tupl
     rows = np.flatnonzero(
         (p.offer == offers[0]) & (p.machines == step.workers[0]) & (p.other == other) & (p.others == others)
     )
-    rent = sum(
+    rate = sum(float(market.spot[o]) for o in offers)
+    risk = 1.0 + rate * hours_lost(market, job)
+    rent = risk * sum(
         float(market.list_usd[o] * prices.factor[o, 0]) * m for o, m in zip(offers, step.workers, strict=True)
     )
     if not len(rows):
@@ -124,12 +126,10 @@ def _staying(market: Market, job: Job, tracked: Tracked, prices: Prices) -> tupl
     row, plan = int(rows[0]), np.zeros((1, PLAN), dtype=np.int64)
     slots = int(p.need[row, 0])
     plan[0, :4] = row, 1, 0, slots
+    late = int(p.latest[row]) + 1 - slots < 1 + 0.1 * slots  # an interruption would be too late
+    if not late:
+        p = p._replace(risk=np.full_like(p.risk, risk))
     usd = cost(p, with_plans(p, prices.accounts.spent, plan))
-    rate = sum(float(market.spot[o]) for o in offers)
-    hours = slots * setup.slot_us / US_PER_HOUR
-    margin = int(p.latest[row]) + 1 - slots
-    if margin < 1 + 0.1 * slots:  # an interruption would be too late
-        usd += (1.0 - exp(-rate * hours)) * float(p.unserved[0])
-    else:
-        usd += rent * slots * rate * (setup.slot_us / 2 + job.warmup_us) / US_PER_HOUR
+    if late:
+        usd += (1.0 - exp(-rate * slots * setup.slot_us / US_PER_HOUR)) * float(p.unserved[0])
     return usd, rent

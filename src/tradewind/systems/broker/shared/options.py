@@ -87,6 +87,11 @@ def build(market: Market, requests: Sequence[Request], prices: Prices) -> Proble
     return Problem(*map(np.ascontiguousarray, found))
 
 
+def hours_lost(market: Market, job: Job) -> float:
+    """What an interruption is expected to lose: half a slot and a restart."""
+    return (market.setup.slot_us / 2 + job.warmup_us) / US_PER_HOUR
+
+
 def _segments(job: Job) -> int:
     return SEGMENTS if job.restarts is None else min(SEGMENTS, job.restarts + 1)
 
@@ -149,8 +154,7 @@ class _Builder:
         spot = market.spot[a] + np.where(b >= 0, market.spot[b], 0.0)
         risk, margin = np.ones(len(a)), np.zeros(len(a), dtype=np.int64)
         if prices.careful:
-            hours = (slot_us / 2 + job.warmup_us) / US_PER_HOUR
-            risk = 1.0 + spot * hours
+            risk = 1.0 + spot * hours_lost(market, job)
             margin = np.where(spot > 0, 1 + np.ceil(0.1 * need[:, 0]).astype(np.int64), 0)
         found = _Rows(
             a, m, b, n, ways.earliest, ways.own, need, part, ways.moved, ways.moved_usd, risk, risk, last - margin,

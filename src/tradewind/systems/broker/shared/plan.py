@@ -67,12 +67,12 @@ def central(p: Problem, before: Floats, site: Ints) -> Books:
 
 
 def _least(p: Problem, site: Ints) -> dict[int, float]:
-    """Site -> what all jobs cost there at least; a floor counts interruptions, costs do not."""
+    """Site -> what all jobs cost there at least."""
     sites, jobs = np.unique(site), len(p.unserved)
     floor = np.tile(p.unserved, (len(sites), 1))
     rows = np.flatnonzero(p.other < 0)
     job = np.repeat(np.arange(jobs), np.diff(p.first))
-    np.minimum.at(floor, (np.searchsorted(sites, site[p.offer[rows]]), job[rows]), (p.floor / p.risk)[rows])
+    np.minimum.at(floor, (np.searchsorted(sites, site[p.offer[rows]]), job[rows]), p.floor[rows])
     return dict(zip(sites.tolist(), floor.sum(axis=1).tolist(), strict=True))
 
 
