@@ -108,11 +108,13 @@ class _Server(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """The socket where the service listens."""
+    """The socket where the service listens; its connections send small answers at once."""
     try:
-        return socket.create_server(
+        bound = socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=WAITING
         )
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return bound
     except OSError as error:
         raise InputError(
             f"cannot listen on {host}:{port} ({error.strerror}); choose another --port, or end the program that has it"
