@@ -253,7 +253,8 @@ class CapacityLedger:
     @staticmethod
     def _usd(gamma: float, least: Floats, used: Ints, capacity: Ints) -> Floats:
         """USD per milli-unit and slot (…, K); without growth the same everywhere (K,)."""
-        grown = 0.0 if gamma == 1.0 else gamma ** (used / np.maximum(capacity, 1)) - 1.0
+        with np.errstate(over="ignore"):  # a site that is down and in use has an endless price
+            grown = 0.0 if gamma == 1.0 else gamma ** (used / np.maximum(capacity, 1)) - 1.0
         usd: Floats = np.maximum(grown, least) / MILLI
         return usd
 
