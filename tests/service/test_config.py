@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,10 @@ def test_limits_that_make_sense_are_taken() -> None:
         HERE,
     )
     assert found.file.limits.requests_per_s == 0.5
+
+
+def test_connections_send_small_answers_at_once() -> None:
+    with bind("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        taken, _ = listening.accept()
+        with taken:
+            assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
