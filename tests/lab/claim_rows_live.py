@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from tests.lab.claims import Certain
-from tests.lab.test_live_study import blocks, brokers, curves, estimated, lines, rings
+from tests.lab.test_live_study import blocks, brokers, curves, estimated, lines, rings, trained
 from tradewind.lab.live.estimates import CASES
 
 MADE = {
     "workers/unchanged": (lambda _: curves(0.001), lambda _: curves(0.05)),
-    "reservation/as-planned": (lambda _: lines(-0.05), lambda _: lines(0.2)),
+    **{
+        f"reservation/{name}": (lambda _: lines(-0.05), lambda _: lines(0.2))
+        for name in ("as-planned", "even", "by-phases")
+    },
+    "trainers/as-predicted": (lambda _: trained(0.08), lambda _: trained(-0.12)),
     "brokerage/cheapest": (
         lambda policy: brokers(policy, "cost", 1.0),
         lambda policy: brokers(policy, "cost", 3.0),

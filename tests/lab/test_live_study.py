@@ -14,6 +14,7 @@ from tradewind.lab.live import estimates as live_estimates
 from tradewind.lab.live import reservation as live_reservation
 from tradewind.lab.live import rings as live_rings
 from tradewind.lab.live import sites as live_sites
+from tradewind.lab.live import trainers as live_trainers
 from tradewind.lab.live import transport as live_transport
 from tradewind.lab.live import workers as live_workers
 from tradewind.lab.live.sharing import Exchanger, Flow, fair_rates, shared_s
@@ -243,6 +244,28 @@ def test_reserved_rates_give_the_planned_times_to_several_jobs_at_once() -> None
     together = [r for r in found if r["sharing"] == live_reservation.TOGETHER]
     # what one job pushes meets what another pulls: the plan counts them apart
     assert max(float(r["high_s"]) / float(r["planned_s"]) for r in together) > 1.1
+
+
+def trained(off: float) -> list[Row]:
+    """Two jobs, one of which takes so much longer than predicted."""
+    return [
+        {
+            "network": "mesh, 4 sites", "draw": 0, "job": job, "site": "a", "iterations": 18, "predicted_s": 1.5,
+            "measured_s": 1.5 * (1 + job * off), "error_s": 0.01,
+        }
+        for job in (0, 1)
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(bool(testbed.unavailable()), reason="no network namespaces here")
+def test_trainers_under_the_live_loop_take_the_time_that_their_plans_predict() -> None:
+    pytest.importorskip("torch")
+    found = live_trainers.measured(network("mesh", scale=0.01, sites=4), 0, 5)
+    assert {row["job"] for row in found} == {0, 1, 2}
+    for row in found:
+        print(row)
+        # a busy machine only makes iterations longer
+        assert 0.9 < float(row["measured_s"]) / float(row["predicted_s"]) < 1.5
 
 
 @pytest.mark.parametrize("policy", live_sites.POLICIES)

@@ -29,7 +29,6 @@ from tests.worlds.live_runs import (
 )
 from tests.worlds.live_scenarios import SLEEP, S, broker, market
 from tradewind import api
-from tradewind.cli.live import networks_of_testbed
 from tradewind.engine.live import LiveSession
 from tradewind.model.decision import Flow, Step
 from tradewind.model.hash import scenario_hash
@@ -46,6 +45,7 @@ from tradewind.worlds.data.depot import Depot, News
 from tradewind.worlds.data.folders import DataFolders
 from tradewind.worlds.fleet import IterationReport, Observations
 from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.fleets.processes.fleet import networks_of_testbed
 from tradewind.worlds.live import LiveRequest, drive, live
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.lanes import Lanes

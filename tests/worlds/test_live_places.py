@@ -19,6 +19,7 @@ from tradewind.model.errors import InputError
 from tradewind.model.job import Fixed, Rounds
 from tradewind.model.tariff import Tariff
 from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.fleets.processes.fleet import networks_of_testbed
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions, SiteNetwork
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.wan import Wan, WanLink
@@ -54,7 +55,7 @@ def test_ranks_of_a_site_run_in_its_namespace_and_reach_the_others_over_the_test
             [job(0, work=Fixed(runtime_us=S), command=command, workers_min=2, workers_max=2)], where=where
         )
         script = {0: decision(plan(0, run_at(0, (0, 1), (1, 1))))}
-        options = ExecutionOptions(grace_s=0.5, networks=cli.networks_of_testbed(name), retries=0)
+        options = ExecutionOptions(grace_s=0.5, networks=networks_of_testbed(name), retries=0)
         run = run_live(given, tmp_path / "s", spec_of(Scripted(script, {})), options=options)
     finally:
         testbed.down(name)
@@ -72,7 +73,7 @@ def test_a_namespace_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     assert states(run) == ["unfinished"]
     assert "not-there" in log(tmp_path / "s")
     with pytest.raises(InputError, match="no testbed 'nowhere' is up"):
-        cli.networks_of_testbed("nowhere")
+        networks_of_testbed("nowhere")
 
 
 def test_the_view_shows_jobs_sites_cost_iterations_and_alarms(tmp_path: Path) -> None:

@@ -13,13 +13,13 @@ import pytest
 from tests.builders import Scripted, decision, job, link, node, plan, rows, run_at, scenario, setup, spec_of
 from tests.worlds.live_runs import QUICK, Slots, alarms, run_live, states
 from tests.worlds.live_scenarios import S
-from tradewind.cli.live import networks_of_testbed
 from tradewind.engine.live import LiveSession
 from tradewind.model.decision import Plan, Route, Step
 from tradewind.model.job import Rounds
 from tradewind.model.scenario import Scenario
 from tradewind.worlds.contention import Meeting, worst_meeting
 from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.fleets.processes.fleet import networks_of_testbed
 from tradewind.worlds.simulate import simulate
 from tradewind.worlds.tables import UNPINNED
 from tradewind.worlds.testbed import network as testbed

@@ -14,7 +14,6 @@ from tests.builders import job, link, node, rows, scenario, setup
 from tests.worlds.live_runs import Slots, alarms, processes, states
 from tests.worlds.live_scenarios import S
 from tradewind import api
-from tradewind.cli.live import networks_of_testbed
 from tradewind.engine.live import LiveSession
 from tradewind.model.job import Customer, Rounds, Stream
 from tradewind.model.result import Run
@@ -23,6 +22,7 @@ from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
 from tradewind.registry import policies
 from tradewind.worlds.fleet_world import FleetWorld
+from tradewind.worlds.fleets.processes.fleet import networks_of_testbed
 from tradewind.worlds.fleets.processes.handles import marked_processes
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.live import LiveRequest, live

@@ -31,11 +31,11 @@ from tradewind.model.units import UNLIMITED, parse_bytes
 from tradewind.worlds.assembled import unsettled
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets import PROCESSES
+from tradewind.worlds.fleets.processes.fleet import networks_of_testbed
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Limits, SiteNetwork
 from tradewind.worlds.gang import Gang
 from tradewind.worlds.live import LiveRequest, Observer, live
 from tradewind.worlds.tables import given_up, placement
-from tradewind.worlds.testbed import network as testbed
 
 REFRESH_S = 0.25
 ALARMS_SHOWN = 5
@@ -98,17 +98,6 @@ def read_sites(path: Path | None) -> dict[str, list[str]]:
                 f"expected an object, node -> [machine, …]; found {node!r}: {machines!r}", where=str(path)
             )
     return {str(node): machines for node, machines in table.items()}
-
-
-def networks_of_testbed(name: str) -> dict[str, SiteNetwork]:
-    """Network of each site of a running testbed (`tradewind testbed up`); none without a name."""
-    if not name:
-        return {}
-    bed = testbed.find(name)
-    return {
-        site: SiteNetwork(namespace=bed.namespace(i), address=bed.address(i), interface=testbed.INTERFACE)
-        for i, site in enumerate(bed.wan.sites)
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,8 @@ from tradewind.systems.mlbroker.workload.real import (
     real_experiment,
 )
 from tradewind.worlds.fleet_world import FleetWorld
-from tradewind.worlds.fleets.processes.launch import ExecutionOptions, SiteNetwork
+from tradewind.worlds.fleets.processes.fleet import networks_of_testbed
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions
 from tradewind.worlds.live import LiveRequest, live
 from tradewind.worlds.simulate import simulate
 from tradewind.worlds.testbed import network as testbed
@@ -98,16 +99,12 @@ def measured(scenario: Scenario, policy: str, slot_s: float, bed: testbed.Testbe
     def watch(_: LiveSession, world: FleetWorld) -> None:
         worlds[:] = [world]
 
-    networks = {
-        site: SiteNetwork(namespace=bed.namespace(i), address=bed.address(i), interface=testbed.INTERFACE)
-        for i, site in enumerate(bed.wan.sites)
-    }
     with tempfile.TemporaryDirectory(prefix="tradewind-brokerage-") as folder:
         Path(folder).chmod(0o711)
         request = LiveRequest(
             scenario=scenario, spec=policies.find(policy), seed=1, state=Path(folder) / "state",
             slot_seconds=slot_s, data_scale=SCALE,
-            options=ExecutionOptions(networks=networks, testbed=bed.name, grace_s=2.0, as_root=True),
+            options=ExecutionOptions(networks=networks_of_testbed(bed.name), testbed=bed.name, grace_s=2.0, as_root=True),
         )  # fmt: skip
         run = live(request, watch)
     if not worlds:

@@ -26,13 +26,24 @@ from tradewind.worlds.fleet import (
 from tradewind.worlds.fleets.processes.handles import RankHandle, adopt, kill_groups, unsupervised
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Launcher, LaunchSettings, SiteNetwork
 from tradewind.worlds.fleets.processes.reports import ReportReader
-from tradewind.worlds.testbed.network import find
+from tradewind.worlds.testbed.network import INTERFACE, find
 from tradewind.worlds.testbed.routes import JobRoutes, Wish, covers
 
 EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS)
 """Errors of this machine, not of a job that broke its own directories."""
 SWEEPS = 20
 """Times that what a lost supervisor left is looked for; each time the found are killed."""
+
+
+def networks_of_testbed(name: str) -> dict[str, SiteNetwork]:
+    """Network of each site of a running testbed (`tradewind testbed up`); none without a name."""
+    if not name:
+        return {}
+    bed = find(name)
+    return {
+        site: SiteNetwork(namespace=bed.namespace(i), address=bed.address(i), interface=INTERFACE)
+        for i, site in enumerate(bed.wan.sites)
+    }
 
 
 @dataclass(slots=True)
