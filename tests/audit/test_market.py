@@ -16,6 +16,7 @@ from tests.builders import (
     Stage,
     decision,
     job,
+    node,
     plan,
     play,
     run_at,
@@ -337,6 +338,15 @@ def test_nobody_is_blamed_while_sites_are_down_or_full() -> None:
     capacity, record = interrupted()
     capacity.down_nodes.add(1)
     assert dropped(capacity, record, range(1, 10)) == []
+    capacity, record = interrupted()
+    region = node("region", None)
+    sites = (node("a", parent=0), node("b", parent=0))
+    capacity = CapacityLedger(setup((region, *sites), horizon_us=10 * SLOT))
+    record.job = replace(record.job, work=replace(CHUNKS, chunks=((1, 6), (2, 2))))
+    capacity.down_nodes.add(0)  # it has no capacity of its own, but what is below it is down
+    assert dropped(capacity, record, range(1, 10)) == []
+    capacity.down_nodes.clear()
+    assert dropped(capacity, record, range(1, 10)) == ["market.dropped"]
     capacity, record = interrupted()
     taken = job(1, work=CHUNKS, workers_max=9)
     for slot in range(10):

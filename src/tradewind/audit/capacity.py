@@ -208,7 +208,7 @@ class CapacityLedger:
                 mine[row] = mine.get(row, 0) + amount
         found = []
         for number, link in enumerate(self.setup.links):
-            ends = {*self.setup.lineage[link.a], *self.setup.lineage[link.b]}
+            ends = {*self.setup.ancestry[link.a], *self.setup.ancestry[link.b]}
             if number in self.down_links or ends & self.down_nodes:
                 found.append([0, 0])
                 continue

@@ -162,7 +162,7 @@ class CostLedger:
             for place, node in enumerate(step.nodes):
                 for demand, count in ((job.worker, step.workers[place]), (job.server, servers[place])):
                     for resource, milli in demand if count else ():
-                        for payer in self.billed_nodes(node):
+                        for payer in setup.ancestry[node]:  # the first with a tariff is billed
                             if (payer, resource) in setup.rent:
                                 key = (slot, payer, resource)
                                 self._rent[key] = self._rent.get(key, 0) + milli * count * span
@@ -173,13 +173,6 @@ class CostLedger:
                 self._post_exchange(record, step, slot, ends[1] - max(ends[0], warm_us))
         if self._link_priced and isinstance(job.work, Rounds):
             self._post_routes(record, step, end - begin)
-
-    def billed_nodes(self, node: int) -> list[int]:
-        """The node, its rack, its site; the first of them with a tariff is billed."""
-        chain = [node]
-        while self._setup.nodes[chain[-1]].parent >= 0:
-            chain.append(self._setup.nodes[chain[-1]].parent)
-        return chain
 
     def _post_traffic(
         self, record: Record, step: Step, servers: tuple[int, ...], slot: int, span: int
@@ -209,7 +202,7 @@ class CostLedger:
         hours, usd = (end - begin) / 3.6e9, 0.0
         for node, workers in zip(step.nodes, step.workers, strict=True):
             for resource, milli in job.worker:
-                payer = next((n for n in self.billed_nodes(node) if (n, resource) in setup.rent), None)
+                payer = next((n for n in setup.ancestry[node] if (n, resource) in setup.rent), None)
                 if payer is not None:
                     usd += milli / 1000 * workers * hours * setup.rent[payer, resource].usd[0]
         for flow in step.flows if begin == step.from_us else ():

@@ -46,7 +46,7 @@ def could_finish(capacity: CapacityLedger, record: Record, now_us: int) -> bool:
     usable = [
         node
         for node in left
-        if not set(setup.lineage[node]) & capacity.down_nodes
+        if not capacity.down_nodes.intersection(setup.ancestry[node])
         and (job.nodes is None or node in job.nodes)
         and (job.data_nodes is None or node in job.data_nodes)
     ]

@@ -183,27 +183,20 @@ def nodes_are_up(case: Case) -> Violation | None:
     """No step uses a node that is down (or below one that is), or a link that is down or ends at such a node."""
     if not case.down_nodes and not case.down_links:
         return None
+    above = case.setup.ancestry
     for step in case.plan.steps:
         for node in step.nodes:
-            if _is_down(case, node):
+            if case.down_nodes.intersection(above[node]):
                 return case.broken("places.up", "the node is down", node=node, at_us=step.from_us)
         for route in step.routes:
             for number in route.path:
                 link = case.setup.links[number]
-                if number in case.down_links or _is_down(case, link.a) or _is_down(case, link.b):
+                ends = {*above[link.a], *above[link.b]}
+                if number in case.down_links or ends & case.down_nodes:
                     return case.broken(
                         "routes.up", f"link {number} is down", node=route.src, at_us=step.from_us
                     )
     return None
-
-
-def _is_down(case: Case, node: int) -> bool:
-    """Whether a node or one of its ancestors is down."""
-    while node >= 0:
-        if node in case.down_nodes:
-            return True
-        node = case.setup.nodes[node].parent
-    return False
 
 
 def pinned_workers_stay(case: Case) -> Violation | None:

@@ -129,7 +129,7 @@ class SpendLedger:
 
     def _rent(self, node: int, resource: int, slot: int) -> float:
         """List price of a unit-hour at the node, else its rack, else its site; 0 where none has a tariff."""
-        for payer in self._costs.billed_nodes(node):
+        for payer in self._setup.ancestry[node]:
             if (payer, resource) in self._setup.rent:
                 usd = self._setup.rent[payer, resource].usd[0]
                 return usd * self._costs.factor("price", payer, resource, slot)

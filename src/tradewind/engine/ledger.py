@@ -418,13 +418,7 @@ class Ledger:
 
     def is_down(self, node: int) -> bool:
         """Whether the node or one above it is down."""
-        if not self._down_nodes:
-            return False
-        while node >= 0:
-            if node in self._down_nodes:
-                return True
-            node = self.setup.nodes[node].parent
-        return False
+        return bool(self._down_nodes) and not self._down_nodes.isdisjoint(self.setup.ancestry[node])
 
     def _link_is_down(self, link: int) -> bool:
         ends = self.setup.links[link]

@@ -209,27 +209,26 @@ class Setup:
         return frozenset(self.hosts)
 
     @cached_property
-    def lineage(self) -> tuple[tuple[int, ...], ...]:
-        """For each node: itself and the ancestors with a capacity of their own."""
+    def ancestry(self) -> tuple[tuple[int, ...], ...]:
+        """For each node: itself, its parent and so on up to the topmost. What is down takes all below it down."""
         result = []
         for i in range(len(self.nodes)):
-            chain, at = [i], self.nodes[i].parent
-            while at >= 0:
-                if min(self.nodes[at].capacity_milli) < UNLIMITED:
-                    chain.append(at)
-                at = self.nodes[at].parent
+            chain = [i]
+            while self.nodes[chain[-1]].parent >= 0:
+                chain.append(self.nodes[chain[-1]].parent)
             result.append(tuple(chain))
         return tuple(result)
 
     @cached_property
+    def lineage(self) -> tuple[tuple[int, ...], ...]:
+        """For each node: itself and the ancestors with a capacity of their own, whose limits count."""
+        limited = [min(node.capacity_milli) < UNLIMITED for node in self.nodes]
+        return tuple((i, *(at for at in above if limited[at])) for i, *above in self.ancestry)
+
+    @cached_property
     def site_of(self) -> tuple[int, ...]:
         """For each node: the topmost ancestor (the node itself where it has no parent)."""
-        result = []
-        for i in range(len(self.nodes)):
-            while self.nodes[i].parent >= 0:
-                i = self.nodes[i].parent
-            result.append(i)
-        return tuple(result)
+        return tuple(chain[-1] for chain in self.ancestry)
 
     @cached_property
     def direct_bps(self) -> Mapping[tuple[int, int], int]:

@@ -49,11 +49,7 @@ class Environment:
 
     def node_is_down(self, node: int) -> bool:
         """Whether the node or one of its ancestors is down."""
-        while node >= 0:
-            if node in self._down_nodes:
-                return True
-            node = self._setup.nodes[node].parent
-        return False
+        return not self._down_nodes.isdisjoint(self._setup.ancestry[node])
 
     def link_is_down(self, link: int) -> bool:
         """Whether the link or one of its ends is down."""

@@ -227,6 +227,14 @@ def test_what_is_pushed_must_fit_on_the_way_back_summed_over_jobs() -> None:
     assert (broken.rule, broken.node, broken.amount) == ("capacity.link", "n1 -> n0", 10)
 
 
+def test_nothing_is_free_on_links_below_a_region_that_is_down_though_it_has_no_capacity() -> None:
+    nodes = [node("region", None), node("a", None, parent=0), node("b", None)]
+    ledger = CapacityLedger(setup(nodes, links=(link(1, 2, 100, 40),)))
+    assert ledger.free_bps(()) == [[40, 40]]
+    ledger.change(Change(0, "node_down", 0, 0, 0))
+    assert ledger.free_bps(()) == [[0, 0]]
+
+
 def test_a_ring_and_a_pull_share_the_way_back() -> None:
     where = network([link(0, 1, 100, 100)], 2)
     ledger = CapacityLedger(where)

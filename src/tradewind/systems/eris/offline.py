@@ -20,7 +20,11 @@ def offline(scenario: Scenario, effort: int) -> Offline | None:
     setup = scenario.setup
     if len(scenario.jobs) * setup.slots * len(setup.hosts) > LARGEST[effort] or not covered(scenario):
         return None
-    if setup.window_slots is not None or any(job.nodes is not None for job in scenario.jobs):
+    if (
+        scenario.changes
+        or setup.window_slots is not None
+        or any(job.nodes is not None for job in scenario.jobs)
+    ):
         return None
     proof = exact(scenario, NODES[effort])
     bidders = [job for job in scenario.jobs if not job.unservable_reason]

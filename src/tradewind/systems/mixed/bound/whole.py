@@ -108,12 +108,9 @@ def _supply(scenario: Scenario, frame: Frame, slots: int) -> Supply:
             elif change.kind == "node_up":
                 down.discard(change.a)
         units[t], factors[t] = now, factor
-        for node in range(len(setup.nodes)):
-            at = node
-            while at >= 0:
-                if at in down:
-                    units[t, node] = 0.0
-                at = setup.nodes[at].parent
+        for node, above in enumerate(setup.ancestry):
+            if down.intersection(above):
+                units[t, node] = 0.0
     return Supply(
         first=0, units=units, gb=np.full(slots, frame.gb_limit()), factor=factors, egress=frame.egress()
     )
