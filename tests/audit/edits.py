@@ -66,7 +66,7 @@ def _edit_cell(document: dict[str, Any], name: str, column: str, random_: random
     values = table["data"][column]
     row = random_.randrange(len(values))
     before = values[row]
-    values[row] = _other(before, values, random_)
+    values[row] = other(before, values, random_)
     table["sha256"] = checksum(name, normal(name, table["data"]))
     return Edit(f"{name}.{column}", row, before, values[row])
 
@@ -138,7 +138,7 @@ def _close(document: dict[str, Any], name: str) -> None:
     table["sha256"] = checksum(name, normal(name, table["data"]))
 
 
-def _other(value: Any, values: list[Any], random_: random.Random) -> Any:
+def other(value: Any, values: list[Any], random_: random.Random) -> Any:
     """Another value of the same type: one from the same column, or a little more or less."""
     known = [each for each in set(values) if each != value]
     if known and random_.random() < 0.5:

@@ -12,6 +12,7 @@ import pytest
 
 import tradewind as tw
 from tests import builders
+from tests.audit import forged
 from tests.audit.edit_cases import Case, cancellations, cases, held_quotes, live_batch, live_rings
 from tests.audit.edits import Edit, double_row, outcome, remove_row, swap_rows, tally
 from tests.builders import job, node, setup
@@ -311,3 +312,11 @@ def test_event_rows_that_are_swapped_and_timers_that_are_removed_are_noticed() -
         fewer: Any = {name: column[:row] + column[row + 1 :] for name, column in events.items()}
         found = rules(given, replace(run, tables={**run.tables, "events": fewer}))
         assert found & {"time.timer", "time.decision"}
+
+
+@pytest.mark.parametrize("only", ["eris-c", "held", "refunds", "mlbroker-t", "failures"])
+def test_of_whole_runs_that_are_forged_none_passes_in_silence(only: str) -> None:
+    """The journal is changed, and all that follows computed again."""
+    found = forged.tally(60, seed=7, only=only)
+    assert found["noticed"] > 20
+    assert [what for what in found if what.startswith("GAP")] == []

@@ -54,7 +54,7 @@ def hostile_jobs_hurt_only_themselves(engine: Engine, state: Path) -> None:
             world.interrupt()
         assert time.monotonic() < until, f"these did not do their deed: {missing()}"
 
-    limits = Limits(processes=40, report_bytes=1_000_000)
+    limits = Limits(processes=40, report_bytes=1_000_000, memory_bytes=1 << 29)
     options = ExecutionOptions(grace_s=0.5, backoff_s=0.05, retries=1, limits=limits, first_uid=UID)
     run = run_on(engine, given, "fifo", state, options=options, observer=stop)
     assert run.violations == ()

@@ -22,6 +22,7 @@ SHELL: dict[str, str] = {
     '\\"samples\\": 1e17, \\"bytes_sent\\": 1e17}" >> "$TRADEWIND_REPORT"; done; ' + STAY,
     "holes make its report file long": 'cd ../report; for n in T G; do truncate -s 1$n rank-0.jsonl && break; done; '
     + DID + "exit 1",
+    "it prints without end": "yes | head -c 50000000; " + STAY,
     "it reports garbage": 'head -c 300000 /dev/urandom >> "$TRADEWIND_REPORT"; ' + STAY,
     # how it ends
     "a signal without a name ends it": DID + "kill -35 $$",
@@ -30,8 +31,12 @@ SHELL: dict[str, str] = {
     "its checkpoint directory is a link": CHECKPOINT + "ln -s /etc $d; " + DID + "exit 1",
     "its home is a link": DID + 'cd /; rm -rf "$HOME"; ln -s /nowhere "$HOME"; exit 1',
     "its home is a fifo": DID + 'cd /; rm -rf "$HOME"; mkfifo "$HOME"; exit 1',
+    "its directories are gone": 'cd /; rm -rf "$HOME" "$(dirname "$TRADEWIND_REPORT")" "$TRADEWIND_CHECKPOINT_DIR"; '
+    + DID + "exit 1",
     "its directories are closed": DID + 'cd ..; chmod 0 . report checkpoint "$HOME"; exit 1',
     # the loop itself
+    "it writes into the files of the loop": "for f in beat lock run machines control/*/*/stop control/*/*/exit; "
+    'do echo "{\\"code\\": 0}" > ../../../$f; done 2> /dev/null; ' + STAY,
     "it signals all that it can": DID + "kill -9 -1; exec sleep 1000",
     "it leaves the loop's session and ignores SIGTERM": "trap '' TERM; setsid sleep 1000 & " + DID + "wait; sleep 1000",
 }  # fmt: skip
@@ -59,6 +64,17 @@ if os.fork() == 0:
         os._exit(0)
     os.execve("/bin/sleep", ["sleep", "1000"], {"TRADEWIND_TOKEN": "that of another run"})
 time.sleep(0.2)
+did()
+time.sleep(1000)
+""",
+    "it takes all memory that it gets": """
+held, size = [], 1 << 26
+while size:
+    try:
+        held.append(bytearray(os.urandom(1 << 12)) * (size >> 12))
+    except MemoryError:
+        size >>= 1
+print("refused", sum(map(len, held)))
 did()
 time.sleep(1000)
 """,

@@ -37,12 +37,13 @@ UID = 61_700 + 10 * (os.getpid() % 300)
 """Tests that run at the same time have different users."""
 PATIENCE_S = 120.0
 NEEDS_ROOT = pytest.mark.skipif(not ROOT, reason="separate users need root")
-LIMITS = Limits(processes=40, report_bytes=1_000_000)
+LIMITS = Limits(processes=40, report_bytes=1_000_000, memory_bytes=1 << 29)
 OPTIONS = ExecutionOptions(
     grace_s=0.3, backoff_s=0.02, retries=1, limits=LIMITS, first_uid=UID if ROOT else None
 )
 SAME_USER = ExecutionOptions(grace_s=0.3, backoff_s=0.02, retries=1, limits=LIMITS)
 OF_ANOTHER_USER = (
+    "it writes into the files of the loop",
     "it signals all that it can",
     "it waits for the loop's lock",
     "it forks without end",
@@ -106,8 +107,10 @@ def test_a_hostile_job_hurts_only_itself(name: str, state: Path) -> None:
         lines = log(state).splitlines()
         assert not [line for line in lines if line.startswith("opened") and line != "opened run"]
         assert "refused lock" in lines
-    if "without end" in name:
+    if "forks without end" in name or "memory" in name:
         assert "refused" in log(state)
+    if "prints" in name:
+        assert sum(path.stat().st_size for path in state.glob("logs/0000-*/*")) <= 2 * LIMITS.log_bytes
     if name.startswith("its report file is a") and "link" not in name and "device" not in name:
         assert "replaced its report file" in alarms(run)
 

@@ -17,8 +17,9 @@ from tradewind.store.store import Store
 from tradewind.worlds.fleets.processes.handles import marked_processes
 
 PATIENCE_S = 200.0
-SHARED = ("it signals all that it can", "it forks without end")
-"""What would also hurt jobs of other tests that have the same user; fleets are tested with these, and users of their own."""
+SHARED = ("it signals all that it can", "it forks without end", "it takes all memory that it gets")
+"""What would also hurt jobs of other tests that have the same user, or needs a limit; fleets are tested with these, and
+users of their own."""
 FLOOD = 'yes \'{"iteration":1}\' | head -c 20000000 >> "$TRADEWIND_REPORT"; touch ../did; exec sleep 1000'
 COMMANDS = [*(program(name) for name in (*SHELL, *PYTHON) if name not in SHARED), ("sh", "-c", FLOOD)]
 CONFIG = {

@@ -47,6 +47,7 @@ CHOSEN = (
     "offers",
     "prices",
     "posted",
+    "charges",
 )
 """Tables of what the policy decided."""
 POSTED = ("posted", "prices")
@@ -347,11 +348,12 @@ def _unchecked(result: Run, spec: Spec | None, depth: Depth) -> Iterator[tuple[s
         for column in _columns(result, "bills"):
             yield f"bills.{column}", "not computed again; --bills does"
     said = {str(kind) for kind in result.tables["events"]["kind"]} & set(SAID)
-    if "cancelled" in said:
-        yield (
-            "events.at_us",
-            "when customers withdrew their jobs: any time with the same work, costs and use passes",
-        )
+    for table in ("events", "answers") if said - {"expired"} else ():
+        if _has(result, table):
+            yield (
+                f"{table}.at_us",
+                "when customers answered or withdrew: any time at which that was possible passes",
+            )
     if said:
         yield "events.order", "in which order customers said something within a microsecond"
     if said - {"cancelled"}:
@@ -389,7 +391,7 @@ def _only_by_rerun(result: Run, spec: Spec | None) -> Iterator[tuple[str, str]]:
             "a weaker bound passes" if all(map(is_placement, result.certificates)) else "no proof is given"
         )
         yield "certificates", f"{kinds}{can}"
-    for table in (*CHOSEN, "answers", "charges"):
+    for table in (*CHOSEN, "answers"):
         for column, values in result.tables.get(table, {}).items():
             if not values:
                 continue
@@ -400,7 +402,7 @@ def _only_by_rerun(result: Run, spec: Spec | None) -> Iterator[tuple[str, str]]:
             elif table in CHOSEN:
                 yield (
                     f"{table}.{column}",
-                    f"a choice that keeps all rules and gives the same results passes{can}",
+                    f"a choice that keeps all rules passes, with the results that follow from it{can}",
                 )
     for table in POSTED if _has(result, "answers") else ():
         if not _has(result, table):

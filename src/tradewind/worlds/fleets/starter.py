@@ -4,7 +4,8 @@
 
 An engine (Slurm, Ray, Kubernetes) runs this program where the plan puts a rank. Like the supervisor it uses the standard
 library only. If the supervisor dies without having recorded an exit, everything that it ran belongs to this process,
-which kills it and records that the rank was lost.
+which kills it and records that the rank was lost. A rank of the same user may stop its supervisor: it is continued, and
+killed if it does not end its rank in time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import fcntl
 import importlib.util
 import json
 import os
+import select
 import signal
 import socket
 import struct
@@ -24,6 +26,7 @@ import time
 from typing import Any
 
 SIOCGIFADDR = 0x8915
+CHECK_EVERY_S = 1.0
 SUPERVISOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "processes", "supervisor.py")
 
 
@@ -50,12 +53,29 @@ def main(control: str) -> None:
         env={**os.environ, "TRADEWIND_INTERFACE": _interface(near)},
     )  # fmt: skip
     mine = {"pid": child.pid, "start": tools.start_ticks(child.pid)}
-    signal.signal(signal.SIGTERM, lambda *_: child.send_signal(signal.SIGTERM))
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(child.pid, signal.SIGTERM))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
+    _watch(child.pid, os.path.join(control, "stop"), spec["grace_s"] + tools.SWEEP_S + 2 * CHECK_EVERY_S)
     child.wait()
     if not os.path.exists(os.path.join(control, "exit")) and _owner(control) == mine:
         _clean(tools, control, spec["groups"])
+
+
+def _watch(pid: int, stop: str, patience_s: float) -> None:
+    """Wait until the supervisor ends: continue it where it was stopped, kill it where it does not stop its rank in time."""
+    handle, asked_s = os.pidfd_open(pid), 0.0
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    while not poll.poll(CHECK_EVERY_S * 1000):
+        now = time.monotonic()
+        if os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is not None:
+            os.kill(pid, signal.SIGCONT)
+        if not asked_s and os.path.exists(stop):
+            asked_s = now
+        if asked_s and now - asked_s > patience_s:
+            os.kill(pid, signal.SIGKILL)
+    os.close(handle)
 
 
 def _owner(control: str) -> Any:

@@ -1,0 +1,60 @@
+"""Ranks that stop their supervisor on a machine of an engine, where no loop sees it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from tests.builders import job, setup
+from tradewind.model.job import Fixed
+from tradewind.worlds.fleet import Exit, Launch, Rank
+from tradewind.worlds.fleets import starter
+from tradewind.worlds.fleets.processes.handles import read_claim, read_exit
+from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Launcher, write_spec
+from tradewind.worlds.fleets.processes.supervisor import put
+
+PATIENCE_S = 120.0
+Found = TypeVar("Found")
+ONCE = "touch ../did; kill -STOP $PPID; exec sleep 1000"
+AGAIN = 'touch ../did; trap "" TERM; while :; do kill -STOP $PPID; sleep 0.01; done'
+
+
+def wait_for(look: Callable[[], Found | None]) -> Found:
+    until = time.monotonic() + PATIENCE_S
+    while not (found := look()):
+        assert time.monotonic() < until, "what should happen did not"
+        time.sleep(0.05)
+    return found
+
+
+@pytest.mark.parametrize("command", [ONCE, AGAIN])
+def test_a_rank_that_stops_its_supervisor_is_ended_when_it_should(command: str, tmp_path: Path) -> None:
+    launcher = Launcher(tmp_path, setup(), ExecutionOptions(grace_s=0.3), "token")
+    launch = Launch(
+        job(work=Fixed(runtime_us=1), command=("sh", "-c", command)), 0, 0, (Rank("worker", 0, 0),)
+    )
+    port, control = launcher.prepare(launch).port, launcher.control(launch, 0, 0)
+    spec = launcher.spec(launch, 0, control, port)
+    write_spec(control, spec | {"beat": str(tmp_path / "beat"), "cpus": [], "meet": ""})
+    process = subprocess.Popen([sys.executable, "-E", "-S", starter.__file__, str(control)])
+    try:
+        wait_for(lambda: next(tmp_path.glob("jobs/*/did"), None))
+        put(str(control), "stop", True)
+        found: Exit = wait_for(lambda: read_exit(control))
+        assert found.asked
+        assert process.wait(PATIENCE_S) == 0
+        assert not Path(f"/proc/{read_claim(control)}").exists()
+    finally:
+        process.kill()
+        if owner := read_claim(control):
+            with suppress(ProcessLookupError):
+                os.kill(owner, signal.SIGKILL)
