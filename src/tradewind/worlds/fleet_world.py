@@ -35,8 +35,8 @@ from tradewind.worlds.gang import (
     is_awaited,
     last_words,
     replay_end,
-    restore_gang,
-    save_gang,
+    restore_gangs,
+    save_gangs,
     verdict,
 )
 from tradewind.worlds.inventory import Inventory
@@ -417,11 +417,14 @@ class FleetWorld:
 
     def replay_end(self, record: dict[str, Any]) -> None:
         """Replay the journal record of the end of an attempt."""
-        replay_end(self.gangs[record["job"]], record)
+        if (
+            gang := self.gangs.get(record["job"])
+        ) is not None:  # older snapshots do not name jobs that are over
+            replay_end(gang, record)
 
     def save(self) -> dict[str, Any]:
         """The state as JSON data, without what is private; only without an end."""
-        gangs = {str(job): save_gang(gang) for job, gang in self.gangs.items() if gang.attempts}
+        gangs = save_gangs(self.gangs, self._progress.active)
         return {"timeline": self._timeline.save(), "gangs": gangs, "inventory": self._inventory.save()}
 
     def remember(self, job: int, customer: Customer) -> None:
@@ -431,10 +434,7 @@ class FleetWorld:
     def restore(self, data: Mapping[str, Any], jobs: Mapping[int, Job]) -> None:
         """Continue from what `save` returned, in a new world; jobs: those that are active, by index."""
         self._timeline.restore(data["timeline"], jobs)
-        self.gangs = {job: Gang(jobs[job]) for job in self._progress.active}
-        for job, saved in data["gangs"].items():
-            if int(job) in self.gangs:
-                restore_gang(self.gangs[int(job)], saved)
+        self.gangs = restore_gangs(data["gangs"], {job: jobs[job] for job in self._progress.active})
         self.busy = set(self.gangs)
         self._inventory.restore(data["inventory"])
 

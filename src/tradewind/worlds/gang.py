@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Any
 
-from tradewind.model.codec import read
+from tradewind.model.codec import plain, read
 from tradewind.model.decision import Step
 from tradewind.model.job import Job
 from tradewind.model.progress import iteration_us
@@ -335,8 +335,27 @@ def end_record(gang: Gang, attempt: Attempt, wall: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def save_gang(gang: Gang) -> dict[str, Any]:
-    """A gang and its attempts as JSON data."""
+def save_gangs(gangs: Mapping[int, Gang], active: Collection[int]) -> dict[str, Any]:
+    """Gangs with attempts as JSON data; a job that is over while its ranks still end is saved with its gang."""
+    found = {}
+    for index, gang in gangs.items():
+        if gang.attempts and (index in active or gang.current is not None):
+            found[str(index)] = _save(gang) | ({} if index in active else {"job": plain(gang.job)})
+    return found
+
+
+def restore_gangs(saved: Mapping[str, Any], active: Mapping[int, Job]) -> dict[int, Gang]:
+    """The gangs that `save_gangs` returned, and new ones for all other active jobs."""
+    gangs = {index: Gang(job) for index, job in active.items()}
+    for name, row in saved.items():
+        if "job" in row:
+            gangs[int(name)] = Gang(read(Job, row["job"], "gang.job"))
+        if int(name) in gangs:
+            _restore(gangs[int(name)], row)
+    return gangs
+
+
+def _save(gang: Gang) -> dict[str, Any]:
     return {
         "attempts": [attempt_record(each, 0.0) for each in gang.attempts],
         "ends": [
@@ -349,8 +368,7 @@ def save_gang(gang: Gang) -> dict[str, Any]:
     }
 
 
-def restore_gang(gang: Gang, saved: Mapping[str, Any]) -> None:
-    """Bring a new gang to the state that `save_gang` returned."""
+def _restore(gang: Gang, saved: Mapping[str, Any]) -> None:
     for record, (ended_us, why, tally) in zip(saved["attempts"], saved["ends"], strict=True):
         attempt = attempt_from_record(gang.job, read(Step, record["step"], "attempt.step"), record)
         attempt.ended_us, attempt.why, attempt.tally = ended_us, why, Tally(**tally)
