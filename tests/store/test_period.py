@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.worlds.live_scenarios import S, broker, counting
 from tradewind.model.errors import InputError, StoreError
 from tradewind.model.job import Fixed, Rounds
 from tradewind.model.result import Run
+from tradewind.model.view import Change
 from tradewind.store.store import Store
 from tradewind.testing.scenarios import contended_cluster, generated
 from tradewind.worlds.period import cut
@@ -78,6 +80,21 @@ def test_jobs_whose_newest_plans_are_cancelled_are_the_same_in_a_period() -> Non
     part = cut(given, tw.run(given, "drf", seed=3), 19 * given.setup.slot_us, 25 * given.setup.slot_us)
     assert "voided" in part.run.tables["events"]["kind"]
     assert tw.check(part.scenario, part.run) == ()
+
+
+def test_jobs_that_are_refused_when_a_period_ends_have_the_work_done_by_then() -> None:
+    given = tw.generate("mixed", seed=182, jobs=8, slots=10, sites=4, failures=1)
+    slot = given.setup.slot_us
+    for at, kind in ((1, "node_down"), (3, "node_up")):
+        given = replace(given, changes=tuple(sorted((*given.changes, Change(at * slot, kind, 2, 0, 0)))))
+    run = tw.run(given, "mixed-shares")
+    columns = (run.tables["events"][name] for name in ("at_us", "kind", "value"))
+    ends = {int(at) for at, kind, done in zip(*columns, strict=True) if kind == "refused"}
+    assert len(ends) > 1
+    for end in ends:
+        for from_us in range(0, end, 2 * slot):
+            part = cut(given, run, from_us, end)
+            assert tw.check(part.scenario, part.run) == (), (from_us, end)
 
 
 @pytest.mark.parametrize(("from_us", "to_us"), [(S // 2, 5 * S), (5 * S, 5 * S), (-S, 5 * S)])

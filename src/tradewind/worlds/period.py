@@ -278,11 +278,11 @@ class _Cut:
     def _journal(
         self, scenario: Scenario, index: Mapping[int, int], rest: Sequence[Instant], end_us: int
     ) -> Journal:
-        journal, changes = Journal(), 0
+        journal = Journal()
         quotes = PeriodQuotes(journal, lambda quote: self._quote(quote, index), self.from_us, self.quotes)
         first = rest[0] if rest and rest[0].at_us == self.from_us else Instant(self.from_us, (), (), None, ())
-        old = [c for c in scenario.changes if c.at_us == 0]
-        before = [Event(0, "changed", -1, row, change) for row, change in enumerate(old)]
+        begun = enumerate(change for change in scenario.changes if change.at_us == 0)
+        before = [Event(0, "changed", -1, row, change) for row, change in begun]
         changes = len(before)
         before += [Event(0, "arrived", index[job], 0, scenario.jobs[index[job]]) for job in self.active]
         alive = dict.fromkeys(self.active, False)  # job -> whether it is over and only holds resources
@@ -295,8 +295,7 @@ class _Cut:
         early = self._is_called_early(rest, index)
         ended: list[Event] = []
         for instant in [first, *(i for i in rest if i.at_us > self.from_us)]:
-            at = instant.at_us - self.from_us
-            events = []
+            at, events = instant.at_us - self.from_us, list[Event]()
             for event in instant.events:
                 if event.kind == "changed":
                     events.append(Event(at, "changed", -1, changes, scenario.changes[changes]))
@@ -310,7 +309,8 @@ class _Cut:
             if at_end:
                 ended = [e for e in events if e.kind == "ended"]
                 events = [e for e in events if e.kind not in NOT_AT_END]
-            self.work.take(instant)
+            # what is decided at the end comes after it
+            self.work.take(instant._replace(trades=(), decision=None, after=()) if at_end else instant)
             if at == 0:
                 events = before + events
             elif at == 1 and early:
