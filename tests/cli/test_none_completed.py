@@ -34,6 +34,26 @@ def test_nothing_completed_is_not_shown_as_a_time_of_zero(tmp_path: Path) -> Non
     assert said("compare", str(file), "--policies", "fifo,fifo-backfill").count("none completed") == 2
     found = json.loads(said("compare", str(file), "--policies", "fifo,fifo-backfill", "--json"))
     assert [each["objective"]["mean"] for each in found["summary"]] == [None, None]
+    assert [each["objective"]["value"] for each in found["runs"]] == [None, None]
+    found = json.loads(said("run", str(file), "--policy", "fifo", "--json"))
+    assert found["objective"]["value"] is None
+    assert found["metrics"]["jct_mean_s"] is None
+    assert found["metrics"]["jobs_completed"] == 0
+    table, page = tmp_path / "table.json", tmp_path / "page.html"
+    said("compare", str(file), "--policies", "fifo,las", "-o", str(table))
+    assert [row["value"] for row in json.loads(table.read_text())] == [None, None]
+    said("compare", str(file), "--policies", "fifo,las", "-o", str(page))
+    assert page.read_text().count("jct_mean_s</small></th><td>–</td>") == 2
+
+
+def test_a_what_if_compares_no_completion_time_where_one_run_completed_nothing(tmp_path: Path) -> None:
+    file, run = tmp_path / "some.yaml", tmp_path / "run.json"
+    file.write_text(SCENARIO + SHORT)
+    said("run", str(file), "--policy", "fifo", "-o", str(run))
+    told = said("whatif", str(run), "--policy", "srtf", "--scenario", str(file))
+    row = next(line for line in told.splitlines() if "jct_mean_s" in line)
+    assert [cell.strip() for cell in row.split("│")[2:-1]] == ["–", "2", "–"]
+
 
 
 def test_compare_says_who_left_jobs_unfinished_without_a_bound_too(tmp_path: Path) -> None:

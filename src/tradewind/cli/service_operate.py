@@ -94,7 +94,8 @@ def policy(
 def compared(found: WhatIfAnswer) -> list[str]:
     """Runs of a what-if in lines."""
     of = found.objective
-    lines = [f"{run['name']}: {of} {run['metrics'].get(of, 0.0):.6g}" for run in found.runs]
+    values = [(run["name"], run["metrics"].get(of)) for run in found.runs]
+    lines = [f"{name}: {of} {'–' if value is None else f'{value:.6g}'}" for name, value in values]
     lines += [
         f"  {each['job']}: {each['score']:+.4g}; {'; '.join(each['reasons'])}" for each in found.different
     ]

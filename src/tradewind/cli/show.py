@@ -21,7 +21,7 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE
 from tradewind.report import bounds
 from tradewind.report.audited import Audited
-from tradewind.report.summary import Estimate, Group, estimate, group, is_idle, measured, ranked
+from tradewind.report.summary import Estimate, Group, estimate, group, is_idle, measured, metrics_of, ranked
 
 if TYPE_CHECKING:
     from tradewind.api import Comparison, Explained
@@ -90,8 +90,8 @@ def as_object(run: Run, scenario: Scenario | None = None) -> dict[str, Any]:
         "params": dict(run.params),
         "seed": run.seed,
         "scenario": {"name": run.scenario_name, "hash": run.scenario_hash},
-        "objective": {"name": run.objective, "value": run.value},
-        "metrics": dict(run.metrics),
+        "objective": {"name": run.objective, "value": metrics_of(run)[run.objective]},
+        "metrics": metrics_of(run),
         "audit": {"ok": not run.violations, "violations": [v._asdict() for v in run.violations]},
         "bound": None
         if bound is None

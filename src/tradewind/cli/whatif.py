@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -108,6 +109,7 @@ def _period(given: WhatIfArguments) -> Period:
 def _show(found: WhatIf, *, as_json: bool) -> None:
     from tradewind.cli import show
     from tradewind.model.setup import SENSE
+    from tradewind.report.summary import measured
 
     if as_json:
         print_json(
@@ -125,8 +127,8 @@ def _show(found: WhatIf, *, as_json: bool) -> None:
     names = [objective, *(name for name in first.metrics if name != objective)]
     names += [name for name in last.metrics if name not in first.metrics]
     for name in names:
-        values = [run.metrics.get(name, 0.0) for run in found.runs]
-        if any(values):
+        values = [measured(run, name) if name in run.metrics else 0.0 for run in found.runs]
+        if any(value and not math.isnan(value) for value in values):
             label = f"{name} ({SENSE[objective]})" if name == objective else name
             change = _change(values[0], values[-1])
             table.add_row(
@@ -141,6 +143,8 @@ def _show(found: WhatIf, *, as_json: bool) -> None:
 def _change(before: float, after: float) -> str:
     from tradewind.cli.show import number
 
+    if math.isnan(before) or math.isnan(after):
+        return number(math.nan)
     part = f" ({(after - before) / abs(before):+.1%})" if before else ""
     return f"{'+' if after > before else ''}{number(after - before)}{part}" if after != before else "0"
 

@@ -14,7 +14,7 @@ from tradewind.model.errors import InputError
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.report import page
-from tradewind.report.summary import group
+from tradewind.report.summary import group, metrics_of
 
 PAGES, TABLES = (".html", ".htm"), (".csv", ".json", ".parquet")
 
@@ -65,10 +65,10 @@ def table(runs: Sequence[Run]) -> list[dict[str, Any]]:
             "scenario": run.scenario_name,
             "scenario_hash": run.scenario_hash,
             "objective": run.objective,
-            "value": run.value,
+            "value": metrics_of(run)[run.objective],
             "bound": None if run.bound is None else run.bound.value,
             "ratio": None if run.bound is None else run.bound.ratio,
-            **run.metrics,
+            **metrics_of(run),
         }
         for run in runs
     ]

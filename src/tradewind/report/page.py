@@ -21,6 +21,7 @@ from tradewind.report.figures.theme import style
 from tradewind.report.html import Cell, collapsible, full, section, stylesheet, table, template
 from tradewind.report.live import measured
 from tradewind.report.summary import Estimate, Group, estimate, is_idle
+from tradewind.report.summary import measured as measured_metric
 from tradewind.report.verdict import sentences
 
 MOST_DETAILED = 8
@@ -234,8 +235,8 @@ def _metrics(runs: Sequence[Run]) -> list[tuple[str, list[Cell]]]:
     for metric in names:
         if metric != objective and is_idle(metric, runs):
             continue
-        values = [r.metrics.get(metric, math.nan) for r in runs]
-        if metric == objective or any(values):
+        values = [measured_metric(r, metric) for r in runs]
+        if metric == objective or any(value and not math.isnan(value) for value in values):
             title = f"{escape(quantities.name(metric))} <small>{escape(metric)}</small>"
             rows.append(("", [title, *[quantities.measure(metric, v) for v in values]]))
     return rows

@@ -50,6 +50,11 @@ def measured(run: Run, name: str) -> float:
     return math.nan if none and name in COMPLETION else value
 
 
+def metrics_of(run: Run) -> dict[str, float | None]:
+    """The metrics of a run; None for a time of completion where no job was completed."""
+    return {name: None if math.isnan(value := measured(run, name)) else value for name in run.metrics}
+
+
 def is_idle(metric: str, runs: Sequence[Run]) -> bool:
     """Whether a metric says nothing that the cost does not: profit where nobody pays, welfare where no job has a value."""
     needs = {"profit_usd": "payments_usd", "welfare_usd": "value_usd"}.get(metric)

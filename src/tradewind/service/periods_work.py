@@ -12,6 +12,7 @@ from tradewind import api
 from tradewind.model.errors import InputError
 from tradewind.registry import policies
 from tradewind.report.bills import Bill, bills_of
+from tradewind.report.summary import metrics_of
 from tradewind.service.periods import Span, us_at
 from tradewind.store.board import Board
 from tradewind.worlds.period import Period
@@ -69,7 +70,7 @@ def whatif(source: Source, span: Span, policy: str, params: str) -> dict[str, An
         "objective": compared.recorded.objective,
         "jobs": len(found.scenario.jobs),
         "runs": [
-            {"name": name, "metrics": {key: run.metrics[key] for key in names}}
+            {"name": name, "metrics": {key: metrics_of(run)[key] for key in names}}
             for name, run in zip(compared.names, compared.runs, strict=True)
         ],
         "notes": [*found.notes, *compared.notes],
