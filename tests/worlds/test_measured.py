@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.builders import job, node, setup
+from tests.builders import job, link, node, setup
 from tradewind.files.run_tables import normal
-from tradewind.model.decision import Step
+from tradewind.model.decision import Route, Step
 from tradewind.model.estimate import Factors, believed
 from tradewind.model.job import Fixed, Job, Rounds
 from tradewind.model.tables import TABLES
 from tradewind.model.units import LARGEST, US_PER_S
 from tradewind.worlds.estimating import measured_of
-from tradewind.worlds.fleet import IterationReport, Launch, ranks_of
+from tradewind.worlds.fleet import IterationReport, Launch, LaunchStatus, ranks_of
 from tradewind.worlds.fleets.processes.reports import _parse
 from tradewind.worlds.gang import TALLIED, Attempt, Gang, Tally
-from tradewind.worlds.measured import UNKNOWN, rows, standard_error
+from tradewind.worlds.measured import UNKNOWN, Expectation, RankMeasure, rows, standard_error
 
 
 def test_the_standard_error_is_that_of_the_mean_for_independent_values() -> None:
@@ -88,15 +88,64 @@ def test_a_row_per_job_and_node_joins_attempts_by_their_iterations() -> None:
         assert (accuracy, site_accuracy) == (0.8, 0.4)
 
 
-def test_iterations_after_a_new_plan_stand_beside_its_prediction() -> None:
-    made = attempt(0, 1.0, 0)
-    for k in range(40):
-        took, planned_us = (1.0, 500_000) if k < 22 else (2.0, 1_000_000)
-        made.tally.add([(1, IterationReport(k, took, 10.0, 1.0, 3, 0.0, 0.0))], planned_us)
+def test_iterations_stand_beside_the_prediction_of_the_plans_in_force_while_they_ran() -> None:
+    """Everything takes twice as long as predicted, also the iteration during which the plan changes."""
+    made, now_s = attempt(0, 1.0, 0), 100.0
+    made.tally.expected.change(now_s, 500_000)
+    took = [1.0] * 21 + [0.3 + 0.7 * 3] + [3.0] * 18  # the new plan comes after 0.3 of the 22nd
+    for number, seconds in enumerate(took):
+        if number == 21:
+            made.tally.expected.change(now_s + 0.3, 1_500_000)
+        now_s += seconds
+        made.tally.add([(1, IterationReport(number, seconds, 10.0, 1.0, 3, 0.0, 0.0))], now_s)
     made.tally.settle()
     ((_, _, iterations, measured_s, _, predicted_s, *_),) = rows([made], lambda _: 500_000.0, 1_000_000)
-    assert iterations == 36  # 18 of each plan
-    assert (measured_s, predicted_s) == (1.5, 0.75)
+    assert iterations == 36
+    assert measured_s == pytest.approx(fmean(took[4:]))
+    assert measured_s / predicted_s == pytest.approx(2.0)
+
+
+def test_reports_that_come_together_follow_one_another() -> None:
+    expected = Expectation()
+    expected.change(0.0, 1.0)
+    expected.change(10.0, 3.0)
+    reports = [(0, 2.0), (1, 1.0), (0, 4.0)]  # rank 0: 8 to 10 and 10 to 14, rank 1: 13 to 14
+    assert expected.of_each(14.0, reports) == [pytest.approx(1.0), pytest.approx(3.0), pytest.approx(3.0)]
+    assert expected.of_each(20.0, [(0, 12.0)]) == [pytest.approx(12.0 / (2.0 / 1.0 + 10.0 / 3.0))]
+
+
+def test_ranks_that_have_to_move_keep_the_routes_and_the_prediction_of_their_last_plan_until_they_end() -> (
+    None
+):
+    net = setup([node("a"), node("b"), node("c")], links=(link(0, 1), link(0, 2)), transport="cut-through")
+    ps = job(0, work=Rounds(count=50, comm="flows", compute_us=0), model_bytes=500_000)
+
+    def plan(worker: int, bps: int) -> Step:
+        route = Route(worker, 0, bps, (worker - 1,))
+        return Step(
+            from_us=0, until_us=100, nodes=(0, worker), workers=(0, 1), servers=(1, 0), routes=(route,)
+        )
+
+    first, faster, elsewhere = plan(1, 4_000_000), plan(1, 8_000_000), plan(2, 1_000_000)
+    begun = Attempt(launch=Launch(ps, 0, 0, ranks_of(first)), at_us=0, step=first)
+    gang = Gang(ps, [begun])
+    report = ((1, IterationReport(1, 0.5, 10.0, 1.0, 3, 0.0)),)
+    for step, kept, now_s in (
+        (first, first, 1.0),
+        (faster, faster, 2.0),
+        (elsewhere, faster, 3.0),
+        (None, faster, 4.0),
+    ):
+        wanted = gang.wanted(step)
+        assert wanted is not None
+        assert wanted.routes == kept.routes
+        gang.take(LaunchStatus((None, None), reports=report), now_s, net, step)
+    begun.tally.settle()
+    (measure,) = (RankMeasure(*raw) for raw in begun.tally.ranks)
+    assert measure.iterations == 4
+    assert measure.predicted_us == pytest.approx(
+        (2 + 2 + 1 + 1) / 4 * US_PER_S
+    )  # never that of the plan elsewhere
 
 
 def test_attempts_without_prediction_or_reports_have_no_row() -> None:
@@ -149,7 +198,9 @@ def test_whatever_ranks_report_gives_numbers_and_spoils_no_estimate_of_other_job
     liar, honest = job(0, work=Rounds(count=50, compute_us=declared_us)), job(1, tenant="other")
     step = Step(from_us=0, until_us=100, nodes=(0,), workers=(1,))
     made = Attempt(launch=Launch(job=liar, number=0, slot=0, ranks=ranks_of(step)), at_us=0, step=step)
-    made.tally.add(reports * 10)
+    for at_s, predicted_us in enumerate((declared_us, LARGEST, 1)):
+        made.tally.expected.change(float(at_s), predicted_us)
+    made.tally.add(reports * 10, 2.5)
     measured = measured_of(setup([node("a")]), Gang(liar, [made]), pace * US_PER_S, US_PER_S)
     columns = dict(
         zip(TABLES["estimates"], zip(*((0, 0, *row) for row in measured), strict=True), strict=False)

@@ -14,8 +14,17 @@ from tradewind.model.job import Job
 from tradewind.model.progress import iteration_us
 from tradewind.model.setup import Setup
 from tradewind.model.tables import COMPLETE, FAILED
-from tradewind.worlds.fleet import STOPPED, Exit, IterationReport, Launch, LaunchStatus, Rank, Wanted
-from tradewind.worlds.measured import UNKNOWN, RankMeasure, standard_error, steady
+from tradewind.worlds.fleet import (
+    STOPPED,
+    Exit,
+    IterationReport,
+    Launch,
+    LaunchStatus,
+    Rank,
+    Wanted,
+    ranks_of,
+)
+from tradewind.worlds.measured import UNKNOWN, Expectation, RankMeasure, standard_error, steady
 
 HOUR_S = 3600
 OFTEN = 5
@@ -53,6 +62,7 @@ class Tally:
     loss: float = 0.0
     ranks: list[Sequence[Any]] = field(default_factory=list)
     last: IterationReport | None = None
+    expected: Expectation = field(default_factory=Expectation)
     _seconds: dict[int, array[float]] = field(default_factory=dict)
     _waits: dict[int, array[float]] = field(default_factory=dict)
     _sent: dict[int, array[float]] = field(default_factory=dict)
@@ -61,14 +71,15 @@ class Tally:
     _losses: dict[int, float] = field(default_factory=dict)
     _accuracies: dict[int, tuple[float, float]] = field(default_factory=dict)
 
-    def add(self, reports: Sequence[tuple[int, IterationReport]], predicted_us: float = UNKNOWN) -> None:
-        """Count new reports; predicted_us: what the model says for an iteration of the step in force."""
-        for rank, report in reports:
+    def add(self, reports: Sequence[tuple[int, IterationReport]], now_s: float = 0.0) -> None:
+        """Count new reports."""
+        expected_us = self.expected.of_each(now_s, [(rank, report.seconds) for rank, report in reports])
+        for (rank, report), each_us in zip(reports, expected_us, strict=True):
             self._seconds.setdefault(rank, array("d")).append(report.seconds)
             self._waits.setdefault(rank, array("d")).append(report.communication_seconds)
             self._sent.setdefault(rank, array("d")).append(report.bytes_sent)
             self._samples.setdefault(rank, array("d")).append(report.samples)
-            self._predicted.setdefault(rank, array("d")).append(predicted_us)
+            self._predicted.setdefault(rank, array("d")).append(each_us)
             self._losses[rank] = report.loss
             if report.accuracy >= 0:
                 self._accuracies[rank] = (report.accuracy, report.site_accuracy)
@@ -101,11 +112,17 @@ class Tally:
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One launch of a job and its outcome. ended_us: -1 while it runs; why: how it ended."""
+    """One launch of a job and its outcome.
+
+    step      the step with which it began
+    latest    the step that was last in force for its ranks; None: that with which it began
+    ended_us  -1 while it runs; why: how it ended
+    """
 
     launch: Launch
     at_us: int
     step: Step
+    latest: Step | None = None
     ended_us: int = -1
     why: str = ""
     tally: Tally = field(default_factory=Tally)
@@ -161,7 +178,14 @@ class Gang:
         attempt = self.current
         if attempt is None:
             return None
-        return Wanted(attempt.launch, not self.stopping, (step or attempt.step).routes)
+        return Wanted(attempt.launch, not self.stopping, self._step(step).routes)
+
+    def _step(self, step: Step | None) -> Step:
+        """The step that the running ranks carry out: the one in force, or the last that was for them, until they end."""
+        attempt = self.attempts[-1]
+        if step is not None and ranks_of(step) == attempt.launch.ranks:
+            attempt.latest = step
+        return attempt.latest or attempt.step
 
     def running_us(self, now_us: int) -> int:
         """Time that the job's ranks have run."""
@@ -185,10 +209,11 @@ class Gang:
             self.waiting_since_s = None
         elif self.waiting_since_s is None:
             self.waiting_since_s = now_s
+        attempt = self.attempts[-1]
+        attempt.tally.expected.change(now_s, iteration_us(setup, self.job, self._step(step)))
         if status.reports:
             self.last_report_s = now_s
-            attempt = self.attempts[-1]
-            attempt.tally.add(status.reports, iteration_us(setup, self.job, step or attempt.step))
+            attempt.tally.add(status.reports, now_s)
             self.iterations = max(self.iterations, *(report.iteration for _, report in status.reports))
 
     def is_to_tell(self, now_us: int, slot_us: int) -> bool:

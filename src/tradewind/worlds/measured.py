@@ -45,6 +45,50 @@ class RankMeasure(NamedTuple):
         return attempt_us if self.predicted_us == UNKNOWN else self.predicted_us
 
 
+class Expectation:
+    """What the model says for iterations of an attempt while plans change.
+
+    An iteration of `seconds` that had one step in force for the seconds d and another, by which an iteration takes e, for
+    the rest r of the time, of which it is f, should have taken seconds / (d / e + r / f).
+    """
+
+    def __init__(self) -> None:
+        self._since: list[
+            tuple[float, float]
+        ] = []  # when a step came into force, and its microseconds of an iteration
+
+    def change(self, now_s: float, predicted_us: float) -> None:
+        """Take in what is in force now."""
+        if not self._since or self._since[-1][1] != predicted_us:
+            self._since.append((now_s if self._since else -math.inf, predicted_us))
+
+    def of_each(self, now_s: float, reports: Sequence[tuple[int, float]]) -> list[float]:
+        """Microseconds for each of the (rank, seconds) of new reports; those of a rank follow one another."""
+        ends: dict[int, float] = {}
+        found = []
+        for rank, seconds in reversed(reports):
+            end_s = ends.get(rank, now_s)
+            found.append(self._between(end_s - seconds, end_s))
+            ends[rank] = end_s - seconds
+        first = min(ends.values(), default=now_s)
+        while len(self._since) > 1 and self._since[1][0] <= first:
+            del self._since[0]  # no later iteration began before
+        return found[::-1]
+
+    def _between(self, begin_s: float, end_s: float) -> float:
+        parts, until_s = 0.0, end_s
+        for since_s, predicted_us in reversed(self._since):
+            if predicted_us <= 0:
+                break
+            from_s = max(begin_s, since_s)
+            if from_s < until_s:
+                parts += (until_s - from_s) / predicted_us
+                until_s = from_s
+        if parts > 0:
+            return (end_s - begin_s) / parts
+        return self._since[-1][1] if self._since else UNKNOWN
+
+
 def steady(values: Sequence[float]) -> Sequence[float]:
     """Values without the first tenth."""
     return values[len(values) // 10 :]
