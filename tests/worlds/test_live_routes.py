@@ -21,8 +21,9 @@ from tradewind.worlds.contention import Meeting, worst_meeting
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets.processes.fleet import networks_of_testbed
 from tradewind.worlds.simulate import simulate
-from tradewind.worlds.tables import UNPINNED
+from tradewind.worlds.tables import UNDELAYED, UNPINNED
 from tradewind.worlds.testbed import network as testbed
+from tradewind.worlds.testbed.routes import keeps_latency
 from tradewind.worlds.testbed.wan import Wan, WanLink
 
 REASON = testbed.unavailable() or (
@@ -133,6 +134,20 @@ def test_a_fleet_that_cannot_pin_routes_says_so_in_the_run(tmp_path: Path) -> No
     quick = replace(one, jobs=(replace(one.jobs[0], command=("true",)),))
     run = run_live(quick, tmp_path / "s", spec_of(Scripted(script, {})))
     assert alarms(run) == UNPINNED
+
+
+def test_a_fleet_without_the_latencies_of_a_scenario_says_so_in_the_run(tmp_path: Path) -> None:
+    one = given(1)
+    late = replace(one.setup, links=tuple(replace(each, latency_us=7000) for each in one.setup.links))
+    quick = replace(one, setup=late, jobs=(replace(one.jobs[0], command=("true",)),))
+    script = {0: decision(plan(0, running(through(M, 4))))}
+    run = run_live(quick, tmp_path / "s", spec_of(Scripted(script, {})))
+    assert set(run.tables["alarms"]["text"]) == {UNPINNED, UNDELAYED}
+    for latency_us in (0, 7000):
+        links = tuple(WanLink(a, b, M, M, latency_us) for a, b in SQUARE)
+        same = testbed.Testbed(name="nowhere", wan=Wan(name="square", sites=NAMES, links=links))
+        assert keeps_latency(same, late) == (latency_us == 7000)
+        assert keeps_latency(same, one.setup) == (latency_us == 0)
 
 
 @needs_testbed

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from tradewind.lab.testbed.networks import exchanges, network
 from tradewind.model.errors import InputError, TradewindError
 from tradewind.train.local import LocalJob, environments, report_file
 from tradewind.worlds.forkserver import ForkServer
+from tradewind.worlds.testbed import delays as testbed_delays
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed import state as testbed_state
 from tradewind.worlds.testbed.traffic import carrier, measure, server_exchange, traffic_server
@@ -32,12 +34,12 @@ needs_namespaces = pytest.mark.skipif(bool(REASON), reason=f"no testbed here: {R
 M = 1_000_000
 
 
-def line_of_three() -> Wan:
+def line_of_three(latency_us: int = 0) -> Wan:
     """a - b - c: whatever c sends to a shares the link b - a with b."""
     return Wan(
         name="line",
         sites=("a", "b", "c"),
-        links=(WanLink(0, 1, 20 * M, 40 * M), WanLink(1, 2, 30 * M, 30 * M)),
+        links=(WanLink(0, 1, 20 * M, 40 * M, latency_us), WanLink(1, 2, 30 * M, 30 * M, latency_us)),
     )
 
 
@@ -223,7 +225,7 @@ def _crash_while_building(wan: Wan, name: str) -> None:
 
 @needs_namespaces
 def test_an_error_while_building_leaves_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(testbed, "_classes", lambda near: "class add nonsense\n")
+    monkeypatch.setattr(testbed, "_classes", lambda *_: "class add nonsense\n")
     with pytest.raises(TradewindError, match="failed"):
         testbed.up(line_of_three(), name)
     assert left_behind(name) == []
@@ -344,3 +346,113 @@ def test_names_of_temporary_testbeds_are_not_given_to_others() -> None:
     with pytest.raises(InputError, match="temporary testbeds"):
         testbed_state.check_not_owned(testbed_state.own_name("study"))
     assert not testbed_state.is_abandoned(testbed_state.own_name("study"))
+
+
+# --- latency ---
+
+
+def test_a_transfer_takes_the_latency_of_its_path_on_top() -> None:
+    wan, size = line_of_three(10_000), 1_000_000
+    paths = shortest(wan)
+    plain, late = (server_exchange(each, 0, shortest(each)) for each in (line_of_three(), wan))
+    assert late.predicted_s(wan, size) == pytest.approx(plain.predicted_s(line_of_three(), size) + 2 * 0.02)
+    hops = [paths[0, 1], paths[1, 2], paths[2, 0]]
+    times = [8 * size / 3 / GOODPUT / rate for rate in (20 * M, 30 * M, 30 * M)]
+    # each of 2 (n - 1) steps takes as long as the slowest hop sends, or where latency is more, as a hop on average
+    assert ring_s(wan, hops, size) == pytest.approx(4 * max(times))
+    slow = line_of_three(200_000)
+    assert ring_s(slow, hops, size) == pytest.approx(4 * (sum(times) + 4 * 0.2) / 3)
+
+
+def test_latency_is_that_of_the_topology_or_the_same_for_all_links() -> None:
+    real = network("b4", scale=0.01, latency="real")
+    every = {each.latency_us for each in real.links}
+    assert len(every) > 10
+    assert all(100 < us < 100_000 for us in every)
+    assert {each.latency_us for each in network("mesh", scale=0.01, latency="2.5").links} == {2500}
+    assert {each.latency_us for each in network("b4", scale=0.01).links} == {0}
+    for topology, wrong in (("mesh", "real"), ("b4", "much"), ("b4", "-1"), ("b4", "nan"), ("b4", "1e9")):
+        with pytest.raises(InputError, match="--latency"):
+            network(topology, scale=0.01, latency=wrong)
+    with pytest.raises(InputError, match="has a latency of"):
+        line_of_three(-1)
+
+
+@needs_namespaces
+@pytest.mark.parametrize("how", ["netem", "relay"])
+def test_a_byte_takes_the_latency_of_its_path_there_and_back(
+    name: str, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if how == "relay":
+        monkeypatch.setattr(testbed_delays, "netem_missing", lambda _: "not wanted here")
+    bed = testbed.up(line_of_three(15_000), name)
+    if how == "netem" and bed.delay == "relay":
+        pytest.skip(testbed_delays.netem_missing(bed.hub))
+    assert bed.delay == how
+    assert testbed.find(name) == bed
+    assert testbed.processes(name) == []  # at its sites
+    for goal, links in ((1, 1), (2, 2)):
+        trips = _round_trips_s(bed, 0, goal)
+        print(how, goal, trips)
+        # a busy machine only makes them longer
+        assert 2 * links * 0.015 <= min(trips) < 2 * links * 0.015 + 0.03
+    testbed.down(name)
+    assert left_behind(name) == []
+
+
+def _round_trips_s(bed: testbed.Testbed, source: int, goal: int) -> list[float]:
+    """Seconds until a byte has gone to another site and come back, some times on one connection."""
+    serve = (
+        "import socket; s = socket.create_server(('', 7)); c, _ = s.accept()\n"
+        "while b := c.recv(1): c.sendall(b)"
+    )
+    ask = (
+        "import socket, sys, time\n"
+        "for _ in range(3000):\n"
+        "    try: c = socket.create_connection((sys.argv[1], 7), 60); break\n"
+        "    except ConnectionRefusedError: time.sleep(0.02)\n"
+        "for _ in range(20):\n"
+        "    began = time.monotonic(); c.sendall(b'x'); c.recv(1); print(time.monotonic() - began)\n"
+    )
+    server = subprocess.Popen(bed.inside(goal, [sys.executable, "-c", serve]))
+    try:
+        command = bed.inside(source, [sys.executable, "-c", ask, bed.address(goal)])
+        said = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+        return [float(line) for line in said.split()]
+    finally:
+        server.kill()
+        server.wait()
+
+
+@needs_namespaces
+def test_queues_in_the_hub_delay_each_direction_of_a_link_by_itself(name: str) -> None:
+    """With plain queues in place of netem, which not every kernel has: every link's packets are in their own."""
+    bed = testbed.up(line_of_three(), name)
+    testbed.batch(
+        ["tc"], bed.hub, testbed_delays.delaying_queues(line_of_three(1000), "bfifo limit {frames}")
+    )
+    assert _answers(bed, 0, 2)
+    for port, senders in ((0, {2}), (1, {1, 3}), (2, {2})):
+        shown = subprocess.run(
+            ["tc", "-n", bed.hub, "-s", "class", "show", "dev", f"port{port}"], capture_output=True, text=True
+        ).stdout
+        counts = re.findall(r"class htb 1:([0-9a-f]+) .*?Sent (\d+) bytes", shown, re.S)
+        assert {int(minor, 16): int(sent) > 200 for minor, sent in counts} == dict.fromkeys(senders, True)
+
+
+@needs_namespaces
+def test_a_testbed_whose_delaying_process_is_gone_is_broken(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(testbed_delays, "netem_missing", lambda _: "not wanted here")
+    bed = testbed.up(line_of_three(1000), name)
+    assert _answers(bed, 0, 2)
+    (relay,) = map(
+        int, subprocess.run(["ip", "netns", "pids", bed.hub], capture_output=True, text=True).stdout.split()
+    )
+    os.kill(relay, signal.SIGKILL)
+    until = time.monotonic() + 60
+    while testbed.state_of(name) == "up":
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert testbed.state_of(name) == "broken"

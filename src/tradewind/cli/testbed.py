@@ -36,6 +36,12 @@ Sites = Annotated[
 ]
 Rule = Annotated[str, typer.Option("--rule", help="Bandwidth by distance: auto, power, linear, inverse, …")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**53, help="Seed of random bandwidths.")]
+Latency = Annotated[
+    str,
+    typer.Option(
+        "--latency", help="Of links: none, real (as stated, or by length), or milliseconds for all."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 SCALE = 0.01
@@ -50,6 +56,7 @@ def up(
     sites: Sites = 0,
     rule: Rule = "auto",
     seed: Seed = 0,
+    latency: Latency = "none",
     as_json: Json = False,
 ) -> None:
     """Builds the network, after removing leftovers of a crash under the same name."""
@@ -58,7 +65,7 @@ def up(
     from tradewind.worlds.testbed.state import check_not_owned
 
     check_not_owned(name)
-    testbed.up(network(topology, scale=scale, sites=sites, rule=rule, seed=seed), name)
+    testbed.up(network(topology, scale=scale, sites=sites, rule=rule, seed=seed, latency=latency), name)
     _status(name, as_json)
 
 
@@ -121,18 +128,23 @@ def _status(name: str, as_json: bool) -> None:
         for k, site in enumerate(wan.sites)
     ]
     links = [
-        {"from": wan.sites[a], "to": wan.sites[b], "mbps": bps / 1e6, "sent_mb": sent[a, b] / 1e6}
+        {
+            "from": wan.sites[a], "to": wan.sites[b], "mbps": bps / 1e6, "latency_ms": 1000 * wan.latency_s((a, b)),
+            "sent_mb": sent[a, b] / 1e6,
+        }
         for (a, b), bps in wan.rates().items()
-    ]
+    ]  # fmt: skip
     if as_json:
-        print(json.dumps({"name": name, "network": wan.name, "sites": places, "links": links}, indent=2))
+        data = {"name": name, "network": wan.name, "delay": bed.delay, "sites": places, "links": links}
+        print(json.dumps(data, indent=2))
         return
-    say(f"testbed {name}: {wan.name}, {len(wan.sites)} sites, {len(wan.links)} links")
+    delay = f", latency by {bed.delay}" if bed.delay else ""
+    say(f"testbed {name}: {wan.name}, {len(wan.sites)} sites, {len(wan.links)} links{delay}")
     _print(_table([("site", "left"), ("namespace", "left"), ("address", "left")], [
         [str(p["site"]), str(p["namespace"]), str(p["address"])] for p in places
     ]))  # fmt: skip
-    _print(_table([("from", "left"), ("to", "left"), ("Mbit/s", "right"), ("sent MB", "right")], [
-        [str(x["from"]), str(x["to"]), f"{x['mbps']:.1f}", f"{x['sent_mb']:.1f}"] for x in links
+    _print(_table([("from", "left"), ("to", "left"), ("Mbit/s", "right"), ("latency ms", "right"), ("sent MB", "right")], [
+        [str(x["from"]), str(x["to"]), f"{x['mbps']:.1f}", f"{x['latency_ms']:g}", f"{x['sent_mb']:.1f}"] for x in links
     ]))  # fmt: skip
     say(f"run a command at a site: ip netns exec {bed.namespace(0)} COMMAND")
 
@@ -146,6 +158,7 @@ class VerifyArguments:
     scale: Scale = SCALE
     rule: Rule = "auto"
     seed: Seed = 0
+    latency: Latency = "none"
     model: Annotated[
         str,
         typer.Option(
@@ -170,7 +183,14 @@ def verify(given: VerifyArguments) -> None:
     from tradewind.worlds.testbed import network as testbed
     from tradewind.worlds.testbed.state import own_name
 
-    wan = network(given.topology, scale=given.scale, sites=given.sites, rule=given.rule, seed=given.seed)
+    wan = network(
+        given.topology,
+        scale=given.scale,
+        sites=given.sites,
+        rule=given.rule,
+        seed=given.seed,
+        latency=given.latency,
+    )
     name = own_name("verify")
     try:
         bed = testbed.up(wan, name)

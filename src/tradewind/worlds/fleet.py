@@ -18,7 +18,7 @@ from tradewind.model.job import Job
 STOPPED = 75
 """Exit code of a rank that wrote its checkpoint and wants to be resumed (EX_TEMPFAIL)."""
 
-Capability = Literal["cpu_shares", "node_inventory", "routes"]
+Capability = Literal["cpu_shares", "latency", "node_inventory", "routes"]
 """cpu_shares: a rank gets no more CPU than its job demands · node_inventory: lost nodes and links, and smaller ones,
 are noticed · routes: packets of a job take the paths of its plan, at the reserved rates."""
 

@@ -16,6 +16,7 @@ from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.gang import QUOTE, Attempt
 
 UNPINNED = "this fleet cannot carry out the routes of plans: packets take default paths, and no bandwidth is reserved"
+UNDELAYED = "this fleet does not delay packets as the links of the scenario do: measured times lack latency"
 
 
 def live_tables(
@@ -31,7 +32,17 @@ def live_tables(
     routed = [attempt.at_us for attempt in attempts if attempt.step.routes]
     if routed and "routes" not in world.fleet.capabilities:
         texts = sorted([*texts, (min(routed), -1, UNPINNED)])
-    elif routed and (meeting := worst_meeting(scenario, run)) is not None:
+    if (
+        routed
+        and "latency" not in world.fleet.capabilities
+        and any(k.latency_us for k in scenario.setup.links)
+    ):
+        texts = sorted([*texts, (min(routed), -1, UNDELAYED)])
+    if (
+        routed
+        and "routes" in world.fleet.capabilities
+        and (meeting := worst_meeting(scenario, run)) is not None
+    ):
         texts = sorted([*texts, (meeting.at_us, -1, meeting.text(scenario.setup))])
     shards = world.data.rows()
     carried = [row[3] for row in shards if row[4] != row[5]]

@@ -14,27 +14,42 @@ from tradewind.systems.apsp.workload.bandwidth import drawn_mbps, resolve_rule
 from tradewind.systems.apsp.workload.topologies import SHIPPED, read_topology
 from tradewind.systems.apsp.workload.topology import Topology
 from tradewind.worlds.testbed.traffic import Exchange, ring_exchange, server_exchange
-from tradewind.worlds.testbed.wan import Path, Wan, WanLink, shortest
+from tradewind.worlds.testbed.wan import MOST_LATENCY_US, Path, Wan, WanLink, shortest
 
 MESH = "mesh"
 MESH_SITES = 4
 MESH_MBPS = (1000, 6000)
 MBPS = 1_000_000
 MOST_RINGS = 6
+NO_LATENCY, REAL = "none", "real"
 
 
-def network(topology: str, *, scale: float, sites: int = 0, rule: str = "auto", seed: int = 0) -> Wan:
+def network(
+    topology: str,
+    *,
+    scale: float,
+    sites: int = 0,
+    rule: str = "auto",
+    seed: int = 0,
+    latency: str = NO_LATENCY,
+) -> Wan:
     """A mesh (a link of its own between any two sites), or a topology as plan-wan reads it, times `scale`.
 
-    sites: how many; 0 means all (4 in a mesh). Of a topology, the sites nearest to its best connected one are kept.
+    sites    how many; 0 means all (4 in a mesh). Of a topology, the sites nearest to its best connected one are kept.
+    latency  of links: none, real (as a topology states it, or by length), or milliseconds for all
     """
+    every_us = _every_us(latency)
     if not 0 < scale <= 1:
         raise InputError(
             f"found {scale:g}; allowed is above 0, up to 1 (0.01: a hundredth of real rates)",
             where="--scale",
         )
     if topology == MESH:
-        return _mesh(sites or MESH_SITES, scale, seed)
+        if every_us is None:
+            raise InputError(
+                f"found {REAL}, but links of a mesh have no length; state milliseconds", where="--latency"
+            )
+        return _mesh(sites or MESH_SITES, scale, seed, every_us)
     if not topology:
         raise InputError(
             f"name a topology: {', '.join((MESH, *SHIPPED))}, or a .graphml, .gml, .json or .csv file"
@@ -43,20 +58,41 @@ def network(topology: str, *, scale: float, sites: int = 0, rule: str = "auto", 
     there, back = drawn_mbps(found, resolve_rule(found, rule), 500, seed)
     keep = _nearest(found, sites) if sites else list(range(len(found.nodes)))
     number = {node: k for k, node in enumerate(keep)}
+    waits_us = found.latency_us() if every_us is None else [every_us] * len(found.links)
     return Wan(
         name=found.name,
         sites=tuple(found.nodes[node] for node in keep),
         links=tuple(
             WanLink(
-                number[link.a], number[link.b], round(int(ab) * MBPS * scale), round(int(ba) * MBPS * scale)
+                number[link.a],
+                number[link.b],
+                round(int(ab) * MBPS * scale),
+                round(int(ba) * MBPS * scale),
+                us,
             )
-            for link, ab, ba in zip(found.links, there, back, strict=True)
+            for link, ab, ba, us in zip(found.links, there, back, waits_us, strict=True)
             if link.a in number and link.b in number
         ),
     )
 
 
-def _mesh(sites: int, scale: float, seed: int) -> Wan:
+def _every_us(latency: str) -> int | None:
+    """Latency in microseconds of every link; None: that of each."""
+    if latency in (NO_LATENCY, REAL):
+        return 0 if latency == NO_LATENCY else None
+    try:
+        ms = float(latency)
+    except ValueError:
+        ms = -1.0
+    if not 0 <= 1000 * ms <= MOST_LATENCY_US:
+        raise InputError(
+            f"found {latency!r}; allowed are {NO_LATENCY}, {REAL} and milliseconds up to {MOST_LATENCY_US // 1000}",
+            where="--latency",
+        )
+    return round(1000 * ms)
+
+
+def _mesh(sites: int, scale: float, seed: int, latency_us: int) -> Wan:
     if sites < 2:
         raise InputError(f"found {sites}; a network has at least 2", where="--sites")
     rng = np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(9,)))
@@ -67,7 +103,7 @@ def _mesh(sites: int, scale: float, seed: int) -> Wan:
         name=MESH,
         sites=tuple(f"site-{k + 1}" for k in range(sites)),
         links=tuple(
-            WanLink(a, b, round(ab * MBPS * scale), round(ba * MBPS * scale))
+            WanLink(a, b, round(ab * MBPS * scale), round(ba * MBPS * scale), latency_us)
             for (a, b), (ab, ba) in zip(pairs, mbps, strict=True)
         ),
     )

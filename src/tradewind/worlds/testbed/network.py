@@ -7,7 +7,8 @@ each pair of sites separately would be simpler, but then no link is shared and t
 
 Each direction of a link is an htb class at the sender with a short bfifo queue. A u32 filter on the destination MAC
 address, which is that of the neighbour, selects the class, so the right link is used whatever path is pinned. Routes
-set cubic, because other defaults (BBR) distort short transfers on short queues.
+set cubic, because other defaults (BBR) distort short transfers on short queues. Latency comes after that, in the hub
+(worlds.testbed.delays).
 
 A state file is written before anything is created, and all names contain the testbed's name: `down` finds everything
 even after a crash.
@@ -23,13 +24,14 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path as File
 from types import MappingProxyType
 from typing import NamedTuple
 
 from tradewind.model.errors import InputError, TradewindError
+from tradewind.worlds.testbed.delays import How, delay_of, delaying_queues, mac, start_relay
 from tradewind.worlds.testbed.state import (
     State,
     check_name,
@@ -40,7 +42,7 @@ from tradewind.worlds.testbed.state import (
     save,
     saved_names,
 )
-from tradewind.worlds.testbed.wan import FRAME_BYTES, MTU_BYTES, Path, Wan, next_hops
+from tradewind.worlds.testbed.wan import FRAME_BYTES, MTU_BYTES, Path, Wan, next_hops, shortest
 
 INTERFACE = "wan0"
 NETNS = File("/run/netns")
@@ -55,6 +57,7 @@ MIN_BURST_BYTES = 3_200
 QUANTUM_BYTES = 30_000
 """What a queue that has reserved all of a link sends in a turn, where several want more than there is."""
 QUEUE_S = 0.03
+"""A queue holds what its link sends in this time and a round trip: TCP needs as much to fill the link."""
 MIN_QUEUE_BYTES = 64_000
 SETTINGS = {
     "net/ipv4/ip_forward": "1",
@@ -90,10 +93,11 @@ class Pin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Testbed:
-    """A running network."""
+    """A running network. delay: how latency is made (worlds.testbed.delays)."""
 
     name: str
     wan: Wan
+    delay: How = ""
 
     def namespace(self, site: int) -> str:
         """Network namespace of a site."""
@@ -140,8 +144,9 @@ class Testbed:
         commands: dict[tuple[int, str], list[str]] = {}
         for verb, pins in (("del", remove), ("add", add)):
             for number, pin in pins.items():
+                trip_s = 2 * self.wan.latency_s(pin.path)
                 for here, towards in pairwise(pin.path):
-                    rules, queues = _pin(verb, number, pin, towards, rates[here, towards])
+                    rules, queues = _pin(verb, number, pin, towards, rates[here, towards], trip_s)
                     commands.setdefault((here, "ip"), []).extend(rules)
                     commands.setdefault((here, "tc"), []).extend(queues)
         with locked():
@@ -164,10 +169,6 @@ class Testbed:
 
 def _address(site: int) -> str:
     return f"10.77.0.{site + 1}"
-
-
-def _mac(site: int) -> str:
-    return f"02:54:57:00:00:{site:02x}"
 
 
 def unavailable() -> str:
@@ -207,11 +208,11 @@ def up(wan: Wan, name: str) -> Testbed:
         _remove(name)
         save(name, State(phase="building", wan=wan))
         try:
-            _build(bed)
+            bed = replace(bed, delay=_build(bed))
         except BaseException:
             _remove(name)
             raise
-        save(name, State(phase="up", wan=wan))
+        save(name, State(phase="up", wan=wan, delay=bed.delay))
     return bed
 
 
@@ -233,7 +234,7 @@ def find(name: str) -> Testbed:
         raise InputError(
             f"no testbed {name!r} is up (up: {running}); create one with `tradewind testbed up b4 --name {name}`"
         )
-    return Testbed(name=name, wan=state.wan)
+    return Testbed(name=name, wan=state.wan, delay=state.delay)
 
 
 def names() -> list[str]:
@@ -249,13 +250,20 @@ def state_of(name: str) -> str:
     state = load(name)
     if state is None:
         return "broken" if _namespaces(name) else "absent"
-    return "up" if state.phase == "up" and len(_namespaces(name)) == len(state.wan.sites) + 1 else "broken"
+    whole = state.phase == "up" and len(_namespaces(name)) == len(state.wan.sites) + 1
+    if whole and state.delay == "relay":
+        whole = bool(_pids([Testbed(name=name, wan=state.wan).hub]))
+    return "up" if whole else "broken"
 
 
 def processes(name: str) -> list[int]:
-    """Ids of the processes that run inside the testbed."""
+    """Ids of the processes that run at the sites of the testbed."""
+    return _pids([space for space in _namespaces(name) if not space.endswith(".hub")])
+
+
+def _pids(spaces: Sequence[str]) -> list[int]:
     found: list[int] = []
-    for space in _namespaces(name):
+    for space in spaces:
         text = _run(["ip", "netns", "pids", space], check=False)
         found += [int(word) for word in text.split() if int(word) != os.getpid()]
     return sorted(set(found))
@@ -264,27 +272,36 @@ def processes(name: str) -> list[int]:
 # --- creating and removing ---
 
 
-def _build(bed: Testbed) -> None:
+def _build(bed: Testbed) -> How:
+    """Create everything; return how latency is made."""
     sites = range(len(bed.wan.sites))
     _run(["ip", "-batch", "-"], "".join(f"netns add {s}\n" for s in (bed.hub, *map(bed.namespace, sites))))
+    delay = delay_of(bed.wan, bed.hub)
+    bridge = "" if delay == "relay" else "master bridge0"
     _run(
         ["ip", "-n", bed.hub, "-batch", "-"],
         "link add bridge0 type bridge\nlink set bridge0 up\n"
         + "".join(
             f"link add port{site} mtu {MTU_BYTES} type veth peer name {INTERFACE} mtu {MTU_BYTES} "
-            f"address {_mac(site)} netns {bed.namespace(site)}\n"
-            f"link set port{site} master bridge0 up\n"
+            f"address {mac(site)} netns {bed.namespace(site)}\n"
+            f"link set port{site} {bridge} up\n"
             for site in sites
         ),
     )
+    if delay == "netem":
+        batch(["tc"], bed.hub, delaying_queues(bed.wan))
+    elif delay:
+        start_relay(bed.wan, bed.hub)
     rates, hops = bed.wan.rates(), next_hops(bed.wan)
+    trip_s = 2 * max(map(bed.wan.latency_s, shortest(bed.wan).values())) if delay else 0.0
     for site in sites:
         near = {b: bps for (a, b), bps in rates.items() if a == site}
         space = bed.namespace(site)
         _run(["ip", "-n", space, "-batch", "-"], _addresses(site, near, hops))
-        _run(["tc", "-n", space, "-batch", "-"], _classes(near))
+        _run(["tc", "-n", space, "-batch", "-"], _classes(near, trip_s))
         settings = "; ".join(f"echo {value} > /proc/sys/{key}" for key, value in SETTINGS.items())
         _run(["ip", "netns", "exec", space, "sh", "-ec", settings])
+    return delay
 
 
 def _addresses(site: int, near: Mapping[int, int], hops: Mapping[tuple[int, int], int]) -> str:
@@ -296,7 +313,7 @@ def _addresses(site: int, near: Mapping[int, int], hops: Mapping[tuple[int, int]
     ]
     for other in sorted(near):
         lines += [
-            f"neigh add {_address(other)} lladdr {_mac(other)} dev {INTERFACE} nud permanent",
+            f"neigh add {_address(other)} lladdr {mac(other)} dev {INTERFACE} nud permanent",
             f"route add {_address(other)} dev {INTERFACE} scope link congctl cubic",
             f"route add default via {_address(other)} dev {INTERFACE} onlink congctl cubic table {TABLE + other}",
         ]
@@ -308,13 +325,13 @@ def _addresses(site: int, near: Mapping[int, int], hops: Mapping[tuple[int, int]
     return "\n".join(lines) + "\n"
 
 
-def _classes(near: Mapping[int, int]) -> str:
+def _classes(near: Mapping[int, int], trip_s: float) -> str:
     """tc commands: per neighbour an htb class with a short queue, selected by the neighbour's MAC address."""
     lines = [f"qdisc add dev {INTERFACE} root handle 1: htb default 0"]
     for other, bps in sorted(near.items()):
         lines += [
             f"class add dev {INTERFACE} parent 1: classid 1:{other + 1:x} htb {_rate(bps, bps)}",
-            *_queue(other, DEFAULT + other, bps),
+            *_queue(other, DEFAULT + other, bps, trip_s),
             f"filter add dev {INTERFACE} parent 1: protocol ip prio {LAST} u32 match u32 0x{_mac_tail(other)} 0xffffffff "
             f"at -12 flowid 1:{DEFAULT + other:x}",
         ]
@@ -326,14 +343,14 @@ def _rate(guaranteed_bps: int, max_bps: int, quantum: int = MTU_BYTES + FRAME_BY
     return f"rate {guaranteed_bps}bit ceil {max_bps}bit burst {burst} cburst {burst} quantum {quantum}"
 
 
-def _queue(towards: int, minor: int, bps: int, reserved_bps: int = 0) -> list[str]:
+def _queue(towards: int, minor: int, bps: int, trip_s: float, reserved_bps: int = 0) -> list[str]:
     """A queue of a link, with a largest rate if one is reserved for it.
 
     Its guaranteed rate is tiny, and it borrows the rest from the link, because guaranteed rates together may exceed that
     of the link. Queues that want more than there is share it evenly, those with reserved rates in proportion.
     """
     most = reserved_bps or bps
-    limit = max(MIN_QUEUE_BYTES, int(most * QUEUE_S / 8))
+    limit = max(MIN_QUEUE_BYTES, int(most * (QUEUE_S + trip_s) / 8))
     quantum = MTU_BYTES + FRAME_BYTES + QUANTUM_BYTES * reserved_bps // bps
     return [
         f"class add dev {INTERFACE} parent 1:{towards + 1:x} classid 1:{minor:x} htb {_rate(bps // 1000, most, quantum)}",
@@ -341,14 +358,16 @@ def _queue(towards: int, minor: int, bps: int, reserved_bps: int = 0) -> list[st
     ]
 
 
-def _pin(verb: str, number: int, pin: Pin, towards: int, bps: int) -> tuple[list[str], list[str]]:
+def _pin(
+    verb: str, number: int, pin: Pin, towards: int, bps: int, trip_s: float
+) -> tuple[list[str], list[str]]:
     """ip and tc commands that add or delete a pin at one site of its path; bps: rate of the link to the next one."""
     ends, minor = f"from {pin.source} to {pin.goal}", PINNED + number
     rules = [f"rule {verb} pref {PIN} {ends} lookup {TABLE + towards}"]
     which = f"dev {INTERFACE} parent 1: protocol ip prio {1 + number} u32"
     match = f"match ip src {pin.source} match ip dst {pin.goal} flowid 1:{minor:x}"
     if verb == "add":
-        return rules, [*_queue(towards, minor, bps, min(pin.bps, bps)), f"filter add {which} {match}"]
+        return rules, [*_queue(towards, minor, bps, trip_s, min(pin.bps, bps)), f"filter add {which} {match}"]
     return rules, [f"filter del {which}", f"class del dev {INTERFACE} classid 1:{minor:x}"]
 
 
@@ -368,7 +387,7 @@ def _unpin(space: str) -> None:
 
 def _mac_tail(site: int) -> str:
     """Last four bytes of the MAC address; they are 12 bytes before the IP header."""
-    return _mac(site).replace(":", "")[4:]
+    return mac(site).replace(":", "")[4:]
 
 
 def _remove(name: str) -> list[str]:
@@ -388,11 +407,12 @@ def _remove(name: str) -> list[str]:
 
 
 def _end(name: str, how: signal.Signals, patience_s: float) -> None:
-    for pid in processes(name):
+    spaces = _namespaces(name)
+    for pid in _pids(spaces):
         with suppress(ProcessLookupError):
             os.kill(pid, how)
     limit = time.monotonic() + patience_s
-    while processes(name) and time.monotonic() < limit:
+    while _pids(spaces) and time.monotonic() < limit:
         time.sleep(0.02)
 
 

@@ -1,7 +1,6 @@
 """One site of a path with relays that store and forward: whole blocks, or chunks of them (the APSP paper's transport).
 
-A relay receives a chunk completely before it sends it on, while it receives the next one. What arrives over a link may be
-held back for the link's latency, which many kernels cannot add themselves.
+A relay receives a chunk completely before it sends it on, while it receives the next one.
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tradewind.worlds.testbed.sockets import dial, read
-
-ACKNOWLEDGED = b"!"
+from tradewind.worlds.testbed.sockets import MOMENT, dial, read, read_moment
 
 
 def run(argument: dict[str, Any]) -> int:
@@ -36,7 +33,7 @@ def run(argument: dict[str, Any]) -> int:
         following = None if last else dial(addresses[me + 1], port, timeout_s)
         previous = listener.accept()[0]
         for _ in range(rounds):
-            _forward(previous, following, chunks, float(argument["latency_s"]))
+            _forward(previous, following, chunks)
         previous.close()
         if following is not None:
             following.close()
@@ -50,33 +47,27 @@ def cut(size: int, count: int) -> list[int]:
 
 
 def _send(following: socket.socket, chunks: list[int]) -> float:
-    """Send a block and wait until the last site has it; return the seconds."""
-    began = time.perf_counter()
+    """Send a block; return the seconds until the last site had it."""
+    began = time.monotonic()
     for size in chunks:
         following.sendall(bytes(size))
-    read(following, len(ACKNOWLEDGED))
-    return time.perf_counter() - began
+    return read_moment(following) - began
 
 
-def _forward(
-    previous: socket.socket, following: socket.socket | None, chunks: list[int], latency_s: float
-) -> None:
-    """Receive a block chunk by chunk, hold each back for the latency, send it on, and pass the acknowledgement back."""
-    arrived: queue.Queue[tuple[int, float]] = queue.Queue()
+def _forward(previous: socket.socket, following: socket.socket | None, chunks: list[int]) -> None:
+    """Receive a block chunk by chunk, send it on, and pass back when the last site had it."""
+    arrived: queue.Queue[int] = queue.Queue()
 
     def receive() -> None:
         for size in chunks:
             read(previous, size)
-            arrived.put((size, time.perf_counter()))
+            arrived.put(size)
 
     receiving = threading.Thread(target=receive, daemon=True)
     receiving.start()
     for _ in chunks:
-        size, at = arrived.get(timeout=socket.getdefaulttimeout())
-        time.sleep(max(0.0, at + latency_s - time.perf_counter()))
+        size = arrived.get(timeout=socket.getdefaulttimeout())
         if following is not None:
             following.sendall(bytes(size))
     receiving.join()
-    if following is not None:
-        read(following, len(ACKNOWLEDGED))
-    previous.sendall(ACKNOWLEDGED)
+    previous.sendall(MOMENT.pack(time.monotonic() if following is None else read_moment(following)))

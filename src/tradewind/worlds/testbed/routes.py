@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tradewind.model.decision import Route
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
+from tradewind.worlds.testbed.delays import latencies_us
 from tradewind.worlds.testbed.network import INTERFACE, MOST_PINS, Pin, Testbed, batch
 from tradewind.worlds.testbed.wan import Path, shortest
 
@@ -70,9 +71,24 @@ def nodes_along(setup: Setup, route: Route) -> tuple[int, ...]:
 
 def covers(bed: Testbed, setup: Setup) -> bool:
     """Whether a testbed has every link of a setup, by the names of its ends."""
-    rates, site = bed.wan.rates(), {name: number for number, name in enumerate(bed.wan.sites)}
-    ends = ((setup.nodes[link.a].name, setup.nodes[link.b].name) for link in setup.links)
-    return all((site.get(a, -1), site.get(b, -1)) in rates for a, b in ends)
+    rates = bed.wan.rates()
+    return all(ends in rates for ends in _ends(bed, setup))
+
+
+def keeps_latency(bed: Testbed, setup: Setup) -> bool:
+    """Whether a testbed that has every link of a setup delays packets on them as the setup says."""
+    there = latencies_us(bed.wan)
+    return all(
+        there.get(ends, 0) == link.latency_us
+        for ends, link in zip(_ends(bed, setup), setup.links, strict=True)
+    )
+
+
+def _ends(bed: Testbed, setup: Setup) -> list[tuple[int, int]]:
+    """Sites at the ends of each link; -1: none."""
+    site = {name: number for number, name in enumerate(bed.wan.sites)}
+    names = ((setup.nodes[link.a].name, setup.nodes[link.b].name) for link in setup.links)
+    return [(site.get(a, -1), site.get(b, -1)) for a, b in names]
 
 
 class JobRoutes:

@@ -19,12 +19,17 @@ FOLDER = File("/run/tradewind")
 """Cleared by a reboot, like the namespaces."""
 
 
+How = Literal["", "netem", "relay"]
+"""How latency is made; empty: there is none."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """State of a testbed; `building`: it may exist in part."""
+    """State of a testbed; `building`: it may exist in part. delay: worlds.testbed.delays."""
 
     phase: Literal["building", "up"]
     wan: Wan
+    delay: How = ""
 
 
 OWNED = re.compile(r"(?:study|verify)-([0-9]+)")
@@ -91,7 +96,9 @@ def load(name: str) -> State | None:
             sites=tuple(data["sites"]),
             links=tuple(WanLink(*(int(v) for v in link)) for link in data["lines"]),
         )
-        return State(phase="up" if data["phase"] == "up" else "building", wan=wan)
+        phase: Literal["building", "up"] = "up" if data["phase"] == "up" else "building"
+        delay: How = data["delay"] if data["delay"] in ("netem", "relay") else ""
+        return State(phase=phase, wan=wan, delay=delay)
     except (OSError, ValueError, KeyError, TypeError, InputError):
         return None
 
@@ -104,6 +111,7 @@ def save(name: str, state: State) -> None:
         "network": wan.name,
         "sites": wan.sites,
         "lines": wan.links,
+        "delay": state.delay,
     }
     temporary = FOLDER / f".{name}.new"
     with temporary.open("w", encoding="utf-8") as file:

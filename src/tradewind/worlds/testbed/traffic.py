@@ -27,6 +27,8 @@ PORT = 29500
 TIMEOUT_FACTOR = 6.0
 """A measurement fails after START_S plus this many times its prediction."""
 START_S = 60.0
+AHEAD_S, TRIPS = 0.05, 4
+"""Sites agree on a beginning so long ahead, and the longest latency so often: a message may need a handshake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +174,12 @@ def _started(
     bed: Testbed, fork_server: ForkServer, how: str, load: Load, more: Mapping[str, Any]
 ) -> list[int]:
     """Start the processes of an exchange."""
-    sites = load.exchange.sites
+    sites, ways = load.exchange.sites, (*load.exchange.paths, *load.exchange.back)
+    trip_s = (
+        sum(map(bed.wan.latency_s, ways))
+        if load.exchange.kind == "ring"
+        else max(map(bed.wan.latency_s, ways))
+    )
     addresses = [bed.address(site) if load.job < 0 else job_address(load.job, site) for site in sites]
     return [
         fork_server.start(
@@ -180,7 +187,7 @@ def _started(
             {
                 "kind": load.exchange.kind, "number": number, "addresses": addresses,
                 "interface": INTERFACE if load.job < 0 else interface_of(load.job),
-                "model_bytes": load.model_bytes, "rounds": load.rounds, **more,
+                "model_bytes": load.model_bytes, "rounds": load.rounds, "ahead_s": AHEAD_S + TRIPS * trip_s, **more,
             },
             environment={"PATH": os.environ.get("PATH", "")},
             namespace=bed.namespace(site),

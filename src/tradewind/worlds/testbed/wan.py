@@ -1,7 +1,7 @@
 """Model of a testbed network: sites, links, the paths of packets, and predicted transfer times.
 
 Packets are forwarded one by one, so a path is as fast as its slowest link, whatever its number of hops (cut-through).
-Transfers share the links that they have in common. Latency is that of one machine, near 0.
+Transfers share the links that they have in common. What a link sends arrives after its latency.
 """
 
 from __future__ import annotations
@@ -25,17 +25,20 @@ GOODPUT = (MTU_BYTES - HEADER_BYTES) / (MTU_BYTES + FRAME_BYTES)
 MIN_BPS = 100_000
 """Below this rate a packet takes more than a tenth of a second and TCP stalls."""
 
+MOST_LATENCY_US = 10_000_000
+
 Path = tuple[int, ...]
 """Sites along a path, both ends included."""
 
 
 class WanLink(NamedTuple):
-    """A link between sites a and b, with bit/s in each direction."""
+    """A link between sites a and b, with bit/s in each direction, and its latency one way."""
 
     a: int
     b: int
     ab_bps: int
     ba_bps: int
+    latency_us: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,12 @@ class Wan:
                     f"{min(link.ab_bps, link.ba_bps)} bit/s; the minimum is {MIN_BPS}. Use a larger --scale.",
                     where=self.name,
                 )
+            if not 0 <= link.latency_us <= MOST_LATENCY_US:
+                raise InputError(
+                    f"the link {self.sites[link.a]} - {self.sites[link.b]} has a latency of {link.latency_us} us; allowed "
+                    f"are 0 to {MOST_LATENCY_US}",
+                    where=self.name,
+                )
             ends.add(frozenset((link.a, link.b)))
         if len(ends) < len(self.links):
             raise InputError("two links join the same sites; merge them", where=self.name)
@@ -73,6 +82,11 @@ class Wan:
             found[link.a, link.b] = link.ab_bps
             found[link.b, link.a] = link.ba_bps
         return found
+
+    def latency_s(self, path: Sequence[int]) -> float:
+        """Seconds that a packet is under way along a path, without the time to send it."""
+        known = {frozenset((each.a, each.b)): each.latency_us for each in self.links if each.latency_us}
+        return sum(known.get(frozenset(hop), 0) for hop in pairwise(path)) / 1e6
 
     def index(self, site: str) -> int:
         """Number of a site by its name."""
@@ -131,10 +145,18 @@ def loads(paths: Iterable[Path]) -> dict[tuple[int, int], int]:
     return found
 
 
-def slowest_s(wan: Wan, paths: Iterable[Path], size: float) -> float:
-    """Seconds until all paths have carried `size` bytes each, at the same time: the time of the busiest link."""
-    rates = wan.rates()
-    return max((8 * size * n / (GOODPUT * rates[hop]) for hop, n in loads(paths).items()), default=0.0)
+def slowest_s(wan: Wan, paths: Sequence[Path], size: float) -> float:
+    """Seconds until all paths have carried `size` bytes each, at the same time: by their busiest links and latency."""
+    rates, shared = wan.rates(), loads(paths)
+    return max(
+        (
+            max(8 * size * shared[hop] / (GOODPUT * rates[hop]) for hop in pairwise(path))
+            + wan.latency_s(path)
+            for path in paths
+            if len(path) > 1
+        ),
+        default=0.0,
+    )
 
 
 def server_s(wan: Wan, up: Sequence[Path], down: Sequence[Path], model_bytes: int) -> float:
@@ -143,9 +165,21 @@ def server_s(wan: Wan, up: Sequence[Path], down: Sequence[Path], model_bytes: in
 
 
 def ring_s(wan: Wan, hops: Sequence[Path], model_bytes: int) -> float:
-    """Seconds of a ring all-reduce over n sites: each hop carries 2 (n - 1) / n of the model, all at once."""
+    """Seconds of a ring all-reduce over n sites: 2 (n - 1) steps, in each of which every hop carries 1 / n of the model.
+
+    A site sends on what it has received, so a step takes as long as the slowest hop sends, or, where latency is more, as
+    long as a hop takes on average with its latency.
+    """
     n = len(hops)
-    return slowest_s(wan, hops, 2 * (n - 1) / n * model_bytes) if n > 1 else 0.0
+    if n < 2:
+        return 0.0
+    rates, shared = wan.rates(), loads(hops)
+    busy = [
+        max(8 * model_bytes / n * shared[hop] / (GOODPUT * rates[hop]) for hop in pairwise(path))
+        for path in hops
+    ]
+    around = sum(busy) + sum(map(wan.latency_s, hops))
+    return 2 * (n - 1) * max(*busy, around / n)
 
 
 def ring_hops(paths: Mapping[tuple[int, int], Path], order: Sequence[int]) -> list[Path]:

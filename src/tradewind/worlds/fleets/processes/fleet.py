@@ -27,7 +27,7 @@ from tradewind.worlds.fleets.processes.handles import RankHandle, adopt, kill_gr
 from tradewind.worlds.fleets.processes.launch import ExecutionOptions, Launcher, LaunchSettings, SiteNetwork
 from tradewind.worlds.fleets.processes.reports import ReportReader
 from tradewind.worlds.testbed.network import INTERFACE, find
-from tradewind.worlds.testbed.routes import JobRoutes, Wish, covers
+from tradewind.worlds.testbed.routes import JobRoutes, Wish, covers, keeps_latency
 
 EXHAUSTED = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS)
 """Errors of this machine, not of a job that broke its own directories."""
@@ -70,6 +70,8 @@ class ProcessFleet:
         if self._routes is not None:
             self.launcher.own_network = self._own_network
             self.capabilities |= {"routes"}
+        if bed is not None and self._routes is not None and keeps_latency(bed, setup):
+            self.capabilities |= {"latency"}
 
     def _own_network(self, job: Job, base: SiteNetwork) -> SiteNetwork:
         """The network of a job at a site: its own address and interface there."""
