@@ -9,7 +9,7 @@ import pytest
 from tests.solvers.graphs import graph_of_links
 from tests.systems.apsp.cases import random_problem
 from tradewind.solvers.paths import (
-    FIRST_ROWS,
+    FIRST_HOPS,
     UNREACHED,
     cheapest_by_hops,
     cheapest_lifted,
@@ -71,11 +71,11 @@ def test_cheapest_by_hops_equals_enumeration_with_room(seed: int, transport: str
             assert problem.weight[length[u]] * price[path].sum() == best
 
 
-@pytest.mark.parametrize("nodes", [FIRST_ROWS, FIRST_ROWS + 1, 5 * FIRST_ROWS + 3])
+@pytest.mark.parametrize("nodes", [FIRST_HOPS, FIRST_HOPS + 1, 5 * FIRST_HOPS + 3])
 def test_paths_longer_than_there_is_room_for_at_first_are_found(nodes: int) -> None:
     graph = graph_of_links(nodes, [(u, u + 1) for u in range(nodes - 1)])
     weight = np.arange(nodes)
-    room, price = np.full(graph.arcs, nodes), np.ones(graph.arcs)
+    room, price = np.full(graph.arcs, UNREACHED), np.ones(graph.arcs)
     cost, length, arcs = cheapest_by_hops(graph.tail, graph.head, room, price, 0, np.ones(nodes, int), weight)
     assert length.tolist() == list(range(nodes))
     assert cost.tolist() == [h * h for h in range(nodes)]

@@ -17,8 +17,8 @@ from tradewind.solvers.kernel import kernel
 
 UNREACHED = np.iinfo(np.int64).max // 4
 """Hops between nodes without a path."""
-FIRST_ROWS = 32
-"""Hops for which there is room at first in searches by hops."""
+FIRST_HOPS = 32
+"""Hops for which there is room at first in paths of searches by hops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,46 +96,88 @@ def hops_to_all(graph: Graph) -> Ints:
     return table
 
 
-class _Layers(NamedTuple):
-    """Bellman-Ford by hops, (rows, n): dist[h, u] to the sink in at most h hops, and the arc step[h, u] that it takes.
+class _Search(NamedTuple):
+    """Bellman-Ford by hops to one sink, a layer of one more hop at a time.
 
-    step is -1 where h - 1 hops do as well. Only the arcs live[:count] may be used.
+    tail, head (A,), and the arcs that enter v: into[first[v] : first[v + 1]]
+    dist (n,)   cost of the cheapest path so far, event (n,) its row in the trail; fresh, via (n,): what the layer finds
+    trail       rows of (first arc of a path, row of the path after it, hops); row 0 is the sink's
     """
 
     tail: Ints
     head: Ints
-    live: Ints
+    into: Ints
+    first: Ints
     dist: Floats
-    step: Ints
+    event: Ints
+    fresh: Floats
+    via: Ints
 
 
-@kernel(inline="always")  # a call made cheapest_by_hops 10% slower on 12 nodes
-def _add_hop(layers: _Layers, count: int, price: Floats, h: int) -> bool:
-    """Fill layer h from layer h - 1; return whether nothing changed."""
-    tail, head, live, dist, step = layers
-    settled = True
-    for u in range(dist.shape[1]):
-        dist[h, u] = dist[h - 1, u]
-        step[h, u] = -1
-    for k in range(count):
-        a = live[k]
-        c = dist[h - 1, head[a]] + price[a]
-        u = tail[a]
-        if c < dist[h, u]:
-            dist[h, u] = c
-            step[h, u] = a
-            settled = False
-    return settled
+@kernel
+def _begin(tail: Ints, head: Ints, nodes: int) -> _Search:
+    """An empty search, with the arcs sorted by head."""
+    first, into = np.zeros(nodes + 1, np.int64), np.empty(head.size, np.int64)
+    for a in range(head.size):
+        first[head[a]] += 1
+    for v in range(nodes):
+        first[v + 1] += first[v]
+    for a in range(head.size - 1, -1, -1):
+        first[head[a]] -= 1
+        into[first[head[a]]] = a
+    costs, places = np.empty((2, nodes)), np.empty((2, nodes), np.int64)
+    return _Search(tail, head, into, first, costs[0], places[0], costs[1], places[1])
 
 
-@kernel(inline="always")
-def _improve(layers: _Layers, h: int, factor: float, wanted: Bools, best: Floats, chosen: Ints) -> None:
-    """Lower best[u] of wanted nodes to factor * dist[h, u]; chosen[u] is the layer of the best."""
-    dist = layers.dist
-    for u in range(best.size):
-        if wanted[u] and factor * dist[h, u] < best[u]:
-            best[u] = factor * dist[h, u]
-            chosen[u] = h
+@kernel
+def _add_hop(search: _Search, room: Ints, need: int, price: Floats, now: Ints, then: Ints) -> int:
+    """Fill `then` with the nodes that one more hop brings nearer, over arcs with room; how many.
+
+    Only the nodes `now` that the last hop brought nearer can do so. Of equal arcs the lowest number counts.
+    """
+    tail, _, into, first, dist, _, fresh, via = search
+    count = 0
+    for v in now:
+        for k in range(first[v], first[v + 1]):
+            a = into[k]
+            if room[a] < need:
+                continue
+            u = tail[a]
+            c = dist[v] + price[a]
+            if c < fresh[u]:
+                if via[u] < 0:
+                    then[count] = u
+                    count += 1
+                fresh[u] = c
+                via[u] = a
+            elif c == fresh[u] and via[u] > a:
+                via[u] = a
+    return count
+
+
+@kernel
+def _settle(search: _Search, nodes: Ints, trail: Ints, rows: int) -> None:
+    """Write what a layer found for these nodes into the rows of the trail from `rows` on."""
+    _, head, _, _, dist, event, fresh, via = search
+    for k in range(nodes.size):
+        u = nodes[k]
+        below = event[head[via[u]]]
+        trail[rows + k, 0] = via[u]
+        trail[rows + k, 1] = below
+        trail[rows + k, 2] = trail[below, 2] + 1
+    for k in range(nodes.size):
+        u = nodes[k]
+        event[u] = rows + k
+        dist[u] = fresh[u]
+        via[u] = -1
+
+
+@kernel
+def _grown(table: Ints, rows: int, columns: int) -> Ints:
+    """A table with so many rows and columns, and what was there."""
+    wide = np.empty((rows, columns), np.int64)
+    wide[: table.shape[0], : table.shape[1]] = table
+    return wide
 
 
 @kernel
@@ -166,19 +208,16 @@ def _mark(data: Ints, sink: int, seed: int, wanted: Bools) -> bool:
 
 
 @kernel
-def _same_arcs(room: Ints, size: int, weight: Ints, low: int, live: Ints) -> tuple[int, int]:
-    """Fill `live` with the arcs that a path of `low` hops may use; (their number, the most hops with the same arcs)."""
-    count = 0
-    least = UNREACHED
+def _same_arcs(room: Ints, size: int, weight: Ints, low: int) -> int:
+    """The most hops of a path that may use the same arcs as one of `low` hops; 0 if there is no such arc."""
+    least, any_arc = UNREACHED, False
     for a in range(room.size):
         if room[a] >= size * weight[low]:
-            live[count] = a
-            count += 1
-            least = min(least, room[a])
-    high = low
-    while high + 1 < weight.size and size * weight[high + 1] <= least:
+            least, any_arc = min(least, room[a]), True
+    high = low if any_arc else 0
+    while any_arc and high + 1 < weight.size and size * weight[high + 1] <= least:
         high += 1
-    return count, high
+    return high
 
 
 @kernel
@@ -188,32 +227,18 @@ def cheapest_by_hops(
     """For every node u with data: the path p to the sink that minimises weight[hops] * sum of price over p.
 
     A path of h hops is admitted only if every arc on it has room >= data[u] * weight[h]. One hop-indexed
-    Bellman-Ford serves all nodes with the same data; it restarts only where a longer path loses an arc.
+    Bellman-Ford serves all nodes with the same data; it restarts only where a longer path loses an arc. A layer visits only
+    the nodes that the layer before brought nearer, so a search takes little more than one visit per node.
 
     tail, head, room (A,); price (A,) >= 0; data (n,), 0: no flow; weight (n,) nondecreasing, weight[0] = 0.
     Returns cost (n,) (inf: no admitted path; 0 where data is 0 or at the sink), length (n,) in hops, and arcs
     (n, longest): the path's arcs in order from u are arcs[u, :length[u]]; the rest of a row is undefined.
     """
-    # most paths are short, and to touch n * n numbers takes longer than the search
-    rows = min(data.size, FIRST_ROWS)
-    while True:
-        done, best, length, path = _within_rows(tail, head, room, price, (sink, rows), data, weight)
-        if done:
-            return best, length, path
-        rows = min(data.size, 4 * rows)
-
-
-@kernel
-def _within_rows(
-    tail: Ints, head: Ints, room: Ints, price: Floats, to: tuple[int, int], data: Ints, weight: Ints
-) -> tuple[bool, Floats, Ints, Ints]:
-    """`cheapest_by_hops` (to: the sink, and the rows of layers that there are); False first where they are too few."""
-    sink, rows = to
     n = data.size
-    best, length, path = np.full(n, np.inf), np.zeros(n, np.int64), np.empty((n, rows), np.int64)
-    live = np.empty(tail.size, np.int64)
-    layers = _Layers(tail, head, live, np.empty((rows, n)), np.empty((rows, n), np.int64))
-    wanted, chosen = np.empty(n, np.bool_), np.empty(n, np.int64)
+    best, length, path = np.full(n, np.inf), np.zeros(n, np.int64), np.empty((n, min(n, FIRST_HOPS)), np.int64)
+    search, trail = _begin(tail, head, n), np.empty((4 * n, 3), np.int64)
+    wanted, places = np.empty(n, np.bool_), np.empty((3, n), np.int64)
+    chosen, now, then = places[0], places[1], places[2]
     longest = 0
     for seed in range(n):
         if seed == sink or data[seed] == 0:
@@ -222,33 +247,49 @@ def _within_rows(
             continue
         low = 1
         while low < n:
-            count, high = _same_arcs(room, data[seed], weight, low, live)
-            if count == 0:
+            high = _same_arcs(room, data[seed], weight, low)
+            if high == 0:
                 break
-            layers.dist[0, :] = np.inf
-            layers.dist[0, sink] = 0.0
+            search.dist[:] = np.inf
+            search.fresh[:] = np.inf
+            search.via[:] = -1
+            search.dist[sink] = search.fresh[sink] = 0.0
+            search.event[sink] = trail[0, 2] = 0
             chosen[:] = 0
-            settled = False
-            h = 0
-            last = min(high, rows - 1)
-            while h < last and not settled:
+            now[0] = sink
+            h, count, rows = 0, 1, 1
+            while h < high and count > 0:
                 h += 1
-                settled = _add_hop(layers, count, price, h)
-                if h >= low:
-                    _improve(layers, h, weight[h], wanted, best, chosen)
-            if not settled and last < high:
-                return False, best, length, path[:, :1]
-            if settled and h < low:
-                # nothing changes beyond layer h, and hop counts from low on use these same arcs
-                _improve(layers, h, weight[low], wanted, best, chosen)
+                count = _add_hop(search, room, data[seed] * weight[low], price, now[:count], then)
+                while rows + count > trail.shape[0]:
+                    trail = _grown(trail, 2 * trail.shape[0], 3)
+                _settle(search, then[:count], trail, rows)
+                rows += count
+                now, then = then, now
+                # beyond low hops, only a path that has become cheaper can cost less
+                if h < low and count > 0:
+                    continue
+                whole = h <= low
+                for k in range(n if whole else count):
+                    u = k if whole else now[k]
+                    cost = weight[max(h, low)] * search.dist[u]
+                    if wanted[u] and cost < best[u]:
+                        best[u] = cost
+                        chosen[u] = search.event[u]
             for u in range(n):
                 if chosen[u] > 0:
-                    length[u] = _walk(layers.step, head, u, sink, chosen[u], path[u])
+                    row = chosen[u]
+                    length[u] = trail[row, 2]
                     longest = max(longest, length[u])
-            if settled:
+                    while longest > path.shape[1]:
+                        path = _grown(path, n, 2 * path.shape[1])
+                    for k in range(length[u]):
+                        path[u, k] = trail[row, 0]
+                        row = trail[row, 1]
+            if count == 0:
                 break
             low = high + 1
-    return True, best, length, path[:, : max(longest, 1)]
+    return best, length, path[:, : max(longest, 1)]
 
 
 @kernel

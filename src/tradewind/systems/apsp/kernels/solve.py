@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,7 +39,7 @@ from tradewind.systems.apsp.kernels.problem import (
     sinks_that_reach_all,
     time_of,
 )
-from tradewind.systems.apsp.kernels.proof import SinkBound, leaf_of
+from tradewind.systems.apsp.kernels.proof import Leaf, SinkBound, leaf_of
 from tradewind.systems.apsp.kernels.restricted import best_of_pool
 from tradewind.systems.apsp.kernels.search import SearchEffort, best_draw, repair
 from tradewind.systems.apsp.kernels.squeeze import squeeze
@@ -51,9 +52,10 @@ class SolveSettings:
     quick, long       search per sink: at first, and if the sink stays open
     rounds, mip_nodes how often the MILP over known paths runs, and its branch-and-bound nodes
     tree_size         networks of up to this many nodes are settled by trees of at most tree_nodes LPs
-    prices_kept       prices of earlier sinks that are tried before an LP
+    prices_kept       prices of earlier sinks that are tried before an LP, and those of its neighbours
     squeezes          rounds of multiplicative weights that are tried before an LP
-    presort_size      up to this many nodes, sinks are ordered by presort_rounds such rounds, else by degree bound
+    presort_size      up to this many nodes, sinks are ordered by presort_rounds such rounds, else by degree bound; an LP
+                      then takes as long as hundreds of rounds, so long_squeezes are tried before it
     raise_size        up to this many nodes, trees of raise_nodes LPs in total raise the bound to what the gap asks
     after_stuck       once a sink stays open, how many more are searched for faster routings
     """
@@ -70,6 +72,7 @@ class SolveSettings:
     squeezes: int = 25
     presort_size: int = 250
     presort_rounds: int = 20
+    long_squeezes: int = 300
     raise_size: int = 100
     raise_nodes: int = 4000
     after_stuck: int = 8
@@ -94,9 +97,16 @@ class Placement:
         return float(self.time / self.bound) if self.bound else 1.0
 
 
+class _Prices(NamedTuple):
+    """Prices (R,) that bound a sink, and their certificate."""
+
+    price: Floats
+    leaf: Leaf
+
+
 @dataclass(slots=True)
 class _State:
-    """State of one solve: incumbent, bounds, path pools and prices that refuted before."""
+    """State of one solve: incumbent, bounds, path pools, the prices that refuted last and those of every sink."""
 
     problem: Gather
     hops: Ints
@@ -108,7 +118,8 @@ class _State:
     best: dict[int, Fraction] = field(default_factory=dict)
     routes: dict[int, Routing] = field(default_factory=dict)
     pools: dict[int, PathPool] = field(default_factory=dict)
-    prices: list[Floats] = field(default_factory=list)
+    prices: list[_Prices] = field(default_factory=list)
+    prices_of: dict[int, _Prices] = field(default_factory=dict)
 
     def offer(self, sink: int, routing: Routing) -> None:
         """Record a routing: update the sink's best and the incumbent."""
@@ -121,9 +132,26 @@ class _State:
     def done(self, level: Fraction) -> bool:
         return self.time is not None and self.time <= level * (1 + self.settings.gap)
 
-    def keep(self, price: Floats) -> None:
-        self.prices.insert(0, price)
-        del self.prices[self.settings.prices_kept :]
+    def bounded(self, sink: int, level: Fraction, price: Floats, fresh: bool = True) -> None:
+        """Record the bound of a sink; fresh: prices that earlier sinks have not shown."""
+        self._record(sink, level, _Prices(price, leaf_of(price)))
+        if fresh:
+            self.prices.insert(0, self.prices_of[sink])
+            del self.prices[self.settings.prices_kept :]
+
+    def refuted_as_others(self, sink: int, time: Fraction) -> bool:
+        """Whether prices of earlier sinks refute this one: the last ones, or a neighbour's, which often lies behind the same links."""
+        graph = self.problem.graph
+        near = graph.head[graph.start[sink] : graph.start[sink + 1]].tolist()
+        for prices in [*self.prices, *(self.prices_of[v] for v in near if v in self.prices_of)]:
+            if refutes(self.problem, sink, time, prices.price):
+                self._record(sink, time, prices)
+                return True
+        return False
+
+    def _record(self, sink: int, level: Fraction, prices: _Prices) -> None:
+        self.prices_of[sink] = prices
+        self.bounds[sink] = SinkBound(sink, level, prices.leaf)
 
 
 def solve(problem: Gather, settings: SolveSettings, sinks: Ints | None = None) -> Placement:
@@ -172,30 +200,31 @@ def _first_look(work: _State, sink: int, degree_level: float) -> None:
     problem, settings = work.problem, work.settings
     if work.time is not None:
         around = degree_prices(problem, sink)
-        prices = [around, *work.prices] if degree_level >= float(work.time) * (1 - 1e-9) else work.prices
-        for price in prices:
-            if refutes(problem, sink, work.time, price):
-                work.bounds[sink] = SinkBound(sink, work.time, leaf_of(price))
-                return
+        beyond = degree_level >= float(work.time) * (1 - 1e-9)
+        if beyond and refutes(problem, sink, work.time, around):
+            work.bounded(sink, work.time, around, fresh=False)
+            return
+        if work.refuted_as_others(sink, work.time):
+            return
         room = room_below(problem, work.time)
-        for start in (around, *work.prices[:1]):
-            _, price = squeeze(problem, sink, room, start, settings.squeezes)
+        tries = [(around, settings.squeezes), *((p.price, settings.squeezes) for p in work.prices[:1])]
+        if problem.graph.nodes > settings.presort_size:
+            tries.append((around, settings.long_squeezes))
+        for start, rounds in tries:
+            _, price = squeeze(problem, sink, room, start, rounds)
             if refutes(problem, sink, work.time, price):
-                work.bounds[sink] = SinkBound(sink, work.time, leaf_of(price))
-                work.keep(price)
+                work.bounded(sink, work.time, price)
                 return
     pool = work.pools.setdefault(sink, PathPool())
     if work.time is not None:
         relaxed = relax(problem, sink, room_below(problem, work.time), pool, StopRule(fits=1.0, exceeds=SURE))
         if relaxed.bound > SURE:
-            work.bounds[sink] = SinkBound(sink, work.time, leaf_of(relaxed.price))
-            work.keep(relaxed.price)
+            work.bounded(sink, work.time, relaxed.price)
             return
     relaxed, _, level = relaxed_level(problem, sink, pool)
     high = 2.0 * float(level) if work.time is None else float(work.time)
     level = sharpen(problem, sink, relaxed.price, level, high, 8)
-    work.bounds[sink] = SinkBound(sink, level, leaf_of(relaxed.price))
-    work.keep(relaxed.price)
+    work.bounded(sink, level, relaxed.price)
     _search(work, sink, relaxed.share, level, settings.quick, settings.seed)
 
 
