@@ -6,7 +6,9 @@ import math
 
 import pytest
 
+from tradewind.cli.plan import hours
 from tradewind.cli.show import same_decimals
+from tradewind.planner.plan import beside
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,16 @@ def test_a_mean_has_no_more_decimals_than_its_interval_needs(
     means: list[float], halves: list[float], shown: list[str]
 ) -> None:
     assert same_decimals(means, halves) == shown
+
+
+def test_a_day_has_twenty_four_hours() -> None:
+    assert [hours(value) for value in (47.96, 48.0, 71.96, 509.3)] == [
+        "48.0 h",
+        "2 d 0 h",
+        "3 d 0 h",
+        "21 d 5 h",
+    ]
+
+
+def test_the_same_bill_is_not_negative() -> None:
+    assert beside("alone", 99.999, 100.0) == "alone: 100.00 USD, +0.0%"

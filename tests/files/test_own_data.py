@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
 
 import tradewind as tw
-from tradewind.model.errors import TradewindError
+from tradewind.files.jobs_file import load_jobs
+from tradewind.model.errors import InputWarning, TradewindError
+from tradewind.model.units import parse_time_us, time_text
 from tradewind.systems.apsp.workload.topologies import read_topology
 
 HEAD = """
@@ -71,6 +74,16 @@ def test_a_stream_written_to_a_file_says_how_long_it_stays_beside_its_work(tmp_p
             "volumes: {job: [vision], slot: [0], node: [oregon], bytes: [1]}",
             ("vision", "keep one"),
         ),
+        ({"work": ", stay_us: 3, bytes_per_slot: {oregon: 1 GB}"}, "", ("stay of 3 us", "microseconds")),
+        ({}, "volumes: {job: [vision], slot: [9], node: [oregon], bytes: [1]}", ("jobs[vision]", "0 and 5")),
+        (
+            {},
+            "volumes: {job: [vision, vision], slot: [1, 1], node: [oregon, oregon], bytes: [1, 2]}",
+            ("job vision", "node oregon", "twice"),
+        ),
+        ({"arrive": "9 h"}, "", ("arrive_us is 9 h", "6 h")),
+        ({}, "spend_caps: [{tenant: vision-team}]", ("tenant -> spending limits in USD",)),
+        ({}, "spend_caps: {vision-team: 5}", ("slot_usd, total_usd",)),
     ],
 )
 def test_a_mistake_is_named_with_what_to_write(
@@ -93,3 +106,41 @@ def test_attributes_that_a_graph_lacks_are_named_with_those_that_it_has(tmp_path
     assert "no link has LinkSpeedRaw (bit/s); its attributes are speed" in notes
     assert "no node has Latitude" in notes
     assert "x" in notes.rpartition("attributes are")[2]
+
+
+def test_rows_outside_the_stay_of_their_job_are_warned_of(tmp_path: Path) -> None:
+    rows = "volumes: {job: [vision, vision], slot: [0, 4], node: [oregon, oregon], bytes: [1 GB, 1 GB]}"
+    with pytest.warns(
+        InputWarning, match=r"2 rows .* slot 0 of jobs\[vision\], which is there in slots 1 to 3"
+    ):
+        load(tmp_path / "a.yaml", rows, arrive="1 h")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the slots in which it comes and goes count
+        load(tmp_path / "b.yaml", rows, arrive="30 min", work=", stay_us: 4 h")
+
+
+def test_a_resource_that_differs_from_one_in_use_by_a_letter_is_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(HEAD.format(slot="1 h", usd="3.0", arrive="0 h", work=", stay_us: 3 h"))
+    path.write_text(path.read_text().replace("{gpu: 3.1}", "{gpu: 3.1}, capacity: {GPUs: 4, gpu_b: 1}"))
+    with pytest.warns(
+        InputWarning, match=r"nodes\[dublin\] has 'GPUs', which no job uses; did you mean 'gpu'"
+    ):
+        tw.load(path)
+
+
+def test_a_file_of_another_kind_is_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    load(path)
+    with pytest.raises(
+        TradewindError, match=r"the file is a scenario, .* needed is jobs for `tradewind plan`"
+    ):
+        load_jobs(path)
+    path.write_text("tradewind_jobs: 1\n")
+    with pytest.raises(TradewindError, match="the file is jobs for `tradewind plan`; needed is a scenario"):
+        tw.load(path)
+
+
+@pytest.mark.parametrize("us", [0, 1, 1500, 90_000_000, 5_400_000_000, 86_400_000_000])
+def test_a_time_is_written_as_it_is_read(us: int) -> None:
+    assert parse_time_us(time_text(us)) == us

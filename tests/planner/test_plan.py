@@ -210,6 +210,23 @@ def test_what_does_not_fit_is_refused_with_the_nearest_miss(job: dict[str, Any],
     assert message in str(error.value)
 
 
+def test_pairs_that_no_job_uses_may_be_unknown() -> None:
+    one_way = {("aws:us-east-1", "aws:eu-west-1"), ("gcp:us-east1", "aws:us-east-1")}
+    few = replace(PRICES.egress, prices={pair: PRICES.egress.prices[pair] for pair in one_way})
+    paths = replace(PATHS, paths={pair: PATHS.paths[pair] for pair in one_way})
+    jobs = [
+        {**JOB, "gpu": "A100 or H100", "data": {"us-east-1": 10**9}},
+        {**JOB, "id": "k", "gpu": "A100", "data": {"us-east1": 10**9}},
+    ]
+    file = PlanFile.model_validate(
+        {"tradewind_jobs": 1, "jobs": [jobs[0], {**jobs[1], "regions": "us-east-1"}]}
+    )
+    found = make(file, {}, replace(PRICES, egress=few), paths, Overrides())
+    assert [row.region for row in found.jobs] == ["aws:eu-west-1", "aws:us-east-1"]
+    assert found.usd == make(file, {}, PRICES, PATHS, Overrides()).usd
+    assert not found.run.violations
+
+
 def test_a_pair_without_price_or_bandwidth_is_named() -> None:
     job = {**JOB, "gpu": "A100 or H100", "data": {"mars:red": 1}}
     file = PlanFile.model_validate({"tradewind_jobs": 1, "jobs": [job]})
@@ -217,6 +234,14 @@ def test_a_pair_without_price_or_bandwidth_is_named() -> None:
     near = read_wan(WAN + "mars:red,aws:us-east-1,1\n", "wan.csv")
     with pytest.raises(InputError, match="no egress price is known from mars:red to aws:eu-west-1"):
         make(file, {}, replace(PRICES, egress=far), near, Overrides())
+    more = {**JOB, "id": "k", "gpu": "A100 or T4", "data": {"mars:red": 1, "us-east-1": 1}}
+    both = PlanFile.model_validate({"tradewind_jobs": 1, "jobs": [job, more]})
+    paths = read_wan(WAN.replace("aws:us-east-1,gcp:us-east1,1\n", "") + "mars:red,aws:us-east-1,1\n", "w")
+    with pytest.raises(InputError) as error:
+        make(both, {}, replace(PRICES, egress=far), paths, Overrides())
+    said = str(error.value)  # all pairs of both tables at once
+    assert "known from mars:red to aws:eu-west-1, from mars:red to gcp:us-east1; add the 2 pairs" in said
+    assert "no bandwidth is known from aws:us-east-1 to gcp:us-east1, from mars:red to aws:eu-west-1" in said
     with pytest.raises(
         InputError, match="its data can reach; no data moves to or from mars:red: egress or band"
     ):

@@ -13,6 +13,7 @@ import pytest
 from tests.report.sample_runs import HOUR, S, Tables, cluster, job, market, moved, run, scheduled, setup, wan
 from tradewind.model.arrays import Floats
 from tradewind.model.errors import InputError
+from tradewind.model.job import Customer, Stream
 from tradewind.model.node import Node
 from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
@@ -54,6 +55,17 @@ def test_use_and_queue_follow_the_plans() -> None:
     assert found.wait_mean_s == pytest.approx(1800)
     assert found.completion_s.tolist() == [3600.0, 7200.0]
     assert found.worker_seconds.tolist() == [4 * 3600.0, 8 * 3600.0]
+
+
+def test_a_stream_without_data_does_not_wait() -> None:
+    scenario, t = two_jobs()
+    whole, stream = Customer(), replace(scenario.jobs[1], work=Stream(bytes_per_worker_slot=1))
+    streams = replace(
+        scenario, jobs=(scenario.jobs[0], stream), customers=(whole, Customer(runtime_us=2 * HOUR))
+    )
+    found = run_data(streams, t)
+    assert found.queue(bins(2 * HOUR, 2)).tolist() == [0.0, 0.0]
+    assert found.wait_mean_s == 0.0
 
 
 def test_capacity_follows_failures_and_limits_of_parents() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.builders import job, node, rows, scenario, setup
 from tests.store.postgres import alter
-from tests.worlds.live_runs import LONG, in_a_process, states, two_sites
+from tests.worlds.live_runs import LONG, PATIENCE_S, in_a_process, states, two_sites
 from tests.worlds.live_scenarios import S, broker, counting, gated
 from tradewind import api
 from tradewind.cli import main as cli
@@ -233,10 +233,11 @@ def test_the_command_writes_run_file_and_report_and_streams_plain_lines(tmp_path
         sys.executable, "-m", "tradewind.cli.main", "live", "scenario.yaml", "--policy", "fifo", "--slot-seconds", "0.2",
         "--state", "state", "-o", "run.json", "--report", "report.html", "--retries", "0", "--as-root",
     ]  # fmt: skip
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 1, done.stderr  # a job was given up
     assert "slot 0: " in done.stderr
     assert "alarm: j1: attempt 0 failed: rank 0@" in done.stderr
+    assert "no data" in done.stderr  # the end of its log
     assert "complete" in done.stdout
     run = api.load_run(tmp_path / "run.json")
     assert api.check(given, run) == ()
@@ -244,7 +245,36 @@ def test_the_command_writes_run_file_and_report_and_streams_plain_lines(tmp_path
     assert "Attempts of all jobs" in html
     assert '<th scope="col">predicted</th>' in html
     assert "given up" in html
+    assert "no data" in html
     assert "it 5" in done.stderr or "loss 1" in done.stderr or "iterations" in done.stdout
+
+
+def test_the_command_stopped_by_ctrl_c_says_130_and_how_it_goes_on(tmp_path: Path) -> None:
+    where = setup([node("a")], slot_us=S, horizon_us=3000 * S)
+    program = ("sh", "-c", f"echo $$ > {tmp_path}/begun; exec sleep 600")
+    api.dump(scenario([job(0, work=LONG, command=program)], where=where), tmp_path / "scenario.yaml")
+    command = [
+        sys.executable, "-m", "tradewind.cli.main", "live", "scenario.yaml", "--policy", "fifo", "--slot-seconds", "0.2",
+        "--state", "state", "--grace", "5", "--as-root",
+    ]  # fmt: skip
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        try:
+            until = time.monotonic() + PATIENCE_S
+            while not (tmp_path / "begun").exists() or not (tmp_path / "begun").read_text().endswith("\n"):
+                assert running.poll() is None, running.communicate()
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            running.send_signal(signal.SIGINT)
+            said, alarms = running.communicate(timeout=PATIENCE_S)
+        finally:
+            running.kill()
+    assert running.returncode == 130, alarms
+    assert "stopped before the end; to continue, repeat the command with --state state" in said
+    assert "Traceback" not in alarms
+    rank = Path("/proc", (tmp_path / "begun").read_text().strip(), "cmdline")
+    assert not rank.exists() or b"sleep" not in rank.read_bytes()
 
 
 def test_the_example_takes_less_than_two_minutes_and_has_changing_workers_and_a_moving_server() -> None:

@@ -167,5 +167,7 @@ def _explain(found: Plan, row: Planned) -> None:
 
 def hours(value: float) -> str:
     """Hours, or days and hours."""
-    days, rest = divmod(value, 24)
-    return f"{value:.1f} h" if abs(value) < 48 else f"{days:.0f} d {rest:.0f} h"
+    if abs(value) < 48:
+        return f"{value:.1f} h"
+    days, rest = divmod(round(value), 24)
+    return f"{days} d {rest} h"

@@ -14,7 +14,7 @@ from tradewind.files.row_tables import write_csv
 from tradewind.model.errors import InputError
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
-from tradewind.report.life import clock
+from tradewind.model.units import clock
 from tradewind.report.live import measurements
 from tradewind.report.placements import CSV_COLUMNS, Placement, csv_rows, joined
 from tradewind.report.quantities import duration

@@ -10,6 +10,7 @@ from tradewind.model.decision import Charge, Offer, Posted, Quote
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
+from tradewind.model.units import clock
 
 
 class MenuLine(NamedTuple):
@@ -38,7 +39,7 @@ class OfferedMenu(NamedTuple):
     @property
     def lines(self) -> list[str]:
         """Text for people."""
-        when = f"{self.job}, quoted at {self.at_us / 1e6:g} s"
+        when = f"{self.job}, quoted at {clock(self.at_us)}"
         if not self.offers:
             return [f"{when}: no offer ({self.refused}: {self.why})" if self.why else f"{when}: no offer"]
         found = [f"{when}: the offers it could choose from"]
@@ -48,7 +49,7 @@ class OfferedMenu(NamedTuple):
         for line in self.offers:
             worth, payoff = ("–" if x is None else f"{x:.2f}" for x in (line.worth_usd, line.payoff_usd))
             found.append(
-                f"{'> ' if line.taken else '  '}{line.finish_us / 1e6:>10g} s{line.delay_slots:>14}"
+                f"{'> ' if line.taken else '  '}{clock(line.finish_us):>12}{line.delay_slots:>14}"
                 f"{line.payment_usd:>14.2f}{worth:>12}{payoff:>13}"
             )
         if self.why:
@@ -84,7 +85,7 @@ class Invoice(NamedTuple):
     def lines(self) -> list[str]:
         """Text for people."""
         return [
-            f"{self.job}: complete at {self.finish_us / 1e6:g} s, {self.delay_slots} slots after its arrival; its bid "
+            f"{self.job}: complete at {clock(self.finish_us)}, {self.delay_slots} slots after its arrival; its bid "
             f"values this at {self.worth_usd:.2f} USD",
             f"charged {self.charged_usd:.2f} USD: {self.why}",
         ]

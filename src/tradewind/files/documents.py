@@ -9,6 +9,7 @@ from typing import Any, Final, NoReturn
 
 from tradewind.files import yaml_text
 from tradewind.files.atomic import write_text
+from tradewind.files.messages import shown
 from tradewind.model.errors import InputError
 
 JSON: Final = (".json",)
@@ -140,3 +141,23 @@ _compact = _ENCODER.encode
 def text_for(path: Path, document: dict[str, Any]) -> str:
     """The document as JSON or YAML, depending on the file suffix."""
     return yaml_text.dump(document) if path.suffix.lower() in YAML else json_text(document)
+
+
+KINDS: Final = {
+    "tradewind_scenario": "a scenario, for `tradewind run` and `compare`",
+    "tradewind_run": "a run file, for `tradewind show`, `explain` and `report`",
+    "tradewind_jobs": "jobs for `tradewind plan`",
+    "tradewind_service": "the configuration of `tradewind serve`",
+}
+"""Files by the field that says their version."""
+
+
+def check_version(raw: dict[str, Any], field: str, version: int) -> None:
+    """Reject files of another kind or version before anything else is checked."""
+    if field not in raw:
+        other = next((kind for kind in KINDS if kind in raw), "")
+        if other:
+            raise InputError(f"the file is {KINDS[other]}; needed is {KINDS[field]}")
+        raise InputError(f'{field} is missing; a file of this kind must contain "{field}": {version}')
+    if type(raw[field]) is not int or raw[field] != version:
+        raise InputError(f"{field} is {shown(raw[field])}; this program supports version {version}")

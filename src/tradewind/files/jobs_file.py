@@ -142,9 +142,13 @@ class PlanFile(_Part):
 
 def load_jobs(path: Path) -> tuple[PlanFile, dict[str, ProfileFile]]:
     """Jobs from a YAML or JSON file, and the profiles that they name (beside the file), by job."""
-    found = validated(PlanFile, documents.read(path), str(path))
-    if found.tradewind_jobs != 1:
-        raise InputError(f"tradewind_jobs is {found.tradewind_jobs}; it must be 1", where=str(path))
+    raw = documents.read(path)
+    if isinstance(raw, dict):
+        try:
+            documents.check_version(raw, "tradewind_jobs", 1)
+        except InputError as error:
+            raise InputError(str(error), where=str(path)) from None
+    found = validated(PlanFile, raw, str(path))
     if not found.jobs:
         raise InputError("jobs is empty; add at least one", where=str(path))
     seen: set[str] = set()

@@ -12,6 +12,8 @@ from pydantic import BaseModel, Tag, ValidationError
 from tradewind.model.errors import InputError, ScenarioError
 
 Model = TypeVar("Model", bound=BaseModel)
+REQUIRED = "required"
+"""What is said of a field without a description."""
 
 
 def shown(value: Any) -> str:
@@ -131,10 +133,19 @@ def sentence(error: ValidationError, model: type[BaseModel], raw: Any) -> str:
             found = shown(context["tag"]) if "tag" in context else found
             return f"{where} is {found}; it must be {allowed}"
         case "model_type" | "model_attributes_type" | "dict_type":
-            return f"{where} is {found}; it must be an object"
+            return f"{where} is {found}; it must be an object{_made_of(model, location)}"
         case "list_type":
             return f"{where} is {found}; it must be a list"
     return f"{where} is {found}; {first['msg'][:200]}"
+
+
+def _made_of(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
+    """` (tenant -> limits)`, ` with slot_usd, total_usd`, or nothing: what an object that is missing contains."""
+    fields = _fields(model, (*location, ""))
+    if fields:
+        return f" with {', '.join(fields[:10])}{', …' if len(fields) > 10 else ''}"
+    text = _described(model, location)
+    return f" ({text})" if text not in ("", REQUIRED) else ""
 
 
 def validated(model: type[Model], raw: Any, where: str) -> Model:
@@ -152,4 +163,4 @@ def _described(model: type[BaseModel], location: tuple[int | str, ...]) -> str:
     kind = _bare(kind)
     if isinstance(kind, type) and issubclass(kind, BaseModel) and str(location[-1]) in kind.model_fields:
         return kind.model_fields[str(location[-1])].description or ""
-    return "required"
+    return REQUIRED

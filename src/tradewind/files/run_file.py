@@ -24,7 +24,6 @@ from tradewind.files.run_tables import (
     rows,
     write_parquet,
 )
-from tradewind.files.scenario_file import check_version
 from tradewind.files.scenario_write import plain_values
 from tradewind.files.schemas_run import VERSION, BoundFile, RunFile, TableFile, TimingsFile
 from tradewind.model.errors import InputError, RunFileError
@@ -178,7 +177,7 @@ def _load(path: Path) -> Run:
     raw = documents.read(path)
     if not isinstance(raw, dict):
         raise RunFileError(f"the file contains {shown(raw)}; a run file must be an object")
-    check_version(raw, "tradewind_run", VERSION)
+    documents.check_version(raw, "tradewind_run", VERSION)
     try:
         file = RunFile.model_validate(raw)
     except ValidationError as error:

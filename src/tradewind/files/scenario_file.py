@@ -60,13 +60,14 @@ def parse(raw: Any, *, folder: Path | None = None, name: str = "scenario") -> Sc
     """Build a scenario from the plain values of a file; `folder` is where its table files are."""
     if not isinstance(raw, dict):
         raise ScenarioError(f"the file contains {shown(raw)}; a scenario must be an object")
-    check_version(raw, "tradewind_scenario", VERSION)
+    documents.check_version(raw, "tradewind_scenario", VERSION)
     raw = _with_tables(raw, folder)
     try:
         file = ScenarioFile.model_validate(raw)
     except ValidationError as error:
         raise ScenarioError(sentence(error, ScenarioFile, raw)) from None
     _warn_of_unit(raw["slot_us"], file)
+    _warn_of_resources(file)
     return build(file, name)
 
 
@@ -85,12 +86,20 @@ def _warn_of_unit(written: Any, file: ScenarioFile) -> None:
         )
 
 
-def check_version(raw: dict[str, Any], field: str, version: int) -> None:
-    """Reject files of another kind or version before anything else is checked."""
-    if field not in raw:
-        raise InputError(f'{field} is missing; a file of this kind must contain "{field}": {version}')
-    if type(raw[field]) is not int or raw[field] != version:
-        raise InputError(f"{field} is {shown(raw[field])}; this program supports version {version}")
+def _warn_of_resources(file: ScenarioFile) -> None:
+    """A resource of nodes that no job uses and that differs from one in use by capitals or a plural s: probably a slip."""
+    used = {name for job in file.jobs for name in (*job.worker, *job.server)}
+    alike = {name.lower().rstrip("s"): name for name in sorted(used)}
+    for node in file.nodes:
+        for name in {*node.capacity, *node.rent} - used:
+            if name.lower().rstrip("s") in alike:
+                warnings.warn(
+                    f"nodes[{node.name}] has {name!r}, which no job uses; did you mean {alike[name.lower().rstrip('s')]!r}, "
+                    "of which it has no limit or price?",
+                    InputWarning,
+                    stacklevel=2,
+                )
+                return
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,11 +11,11 @@ from numpy.typing import NDArray
 
 from tradewind.files.messages import find, shown
 from tradewind.files.schemas_scenario import ScenarioFile, StreamWork, VolumesFile
-from tradewind.model.errors import ScenarioError
+from tradewind.model.errors import InputWarning, ScenarioError
 from tradewind.model.job import Customer, Job
 from tradewind.model.scenario import Volumes
 from tradewind.model.setup import Setup
-from tradewind.model.units import parse_bytes
+from tradewind.model.units import parse_bytes, time_text
 
 
 def build_volumes(
@@ -22,6 +23,7 @@ def build_volumes(
 ) -> Volumes:
     """The volumes of a file: its rows, and for jobs with a rate the same bytes in every slot of their stay."""
     listed = _listed(setup, jobs, file.volumes)
+    _warn_of_rows_outside(setup, jobs, customers, listed)
     rates = np.array(list(_rates(setup, jobs, customers, file)), dtype=np.int64).reshape(-1, 4)
     if both := np.intersect1d(listed.job, rates[:, 0]).tolist():
         raise ScenarioError(
@@ -34,6 +36,27 @@ def build_volumes(
     return Volumes(job=job, slot=slot, node=node, bytes=size)
 
 
+def _warn_of_rows_outside(
+    setup: Setup, jobs: Sequence[Job], customers: Sequence[Customer], listed: Volumes
+) -> None:
+    """Rows before a job arrives or after it left are never processed: probably slots were counted from its arrival."""
+    come = np.array([job.arrive_us for job in jobs], dtype=np.int64)
+    stays = np.array([each.runtime_us or setup.horizon_us for each in customers], dtype=np.int64)
+    known = np.flatnonzero((listed.job >= 0) & (listed.job < len(jobs)))
+    job, slot = listed.job[known], listed.slot[known]
+    first, end = come[job] // setup.slot_us, -(-(come[job] + stays[job]) // setup.slot_us)
+    outside = np.flatnonzero((slot < first) | (slot >= end))
+    if len(outside):
+        row = int(outside[0])
+        warnings.warn(
+            f"volumes: {len(outside)} rows are outside the stay of their jobs and are not processed, such as slot "
+            f"{slot[row]} of jobs[{jobs[job[row]].id}], which is there in slots {first[row]} to {end[row] - 1}; slots count "
+            "from the begin of the scenario",
+            InputWarning,
+            stacklevel=2,
+        )
+
+
 def _rates(
     setup: Setup, jobs: Sequence[Job], customers: Sequence[Customer], file: ScenarioFile
 ) -> Iterator[tuple[int, int, int, int]]:
@@ -42,6 +65,12 @@ def _rates(
         if not isinstance(row.work, StreamWork) or not row.work.bytes_per_slot:
             continue
         where = f"jobs[{job.id}].work.bytes_per_slot"
+        if (customer.runtime_us or 0) < setup.slot_us:
+            raise ScenarioError(
+                f"{where}: no whole slot of {time_text(setup.slot_us)} fits in its stay of "
+                f"{time_text(customer.runtime_us or 0)}; make work.stay_us longer (a number without a unit counts "
+                "microseconds)"
+            )
         first, leaves = -(-job.arrive_us // setup.slot_us), job.arrive_us + (customer.runtime_us or 0)
         last = min(setup.slots, leaves // setup.slot_us)
         for name, size in row.work.bytes_per_slot.items():

@@ -44,7 +44,10 @@ def check_seed(seed: int) -> None:
 def _read(where: str, param: Param, value: Any) -> Any:
     kind = type(param.default)
     if param.file and value and "\n" not in str(value):
-        value = _text(where, Path(str(value)))
+        path = Path(str(value))
+        value = _text(where, path)
+        if not value.strip():
+            raise InputError(f"{path} is empty; leave the parameter out, or name another file", where=where)
     try:
         if kind is bool:
             read: Any = {"true": True, "1": True, "false": False, "0": False}[str(value).lower()]

@@ -27,7 +27,7 @@ from tradewind.model.job import (
 from tradewind.model.job_columns import JobColumns, columns_of
 from tradewind.model.setup import Setup
 from tradewind.model.tenant import EVERY_TENANT
-from tradewind.model.units import LARGEST, UNLIMITED
+from tradewind.model.units import LARGEST, UNLIMITED, time_text
 from tradewind.model.view import Change
 
 CHANGE_KINDS = ("capacity", "bandwidth", "price", "egress", "node_down", "node_up", "link_down", "link_up")
@@ -136,9 +136,9 @@ def _check_order(scenario: Scenario) -> None:
             raise ScenarioError(f"jobs[{job.id}].index is {job.index}; it must be its position, {i}")
         if not before <= job.arrive_us < scenario.setup.horizon_us:
             raise ScenarioError(
-                f"jobs[{job.id}].arrive_us is {job.arrive_us}; jobs are listed by arrival "
-                f"(the one before: {before}) and arrive before the horizon {scenario.setup.horizon_us}. "
-                "Sort the jobs or move the horizon."
+                f"jobs[{job.id}].arrive_us is {time_text(job.arrive_us)}; jobs are listed by arrival "
+                f"(the one before: {time_text(before)}) and arrive before the horizon, "
+                f"{time_text(scenario.setup.horizon_us)}. Sort the jobs or move the horizon."
             )
         before = job.arrive_us
         if job.bid_from_us is not None and not (
@@ -433,15 +433,17 @@ def _check_volumes(scenario: Scenario) -> None:
         column: NDArray[np.int64] = getattr(volumes, name)
         bad = np.flatnonzero((column < 0) | (column >= limit))
         if len(bad):
+            whose = "" if name == "job" else f" for jobs[{scenario.jobs[volumes.job[bad[0]]].id}]"
             raise ScenarioError(
-                f"volumes.{name} has {column[bad[0]]} in row {bad[0]}; it must lie between 0 and {limit - 1}"
+                f"volumes.{name} has {column[bad[0]]}{whose}; it must lie between 0 and {limit - 1}"
             )
     keys = np.stack([volumes.slot, volumes.job, volumes.node])
     same = np.flatnonzero((keys[:, 1:] == keys[:, :-1]).all(axis=0))
     if len(same):
         row = int(same[0])
         raise ScenarioError(
-            f"volumes has job {volumes.job[row]}, slot {volumes.slot[row]}, node {volumes.node[row]} twice; merge the rows"
+            f"volumes has job {scenario.jobs[volumes.job[row]].id}, slot {volumes.slot[row]}, node "
+            f"{setup.nodes[volumes.node[row]].name} twice; merge the rows"
         )
     for j in np.unique(volumes.job):
         if not isinstance(scenario.jobs[j].work, Stream):

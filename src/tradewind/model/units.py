@@ -59,6 +59,21 @@ def parse_time_us(text: str) -> int:
     return _parse(text, _TIME, "duration")
 
 
+def time_text(us: int) -> str:
+    """`5400000000` -> 90 min: what `parse_time_us` reads, in the largest unit that leaves a whole number."""
+    unit = next(unit for unit in reversed(_TIME) if us % _TIME[unit] == 0) if us else "s"
+    return f"{us // _TIME[unit]} {unit}"
+
+
+def clock(at_us: int) -> str:
+    """`93784000000` -> 1 d 02:03:04."""
+    seconds, part = divmod(at_us, 1_000_000)
+    days, seconds = divmod(seconds, 86_400)
+    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    text += f".{part:06}".rstrip("0") if part else ""
+    return f"{days} d {text}" if days else text
+
+
 def parse_bytes(text: str) -> int:
     """`"92 MB"` -> 92000000 bytes."""
     return _parse(text, _DATA, "data size")

@@ -49,7 +49,7 @@ class Market:
 def market(
     jobs: Sequence[Wanted], prices: PriceList, wan: Wan, *, slot_us: int, spot: SpotFile | None
 ) -> Market:
-    """The market for jobs; raises an error that names a pair of regions without price or bandwidth."""
+    """The market for jobs; raises an error that names the pairs of regions without price or bandwidth."""
     parts = [{_place(name, prices, job): size for name, size in job.parts.items()} for job in jobs]
     homes = sorted({place for each in parts for place in each})
     wanted = {m.place for m in prices.machines for job in jobs if _fits(job, m)}
@@ -69,7 +69,20 @@ def market(
             offers[len(nodes)] = machine
             rent[len(nodes), 0] = Tariff(usd=(usd,))
             nodes.append(_node(machine, number[machine.place], spot if as_spot else None))
-    pairs = [(a, b) for a in homes for b in places if a != b and not apart & {a, b}]
+    needed = {
+        (home, machine.place)
+        for job, mine in zip(jobs, parts, strict=True)
+        for machine in sold
+        if _fits(job, machine) and _reaches(mine, machine.place, apart)
+        for home in {*mine} - {machine.place}
+    }
+    _check_known(sorted(needed), prices, wan)
+    pairs = [
+        (a, b)
+        for a in homes
+        for b in places
+        if a != b and not apart & {a, b} and (a, b) in prices.egress.prices and (a, b) in wan.paths
+    ]
     egress = {(number[a], number[b]): Tariff(usd=(prices.egress.price(a, b).usd_per_gb,)) for a, b in pairs}
     setup = Setup(
         resources=("machine",),
@@ -91,12 +104,30 @@ def market(
             [
                 node
                 for node, sale in offers.items()
-                if _may_run(job, sale.place) and _reaches(parts[i], sale.place, apart)
+                if _fits(job, sale) and _reaches(parts[i], sale.place, apart)
             ],
         )
         for i, job in enumerate(jobs)
     )
     return Market(setup=setup, jobs=made, offers=offers, notes=(_no_moves(apart),) if homes and apart else ())
+
+
+def _check_known(pairs: Sequence[tuple[str, str]], prices: PriceList, wan: Wan) -> None:
+    """Raise an error that names all pairs of regions which jobs need and a table lacks."""
+    tables = (
+        ("egress price", prices.egress.prices, "src, dst, usd_per_gb and give it with --egress"),
+        ("bandwidth", wan.paths, "src, dst, gbps (and rtt_ms) and give it with --wan"),
+    )
+    unknown = []
+    for what, table, columns in tables:
+        missing = [f"from {a} to {b}" for a, b in pairs if (a, b) not in table]
+        if missing:
+            them = "the pair" if len(missing) == 1 else f"the {len(missing)} pairs"
+            unknown.append(
+                f"no {what} is known {', '.join(missing)}; add {them} to a CSV file with the columns {columns}"
+            )
+    if unknown:
+        raise InputError("\n  ".join([*unknown, "or say with `regions` of a job where it may run"]))
 
 
 def _no_moves(apart: Iterable[str]) -> str:
@@ -149,11 +180,9 @@ def _sold(
 
 def _fits(job: Wanted, machine: ListedMachine) -> bool:
     """Whether a job can use the GPUs of a machine and may run in its region."""
-    return machine.gpu in job.speeds and _may_run(job, machine.place)
-
-
-def _may_run(job: Wanted, place: str) -> bool:
-    return not job.regions or any(means(word, place) for word in job.regions)
+    return machine.gpu in job.speeds and (
+        not job.regions or any(means(word, machine.place) for word in job.regions)
+    )
 
 
 def _reaches(parts: Iterable[str], place: str, apart: frozenset[str]) -> bool:
@@ -178,18 +207,21 @@ def _node(machine: ListedMachine, site: int, spot: SpotFile | None) -> Node:
 
 
 def _links(moves: Iterable[tuple[str, str]], number: Mapping[str, int], wan: Wan) -> tuple[Link, ...]:
-    """Links between the regions where data lies and all others."""
-    pairs = sorted({(min(pair), max(pair)) for pair in moves})
-    return tuple(
-        Link(
-            a=number[a],
-            b=number[b],
-            ab_bps=round(wan.path(a, b).gbps * GBIT),
-            ba_bps=round(wan.path(b, a).gbps * GBIT),
-            latency_us=round(500 * (wan.path(a, b).rtt_ms or 0.0)),
+    """Links between the regions where data lies and all others; without bandwidth in a direction that is not known."""
+    found = []
+    for a, b in sorted({(min(pair), max(pair)) for pair in moves}):
+        known = {pair: wan.paths[pair] for pair in ((a, b), (b, a)) if pair in wan.paths}
+        bps = {pair: round(path.gbps * GBIT) for pair, path in known.items()}
+        found.append(
+            Link(
+                a=number[a],
+                b=number[b],
+                ab_bps=bps.get((a, b), 0),
+                ba_bps=bps.get((b, a), 0),
+                latency_us=round(500 * (next(iter(known.values())).rtt_ms or 0.0)),
+            )
         )
-        for a, b in pairs
-    )
+    return tuple(found)
 
 
 def _tiers(

@@ -368,4 +368,5 @@ def _without_moving(place: Market, found: Quotes) -> float | None:
 
 def beside(what: str, other: float, usd: float) -> str:
     """Another bill, and how much dearer it is."""
-    return f"{what}: {other:,.2f} USD, {100 * (other / usd - 1):+.1f}%"
+    percent = round(100 * (other / usd - 1), 1) + 0.0  # never -0.0
+    return f"{what}: {other:,.2f} USD, {percent:+.1f}%"

@@ -10,6 +10,7 @@ from tradewind.engine.menu import invoice_of, job_index, menu_of
 from tradewind.model.errors import InputError
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
+from tradewind.model.units import clock
 from tradewind.report.placements import Placement, joined, placements
 from tradewind.report.quantities import duration
 
@@ -139,12 +140,3 @@ def _ran(placed: list[Placement]) -> Iterator[tuple[int, str]]:
         if row.usd:
             text += f"; {row.usd:.4g} USD"
         yield row.from_us, text + (f" ({row.why})" if row.why else "")
-
-
-def clock(at_us: int) -> str:
-    """`93784000000` -> 1 d 02:03:04."""
-    seconds, part = divmod(at_us, 1_000_000)
-    days, seconds = divmod(seconds, 86_400)
-    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    text += f".{part:06}".rstrip("0") if part else ""
-    return f"{days} d {text}" if days else text

@@ -16,7 +16,6 @@ from tradewind.files import documents
 from tradewind.files.messages import nearest, sentence, shown
 from tradewind.files.scalars import Count, Flag, Name, Number, PlainObject, Some, Tenant, Text, rule
 from tradewind.files.scenario_build import build
-from tradewind.files.scenario_file import check_version
 from tradewind.files.schemas_prices import AnyTariff, EgressFile, Strict
 from tradewind.files.schemas_scenario import LinkFile, NodeFile, ScenarioFile
 from tradewind.model.codec import compact, plain
@@ -198,7 +197,7 @@ def parse(raw: Any, path: Path) -> Config:
     """A Config from the plain values of a file; other files are looked for beside `path`."""
     if not isinstance(raw, dict):
         raise InputError(f"the file contains {shown(raw)}; the configuration of a service must be an object")
-    check_version(raw, "tradewind_service", VERSION)
+    documents.check_version(raw, "tradewind_service", VERSION)
     file = _validated(ServiceFile, raw)
     scenario = scenario_of(file, path)
     spec = policies.get(file.policy.name)

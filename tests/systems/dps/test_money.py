@@ -148,6 +148,7 @@ def test_past_offers_save_the_price_of_learning(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("", "past.csv is empty; leave the parameter out"),
         ("a,b\n1,2\n", "the first line has a, b; worker is missing"),
         (f"{HEADER}\ngpu,1,ps-01,1,2,3,yes\n", "row 1: worker is 'gpu'; the scenario has worker-01"),
         (f"{HEADER}\nworker-01,1.5,ps-01,1,2,3,yes\n", "workers is '1.5'; it must be a whole number above 0"),

@@ -23,7 +23,7 @@ from tradewind.engine.intervals import (
     usage,
 )
 from tradewind.model.arrays import Bools, Floats, Ints
-from tradewind.model.job import Demand
+from tradewind.model.job import Demand, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import MILLI, UNLIMITED, US_PER_S
@@ -255,14 +255,22 @@ class RunData:
         np.minimum.at(gone, ints(self.run, "outcomes", "job")[done], finish[done])
         return gone
 
+    @cached_property
+    def may_wait(self) -> Ints:
+        """Jobs that arrived and want workers until they are done; streams without data need none."""
+        jobs = self.base.scenario.jobs
+        wants = np.array([not isinstance(jobs[j].work, Stream) for j in self.arrived], dtype=bool)
+        return self.arrived[wants]
+
     def queue(self, edges: Floats) -> Floats:
-        """Mean number of jobs that have arrived and have no workers, (B,)."""
-        arrive, gone = self.base.arrive_us[self.arrived], self.gone_us[self.arrived]
+        """Mean number of jobs that have arrived and have no workers, (B,); streams do not count."""
+        arrive, gone = self.base.arrive_us[self.may_wait], self.gone_us[self.may_wait]
         here = Pieces(from_us=arrive, until_us=gone, weight=np.ones(len(arrive))).mean_per_bin(edges)[0]
         b = self.busy
+        counts = np.isin(b.job, self.may_wait)
         # a job that holds resources after its completion (hold: through) does not wait
-        until = np.minimum(b.until_us, self.gone_us[b.job])
-        running = Pieces(from_us=b.from_us, until_us=until, weight=np.ones(len(until))).mean_per_bin(edges)[0]
+        from_us, until = b.from_us[counts], np.minimum(b.until_us, self.gone_us[b.job])[counts]
+        running = Pieces(from_us=from_us, until_us=until, weight=np.ones(len(until))).mean_per_bin(edges)[0]
         waiting: Floats = np.maximum(0.0, here - running)
         waiting[waiting < 1e-9 * max(1.0, float(here.max(initial=0.0)))] = 0.0
         return waiting
@@ -283,11 +291,11 @@ class RunData:
 
     @cached_property
     def wait_mean_s(self) -> float:
-        """Mean seconds that a job waited without workers."""
-        if not len(self.arrived):
+        """Mean seconds that a job waited without workers; streams do not count."""
+        if not len(self.may_wait):
             return 0.0
         edges = np.array([0.0, float(self.end_us)])
-        return float(self.queue(edges)[0]) * self.end_us / US_PER_S / len(self.arrived)
+        return float(self.queue(edges)[0]) * self.end_us / US_PER_S / len(self.may_wait)
 
     @cached_property
     def main_kind(self) -> int:

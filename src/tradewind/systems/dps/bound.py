@@ -70,7 +70,7 @@ def arrays_of(scenario: Scenario) -> MarketArrays:
     if scale.hourly:
         raise InputError(
             "found prices by the hour (forecast.usd_per_item_hour); best fixed prices are found for prices by the job "
-            "(forecast.usd_per_item, or neither). Give bfp its prices: --set bfp.prices=…",
+            "(forecast.usd_per_item, or neither). Leave bfp out, or state prices by the job",
             where=scenario.name,
         )
     second = tuple(r for r, name in enumerate(setup.resources) if name.startswith("ps"))
