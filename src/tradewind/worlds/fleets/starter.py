@@ -53,29 +53,35 @@ def main(control: str) -> None:
         env={**os.environ, "TRADEWIND_INTERFACE": _interface(near)},
     )  # fmt: skip
     mine = {"pid": child.pid, "start": tools.start_ticks(child.pid)}
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(child.pid, signal.SIGTERM))
+    handle = os.pidfd_open(child.pid)
+    signal.signal(signal.SIGTERM, lambda *_: _send(handle, signal.SIGTERM))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT})
-    _watch(child.pid, os.path.join(control, "stop"), spec["grace_s"] + tools.SWEEP_S + 2 * CHECK_EVERY_S)
+    stop = os.path.join(control, "stop")
+    _watch(child.pid, handle, stop, spec["grace_s"] + tools.SWEEP_S + 2 * CHECK_EVERY_S)
     child.wait()
     if not os.path.exists(os.path.join(control, "exit")) and _owner(control) == mine:
         _clean(tools, control, spec["groups"])
 
 
-def _watch(pid: int, stop: str, patience_s: float) -> None:
+def _send(handle: int, number: int) -> None:
+    """Signal the supervisor; nothing happens if it is over, also while what it left is being ended."""
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(handle, number)
+
+
+def _watch(pid: int, handle: int, stop: str, patience_s: float) -> None:
     """Wait until the supervisor ends: continue it where it was stopped, kill it where it does not stop its rank in time."""
-    handle, asked_s = os.pidfd_open(pid), 0.0
-    poll = select.poll()
+    poll, asked_s = select.poll(), 0.0
     poll.register(handle, select.POLLIN)
     while not poll.poll(CHECK_EVERY_S * 1000):
         now = time.monotonic()
         if os.waitid(os.P_PID, pid, os.WSTOPPED | os.WNOHANG) is not None:
-            os.kill(pid, signal.SIGCONT)
+            _send(handle, signal.SIGCONT)
         if not asked_s and os.path.exists(stop):
             asked_s = now
         if asked_s and now - asked_s > patience_s:
-            os.kill(pid, signal.SIGKILL)
-    os.close(handle)
+            _send(handle, signal.SIGKILL)
 
 
 def _owner(control: str) -> Any:
