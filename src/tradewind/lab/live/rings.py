@@ -32,7 +32,7 @@ from tradewind.worlds.testbed.wan import Path, Wan, WanLink, shortest
 BPS = 20_000_000
 SWITCHES = ("core", "switch-1", "switch-2")
 SERVERS = 6
-MODEL_BYTES = 500_000
+MODEL_BYTES = 1_000_000
 PLANNED, RANDOM = "gadget", "random order"
 CLOSE = 0.1
 

@@ -24,7 +24,7 @@ from tradewind.worlds.testbed.wan import GOODPUT, Wan, WanLink
 
 BPS = 20_000_000
 SHORT_BYTES = 1000
-"""A block that takes little more than the latency of its path."""
+"""A block that takes little more than the latency of its path; the fastest of many counts: machines only add to it."""
 LATENCY_US = 10_000
 """Of every link. TCP must fill a path with what it sends in a round trip: blocks must be large beside that, too."""
 CUT_THROUGH = "cut-through"
@@ -97,7 +97,7 @@ def rows(effort: Effort) -> list[Row]:
                             {
                                 "transport": transport, "links": hops, "latency_ms": latency_us / 1000, "bytes": size,
                                 "predicted_s": predicted_s(wan, transport, hops, size),
-                                "measured_s": median(seconds), "fastest_s": min(seconds),
+                                "measured_s": (min if size == SHORT_BYTES else median)(seconds), "fastest_s": min(seconds),
                             }
                         )  # fmt: skip
         finally:

@@ -192,7 +192,7 @@ class _Wire:
             listener.listen()
             self.sender = _socket_in(here)
             self.sender.bind((source, 0))
-            self.sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # the end of a part waits for nothing
+            self.sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self.sender.connect(listener.getsockname())
             self.receiver = _accept(listener, self.sender.getsockname())
 
