@@ -59,13 +59,18 @@ class StoreError(InputError):
     """A store is damaged, was written by a newer version, is used by another writer, or cannot be reached or written."""
 
 
+MOST_NAMES = 60
+"""A message lists all names up to this many, else only the first of them."""
+
+
 class LookupFailed(InputError):
-    """An unknown name; the message suggests the closest one or lists all."""
+    """An unknown name; the message suggests the closest one or lists what there is."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
         names = sorted(known)
         near = difflib.get_close_matches(name, names, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(names) or 'none'}."
+        listed = names if len(names) <= MOST_NAMES else [*names[:8], f"… ({len(names):,} in all)"]
+        hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(listed) or 'none'}."
         super().__init__(f"No {what} is called {name!r}.{hint}")
 
 
