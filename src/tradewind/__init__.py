@@ -18,14 +18,17 @@ from tradewind.version import __version__
 if TYPE_CHECKING:
     from tradewind.api import (
         Comparison,
+        Optimum,
         Where,
         bound,
         check,
         compare,
         dump,
+        explain,
         generate,
         load,
         load_run,
+        optimum,
         period,
         replay,
         run,
@@ -37,8 +40,8 @@ if TYPE_CHECKING:
     from tradewind.service.client import AsyncClient, Client
 
 __all__ = [
-    "AsyncClient", "Client", "Comparison", "Run", "Scenario", "Where", "__version__", "bound", "check", "compare",
-    "dump", "generate", "load", "load_run", "period", "replay", "run", "save", "whatif",
+    "AsyncClient", "Client", "Comparison", "Optimum", "Run", "Scenario", "Where", "__version__", "bound", "check",
+    "compare", "dump", "explain", "generate", "load", "load_run", "optimum", "period", "replay", "run", "save", "whatif",
 ]  # fmt: skip
 
 

@@ -21,10 +21,10 @@ from tradewind.engine.menu import check_slot
 from tradewind.engine.state import RunState
 from tradewind.files.run_file import load_run, save, source_of
 from tradewind.files.scenario_file import dump, load
-from tradewind.model.errors import InputError, RunFileError
+from tradewind.model.errors import InputError, LookupFailed, RunFileError
 from tradewind.model.hash import scenario_hash
 from tradewind.model.params import resolve_params
-from tradewind.model.result import Bound, Run, Violation
+from tradewind.model.result import Bound, Run, Violation, frame_of
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Spec
 from tradewind.model.system import System
@@ -33,6 +33,7 @@ from tradewind.registry import policies, systems, workloads
 from tradewind.report.audited import Audited, Depth, audit_run, with_bills
 from tradewind.report.bounds import Bounds
 from tradewind.report.life import life_of
+from tradewind.report.optimum import Optimum, search
 from tradewind.report.simulations import Simulation, bounded, simulated
 from tradewind.report.whatif import Difference, difference
 from tradewind.tasks.pool import HERE, Where
@@ -41,6 +42,7 @@ from tradewind.worlds.simulate import simulate
 
 __all__ = [
     "Comparison",
+    "Optimum",
     "WhatIf",
     "Where",
     "audit",
@@ -51,6 +53,7 @@ __all__ = [
     "generate",
     "load",
     "load_run",
+    "optimum",
     "period",
     "replay",
     "run",
@@ -58,6 +61,10 @@ __all__ = [
     "whatif",
     "with_bills",
 ]
+
+
+SHOWN = 3
+"""Runs of a comparison that its short form shows."""
 
 
 class Explained(Protocol):
@@ -129,9 +136,17 @@ def explain(scenario: Scenario, result: Run, job: str, slot: int = -1) -> Explai
     return explained
 
 
-def bound(scenario: Scenario) -> Bound | None:
+def bound(scenario: Scenario | str | Path) -> Bound | None:
     """The offline bound of a scenario for its objective; None where none is known."""
-    return bounds.bound(scenario)
+    return bounds.bound(_opened(scenario))
+
+
+def optimum(scenario: Scenario | str | Path, *, effort: int = 1) -> Optimum:
+    """What a system's offline solver finds with the future known: `.run`, audited, `.bound`, and whether it is `.proven`.
+
+    Proven means that value and certified bound meet; small instances reach that. More effort searches longer.
+    """
+    return search(_opened(scenario), effort)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +164,16 @@ class Comparison:
     def pairs(self) -> list[tuple[Scenario, Run]]:
         """Every run with the scenario that was run."""
         return [(self.scenarios[i % len(self.scenarios)], run) for i, run in enumerate(self.runs)]
+
+    def frame(self) -> Any:
+        """The table that `tradewind compare -o FILE.csv` writes, one row per run, as a frame of pandas (or polars)."""
+        from tradewind.report import comparison_file  # draws: half a second to import
+
+        return frame_of(comparison_file.columns(self.runs))
+
+    def __repr__(self) -> str:
+        more = "" if len(self.runs) <= SHOWN else ", …"
+        return f"Comparison({len(self.runs)} runs: {', '.join(map(repr, self.runs[:SHOWN]))}{more})"
 
 
 def compare(
@@ -169,11 +194,20 @@ def compare(
     isolate: run each in a confined process of its own. progress: called with policy and seed of each run that is done.
     where: `tw.Where(jobs=4)` for processes, `tw.Where(on="ray://HOST:PORT")` for a cluster; results are the same.
     """
-    if isinstance(scenario, Scenario | str | Path):
-        data = (_opened(scenario),) * len(seeds)
-    else:
+    if isinstance(seeds, int) or len(seeds) == 0:
+        raise InputError(f"seeds: found {seeds!r}; give a list of at least one number, such as range(3)")
+    if isinstance(policy_names, str | Spec) or not policy_names:
+        raise InputError(f"policies: found {policy_names!r}; give a list of at least one, such as ['las']")
+    if isinstance(scenario, Sequence) and not isinstance(scenario, str):
         data = tuple(map(_opened, scenario))
+    else:
+        data = (_opened(scenario),) * len(seeds)
+    if len(data) != len(seeds):
+        raise InputError(
+            f"scenarios: found {len(data)} with {len(seeds)} seeds; give one scenario, or one for each seed"
+        )
     settings = policies.with_rivals(policy_names, isolated if isolate else None)
+    _check_params(params or {}, [each.spec.name for each in settings])
     bound = bound or any(s.spec.system in systems() and systems()[s.spec.system].beside for s in settings)
     wanted = []
     for spec, own, _ in settings:  # a mismatch is said before the first run
@@ -189,8 +223,25 @@ def compare(
     return Comparison(scenarios=data, runs=tuple(runs), bounded=bound)
 
 
+def _check_params(params: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse parameters that would not reach any policy."""
+    for name, given in params.items():
+        if name not in names:
+            raise LookupFailed("compared policy, to which params gives parameters,", name, names)
+        if not isinstance(given, Mapping):
+            raise InputError(
+                f"params: found {given!r} for {name}; give its parameters, such as {{'name': value}}"
+            )
+
+
 def _opened(scenario: Scenario | str | Path) -> Scenario:
-    return scenario if isinstance(scenario, Scenario) else load(Path(scenario))
+    if isinstance(scenario, Scenario):
+        return scenario
+    if not isinstance(scenario, str | Path):
+        raise InputError(
+            f"scenario: found a {type(scenario).__name__}; give a Scenario or the path of a file"
+        )
+    return load(Path(scenario))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,8 +117,9 @@ class Catalogue(Generic[T]):
         if name not in self.entries:
             head, _, settings = name.partition(":")
             if settings and head in self.entries:
+                given = settings if "=" in settings else "NAME=VALUE"
                 raise InputError(
-                    f"{name!r}: only `compare` takes settings after a colon; write {head} and --set {settings}"
+                    f"{name!r}: only `compare` takes settings after a colon; write {head} and --set {given}"
                 )
             raise LookupFailed(self.kind, name, self.entries)
         return self.entries[name]
@@ -255,8 +256,9 @@ class _Policies(Openable[Spec]):
         get = get or self.get
         found: list[Setting] = []
         for each in given:
-            name, params = _parameters(each) if isinstance(each, str) else (each, {})
+            name, params = self._parameters(each) if isinstance(each, str) else (each, {})
             setting = Setting(get(name), params)
+            _check_colons(setting)
             if not any(s.spec.name == setting.spec.name and s.params == params for s in found):
                 found.append(setting)
         named = {setting.spec.name for setting in found}
@@ -264,6 +266,16 @@ class _Policies(Openable[Spec]):
             rivals = systems()[system].beside if system in systems() else ()
             found += [Setting(get(rival), {}, asked=False) for rival in rivals if rival not in named]
         return found
+
+    def _parameters(self, text: str) -> tuple[str, dict[str, str]]:
+        name, params = _parameters(text)
+        head, colon, rest = name.partition(":")
+        if colon and head in self.entries:
+            raise InputError(
+                f"{text!r}: found {rest!r} after the colon; write {head}:NAME=VALUE, and {head}:NAME=VALUE:NAME=VALUE "
+                f"for two parameters (`tradewind policies {head}`)"
+            )
+        return name, params
 
     def split(self, text: str) -> list[str]:
         """`fifo,las:limits=1,2` -> ["fifo", "las:limits=1,2"]: a comma within a parameter's value ends no policy."""
@@ -289,6 +301,18 @@ def _parameters(text: str) -> tuple[str, dict[str, str]]:
     """`las:limits=1,2:tick_s=2` -> las, {"limits": "1,2", "tick_s": "2"}."""
     name, *given = _PARAMETER.split(text)
     return name, dict(each.split("=", 1) for each in given)
+
+
+def _check_colons(setting: Setting) -> None:
+    """Refuse a second parameter behind a comma, which would be read as part of the first one's value."""
+    for name, value in setting.params.items():
+        first, *more = value.split(",")
+        found = [each for each in more if each.partition("=")[0] in setting.spec.params and "=" in each]
+        if found and "=" not in first:  # as in contracts=acme=2,bell=3
+            raise InputError(
+                f"{setting.spec.name}.{name}: found {value!r}; separate parameters by colons: "
+                f"{name}={value.replace(f',{found[0]}', f':{found[0]}')}"
+            )
 
 
 class _Workloads(Openable[Workload]):

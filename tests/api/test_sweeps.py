@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import runpy
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -51,6 +52,81 @@ def test_a_wrong_parameter_is_said_before_the_first_run() -> None:
 
     with pytest.raises(LookupFailed, match="Did you mean 'limits'"):
         tw.compare(small(), ["fifo", "las:limit=3"], progress=never)
+
+
+@pytest.mark.parametrize(
+    ("policy", "says"),
+    [
+        ("las:limits=60,600,tick_s=5", r"separate parameters by colons: limits=60,600:tick_s=5"),
+        ("eris:gamma=1000,floor=none", r"separate parameters by colons: gamma=1000:floor=none"),
+        ("las:limits", r"found 'limits' after the colon; write las:NAME=VALUE"),
+        ("las:", r"found '' after the colon; write las:NAME=VALUE"),
+    ],
+)
+def test_parameters_that_are_not_separated_by_colons_are_explained(policy: str, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        policies.with_rivals(policies.split(f"fifo,{policy},fcfs"))
+
+
+def test_pairs_within_a_value_are_not_parameters() -> None:
+    (found, *_) = policies.with_rivals(policies.split("dps:contracts=acme=2.5,floor=3"))
+    assert found.params == {"contracts": "acme=2.5,floor=3"}
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda s: tw.compare(s, "las"), "give a list of at least one, such as"),
+        (lambda s: tw.compare(s, []), "give a list of at least one, such as"),
+        (lambda s: tw.compare(s, ["las"], seeds=3), r"such as range\(3\)"),
+        (lambda s: tw.compare(s, ["las"], seeds=[]), r"such as range\(3\)"),
+        (
+            lambda s: tw.compare([s, s], ["las"]),
+            "found 2 with 1 seeds; give one scenario, or one for each seed",
+        ),
+        (lambda s: tw.compare([], ["las"]), "found 0 with 1 seeds"),
+        (lambda s: tw.compare(s, ["las"], params={"limits": "60"}), "Known: las"),
+        (lambda s: tw.compare(s, ["las"], params={"fifo": {}}), "Known: las"),
+        (lambda s: tw.compare(s, ["las"], params={"las": "60"}), "give its parameters"),
+        (lambda s: tw.compare(3, ["las"]), "found a int; give a Scenario or the path of a file"),
+        (lambda s: tw.run(None, "las"), "found a NoneType; give a Scenario or the path of a file"),
+        (lambda s: tw.optimum(s, effort=0), "whole number from 1 to 9"),
+    ],
+)
+def test_wrong_arguments_are_explained(call: Callable[[tw.Scenario], object], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        call(small())
+
+
+def test_a_comparison_is_a_frame_and_has_a_short_form() -> None:
+    found = tw.compare(small(), ["fifo", "las", "las:limits=60,600", "srtf"], bound=True)
+    frame = found.frame()
+    assert frame["label"].tolist() == ["fifo", "las (limits=3250,7200)", "las (limits=60,600)", "srtf"]
+    assert frame["value"].tolist() == [run.value for run in found.runs]
+    assert frame["ratio"].tolist() == [run.bound.ratio for run in found.runs if run.bound]
+    assert repr(found.runs[0]).startswith("Run(fifo on 'cluster-30', seed 0: jct_mean_s ")
+    assert repr(found).startswith("Comparison(4 runs: Run(fifo")
+    assert repr(found).endswith(", …)")
+
+
+def test_the_optimum_of_a_small_scenario_is_proven_and_audited() -> None:
+    given = {"family": "narrow", "sites": 3, "slots": 4, "jobs_per_slot": 2, "data_gb": 100}
+    scenario = tw.generate("mlbroker", seed=2, threshold_scale=0.05, **given)
+    found = tw.optimum(scenario)
+    assert found.proven
+    assert found.run is not None
+    assert found.bound == pytest.approx(found.run.value, rel=1e-6)
+    assert tw.check(scenario, found.run) == ()
+    rivals = tw.compare(scenario, ["mlbroker", "central"]).runs
+    assert all(run.value >= found.run.value * (1 - 1e-6) for run in rivals)
+
+
+def test_a_gap_that_is_open_is_not_called_an_optimum(tmp_path: Path) -> None:
+    words = ("--given", "jobs=12", "--given", "servers=1", "--given", "gpus_per_server=4", "--seed", "1")
+    done = tradewind("optimum", "cluster", *words, "-o", "best.json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "not proven: the gap is 33.4%" in done.stdout
+    assert tw.load_run(tmp_path / "best.json").policy == "offline-1"
 
 
 def test_scenarios_may_be_paths_and_seeds_must_not_be_negative(tmp_path: Path) -> None:

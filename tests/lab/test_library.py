@@ -13,11 +13,11 @@ from tradewind.cli.main import app
 from tradewind.lab.library import table
 from tradewind.lab.library.page import page
 from tradewind.lab.library.search import again, attempts, improve, remade, solve
-from tradewind.lab.library.table import CLOSED, Instance, Library, read, write
+from tradewind.lab.library.table import Instance, Library, read, write
 from tradewind.lab.library.verdict import judge
 from tradewind.model.decision import Decision, Plan
 from tradewind.model.errors import InputError
-from tradewind.model.result import Run
+from tradewind.model.result import CLOSED, Run
 from tradewind.model.view import View
 from tradewind.registry import systems
 from tradewind.systems.dps.offline import offline

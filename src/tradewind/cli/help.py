@@ -41,6 +41,7 @@ EXAMPLES = {
     "live": "examples/live.yaml --policy las --speed 10",
     "logs": "count-1f0c9a2e -f",
     "manifests": "run.json --slot 3",
+    "optimum": "scenario.json -o best.json",
     "new policy": "my-idea",
     "new workload": "my-load",
     "plan": "jobs.yaml --by 2d -o run.json",
@@ -112,6 +113,7 @@ LINES = {
     "new": "Write a working file with its test, to start from.",
     "new policy": "Write NAME.py with a policy, and its contract test.",
     "new workload": "Write NAME.py with a workload, and its test.",
+    "optimum": "Plan a small scenario with the future known.",
     "plan": "Plan jobs at the lowest bill: regions, machines, times.",
     "plan-wan": "Choose a parameter server's site and a route per site.",
     "policies": "List the policies, or show one with its parameters.",
@@ -150,7 +152,7 @@ LINES = {
 """Command -> its line in a list of commands, which has 60 characters on a terminal of 80."""
 
 SECTIONS = {
-    "Simulate and compare": "generate run compare show explain report whatif policies workloads tour",
+    "Simulate and compare": "generate run compare optimum show explain report whatif policies workloads tour",
     "Plan and prices": "plan prices wan plan-wan profile",
     "Run live, on machines and clusters": "live inventory ranks manifests scheduler testbed",
     "Use a running service": (

@@ -10,6 +10,7 @@ import typer
 
 from tradewind.cli.options import Json, RunFile
 from tradewind.cli.terminal import open_console, say
+from tradewind.model.errors import LookupFailed
 
 if TYPE_CHECKING:
     from tradewind.lab.library.table import Instance, Library
@@ -39,6 +40,10 @@ def listing(
 
     library = read()
     rows = [each for each in library.instances if only in each.name]
+    if not rows:
+        raise LookupFailed(
+            "instance of the library, or part of a name,", only, [i.name for i in library.instances]
+        )
     if as_json:
         print(json.dumps({"version": library.version, "instances": [_plain(i) for i in rows]}, indent=2))
         return

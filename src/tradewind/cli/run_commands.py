@@ -96,13 +96,36 @@ def run(
 
 
 @commands.command()
+def optimum(
+    scenario: ScenarioArg,
+    seed: Seed = 0,
+    given: Given = None,
+    effort: Annotated[
+        int, typer.Option("--effort", min=1, max=9, help="How long the solver searches; no clock.")
+    ] = 1,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Run file to write.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Plan a small scenario with the future known: the best value found, the certified bound, and whether they meet."""
+    from tradewind import api
+    from tradewind.cli import show
+
+    data = scenario_from(scenario, seed, pairs(given))
+    found = api.optimum(data, effort=effort)
+    if output is not None and found.run is not None:
+        api.save(found.run, output)
+    show.optimum(found, data, as_json=as_json, saved=output)
+
+
+@commands.command()
 def compare(
     scenario: ScenarioArg,
     policies: Annotated[
         str,
         typer.Option(
             "--policies",
-            help="Policies or FILE.py:NAME, separated by commas, each with parameters if you like: las,las:limits=100,900.",
+            help="Policies or FILE.py:NAME, separated by commas; parameters and settings side by side: "
+            "las,las:limits=100,900:tick_s=5.",
         ),
     ],
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=10_000, help="How many seeds (0, 1, …).")] = 1,

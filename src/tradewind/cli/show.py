@@ -26,6 +26,7 @@ from tradewind.report.summary import Estimate, Group, estimate, group, is_idle, 
 if TYPE_CHECKING:
     from tradewind.api import Comparison, Explained
     from tradewind.lab.reproduce_page import Result
+    from tradewind.report.optimum import Optimum
     from tradewind.systems.gadget.ranks import RankList
 
 MOST_REASONS = 5  # refusals that are printed after a run
@@ -271,11 +272,35 @@ def _sold_nothing(console: Console, result: Comparison, groups: Sequence[Group])
             console.print(f"{g.label}: {sentence}", markup=False, highlight=False)
 
 
+def optimum(found: Optimum, scenario: Scenario, *, as_json: bool, saved: Path | None) -> None:
+    """What an offline solver found, and whether no run can be better."""
+    value = None if found.run is None else found.run.value
+    if as_json:
+        plain = {
+            "objective": scenario.setup.objective,
+            "value": value,
+            "bound": found.bound,
+            "gap": found.gap,
+        }
+        print_json({**plain, "proven": found.proven})
+        return
+    name = f"{scenario.setup.objective} ({SENSE[scenario.setup.objective]})"
+    if value is None:
+        say(f"{name}: no system has an offline solver for this scenario, or it found no plan")
+    else:
+        say(f"{name}: {value:,.10g}{' (saved: ' + str(saved) + ')' if saved else ''}")
+    say("certified bound: " + ("none" if found.bound is None else f"{found.bound:,.10g}"))
+    if found.proven:
+        say("proven: no run can be better")
+    elif found.gap is not None:
+        say(f"not proven: the gap is {100 * found.gap:.3g}%; --effort searches longer")
+
+
 def _ratios(g: Group) -> str:
     """Ratio to bound over the seeds that served all jobs; marked *: ratio to the bound of the served jobs."""
     part = estimate([served.ratio for run in g.runs if (served := bounds.served_of(run))])
-    shown = [_ratio(g.ratio)] if g.ratio.n or not part.n else []
-    return ", ".join(shown + ([f"{_ratio(part)} *"] if part.n else []))
+    shown = [*([_ratio(g.ratio)] if g.ratio.n else []), *([f"{_ratio(part)} *"] if part.n else [])]
+    return ", ".join(shown) or "–"
 
 
 def _summary(g: Group) -> dict[str, Any]:

@@ -77,6 +77,10 @@ class EndedJob(NamedTuple):
     body: str = "{}"
 
 
+CLOSED = 1e-6
+"""Share of the bound up to which value and bound are equal: the tolerance of the mixed-integer programs of some bounds."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
     """The offline bound of a scenario's objective over the whole horizon; it does not depend on a policy.
@@ -151,9 +155,19 @@ class Run:
         """A table (docs/formats.md) as a frame of pandas, or of polars where only that is installed."""
         if table not in self.tables:
             raise LookupFailed("table of this run", table, self.tables)
-        for package in ("pandas", "polars"):
-            try:
-                return import_module(package).DataFrame(dict(self.tables[table]))
-            except ImportError:
-                continue
-        raise InputError("frames need pandas or polars: pip install pandas")
+        return frame_of(self.tables[table])
+
+    def __repr__(self) -> str:
+        shown = f"{self.objective} {self.value:.6g}" if self.objective in self.metrics else "no metrics"
+        ratio = "" if self.bound is None else f", {self.bound.ratio:.4f} of the bound"
+        return f"Run({self.policy} on {self.scenario_name!r}, seed {self.seed}: {shown}{ratio})"
+
+
+def frame_of(columns: Mapping[str, Any]) -> Any:
+    """Columns as a frame of pandas, or of polars where only that is installed."""
+    for package in ("pandas", "polars"):
+        try:
+            return import_module(package).DataFrame(dict(columns))
+        except ImportError:
+            continue
+    raise InputError("frames need pandas or polars: pip install pandas")

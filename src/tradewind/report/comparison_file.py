@@ -44,13 +44,22 @@ def write(output: Path, compared: Compared) -> None:
         page.write(output, list(compared.scenarios), compared.runs)
         return
     rows = table(compared.runs)
-    names = list(dict.fromkeys(name for row in rows for name in row))
     if output.suffix == ".csv":
-        write_csv(output, names, rows)
+        write_csv(output, _names(rows), rows)
     elif output.suffix == ".json":
         atomic.write_text(output, json.dumps(plain_values(rows), indent=1) + "\n")
     else:
-        _write_parquet(output, {name: [row.get(name) for row in rows] for name in names})
+        _write_parquet(output, columns(compared.runs))
+
+
+def columns(runs: Sequence[Run]) -> dict[str, list[Any]]:
+    """The table by columns."""
+    rows = table(runs)
+    return {name: [row.get(name) for row in rows] for name in _names(rows)}
+
+
+def _names(rows: Sequence[dict[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
 
 
 def table(runs: Sequence[Run]) -> list[dict[str, Any]]:

@@ -8,7 +8,8 @@ from statistics import median
 from typing import Any
 
 from tradewind.files import atomic
-from tradewind.lab.library.table import CLOSED, Instance, Library
+from tradewind.lab.library.table import Instance, Library
+from tradewind.model.result import CLOSED
 from tradewind.registry import systems
 from tradewind.report.figures.theme import LIGHT, canvas, save, style, style_axes
 

@@ -13,19 +13,17 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tradewind import registry
-from tradewind.engine.bounds import bound as offline_bound
 from tradewind.engine.fit import mismatch
 from tradewind.files import atomic
-from tradewind.lab.library.table import CLOSED, TABLE, Instance, Library, read, write
+from tradewind.lab.library.table import TABLE, Instance, Library, read, write
 from tradewind.lab.library.verdict import judge
 from tradewind.model.errors import InputError, TradewindError
-from tradewind.model.result import Offline, Run
+from tradewind.model.result import CLOSED, Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param, Spec
 from tradewind.registry import policies, systems
+from tradewind.report.optimum import certified_bound, plan_of, run_of
 from tradewind.tasks.pool import PoolTask, Where, run_tasks
-from tradewind.worlds.planned import planned
 from tradewind.worlds.simulate import simulate
 
 BOUND, OFFLINE = "bound", "offline"
@@ -47,26 +45,13 @@ def solve(scenario: Scenario, text: str) -> tuple[Run | None, float | None]:
     """The run of an attempt, and the bound that it proves; each None where there is none."""
     name, *rest = text.split()
     if name == BOUND:
-        found = offline_bound(scenario)
-        return None, found.value if found is not None and found.kind == "certified" else None
+        return None, certified_bound(scenario)
     if name == OFFLINE:
-        plan = _offline(scenario, int(rest[0]))
-        has = plan is not None and (plan.plans or plan.offers)
-        run = simulate(scenario, planned(text.replace(" ", "-"), plan)) if plan is not None and has else None
-        return run, None if plan is None else plan.bound
+        plan = plan_of(scenario, effort := int(rest[0]))
+        return run_of(scenario, plan, effort), None if plan is None else plan.bound
     given = dict(each.split("=", 1) for each in rest)
     seed = int(given.pop("seed", 0))
     return simulate(scenario, policies.get(name), given, seed=seed), None
-
-
-def _offline(scenario: Scenario, effort: int) -> Offline | None:
-    """What the first system with an offline solver for this scenario finds."""
-    for system in systems().values():
-        if system.offline and scenario.setup.objective in system.bound_for:
-            found: Offline | None = registry.load(system.offline)(scenario, effort)
-            if found is not None:
-                return found
-    return None
 
 
 def again(instance: Instance) -> Run:

@@ -19,14 +19,13 @@ from tradewind.files import atomic
 from tradewind.files.documents import read_text
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.hash import scenario_hash
+from tradewind.model.result import CLOSED
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE, Objective
 from tradewind.registry import workloads
 
 TABLE = Path(__file__).with_name("table.csv")
 TITLE = "# tradewind library"
-CLOSED = 1e-6
-"""Share of the bound up to which value and bound are equal: the tolerance of the mixed-integer programs of some bounds."""
 SAME = 1e-9
 """Relative difference up to which two values are equal: the digits that the audit compares."""
 

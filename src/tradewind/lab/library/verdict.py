@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
 
-from tradewind.lab.library.table import CLOSED, Instance
-from tradewind.model.result import Run
+from tradewind.lab.library.table import Instance
+from tradewind.model.result import CLOSED, Run
 from tradewind.model.scenario import Scenario
 from tradewind.registry import policies
 from tradewind.report.audited import Depth, audit_run
