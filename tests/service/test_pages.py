@@ -122,6 +122,8 @@ def test_an_operator_sees_everybody_and_the_audit_log_and_a_tenant_does_not(
         page.goto(f"{queue.address}{path}")
         assert page.locator("h1").count() == 1
     assert "job.submit" in page.inner_text("main")
+    page.goto(f"{queue.address}/whatif")  # offers other policies first than the one that decides
+    assert page.locator("#policy option").all_inner_texts()[-1] == "fifo-backfill"
     page.goto(f"{queue.address}/admin")
     assert "Tokens" not in page.inner_text("main")  # sites are the operators', tokens the admins'
     page.on("dialog", lambda dialog: dialog.accept())

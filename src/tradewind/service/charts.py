@@ -163,7 +163,7 @@ def quoted(data: Any) -> ChartSpec | None:
         figure, axes = single(width, 230)
         at, usd, taken = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
         marks(axes, (at - at.min(), usd, taken > 0), THEMED.series[0], THEMED)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(bottom=-0.04 * float(usd.max()))  # room for marks near 0
         _clock(axes, float(at.min()), float(at.max()), width)
         style_axes(axes, THEMED)
         axes_title(axes, "USD", THEMED)

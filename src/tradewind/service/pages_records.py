@@ -76,7 +76,8 @@ async def whatif(request: Request, policy: Policy = "", period: Period = "") -> 
             found = await whatif_of(service, policy, "{}", period or None)
         except ApiError as error:
             wrong = str(error)
-    known = await service.read(lambda: [each.name for each in policies.all() if _runs(service, each)])
+    runnable = await service.read(lambda: [each.name for each in policies.all() if _runs(service, each)])
+    known = sorted(runnable, key=lambda name: (name == service.config.spec.name, name))  # another one first
     return await visit.page(
-        "whatif.html", found=found, wrong=wrong, known=sorted(known), chosen=policy, period=period
+        "whatif.html", found=found, wrong=wrong, known=known, chosen=policy, period=period
     )

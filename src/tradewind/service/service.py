@@ -117,7 +117,9 @@ class Service:
         """The row of a job, if the token may see it; whether a job of others exists is not told."""
         row = await self.read(lambda: self.board.row("board_jobs", id=id_))
         if row is None or (token.role == "tenant" and row["tenant"] != token.tenant):
-            raise ApiError("not_found", f"there is no job {id_!r}; GET /v1/jobs lists yours")
+            raise ApiError(
+                "not_found", f"there is no job {id_!r}; `tradewind jobs` (GET /v1/jobs) lists yours"
+            )
         return row
 
     async def read(self, query: Callable[[], T]) -> T:

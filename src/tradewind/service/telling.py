@@ -33,7 +33,7 @@ def told(event: Mapping[str, Any]) -> str:
         case "planned":
             return f"{body['plan']}" + (f" ({body['because']})" if body.get("because") else "")
         case "started":
-            again = f"attempt {body['attempt'] + 1}, " if body["attempt"] else ""
+            again = f"attempt {body['attempt']}, " if body["attempt"] else ""
             return f"{again}{body['ranks']} {'rank' if body['ranks'] == 1 else 'ranks'}"
         case "stopped":
             why = "the service ended" if body.get("why") == "the run is over" else body.get("why", "")

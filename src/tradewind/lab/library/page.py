@@ -155,5 +155,11 @@ def _marks(axes: Any, rows: Sequence[Sequence[Instance]]) -> None:
         for n, row in enumerate(row for row in mine if row.gap is not None and not row.closed):
             gap = min(max(row.gap or 0.0, SMALLEST), LARGEST)
             axes.plot(
-                [gap], [line + 0.1 * (n % 5) - 0.2], "o", color=LIGHT.policy(1), markersize=4.5, alpha=0.8
+                [gap],
+                [line + 0.1 * (n % 5) - 0.2],
+                "o",
+                color=LIGHT.policy(1),
+                markersize=4.5,
+                alpha=0.8,
+                clip_on=False,
             )
