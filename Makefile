@@ -43,10 +43,10 @@ $(WHOLE): pyproject.toml constraints.txt tools/system-packages | $(VENV)/made
 	$(BIN)/python -m tradewind.cli.warm
 	touch $@
 
-# Three workers for two cores: tests on clusters mostly wait.
-TESTERS ?= 3
+# Four workers for two cores: tests on clusters mostly wait. FULL=1 tries more random cases, as many as a night allows.
+TESTERS ?= 4
 test: $(WHOLE)
-	$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal -rs
+	$(if $(FULL),TRADEWIND_TESTS=full )$(BIN)/python -m pytest -n $(TESTERS) --dist worksteal -rs
 
 check: $(WHOLE)
 	$(BIN)/ruff check .
