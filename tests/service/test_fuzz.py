@@ -1,12 +1,11 @@
 """The API fuzzed from its own OpenAPI document, and jobs and quotes by a state machine against a model.
 
-More examples: TRADEWIND_FUZZ=2000 pytest tests/service/test_fuzz.py
+More examples: TRADEWIND_TESTS=full pytest tests/service/test_fuzz.py
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,11 +17,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, rule, run_state_machine_as_test
 from schemathesis.checks import not_a_server_error
 
+from tests.effort import tries
 from tests.service.servers import QUEUE, Server, checked, job, over, running
 from tests.service.test_market import POSTED, priced
 from tradewind.service.app import create_app
 
-EXAMPLES = int(os.environ.get("TRADEWIND_FUZZ", "6"))
+EXAMPLES = tries(6, 60)
 SLOW = tuple(hypothesis.HealthCheck)
 FAST = {"burst": 1_000_000, "requests_per_s": 1e6}
 document = create_app().openapi()
