@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from tradewind.engine import bounds
 from tradewind.registry import policies, systems, workloads
+from tradewind.worlds.compiled import why_not
 from tradewind.worlds.simulate import simulate
 
 SMALL = {
@@ -15,7 +16,10 @@ SMALL = {
 
 
 def warm_up(system: str, names: Iterable[str] = ()) -> None:
-    """Runs policies of a system, by default all and the bound, on a few jobs of its own; numba keeps what it compiled."""
+    """Runs policies of a system on a few jobs of its own; numba keeps what it compiled.
+
+    By default all, also those that can by their compiled path, and the bound.
+    """
     if system not in systems():  # a policy of one's own
         return
     workload = workloads.find(system)
@@ -24,4 +28,7 @@ def warm_up(system: str, names: Iterable[str] = ()) -> None:
     if not names:
         bounds.bound(scenario)
     for name in names or systems()[system].policies:
-        simulate(scenario, policies.find(name))
+        spec = policies.find(name)
+        simulate(scenario, spec)
+        if not names and not why_not(scenario, spec):
+            simulate(scenario, spec, fast=True)
