@@ -50,6 +50,25 @@ def test_a_fleet_takes_only_directories_of_its_own_run(tmp_path: Path) -> None:
         ProcessFleet(tmp_path, two_sites(), options, "two")
 
 
+@pytest.mark.parametrize("how", ["empty", "cut", "no text", "a fifo", "a link to nothing", "a folder"])
+def test_a_state_directory_whose_owner_cannot_be_read_is_refused(how: str, tmp_path: Path) -> None:
+    mine, options = tmp_path / "run", ExecutionOptions()
+    ProcessFleet(tmp_path, two_sites(), options, "one").close()
+    written = mine.read_bytes()
+    mine.unlink()
+    match how:
+        case "a fifo":
+            os.mkfifo(mine)
+        case "a link to nothing":
+            mine.symlink_to("/nowhere")
+        case "a folder":
+            mine.mkdir()
+        case _:
+            mine.write_bytes({"empty": b"", "cut": written[:-1], "no text": b"\xff"}[how])
+    with pytest.raises(InputError, match="files of another run"):
+        ProcessFleet(tmp_path, two_sites(), options, "one")
+
+
 @pytest.mark.parametrize("mode", [0o755, 0o711, 0o1777])
 def test_the_mode_of_an_existing_directory_stays(mode: int, state: Path) -> None:
     state.mkdir()

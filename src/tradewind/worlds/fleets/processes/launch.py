@@ -140,7 +140,7 @@ class Launcher:
         mine = self._state / "run"
         if not mine.exists() and not any((self._state / name).exists() for name in ("jobs", "control")):
             supervisor.put(str(self._state), mine.name, self._token)
-        if not mine.exists() or json.loads(mine.read_text()) != self._token:
+        if not mine.is_file() or mine.read_bytes() != json.dumps(self._token).encode():
             raise InputError(
                 "it holds the files of another run; use another --state, or the --store with which that run was started",
                 where=str(self._state),
