@@ -42,7 +42,7 @@ CONFIG = {
     "tenants": {"red": {"commands": [["sleep"], ["sh", "-c"]]}},
 }  # fmt: skip
 MARKET = {**POSTED, "fleet": FLEET, "limits": LIMITS}
-PATIENCE_S = 90.0
+PATIENCE_S = 300.0
 
 
 class Client:

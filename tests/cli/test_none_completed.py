@@ -55,7 +55,6 @@ def test_a_what_if_compares_no_completion_time_where_one_run_completed_nothing(t
     assert [cell.strip() for cell in row.split("│")[2:-1]] == ["–", "2", "–"]
 
 
-
 def test_compare_says_who_left_jobs_unfinished_without_a_bound_too(tmp_path: Path) -> None:
     file = tmp_path / "some.yaml"
     file.write_text(SCENARIO + SHORT)

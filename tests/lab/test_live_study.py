@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import cast
@@ -29,6 +30,7 @@ from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.wan import GOODPUT, Wan, WanLink
 
 QUICK = Effort(quick=True, seeds=3)
+TRIES = 5
 
 
 def curve(schedule: str, job: str, shift: float) -> list[Row]:
@@ -240,15 +242,21 @@ def test_the_ring_of_a_plan_is_twice_as_fast_as_random_orders_that_cross_the_cor
 
 @pytest.mark.skipif(bool(testbed.unavailable()), reason="no network namespaces here")
 def test_reserved_rates_give_the_planned_times_to_several_jobs_at_once() -> None:
-    found = live_reservation.measured(network("mesh", scale=0.01, sites=4), 0, 1.5)
-    assert len(found) >= 11  # both ways, not all jobs may fit at once
-    for row in found:
-        print(row)
-        low, high = float(row["low_s"]), float(row["high_s"])
-        assert (low < high) == (row["sharing"] in live_reservation.MEET)
-        assert float(row["fastest_s"]) < 1.1 * high  # a busy machine is only slower
-        if row["sharing"] not in live_reservation.MEET:
-            assert float(row["fastest_s"]) > 0.9 * low
+    best = dict[object, float]()
+    for _ in range(TRIES):  # a busy machine is only slower
+        found = live_reservation.measured(network("mesh", scale=0.01, sites=4), 0, 1.5)
+        assert len(found) >= 11  # both ways, not all jobs may fit at once
+        for row in found:
+            print(row)
+            low, high, fastest = (float(row[name]) for name in ("low_s", "high_s", "fastest_s"))
+            assert (low < high) == (row["sharing"] in live_reservation.MEET)
+            if row["sharing"] not in live_reservation.MEET:
+                assert fastest > 0.9 * low
+            key = row["sharing"], row["job"]
+            best[key] = min(best.get(key, math.inf), fastest / high)
+        if max(best.values()) < 1.1:
+            break
+    assert max(best.values()) < 1.1
     together = [r for r in found if r["sharing"] == live_reservation.TOGETHER]
     # what one job pushes meets what another pulls: the plan counts them apart
     assert max(float(r["high_s"]) / float(r["planned_s"]) for r in together) > 1.1
@@ -268,12 +276,19 @@ def trained(off: float) -> list[Row]:
 @pytest.mark.skipif(bool(testbed.unavailable()), reason="no network namespaces here")
 def test_trainers_under_the_live_loop_take_the_time_that_their_plans_predict() -> None:
     pytest.importorskip("torch")
-    found = live_trainers.measured(network("mesh", scale=0.01, sites=4), 0, 5)
-    assert {row["job"] for row in found} == {0, 1, 2}
-    for row in found:
-        print(row)
-        # a busy machine only makes iterations longer
-        assert 0.9 < float(row["measured_s"]) / float(row["predicted_s"]) < 1.5
+    best = dict[object, float]()
+    for _ in range(TRIES):  # a busy machine only makes iterations longer
+        found = live_trainers.measured(network("mesh", scale=0.01, sites=4), 0, 5)
+        assert {row["job"] for row in found} == {0, 1, 2}
+        for row in found:
+            print(row)
+            part = float(row["measured_s"]) / float(row["predicted_s"])
+            assert part > 0.9
+            key = row["job"], row["site"]
+            best[key] = min(best.get(key, math.inf), part)
+        if max(best.values()) < 1.5:
+            break
+    assert max(best.values()) < 1.5
 
 
 @pytest.mark.parametrize("policy", live_sites.POLICIES)

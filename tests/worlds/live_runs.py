@@ -103,7 +103,7 @@ def run_live(
                 each(session, world)
 
     run = live(request, watch)
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE_S
     while tokens and marked_processes(tokens[0]) and time.monotonic() < until:
         time.sleep(0.02)
     assert not tokens or marked_processes(tokens[0]) == []
@@ -162,7 +162,7 @@ def in_a_process(asked: LiveRequest) -> int:
             live(asked)
         finally:
             os._exit(0)
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE_S
     while not list(asked.state.glob("jobs/*/begun")):
         assert time.monotonic() < until, "no rank began"
         time.sleep(0.02)

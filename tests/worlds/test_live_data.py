@@ -503,7 +503,7 @@ def test_relays_store_and_forward_files_or_parts_of_them_in_the_time_of_the_form
         lanes = Lanes(bed, replace(given.setup, transport=transport))
         predicted, times = weight * 8 * SIZE / (GOODPUT * BPS), list[float]()
         while not times or (
-            min(times) > 1.35 * predicted and len(times) < 5
+            min(times) > 1.35 * predicted and len(times) < 20
         ):  # a busy machine makes it longer
             got, began = bytearray(), time.perf_counter()
             lanes.carry(given.jobs[0], (0, 1), io.BytesIO(data), SIZE, got.extend)

@@ -36,8 +36,15 @@ from tradewind.worlds.live import LiveRequest, live
 from tradewind.worlds.simulate import simulate
 
 
-def request(given: Scenario, state: Path, policy: str = "fifo", *, slot_seconds: float = 0.25) -> LiveRequest:
-    options = ExecutionOptions(grace_s=0.5, backoff_s=0.02, patience_s=1.5, as_root=True)
+def request(
+    given: Scenario,
+    state: Path,
+    policy: str = "fifo",
+    *,
+    slot_seconds: float = 0.25,
+    patience_s: float = 120.0,
+) -> LiveRequest:
+    options = ExecutionOptions(grace_s=0.5, backoff_s=0.02, patience_s=patience_s, as_root=True)
     return LiveRequest(
         scenario=given, spec=policies.find(policy), state=state, slot_seconds=slot_seconds, options=options
     )
@@ -91,7 +98,7 @@ def test_a_finished_run_that_is_repeated_gives_the_same_result_and_starts_nothin
 
 
 def test_ranks_whose_loop_is_never_restarted_end_by_themselves(tmp_path: Path) -> None:
-    pid = in_a_process(request(count_to(1000), tmp_path / "s"))
+    pid = in_a_process(request(count_to(1000), tmp_path / "s", patience_s=5.0))
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     mark = token(tmp_path / "s")

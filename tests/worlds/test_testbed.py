@@ -332,7 +332,7 @@ def test_temporary_testbeds_of_killed_processes_are_removed_and_those_of_live_on
         testbed.up(line_of_three(), name)
         assert left_behind(left) == []
         assert testbed.state_of(kept) == "up"
-        assert inside.wait(10) != 0
+        assert inside.wait(120) != 0
     finally:
         for process in (killed, living):
             process.kill()

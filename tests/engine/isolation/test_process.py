@@ -42,7 +42,7 @@ def running(pid: int) -> bool:
         return False
 
 
-def gone(pids: list[int], seconds: float = 10.0) -> bool:
+def gone(pids: list[int], seconds: float = 120.0) -> bool:
     until = time.monotonic() + seconds
     while any(map(running, pids)) and time.monotonic() < until:
         time.sleep(0.02)
