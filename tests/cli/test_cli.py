@@ -247,6 +247,15 @@ def test_a_brokered_run_bills_its_tenants_and_explains_a_placement(tmp_path: Pat
     ran = tradewind("run", str(tmp_path / "m.json"), "--policy", "mlbroker", "-o", str(tmp_path / "r.json"))
     assert ran.returncode == 0, ran.stderr
     assert "bills by tenant" in ran.stdout
+    compared = tradewind("compare", str(tmp_path / "m.json"), "--policies", "mlbroker,local").stdout
+    bills = {
+        usd for line in ran.stdout.splitlines() if "pooled" in line for usd in [line.split("│")[3].strip()]
+    }
+    rows = [
+        line.split("│")[1:-1] for line in compared.splitlines() if "│ pooled" in line or " pooled │" in line
+    ]
+    assert bills == {row[2].strip() for row in rows}
+    assert any(row[2] != row[3] for row in rows)
     job = json.loads((tmp_path / "m.json").read_text())["jobs"][0]["id"]
     said = tradewind("explain", str(tmp_path / "r.json"), "--job", job, "--slot", "0", "--json")
     assert said.returncode == 0, said.stderr

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
@@ -21,7 +22,17 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE
 from tradewind.report import bounds
 from tradewind.report.audited import Audited
-from tradewind.report.summary import Estimate, Group, estimate, group, is_idle, measured, metrics_of, ranked
+from tradewind.report.summary import (
+    Estimate,
+    Group,
+    bill_of,
+    estimate,
+    group,
+    is_idle,
+    measured,
+    metrics_of,
+    ranked,
+)
 
 if TYPE_CHECKING:
     from tradewind.api import Comparison, Explained
@@ -133,7 +144,7 @@ def run(result: Run, scenario: Scenario, *, as_json: bool, saved: Path | None, b
     console.print(table)
     if bounded and (note := bounds.note(scenario, result)):
         console.print(note, markup=False, highlight=False)
-    _costs_by_tenant(console, result)
+    _costs_by_tenant(console, {"USD": [result]})
     _turned_away(console, result, scenario)
     _remarks(console, result, scenario)
     seconds = result.timings
@@ -152,14 +163,19 @@ def _found(result: Run) -> str:
     return f"{len(result.violations)} violations" if result.violations else "ok"
 
 
-def _costs_by_tenant(console: Console, result: Run) -> None:
-    bills = result.tables.get("bills", {})
-    if not bills.get("tenant"):
+def _costs_by_tenant(console: Console, runs: Mapping[str, Sequence[Run]]) -> None:
+    """What tenants pay: a column for each list of runs that have bills, means over its runs."""
+    bills = {label: [bill_of(run) for run in each] for label, each in runs.items()}
+    bills = {label: each for label, each in bills.items() if all(each)}
+    if not bills:
         return
-    table = table_of("bills by tenant", "tenant", "kind", "USD")
-    amounts = same_decimals([cast(float, usd) for usd in bills["usd"]])
-    for tenant, kind, usd in zip(bills["tenant"], bills["kind"], amounts, strict=True):
-        table.add_row(str(tenant) or "(none)", str(kind), usd)
+    table = table_of("bills by tenant", "tenant", "kind", *bills)
+    rows = list(dict.fromkeys(row for each in bills.values() for bill in each for row in bill))
+    columns = [
+        same_decimals([fmean(bill.get(row, 0.0) for bill in each) for row in rows]) for each in bills.values()
+    ]
+    for (tenant, kind), *amounts in zip(rows, *columns, strict=True):
+        table.add_row(tenant or "(none)", kind, *amounts)
     console.print(table)
 
 
@@ -255,6 +271,7 @@ def comparison(result: Comparison, *, as_json: bool, saved: Path | None, added: 
             console.print(line, markup=False, highlight=False)
     elif lost := bounds.not_served(result.pairs, groups):
         console.print(f"{lost} {bounds.APART}", markup=False, highlight=False)
+    _costs_by_tenant(console, {f"{g.label}, USD": g.runs for g in groups})
     _sold_nothing(console, result, groups)
     if added:
         say(f"always shown beside policies of this system: {', '.join(added)}")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
 
 from tradewind.files import atomic
 from tradewind.model.result import Run
@@ -20,7 +19,7 @@ from tradewind.report.figures.data import Series
 from tradewind.report.figures.theme import style
 from tradewind.report.html import Cell, collapsible, full, section, stylesheet, table, template
 from tradewind.report.live import measured
-from tradewind.report.summary import Estimate, Group, estimate, is_idle
+from tradewind.report.summary import Estimate, Group, bill_of, estimate, is_idle
 from tradewind.report.summary import measured as measured_metric
 from tradewind.report.verdict import sentences
 
@@ -69,7 +68,7 @@ def _sections(series: Sequence[Series]) -> list[str]:
 
 def _bills(series: Sequence[Series]) -> str:
     """What each tenant pays under each policy, mean over seeds, beside its cost alone; empty without bills."""
-    bills = [[_bill(run) for run in s.group.runs] for s in series]
+    bills = [[bill_of(run) for run in s.group.runs] for s in series]
     kept = [(s, runs) for s, runs in zip(series, bills, strict=True) if all(runs)]
     tenants = sorted({tenant for _, runs in kept for run in runs for tenant, _ in run})
     if not kept or tenants == [""]:
@@ -81,13 +80,6 @@ def _bills(series: Sequence[Series]) -> str:
         means += [estimate([run.get((tenant, "pooled"), math.nan) for run in runs]) for _, runs in kept]
         rows.append(("", [escape(tenant or "(none)"), *[_with_interval("cost_usd", mean) for mean in means]]))
     return table(heads, rows, "Bills by tenant and policy", "panel cover")
-
-
-def _bill(run: Run) -> dict[tuple[str, str], float]:
-    """(tenant, kind) -> USD."""
-    bills: Mapping[str, Any] = run.tables.get("bills", {})
-    columns = (bills.get(name, ()) for name in ("tenant", "kind", "usd"))
-    return {(tenant, kind): usd for tenant, kind, usd in zip(*columns, strict=True)}
 
 
 def _title(series: Sequence[Series], scenario: Scenario) -> str:

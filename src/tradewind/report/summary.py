@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 
@@ -53,6 +54,13 @@ def measured(run: Run, name: str) -> float:
 def metrics_of(run: Run) -> dict[str, float | None]:
     """The metrics of a run; None for a time of completion where no job was completed."""
     return {name: None if math.isnan(value := measured(run, name)) else value for name in run.metrics}
+
+
+def bill_of(run: Run) -> dict[tuple[str, str], float]:
+    """(tenant, kind) -> USD; empty for a run without bills."""
+    bills: Mapping[str, Any] = run.tables.get("bills", {})
+    columns = (bills.get(name, ()) for name in ("tenant", "kind", "usd"))
+    return {(tenant, kind): usd for tenant, kind, usd in zip(*columns, strict=True)}
 
 
 def is_idle(metric: str, runs: Sequence[Run]) -> bool:
