@@ -80,7 +80,7 @@ def rows(effort: Effort) -> list[Row]:
     if reason := testbed.unavailable():
         raise InputError(f"this figure needs a testbed, which cannot be created here: {reason}")
     wan = network("b4", scale=SCALE)
-    draws = effort.pick(2, min(max(effort.seeds, 6), 12))
+    draws = effort.pick(1, min(max(effort.seeds, 6), 12))
     plans = [(p, s, _chosen(wan, p, s)) for p in POLICIES for s in range(draws if p in SEEDED else 1)]
     plans.append((RING, 0, _ring(wan)))
     how, name = carrier(), own_name("study")

@@ -31,8 +31,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from tradewind.model.errors import InputError, TradewindError
-from tradewind.worlds.testbed.delays import How, delay_of, delaying_queues, mac, start_relay
+from tradewind.worlds.testbed.delays import delay_of, delaying_queues, mac, start_relay
 from tradewind.worlds.testbed.state import (
+    How,
     State,
     check_name,
     delete,
