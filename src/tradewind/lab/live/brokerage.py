@@ -157,7 +157,7 @@ def rows(effort: Effort) -> list[Row]:
     """A row per policy and seed."""
     if reason := testbed.unavailable():
         raise InputError(f"this figure needs a testbed, which cannot be created here: {reason}")
-    jobs, slots, slot_s = effort.pick(2, 4), effort.pick(2, 6), effort.pick(4.0, 10.0)
+    jobs, slots, slot_s = effort.pick(2, 4), effort.pick(2, 6), effort.pick(3.0, 10.0)
     found: list[Row] = []
     name = own_name("study")
     for seed in range(effort.pick(1, 2)):

@@ -81,14 +81,13 @@ def rows(effort: Effort) -> list[Row]:
     orders = [(PLANNED, order)]
     orders += [(RANDOM, tuple(rng.permutation(order).tolist())) for _ in range(effort.pick(3, 10))]
     name, how, found = own_name("study"), carrier(), list[Row]()
+    size, rounds = effort.pick((MODEL_BYTES // 2, 1), (MODEL_BYTES, 3))
     try:
         bed = testbed.up(wan, name)
         with traffic_server(how) as fork_server:
             for ring, sites in orders:
                 exchange = ring_exchange(wan, sites, shortest(wan))
-                each = measure(
-                    bed, fork_server, how, exchange, model_bytes=MODEL_BYTES, rounds=effort.pick(1, 3)
-                )
+                each = measure(bed, fork_server, how, exchange, model_bytes=size, rounds=rounds)
                 found.append(
                     {
                         "ring": ring, "order": exchange.label, "hops_on_a_link": exchange.shared,

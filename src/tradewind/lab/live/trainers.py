@@ -103,7 +103,7 @@ def rows(effort: Effort) -> list[Row]:
         row
         for topology, sites in beds
         for seed in range(effort.pick(1, 3))
-        for row in measured(network(topology, scale=SCALE, sites=sites, seed=seed), seed, effort.pick(8, 20))
+        for row in measured(network(topology, scale=SCALE, sites=sites, seed=seed), seed, effort.pick(5, 20))
     ]
 
 
