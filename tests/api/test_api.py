@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +19,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_the_public_surface_is_exactly_this() -> None:
     wanted = (
-        "AsyncClient Client Comparison Run Scenario Where __version__ bound check compare dump generate load load_run "
-        "period replay run save whatif"
+        "AsyncClient Client Comparison Optimum Run Scenario Where __version__ bound check compare dump explain generate "
+        "load load_run optimum period replay run save whatif"
     )
     assert tw.__all__ == wanted.split()
     for name in tw.__all__:
@@ -36,6 +37,13 @@ def test_the_example_of_the_readme_runs(tmp_path: Path, monkeypatch: pytest.Monk
     code = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[0]
     exec(compile(code, "README.md", "exec"), {})
     assert tw.load_run("run.json").policy == "srtf"
+
+
+def test_the_sweep_of_the_start_page_runs() -> None:
+    code = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "start.md").read_text(), re.S)[0]
+    names: dict[str, Any] = {}
+    exec(compile(code, "start.md", "exec"), names)
+    assert len(names["found"].frame()) == 9
 
 
 def test_the_scenario_of_the_start_page_runs(tmp_path: Path) -> None:

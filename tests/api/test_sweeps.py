@@ -7,6 +7,7 @@ import json
 import runpy
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +18,8 @@ from tradewind.model.errors import InputError, LookupFailed
 from tradewind.registry import policies
 
 ROOT = Path(__file__).parents[2]
+UNTYPED: Any = tw
+"""The API as somebody without a type checker calls it."""
 
 
 def small() -> tw.Scenario:
@@ -76,21 +79,21 @@ def test_pairs_within_a_value_are_not_parameters() -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda s: tw.compare(s, "las"), "give a list of at least one, such as"),
-        (lambda s: tw.compare(s, []), "give a list of at least one, such as"),
-        (lambda s: tw.compare(s, ["las"], seeds=3), r"such as range\(3\)"),
-        (lambda s: tw.compare(s, ["las"], seeds=[]), r"such as range\(3\)"),
+        (lambda s: UNTYPED.compare(s, "las"), "give a list of at least one, such as"),
+        (lambda s: UNTYPED.compare(s, []), "give a list of at least one, such as"),
+        (lambda s: UNTYPED.compare(s, ["las"], seeds=3), r"such as range\(3\)"),
+        (lambda s: UNTYPED.compare(s, ["las"], seeds=[]), r"such as range\(3\)"),
         (
-            lambda s: tw.compare([s, s], ["las"]),
+            lambda s: UNTYPED.compare([s, s], ["las"]),
             "found 2 with 1 seeds; give one scenario, or one for each seed",
         ),
-        (lambda s: tw.compare([], ["las"]), "found 0 with 1 seeds"),
-        (lambda s: tw.compare(s, ["las"], params={"limits": "60"}), "Known: las"),
-        (lambda s: tw.compare(s, ["las"], params={"fifo": {}}), "Known: las"),
-        (lambda s: tw.compare(s, ["las"], params={"las": "60"}), "give its parameters"),
-        (lambda s: tw.compare(3, ["las"]), "found a int; give a Scenario or the path of a file"),
-        (lambda s: tw.run(None, "las"), "found a NoneType; give a Scenario or the path of a file"),
-        (lambda s: tw.optimum(s, effort=0), "whole number from 1 to 9"),
+        (lambda s: UNTYPED.compare([], ["las"]), "found 0 with 1 seeds"),
+        (lambda s: UNTYPED.compare(s, ["las"], params={"limits": "60"}), "Known: las"),
+        (lambda s: UNTYPED.compare(s, ["las"], params={"fifo": {}}), "Known: las"),
+        (lambda s: UNTYPED.compare(s, ["las"], params={"las": "60"}), "give its parameters"),
+        (lambda s: UNTYPED.compare(3, ["las"]), "found a int; give a Scenario or the path of a file"),
+        (lambda s: UNTYPED.run(None, "las"), "found a NoneType; give a Scenario or the path of a file"),
+        (lambda s: UNTYPED.optimum(s, effort=0), "whole number from 1 to 9"),
     ],
 )
 def test_wrong_arguments_are_explained(call: Callable[[tw.Scenario], object], says: str) -> None:
@@ -127,6 +130,9 @@ def test_a_gap_that_is_open_is_not_called_an_optimum(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "not proven: the gap is 33.4%" in done.stdout
     assert tw.load_run(tmp_path / "best.json").policy == "offline-1"
+    refused = tradewind("optimum", str(ROOT / "examples" / "gadget.yaml"), "-o", "x.json", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "no plan to write" in refused.stderr
 
 
 def test_scenarios_may_be_paths_and_seeds_must_not_be_negative(tmp_path: Path) -> None:

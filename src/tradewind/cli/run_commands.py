@@ -100,9 +100,7 @@ def optimum(
     scenario: ScenarioArg,
     seed: Seed = 0,
     given: Given = None,
-    effort: Annotated[
-        int, typer.Option("--effort", min=1, max=9, help="How long the solver searches; no clock.")
-    ] = 1,
+    effort: Annotated[int, typer.Option("--effort", min=1, max=9, help="How much the solver searches.")] = 1,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Run file to write.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -112,6 +110,10 @@ def optimum(
 
     data = scenario_from(scenario, seed, pairs(given))
     found = api.optimum(data, effort=effort)
+    if output is not None and found.run is None:
+        raise InputError(
+            f"-o {output}: there is no plan to write; no system has an offline solver for this scenario"
+        )
     if output is not None and found.run is not None:
         api.save(found.run, output)
     show.optimum(found, data, as_json=as_json, saved=output)

@@ -303,7 +303,9 @@ def optimum(found: Optimum, scenario: Scenario, *, as_json: bool, saved: Path | 
         return
     name = f"{scenario.setup.objective} ({SENSE[scenario.setup.objective]})"
     if value is None:
-        say(f"{name}: no system has an offline solver for this scenario, or it found no plan")
+        say(
+            f"{name}: no system has an offline solver for this scenario; `compare --bound` shows how near policies come"
+        )
     else:
         say(f"{name}: {value:,.10g}{' (saved: ' + str(saved) + ')' if saved else ''}")
     say("certified bound: " + ("none" if found.bound is None else f"{found.bound:,.10g}"))
