@@ -235,7 +235,11 @@ def cheapest_by_hops(
     (n, longest): the path's arcs in order from u are arcs[u, :length[u]]; the rest of a row is undefined.
     """
     n = data.size
-    best, length, path = np.full(n, np.inf), np.zeros(n, np.int64), np.empty((n, min(n, FIRST_HOPS)), np.int64)
+    best, length, path = (
+        np.full(n, np.inf),
+        np.zeros(n, np.int64),
+        np.empty((n, min(n, FIRST_HOPS)), np.int64),
+    )
     search, trail = _begin(tail, head, n), np.empty((4 * n, 3), np.int64)
     wanted, places = np.empty(n, np.bool_), np.empty((3, n), np.int64)
     chosen, now, then = places[0], places[1], places[2]

@@ -140,7 +140,7 @@ class _State:
             del self.prices[self.settings.prices_kept :]
 
     def refuted_as_others(self, sink: int, time: Fraction) -> bool:
-        """Whether prices of earlier sinks refute this one: the last ones, or a neighbour's, which often lies behind the same links."""
+        """Whether prices of earlier sinks refute this one: the last, or a neighbour's, which often has the same links."""
         graph = self.problem.graph
         near = graph.head[graph.start[sink] : graph.start[sink + 1]].tolist()
         for prices in [*self.prices, *(self.prices_of[v] for v in near if v in self.prices_of)]:
