@@ -1,9 +1,10 @@
 """Simulation at the speed of its data: traces from file to run file, memory per job, ten million jobs, and plain simulators.
 
 `python -m benchmarks.bench_scale` makes docs/lab/scale.md; it adds ten million jobs on 100,000 servers, the loop beside an
-earlier commit and decisions at scale (scale_decisions.py), which `rows` leaves out. `--page` takes over ten million jobs and
-the loop as the page has them, and makes decisions from what was measured; ladders without any point there stay as they
-are. Times are CPU seconds. Each figure of a trace has a process of its own, whose libraries and kernels are warm.
+earlier commit and decisions at scale (scale_decisions.py), which `rows` leaves out. `--simulations` makes decisions from
+what was measured; ladders without any point there stay as they are. `--page` also takes over ten million jobs and the loop
+as the page has them. Times are CPU seconds. Each figure of a trace has a process of its own, whose libraries and kernels
+are warm.
 """
 
 from __future__ import annotations
@@ -197,9 +198,9 @@ def _loop() -> list[str]:
     return [*lines, ""]
 
 
-def page(kept: str = "") -> str:
-    """docs/lab/scale.md; `kept`: a page whose long measurements are taken over."""
-    first = simulations(kept)
+def page(kept: str = "", loop: bool = True) -> str:
+    """docs/lab/scale.md; kept: a page whose decisions are taken over where none was measured; not `loop`: its loop, too."""
+    first = simulations("" if loop else kept)
     if not kept:
         scale_decisions.measure()
     head = [
@@ -232,5 +233,6 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--one"]:
         print(json.dumps(end_to_end(sys.argv[2], sys.argv[3], int(sys.argv[4]))))
     else:
-        PAGE.write_text(page(PAGE.read_text() if sys.argv[1:2] == ["--page"] else ""), encoding="utf-8")
+        kept = PAGE.read_text() if sys.argv[1:2] in (["--page"], ["--simulations"]) else ""
+        PAGE.write_text(page(kept, loop=sys.argv[1:2] != ["--page"]), encoding="utf-8")
         print(PAGE)

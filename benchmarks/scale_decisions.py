@@ -277,7 +277,7 @@ def exponent(points: Sequence[Point]) -> float | None:
     )
 
 
-IMPROVED = {"eris, sites": "b0854f7", "apsp, nodes": "d018fc8"}
+IMPROVED = {"eris, sites": "b0854f7", "apsp, nodes": "3283347", "cluster, jobs": "3283347"}
 """Ladders whose exponent was improved -> the last commit before."""
 BEFORE = " before"
 

@@ -108,6 +108,16 @@ def test_generated_clusters_give_the_same_run_file(policy: str, tmp_path: Any) -
     assert_same(tw.load_run(tmp_path / "a" / "run.json"), replace(loop, timings=None))
 
 
+@pytest.mark.parametrize(("load", "limits"), [(1.0, "500,3250,20000"), (3.0, "100,1000,10000,100000")])
+def test_jobs_that_sink_stop_and_wait_in_many_queues_give_the_same_run(load: float, limits: str) -> None:
+    scenario, spec = tw.generate("cluster", jobs=700, servers=2, load=load, seed=4), policies.get("las")
+    params = {"limits": limits, "tick_s": 30.0}
+    fast = simulate(scenario, spec, params, fast=True)
+    assert_same(fast, simulate(scenario, spec, params, fast=False))
+    stops = len(fast.tables["plans"]["at_us"]) - len(fast.tables["steps"]["plan"])
+    assert stops > len(scenario.jobs) / 10
+
+
 @pytest.mark.parametrize("public", [True, False])
 def test_columns_read_like_the_jobs_and_customers_made_one_by_one(public: bool) -> None:
     scenario = plain([(0, 5, 1), (3, 7, 2), (3, 5, 4)], [4], public=public)

@@ -12,7 +12,7 @@ from tests.solvers.graphs import graph_of_links
 from tests.systems.apsp.cases import brute_force, checker, proof_data, random_problem, shipped, wrong
 from tradewind.model.arrays import Floats
 from tradewind.systems.apsp.kernels import bound as kernel_bound
-from tradewind.systems.apsp.kernels.bound import decide
+from tradewind.systems.apsp.kernels.bound import decide, refutes
 from tradewind.systems.apsp.kernels.columns import PathPool
 from tradewind.systems.apsp.kernels.cut import enough, solve_cut_through
 from tradewind.systems.apsp.kernels.fill import fill
@@ -64,6 +64,20 @@ def test_shipped_networks_are_solved_to_certified_optimality(name: str, rule: st
         assert answer.time == answer.bound
         assert all(wrong(problem, bound) == "" for bound in answer.bounds.values())
         assert set(answer.bounds) == set(range(problem.graph.nodes))
+
+
+def test_prices_that_refute_a_site_are_kept_for_its_neighbours_and_hold_there() -> None:
+    problem = random_problem(1, nodes=60, extra=12)
+    placement = solve(problem, SolveSettings(gap=Fraction(1, 100)))
+    proofs = {id(bound.proof) for bound in placement.bounds.values()}
+    assert len(placement.bounds) == 60
+    assert len(proofs) < 54
+    for sink, bound in placement.bounds.items():
+        assert isinstance(bound.proof, Leaf)
+        price = np.zeros(problem.capacity.size)
+        for resource, value in bound.proof.price:
+            price[resource] = value
+        assert refutes(problem, sink, bound.level, price)
 
 
 def test_a_bound_that_claims_too_much_is_caught() -> None:

@@ -88,7 +88,7 @@ def _journal(
         need=_usual(jobs.workers),
         weight=np.ones(1) if weight is None else weight,
         rate=none if limit is None else _gpus_milli(setup, jobs),
-        shape=np.unique(jobs.workers, return_inverse=True)[1] if kind == kernels.BACKFILL else none,
+        shape=np.unique(jobs.workers, return_inverse=True)[1] if kind in kernels.BY_NEED else none,
     )
     rule = kernels.Rule(
         kind, none[:0] if limit is None else limit, tick_us, int(units.sum()), setup.horizon_us

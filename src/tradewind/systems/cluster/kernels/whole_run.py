@@ -15,22 +15,18 @@ from numpy.typing import NDArray
 from tradewind.model.arrays import Floats, Ints
 from tradewind.model.units import OPEN
 from tradewind.solvers.kernel import kernel
-from tradewind.systems.cluster.kernels.level_queues import (
-    Levels,
-    LevelTables,
-    demote,
-    next_demotion,
-    serve_levels,
-)
+from tradewind.systems.cluster.kernels.heap import Small, pop, sift
 from tradewind.systems.cluster.kernels.room import Room, choose_host, set_free
 from tradewind.systems.cluster.kernels.serve import GONE, serve
+from tradewind.systems.cluster.kernels.sinking import Entries, arrive, empty_queues, leave, next_sinking, turn
 from tradewind.systems.cluster.kernels.sorted_queue import SortedTables, resort
 
 FIFO, BACKFILL, SORTED, LEVELS = 0, 1, 2, 3
 """Rules of who runs."""
+BY_NEED = (BACKFILL, LEVELS)
+"""Rules that keep waiting jobs by their need."""
 ARRIVED, FINISHED, TIMER, REFUSED, ENDED = 0, 1, 2, 3, 4
 """Kinds of events."""
-Small = NDArray[np.int32]
 Bytes = NDArray[np.int8]
 
 
@@ -46,7 +42,7 @@ class Load(NamedTuple):
     rate: Ints
     """Service per microsecond for LEVELS."""
     shape: Ints
-    """Number of the queue for BACKFILL; all jobs of a queue need the same."""
+    """Number of the need for BACKFILL and LEVELS; all jobs of a number need the same."""
 
 
 class Rule(NamedTuple):
@@ -107,50 +103,6 @@ def _bytes(old: Bytes, rows: int) -> Bytes:
 
 
 @kernel
-def _sooner(due: Ints, a: int, b: int) -> bool:
-    """Whether job a completes before job b; of two at the same instant the one that arrived first."""
-    return bool(due[a] < due[b] or (due[a] == due[b] and a < b))
-
-
-@kernel
-def _sift(heap: Small, place: Small, due: Ints, size: int, at: int) -> None:
-    """Restore the order of a heap of running jobs around one place; `place` (n,) says where each job is."""
-    job = heap[at]
-    while at > 0:
-        above = (at - 1) >> 1
-        if not _sooner(due, job, heap[above]):
-            break
-        heap[at] = heap[above]
-        place[heap[at]] = at
-        at = above
-    while True:
-        below = 2 * at + 1
-        if below >= size:
-            break
-        if below + 1 < size and _sooner(due, heap[below + 1], heap[below]):
-            below += 1
-        if not _sooner(due, heap[below], job):
-            break
-        heap[at] = heap[below]
-        place[heap[at]] = at
-        at = below
-    heap[at] = job
-    place[job] = at
-
-
-@kernel
-def _pop(heap: Small, place: Small, due: Ints, size: int, job: int) -> int:
-    """Remove a job from the heap; returns the new size."""
-    at, last = place[job], size - 1
-    place[job] = -1
-    if at < last:
-        heap[at] = heap[last]
-        place[heap[at]] = at
-        _sift(heap, place, due, last, at)
-    return last
-
-
-@kernel
 def _backfill(load: Load, head: Ints, tail: Ints, follow: Small, free: int, out: Ints) -> int:
     """Start the first job in order of arrival whose queue's jobs fit, again and again; returns how many."""
     starts = 0
@@ -181,14 +133,15 @@ def whole_run(load: Load, rule: Rule, room: Room) -> tuple[Journal, Ints, Ints, 
     sorts, sinks = n if kind == SORTED else 1, n if kind == LEVELS else 1
     order = np.empty(sorts, np.int64)
     floats = np.zeros((2, sorts))
-    queues = rule.limit.size + 1
-    lines, sizes = np.empty((queues, sinks), np.int64), np.zeros(queues, np.int64)
-    present = max(sorts, sinks)
-    number, state, since = np.arange(present), np.zeros(present, np.int64), np.zeros(n, np.int64)
-    got, level, left = np.zeros(sinks, np.int64), np.zeros(sinks, np.int64), load.runtime[:sorts].copy()
+    number, state, since = np.arange(sorts), np.zeros(sorts, np.int64), np.zeros(n, np.int64)
+    left = load.runtime[:sorts].copy()
     by_key = SortedTables(number, load.need, since, state, left, load.weight, floats[0])
-    by_level = LevelTables(number, load.need, since, state, got, load.rate, level)
-    shapes = load.shape.max() + 1 if kind == BACKFILL else 1
+    shapes = load.shape.max() + 1
+    entries = Entries(
+        load.need, load.rate, load.shape, since, np.zeros(sinks, np.int64), np.zeros(sinks, np.int64),
+        np.empty(sinks, np.int64), np.empty(sinks, np.int64),
+    )  # fmt: skip
+    queues = empty_queues(rule.limit, sinks, shapes)
     first_of, last_of = np.full(shapes, -1, np.int64), np.full(shapes, -1, np.int64)
     follow = np.full(n if kind == BACKFILL else 1, -1, np.int32)
     out = np.empty((2, 2 * rule.total + 2), np.int64)
@@ -239,7 +192,7 @@ def whole_run(load: Load, rule: Rule, room: Room) -> tuple[Journal, Ints, Ints, 
         # -------------------------------------------------------------- completions, arrivals, timer
         while running > 0 and due[heap[0]] == now:
             job = heap[0]
-            running = _pop(heap, place, due, running, job)
+            running = pop(heap, place, due, running, job)
             event_at[events], event_kind[events], event_job[events] = now, FINISHED, job
             events += 1
             for row in range(first_place[job], first_place[job] + places_of[job]):
@@ -247,8 +200,10 @@ def whole_run(load: Load, rule: Rule, room: Room) -> tuple[Journal, Ints, Ints, 
             free += load.need[job]
             active -= 1
             gone += 1
-            if kind >= SORTED:
+            if kind == SORTED:
                 state[job] = GONE
+            elif kind == LEVELS:
+                leave(queues, entries, job, now)
         before = verdicts
         while coming < last:
             job = coming
@@ -272,8 +227,7 @@ def whole_run(load: Load, rule: Rule, room: Room) -> tuple[Journal, Ints, Ints, 
                 size += 1
                 fresh += 1
             elif kind == LEVELS:
-                lines[0, sizes[0]] = job
-                sizes[0] += 1
+                arrive(queues, entries, job)
         if timer == now:
             timer = OPEN
             event_at[events], event_kind[events], event_job[events] = now, TIMER, -1
@@ -297,11 +251,8 @@ def whole_run(load: Load, rule: Rule, room: Room) -> tuple[Journal, Ints, Ints, 
             starts, stops, _, _, _ = serve(order, size, running, rule.total, load.need, state, out)
             fresh = gone = 0
         else:
-            demote(Levels(lines, sizes, rule.limit), by_level, now)
-            starts, stops = serve_levels(
-                Levels(lines, sizes, rule.limit), by_level, (now, running, rule.total), out
-            )
-            wait = next_demotion(Levels(lines, sizes, rule.limit), by_level, rule.tick)
+            starts, stops = turn(queues, entries, now, rule.total, out)
+            wait = next_sinking(queues, entries, now, rule.tick)
         if starts == 0 and stops == 0 and wait < 0 and verdicts == before:
             continue
         # -------------------------------------------------------------- the decision
@@ -326,7 +277,7 @@ def whole_run(load: Load, rule: Rule, room: Room) -> tuple[Journal, Ints, Ints, 
             decision_wake[decisions] = now + wait if wait >= 0 else -1
         for k in range(stops):
             job = out[1, k]
-            running = _pop(heap, place, due, running, job)
+            running = pop(heap, place, due, running, job)
             done[job] += now - since_start(due, load.runtime, done, job)
             for row in range(first_place[job], first_place[job] + places_of[job]):
                 set_free(room, place_host[row], room.free[place_host[row]] + place_units[row])
@@ -351,7 +302,7 @@ def whole_run(load: Load, rule: Rule, room: Room) -> tuple[Journal, Ints, Ints, 
             heap[running] = job
             place[job] = running
             running += 1
-            _sift(heap, place, due, running, running - 1)
+            sift(heap, place, due, running, running - 1)
             plan_decision[plans], plan_job[plans], plan_starts[plans] = decisions, job, 1
             plans += 1
         decisions += 1
