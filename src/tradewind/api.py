@@ -324,10 +324,10 @@ def period(source: str | Path, from_us: int = 0, to_us: int | None = None) -> Pe
     with Store.open(source) as store:
         found = history(store)
         where = store.name
-    whole_us = found.scenario.setup.horizon_us if found.closed else found.end_us
+    whole_us = found.scenario.setup.horizon_us if found.closed else found.end_us + 1  # with the last instant
     end_us = whole_us if to_us is None else to_us
-    if not found.closed and end_us > found.end_us:
-        end_us = found.end_us
+    if not found.closed:
+        end_us = min(end_us, whole_us)
     if from_us >= end_us:
         raise InputError(
             f"nothing is recorded from {from_us / 1e6:g} s on; it ends at {end_us / 1e6:g} s", where=where

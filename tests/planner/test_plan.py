@@ -61,6 +61,7 @@ def test_eight_gpus_for_ten_hours_cost_ten_hours_of_a_machine() -> None:
     assert found.usd == pytest.approx(200.0)
     assert found.least_usd == pytest.approx(200.0)
     assert html(found) == html(planned({}))
+    assert "<td>1 x a8<small>8 A100</small></td>" in html(found)  # in two lines: the table fits a desktop
     assert (row.region, row.what, row.start_h, row.finish_h) == ("aws:us-east-1", "1 x a8, 8 A100", 0, 10)
     assert row.slack_h == 7 * 24 - 10
     assert found.run.violations == ()

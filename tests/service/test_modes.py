@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from math import fsum, isclose
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 
@@ -29,6 +31,15 @@ def _read(name: str) -> dict[str, Any]:
     return found
 
 
+def sold(client: httpx.Client, id_: str) -> float:
+    """The price of a job once it is sold."""
+    end = time.monotonic() + PATIENCE_S
+    while (found := checked(client.get(f"/v1/jobs/{id_}")))["price_usd"] is None:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return float(found["price_usd"])
+
+
 @pytest.mark.parametrize(("config", "example", "market", "end"), MODES)
 def test_a_market_mode_runs_its_example_and_bills_as_the_export_does(
     tmp_path: Path, config: str, example: str, market: str, end: str
@@ -40,6 +51,13 @@ def test_a_market_mode_runs_its_example_and_bills_as_the_export_does(
         jobs = [
             checked(admin.post("/v1/jobs", json=_read(example), params={"tenant": each})) for each in tenants
         ]
+        if market in (
+            "posted prices",
+            "auction",
+        ):  # a sale is on the bill at once, not when something else happens
+            price = sold(admin, jobs[1]["id"])
+            now = checked(admin.get("/v1/bills", params={"tenant": tenants[1]}, timeout=PATIENCE_S))["bills"]
+            assert [each["due_usd"] for each in now] == [price]
         done = [over(admin, each["id"], PATIENCE_S) for each in jobs]
         assert [each["status"] for each in done] == [end, end]
         page = checked(admin.get("/v1/bills", timeout=PATIENCE_S))

@@ -42,7 +42,7 @@ def _warn_of_rows_outside(
     """Rows before a job arrives or after it left are never processed: probably slots were counted from its arrival."""
     come = np.array([job.arrive_us for job in jobs], dtype=np.int64)
     stays = np.array([each.runtime_us or setup.horizon_us for each in customers], dtype=np.int64)
-    known = np.flatnonzero((listed.job >= 0) & (listed.job < len(jobs)))
+    known = np.flatnonzero((listed.job >= 0) & (listed.job < len(jobs)) & (listed.slot < setup.slots))
     job, slot = listed.job[known], listed.slot[known]
     first, end = come[job] // setup.slot_us, -(-(come[job] + stays[job]) // setup.slot_us)
     outside = np.flatnonzero((slot < first) | (slot >= end))

@@ -20,10 +20,10 @@ from tradewind.lab.drawing import our_policies
 from tradewind.model.errors import TradewindError
 from tradewind.report import page as report
 from tradewind.report import quantities
-from tradewind.report.charts import colour
+from tradewind.report.charts import ChartSpec, colour
 from tradewind.report.figures import bars, comparison
-from tradewind.report.figures.theme import LIGHT, THEMED, canvas, save, style, svg
-from tradewind.report.html import Chart, section, stylesheet, table, template
+from tradewind.report.figures.theme import LIGHT, THEMED, canvas, save, style
+from tradewind.report.html import section, stylesheet, table, template
 from tradewind.report.progress import bar
 from tradewind.report.summary import Group
 from tradewind.report.verdict import sentences
@@ -216,15 +216,16 @@ def _part(result: DemoResult) -> str:
         ("" if i else "best", [escape(_label(g)), escape(_value(g)), _ratio(g)]) for i, g in enumerate(groups)
     ]
     with style():
-        drawing = bars.ratio(groups, THEMED, 470)
-        chart = Chart(
+        chart = ChartSpec(
+            name=f"tour-{result.demo.name}",
             heading=f"Ratio of {metric} to bound",
-            wide=svg(drawing, f"tour-{result.demo.name}", result.sentences[0]),
+            label=result.sentences[0],
+            draw=lambda width: bars.ratio(groups, THEMED, width),
             entries=[
                 *((ROLES[r][0], colour(ROLES[r][1])) for r in sorted({role(g.label) for g in groups})),
                 _BOUND,
             ],
-        )
+        ).half()
     numbers = table(["policy", metric, "ratio to bound"], rows, f"Numbers of {result.demo.name}", "numbers")
     both = f'<div class="pair">{chart.html()}<figure>{numbers}</figure></div>'
     link = f'<p class="note"><a href="{result.file}">Full report of {escape(result.demo.name)}</a></p>'

@@ -57,9 +57,11 @@ def _total(plan: Plan) -> str:
 
 def _cells(row: Planned) -> list[str]:
     times = (f"{row.start_h:.1f}", f"{row.finish_h:.1f}", f"{row.slack_h:.1f}")
-    cells = (row.id, f"{row.usd:,.2f}", row.region, row.what, *times)
+    machines, gpus = row.what.rsplit(", ", 1)
     return [
-        *map(escape, cells),
+        *map(escape, (row.id, f"{row.usd:,.2f}", row.region)),
+        f"{escape(machines)}<small>{escape(gpus)}</small>",
+        *map(escape, times),
         *(f'<span class="says">{escape(text)}</span>' for text in (row.moved, row.next_best)),
     ]
 

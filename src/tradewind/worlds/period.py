@@ -34,6 +34,7 @@ from tradewind.worlds.period_work import (
     read_instants,
     spent,
     total_work,
+    with_leaves,
     work_left,
 )
 
@@ -94,9 +95,8 @@ class _Cut:
         self.work = WorkDone(scenario)
         self.active: dict[int, _Active] = {}
         self.held: dict[int, HeldQuote] = {}  # job -> its open quote, numbered as in the whole run
-        self.quotes = 0  # held so far
+        self.quotes, self.decisions = 0, 0  # held and made so far
         self.timer = OPEN
-        self.decisions = 0
         self.changes: dict[tuple[str, int, int], Change] = {}
         self.notes: list[str] = []
 
@@ -110,7 +110,7 @@ class _Cut:
                 if event.kind == "arrived" and event.at_us < self.to_us:
                     index[event.job] = len(index)
         end_us = self._end(rest, index)
-        rest = [instant for instant in rest if instant.at_us <= end_us]
+        rest = with_leaves(self.old, self.active, [each for each in rest if each.at_us <= end_us], end_us)
         scenario = self._scenario(index, rest, end_us)
         journal = self._journal(scenario, index, rest, end_us)
         charges = [c for c in read_charges(self.run.tables) if c.job in index]

@@ -10,7 +10,7 @@ from tradewind.engine.intervals import effective
 from tradewind.engine.live import OVER
 from tradewind.engine.quotes import sold
 from tradewind.model.decision import HeldQuote, Plan
-from tradewind.model.job import Customer, Dataset, Fixed, Job, Rounds
+from tradewind.model.job import Customer, Dataset, Fixed, Job, Rounds, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
@@ -164,3 +164,26 @@ def arranged(events: Sequence[Event]) -> list[Event]:
     return sorted(
         events, key=lambda event: (stage.get(event.kind, 3), event.job if event.kind in by_job else 0)
     )
+
+
+def with_leaves(
+    scenario: Scenario, active: Iterable[int], rest: Sequence[Instant], end_us: int
+) -> list[Instant]:
+    """The instants of a period, and those of streams that leave after the last one and before the end of what is booked.
+
+    active: jobs at the start
+    """
+    here, last_us = set(active), rest[-1].at_us if rest else -1
+    for instant in rest:
+        for event in all_events(instant):
+            if event.kind == "arrived":
+                here.add(event.job)
+            elif event.kind in OVER:
+                here.discard(event.job)
+    found: dict[int, list[Event]] = {}
+    for job in sorted(here):
+        own, stays = scenario.jobs[job], scenario.customers[job].runtime_us
+        at_us = own.arrive_us + (stays or 0)
+        if isinstance(own.work, Stream) and stays is not None and last_us < at_us <= end_us:
+            found.setdefault(at_us, []).append(Event(at_us, "left", job))
+    return [*rest, *(Instant(at_us, tuple(found[at_us]), (), None, ()) for at_us in sorted(found))]
