@@ -288,6 +288,12 @@ def test_limits_that_make_no_sense_are_refused(text: str) -> None:
         simulate(scenario(cluster(1, 1), [fixed(0, 0, 1, 1)]), policies.find("las"), {"limits": text})
 
 
+@pytest.mark.parametrize("tick", [0.0, 1e300])
+def test_a_tick_that_no_clock_has_is_refused_with_the_range(tick: float) -> None:
+    with pytest.raises(InputError, match="1e-06 to 1000000000"):
+        simulate(scenario(cluster(1, 1), [fixed(0, 0, 1, 1)]), policies.find("las"), {"tick_s": tick})
+
+
 def private(made: Scenario) -> Scenario:
     """The same with runtimes that only customers know."""
     customers = tuple(Customer(runtime_us=job.work.total) for job in made.jobs)

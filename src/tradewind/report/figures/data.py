@@ -260,7 +260,8 @@ class RunData:
         """Jobs that arrived and want workers until they are done; streams without data need none."""
         jobs = self.base.scenario.jobs
         wants = np.array([not isinstance(jobs[j].work, Stream) for j in self.arrived], dtype=bool)
-        return self.arrived[wants]
+        wanting: Ints = self.arrived[wants]
+        return wanting
 
     def queue(self, edges: Floats) -> Floats:
         """Mean number of jobs that have arrived and have no workers, (B,); streams do not count."""
