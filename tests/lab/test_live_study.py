@@ -146,21 +146,26 @@ def blocks(off: float) -> list[Row]:
 
 @pytest.mark.skipif(bool(testbed.unavailable()), reason="no network namespaces here")
 def test_relays_take_as_long_as_the_formula_of_their_transport_says() -> None:
-    found = live_transport.rows(QUICK)
-    sizes, short = (800_000, live_transport.SHORT_BYTES), 0.0318
-    assert [(r["transport"], r["latency_ms"], r["bytes"]) for r in found] == [
-        *((transport, 0.0, 800_000) for transport in live_transport.TRANSPORTS),
-        *((transport, 10.0, size) for transport in live_transport.TRANSPORTS for size in sizes),
-    ]
-    for row in found:
-        print(row)  # a busy machine only makes blocks longer
-        predicted, fastest = float(row["predicted_s"]), float(row["fastest_s"])
-        assert fastest > 0.9 * predicted
-        if not row["latency_ms"]:  # with latency, TCP must first learn how much a path holds
-            assert fastest < 1.1 * predicted
-        elif row["bytes"] == live_transport.SHORT_BYTES:
-            assert 0.03 < predicted < short
-            assert fastest < 2 * short
+    sizes, short, best = (800_000, live_transport.SHORT_BYTES), 0.0318, dict[object, float]()
+    for _ in range(TRIES):  # a busy machine only makes blocks longer
+        found = live_transport.rows(QUICK)
+        keys = [(r["transport"], r["latency_ms"], r["bytes"]) for r in found]
+        assert keys == [
+            *((transport, 0.0, 800_000) for transport in live_transport.TRANSPORTS),
+            *((transport, 10.0, size) for transport in live_transport.TRANSPORTS for size in sizes),
+        ]
+        for key, row in zip(keys, found, strict=True):
+            print(row)
+            predicted, fastest = float(row["predicted_s"]), float(row["fastest_s"])
+            assert fastest > 0.9 * predicted
+            if not row["latency_ms"]:  # with latency, TCP must first learn how much a path holds
+                best[key] = min(best.get(key, math.inf), fastest / (1.1 * predicted))
+            elif row["bytes"] == live_transport.SHORT_BYTES:
+                assert 0.03 < predicted < short
+                best[key] = min(best.get(key, math.inf), fastest / (2 * short))
+        if max(best.values()) < 1:
+            break
+    assert max(best.values()) < 1
 
 
 def rings(ours: float) -> list[Row]:
