@@ -113,19 +113,19 @@ def test_a_new_plan_pins_the_job_anew_without_a_restart(bed: testbed.Testbed, tm
         S: decision(plan(0, running(through(10 * M, 2, 3), S))),
     }
     run = run_live(
-        given(16), tmp_path / "s", spec_of(Scripted(script, {})), slot_seconds=1.0, options=options, observer=watch,
+        given(32), tmp_path / "s", spec_of(Scripted(script, {})), slot_seconds=1.0, options=options, observer=watch,
         slots=Slots(3),
     )  # fmt: skip
     assert states(run) == ["finished"]
-    assert rows(run, "attempts", "why", "iterations") == [("complete", 16)]
+    assert rows(run, "attempts", "why", "iterations") == [("complete", 32)]
     ((_, predicted),) = rows(run, "measurements", "iterations", "predicted_s")
     first, second = 0.001 + 16 * SIZE / (20 * M), 0.001 + 16 * SIZE / (10 * M)
     assert 1.02 * first < predicted < 0.98 * second  # iterations of both plans
     after = bed.sent_bytes()
     assert seen[0][2, 1] > 2 * SIZE
     assert seen[0][2, 3] < SIZE / 10
-    assert after[2, 3] > 8 * SIZE
-    assert after[2, 1] < 8 * SIZE
+    assert after[2, 3] > 16 * SIZE
+    assert after[2, 1] < 16 * SIZE  # however many are sent on a busy machine before the loop looks
 
 
 def test_a_fleet_that_cannot_pin_routes_says_so_in_the_run(tmp_path: Path) -> None:
