@@ -9,10 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.systems.mlbroker.test_policy import made
+from tests.systems.mlbroker.test_policy import ALL, made
+from tradewind.engine.bounds import bound as engine_bound
+from tradewind.files.scenario_file import parse
+from tradewind.files.scenario_write import document
 from tradewind.model.errors import Unsupported
+from tradewind.model.pool import Pool
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
+from tradewind.model.spec import Spec
 from tradewind.model.tariff import Tariff
 from tradewind.systems.mlbroker.bound.certified import bound
 from tradewind.systems.mlbroker.bound.exact import exact
@@ -23,6 +28,7 @@ from tradewind.systems.mlbroker.kernels.egress import moved
 from tradewind.systems.mlbroker.kernels.search import SearchEffort
 from tradewind.systems.mlbroker.kernels.sites import Weights
 from tradewind.systems.mlbroker.policy import MLBROKER, TierSearch
+from tradewind.systems.mlbroker.rivals.local import LOCAL
 from tradewind.systems.mlbroker.shared.policy import SlotPolicy
 from tradewind.worlds.simulate import simulate
 
@@ -78,3 +84,56 @@ def test_the_volume_a_decision_moves_explains_its_cost() -> None:
 def test_the_exact_program_refuses_tiers() -> None:
     with pytest.raises(Unsupported, match="tiers"):
         exact(tiered(made(), 60.0, 0.5))
+
+
+def by_month(scenario: Scenario, *, nodes: int = 1) -> Scenario:
+    """The scenario with its egress in tiers per two slots, and so many nodes at every site."""
+    setup = scenario.setup
+    pool = Pool(
+        name="egress",
+        egress=tuple(setup.egress),
+        period_us=2 * setup.slot_us,
+        tariff=Tariff(starts=(0.0, 1.0, 3.0), usd=(1.0, 0.8, 0.5)),
+    )
+    raw = document(replace(scenario, setup=replace(setup, pools=(pool,))))
+    if nodes > 1:
+        sites = raw["nodes"]
+        raw["nodes"] = [{"name": site["name"]} for site in sites] + [
+            {**site, "name": f"{site['name']}-{n}", "parent": site["name"]}
+            for site in sites
+            for n in range(nodes)
+        ]
+        raw["volumes"]["node"] = [f"{name}-{n % nodes}" for n, name in enumerate(raw["volumes"]["node"])]
+    return parse(raw)
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
+def test_monthly_egress_and_several_nodes_per_site_are_audited_bounded_and_billed(
+    spec: Spec, nodes: int
+) -> None:
+    given = by_month(made(2, family="cpu", jobs_per_slot=3, slots=4, sites=3), nodes=nodes)
+    run = simulate(given, spec)
+    certified = engine_bound(given)
+    assert certified is not None
+    assert certified.value <= run.value * (1 + 1e-9)
+    if spec is not LOCAL:
+        assert run.metrics["cost_discount_usd"] < 0
+    bills = tenant_bills(given, run)
+    assert sum(each.pooled_usd for each in bills) == pytest.approx(run.value, rel=1e-9)
+    assert all(0 <= each.pooled_usd <= each.alone_usd * (1 + 1e-9) for each in bills if spec is MLBROKER)
+
+
+def test_bills_at_tiered_prices_add_up_with_several_nodes_per_site() -> None:
+    given = by_month(tiered(made(2, family="cpu", jobs_per_slot=5, slots=4, sites=3), 60.0, 0.2), nodes=2)
+    run = simulate(given, MLBROKER)
+    assert sum(each.pooled_usd for each in tenant_bills(given, run)) == pytest.approx(run.value, rel=1e-9)
+
+
+def test_the_broker_keeps_its_margin_of_what_pools_take_off() -> None:
+    given = by_month(made(2, family="cpu", jobs_per_slot=5, slots=4, sites=3))
+    run = simulate(given, MLBROKER)
+    off = -run.metrics["cost_discount_usd"]
+    none, half = (sum(b.pooled_usd for b in tenant_bills(given, run, margin=m)) for m in (0.0, 0.5))
+    assert off > 0
+    assert half - none >= 0.5 * off * (1 - 1e-9)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tradewind.model.arrays import Floats
 from tradewind.model.errors import InputError
 from tradewind.model.result import Run, Table
@@ -34,15 +36,28 @@ def shares(
 def tenant_bills(
     scenario: Scenario, run: Run, rule: str = "proportional", margin: float = 0.0
 ) -> list[TenantBill]:
-    """Each tenant's bill over all slots, in alphabetical order."""
+    """Each tenant's bill over all slots, in alphabetical order.
+
+    What pools take off in a period is split in proportion to what the tenants would pay alone in it, less the margin.
+    """
+    setup = scenario.setup
     alone: dict[str, float] = {}
     pooled: dict[str, float] = {}
+    each_slot: dict[str, Floats] = {}
     for decided in decided_slots(scenario, run):
         if not (decided.server >= 0).any():
             continue
         for tenant, one, share in zip(*shares(decided, rule, margin), strict=True):
             alone[tenant] = alone.get(tenant, 0.0) + float(one)
+            each_slot.setdefault(tenant, np.zeros(setup.slots))[decided.number] = float(one)
             pooled[tenant] = pooled.get(tenant, 0.0) + float(share)
+    costs = run.tables["costs"]
+    for slot, kind, pool, off in zip(*(costs[name] for name in ("slot", "kind", "a", "usd")), strict=True):
+        if kind == "discount":
+            period = slice(int(slot), int(slot) + setup.pools[int(pool)].period_us // setup.slot_us)
+            total = sum(float(each[period].sum()) for each in each_slot.values())
+            for tenant, each in each_slot.items():
+                pooled[tenant] += (1.0 - margin) * float(off) * float(each[period].sum()) / total
     return [TenantBill(tenant=t, alone_usd=alone[t], pooled_usd=pooled[t]) for t in sorted(alone)]
 
 

@@ -44,12 +44,13 @@ def places_of(scenario: Scenario, run: Run) -> dict[tuple[int, int], list[tuple[
 
 
 def _paid_per_byte(scenario: Scenario, run: Run) -> Floats | None:
-    """(T, R, R): average USD per byte between two sites, NaN where none moved; None where prices have one tier."""
+    """(T, R, R): average USD per byte between nodes of two sites, NaN where none moved; None where prices have one tier."""
     setup = scenario.setup
     if all(len(tariff.usd) == 1 for tariff in setup.egress.values()):
         return None
-    place = {setup.site_of[node]: r for r, node in enumerate(setup.hosts)}
-    usd, size = np.zeros((2, setup.slots, len(setup.hosts), len(setup.hosts)))
+    sites, site_of = np.unique([setup.site_of[node] for node in setup.hosts], return_inverse=True)
+    place = {int(site): r for r, site in enumerate(sites)}
+    usd, size = np.zeros((2, setup.slots, len(sites), len(sites)))
     costs = run.tables["costs"]
     rows = zip(*(costs[name] for name in ("slot", "kind", "a", "b", "amount", "usd")), strict=True)
     for slot, kind, a, b, amount, paid in rows:
@@ -58,7 +59,7 @@ def _paid_per_byte(scenario: Scenario, run: Run) -> Floats | None:
             usd[at] += float(paid)
             size[at] += float(amount) * GB
     with np.errstate(invalid="ignore"):
-        average: Floats = usd / size
+        average: Floats = (usd / size)[:, site_of][:, :, site_of]
     return average
 
 
