@@ -57,7 +57,13 @@ def scenario_of(wan: Wan, seed: int, parts: int) -> Scenario:
         resources=("gpu",),
         nodes=tuple(Node(name=name, kind="site", capacity_milli=(100_000,)) for name in wan.sites),
         links=tuple(
-            Link(a=each.a, b=each.b, ab_bps=each.ab_bps // parts, ba_bps=each.ba_bps // parts)
+            Link(
+                a=each.a,
+                b=each.b,
+                ab_bps=each.ab_bps // parts,
+                ba_bps=each.ba_bps // parts,
+                latency_us=each.latency_us,
+            )
             for each in wan.links
         ),
         slot_us=3600 * US_PER_S,
