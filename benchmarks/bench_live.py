@@ -1,4 +1,4 @@
-"""All measured figures in their quick version, four at a time: they must take less than two minutes on an idle machine with two cores."""
+"""All measured figures in their quick version, four at a time: less than two minutes on an idle machine with two cores."""
 
 from __future__ import annotations
 
