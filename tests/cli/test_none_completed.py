@@ -55,6 +55,20 @@ def test_a_what_if_compares_no_completion_time_where_one_run_completed_nothing(t
     assert [cell.strip() for cell in row.split("│")[2:-1]] == ["–", "2", "–"]
 
 
+def test_a_policy_without_a_ratio_to_the_bound_shows_a_dash(tmp_path: Path) -> None:
+    wide = "- {id: wide, workers: 2, worker: {gpu: 1}, work: {kind: fixed, runtime_us: 1 s}}\n"
+    file = tmp_path / "blocked.yaml"  # fifo lets short wait for wide, and wide for long
+    file.write_text(
+        SCENARIO.replace("gpu: 1}}\njobs", "gpu: 2}}\njobs").replace("100 s", "8 s")
+        + wide
+        + SHORT.replace("2 s}", "4 s}")
+    )
+    told = said("compare", str(file), "--policies", "fifo,fifo-backfill", "--bound")
+    ratios = [line.split("│")[3].strip() for line in told.splitlines() if line.startswith("│")]
+    assert ratios[0] == "–"
+    assert float(ratios[1]) >= 1
+
+
 def test_compare_says_who_left_jobs_unfinished_without_a_bound_too(tmp_path: Path) -> None:
     file = tmp_path / "some.yaml"
     file.write_text(SCENARIO + SHORT)

@@ -16,7 +16,7 @@ from tradewind.lab.library.search import again, attempts, improve, remade, solve
 from tradewind.lab.library.table import Instance, Library, read, write
 from tradewind.lab.library.verdict import judge
 from tradewind.model.decision import Decision, Plan
-from tradewind.model.errors import InputError
+from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import CLOSED, Run
 from tradewind.model.view import View
 from tradewind.registry import systems
@@ -214,6 +214,8 @@ def test_the_command_line_lists_generates_solves_and_checks(tmp_path: Path) -> N
     assert "worse" in tradewind("library", "check", name, str(tmp_path / "fifo.json"))
     other = tradewind("library", "check", "cluster-onegpu-50-2", str(tmp_path / "best.json"), code=1)
     assert "refused: it belongs to the scenario with hash" in other
+    none = CliRunner().invoke(app, ["library", "--only", "zzz"])
+    assert isinstance(none.exception, LookupFailed)
 
 
 def test_a_run_made_again_says_where_it_differs_from_the_table() -> None:

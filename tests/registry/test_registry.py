@@ -169,3 +169,13 @@ def test_a_policy_name_that_is_taken_stays_with_its_first_owner(monkeypatch: pyt
 def test_settings_after_a_policy_are_explained_where_they_are_not_taken() -> None:
     with pytest.raises(InputError, match=r"'las:limits=60': only `compare` .* write las and --set limits=60"):
         registry.policies.get("las:limits=60")
+    with pytest.raises(InputError, match=r"write las and --set NAME=VALUE"):
+        registry.policies.get("las:limits")
+
+
+def test_an_unknown_name_lists_all_names_if_they_are_few_and_else_the_first() -> None:
+    assert str(LookupFailed("job", "z", ["b", "a"])) == "No job is called 'z'. Known: a, b."
+    many = str(LookupFailed("job", "z", [f"job-{i:04}" for i in range(2000)]))
+    assert many.endswith(
+        "Known: job-0000, job-0001, job-0002, job-0003, job-0004, job-0005, job-0006, job-0007, … (2,000 in all)."
+    )
