@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-import tradewind
+import tradewind as tw
 from tests import builders
 from tests.command import tradewind as run_command
 from tests.service.servers import QUEUE, Server, checked, job, over, running
@@ -120,7 +120,7 @@ def test_quotes_are_listed_by_the_client_and_the_command(market: Server, tmp_pat
     secret = market.secret("tenant", "red")
     (tmp_path / "token").write_text(secret)
     env = {**os.environ, "TRADEWIND_SERVER": market.address, "TRADEWIND_TOKEN_FILE": str(tmp_path / "token")}
-    with tradewind.Client(market.address, token=secret) as client:
+    with tw.Client(market.address, token=secret) as client:
         made = client.quote(priced())
         assert made.id in [each.id for each in client.quotes(status="open")]
         pending = run_command(
@@ -154,6 +154,14 @@ def test_a_declared_limit_answers_at_once_and_is_found_nowhere(market: Server) -
     files = [each for each in market.data.rglob("*") if each.is_file()]
     seen += [each.read_bytes().decode("latin-1") for each in (*files, market.folder / "log")]
     assert len(files) > 5
+    period = tw.period(market.data)
+    assert tw.check(period.scenario, period.run) == ()  # who declined had a reason that nobody is told
+    exported = dict(zip((each.id for each in period.scenario.jobs), period.scenario.customers, strict=True))
+    assert exported[rich["id"]].budget_usd is None
+    lowest = exported[poor["id"]].budget_usd
+    assert lowest is not None
+    assert lowest > 1e-9
+    seen.append(repr(period))
     assert not [text[:200] for text in seen if "7651.43" in text]
     assert any(json.dumps("sold")[1:-1] in text for text in seen)  # the search finds what is there
 

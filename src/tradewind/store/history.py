@@ -1,7 +1,12 @@
-"""What a store recorded, as a scenario (the script of what happened) and a run."""
+"""What a store recorded, as a scenario (the script of what happened) and a run.
+
+A limit that a customer of a service left is sealed, and not in the records. Its answers are: one that declined offers has
+a budget just below the cheapest of them in the scenario, one that bought has none.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -39,6 +44,7 @@ class ScriptReader:
         self.volumes: list[tuple[int, int, int, int]] = []
         self.again = Counter[str]()  # id -> how often it was resumed
         self.gone: dict[int, int] = {}  # job -> when it left or was cancelled
+        self.declined: dict[int, float] = {}  # job -> the lowest price that it declined at once
 
     def take(self, event: Event) -> Event:
         """Note the fact of an event; changes are numbered in the order in which they happened."""
@@ -53,6 +59,12 @@ class ScriptReader:
             sizes = cast(tuple[tuple[int, int], ...], event.fact)
             self.volumes += [(event.job, event.value, node, size) for node, size in sizes]
         return event
+
+    def answered(self, quote: Quote, taken: int) -> None:
+        """Note what a customer that does not think about a quote did."""
+        if taken < 0 and quote.offers:
+            lowest = min(offer.payment_usd for offer in quote.offers)
+            self.declined[quote.job] = min(lowest, self.declined.get(quote.job, lowest))
 
     def _own(self, job: Job) -> Job:
         """A job that goes on from another, under a name of its own: a scenario knows nothing of directories."""
@@ -132,7 +144,10 @@ def _replay(data: dict[str, Any], script: ScriptReader, journal: Journal) -> Non
         if kind == "events":
             journal.events([script.take(from_json(row)) for row in what])
         elif kind in ("quote", "answer"):
-            journal.quote(data["at_us"], read(Quote, what[0], "quote"), what[1], held=kind == "answer")
+            quote, taken = read(Quote, what[0], "quote"), what[1]
+            journal.quote(data["at_us"], quote, taken, held=kind == "answer")
+            if kind == "quote":
+                script.answered(quote, taken)
         elif kind == "hold":
             journal.hold(read(HeldQuote, what, "quote"))
         elif kind == "decision":
@@ -142,6 +157,9 @@ def _replay(data: dict[str, Any], script: ScriptReader, journal: Journal) -> Non
 def _scenario(header: dict[str, Any], script: ScriptReader, ran: Mapping[int, int]) -> Scenario:
     private = {int(job): read(Customer, row, f"customers[{job}]") for job, row in header["customers"].items()}
     setup = read(Setup, header["setup"], "setup")
+    for index, usd in script.declined.items():
+        if index not in private and usd > 0:
+            private[index] = Customer(budget_usd=math.nextafter(usd, 0.0))
     for job in script.jobs:
         customer = private.get(job.index, NO_PRIVATE_DATA)
         if job.work.total is None and customer.runtime_us is None:
