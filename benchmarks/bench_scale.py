@@ -145,8 +145,18 @@ def rows() -> list[dict[str, Any]]:
     return traces() + peers()
 
 
-def simulations(kept: str = "") -> list[str]:
-    """The part of docs/lab/scale.md about simulations and peers; `kept`: a page with the figures that take minutes."""
+def peer_lines(page: str) -> list[str]:
+    """Rows of plain simulators; those that are not installed here stay as they are on the page."""
+    lines: list[str] = []
+    for row in peers():
+        old = [line for line in page.splitlines() if line.startswith(f"| {row['name']}, ")]
+        new = f"| {row['name']} | {_shown(row)} | {row.get('note', '')} |"
+        lines += old if old and row["measured"] is None else [new]
+    return lines
+
+
+def simulations(kept: str, page: str) -> list[str]:
+    """The part of docs/lab/scale.md about simulations and peers; kept: a page with the figures that take minutes, or ""."""
     shown = [f"| {row['name']} | {_shown(row)} | {_limit(row)} |" for row in traces()]
     if kept:
         shown += [line for line in kept.splitlines() if line.startswith("| 10^7")]
@@ -175,7 +185,7 @@ def simulations(kept: str = "") -> list[str]:
         "",
         "| | times | |",
         "|---|---|---|",
-        *(f"| {row['name']} | {_shown(row)} | {row.get('note', '')} |" for row in peers()),
+        *peer_lines(page),
         "",
     ]
 
@@ -200,7 +210,7 @@ def _loop() -> list[str]:
 
 def page(kept: str = "", loop: bool = True) -> str:
     """docs/lab/scale.md; kept: a page whose decisions are taken over where none was measured; not `loop`: its loop, too."""
-    first = simulations("" if loop else kept)
+    first = simulations("" if loop else kept, kept)
     if not kept:
         scale_decisions.measure()
     head = [
