@@ -45,6 +45,7 @@ class Queues(NamedTuple):
     follow          the next (n,) of an entry that waits; first, end (Q, S) of each queue and need; waits (Q,) their number
     ranks           (2, Q) the lowest key, and the next one at the end
     heap, place     the entries that sink by time, of which the first size[0] are in use, and their places (n,)
+    due             room for those that sink now
     """
 
     limit: Ints
@@ -60,6 +61,7 @@ class Queues(NamedTuple):
     heap: Small
     place: Small
     size: Ints
+    due: Ints
 
 
 @kernel
@@ -70,7 +72,7 @@ def empty_queues(limit: Ints, n: int, shapes: int) -> Queues:
         limit, np.empty(n, np.int32), np.empty(n, np.int32), np.full(count, -1, np.int32), np.zeros(count, np.int64),
         np.empty(n, np.int32), np.full((count, shapes), -1, np.int32), np.full((count, shapes), -1, np.int32),
         np.zeros(count, np.int64), np.zeros((2, count), np.int64),
-        np.empty(n, np.int32), np.full(n, -1, np.int32), np.zeros(1, np.int64),
+        np.empty(n, np.int32), np.full(n, -1, np.int32), np.zeros(1, np.int64), np.empty(n, np.int64),
     )  # fmt: skip
 
 
@@ -144,15 +146,14 @@ def turn(queues: Queues, entries: Entries, now: int, room: int, out: Ints) -> tu
 
     room: units that are free or held by running entries. Returns (starts, stops), as `serve_levels` with the same `out`.
     """
-    count = queues.size[0]
-    due = np.empty(count, np.int64)
-    sinking = 0
+    due, sinking = queues.due, 0
     while queues.size[0] > 0 and entries.sinks[queues.heap[0]] <= now:
         due[sinking] = queues.heap[0]
         leave(queues, entries, due[sinking], now)
         entries.level[due[sinking]] += 1
         sinking += 1
-    due = np.sort(due[:sinking])
+    if sinking > 1:
+        due[:sinking].sort()
     starts = stops = 0
     for q in range(queues.last.size):
         kept = stops
@@ -168,7 +169,8 @@ def turn(queues: Queues, entries: Entries, now: int, room: int, out: Ints) -> tu
             starts += 1
         for k in range(stops - 1, kept - 1, -1):
             _return(queues, entries, out[1, k])
-        for e in due:
+        for k in range(sinking):
+            e = due[k]
             if entries.level[e] == q:
                 if entries.need[e] <= room:
                     room -= entries.need[e]
