@@ -14,7 +14,7 @@ from tradewind.model.result import Offline, Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
-from tradewind.systems.broker.bound.certified import Certified, Effort, bound, certify
+from tradewind.systems.broker.bound.certified import Certified, Effort, bound, certify, solved
 from tradewind.systems.broker.bound.exact import exact
 from tradewind.systems.broker.bound.problem import uncovered, whole
 from tradewind.systems.broker.kernels.price import price_job
@@ -219,3 +219,20 @@ def test_runs_without_a_pool_cost_the_same_by_sums_as_slot_by_slot() -> None:
         own = p.own[i] + p.moved_usd[i].sum() + p.loss[j, at + slots - 1]
         assert usd == pytest.approx(sum(rent) - (1.0 - p.part[i, 0]) * rent[-1] + own, abs=1e-9)
     assert served > 6
+
+
+def test_scarce_machines_are_planned_at_the_prices_of_the_bound() -> None:
+    found = whole(MARKET.make({"family": "E", "jobs": 200}, 2))
+    with_prices = solved(found, Effort(rounds=50, steps=160, turns=0))
+    without = planned(found.market, found.problem, found.before, 50)
+    assert with_prices.usd < 0.97 * cost(found.problem, without)
+    assert with_prices.bound <= with_prices.usd < 1.05 * with_prices.bound
+
+
+def test_many_jobs_need_no_program_over_replies(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = whole(MARKET.make({"family": "E", "jobs": 60}, 2))
+    monkeypatch.setattr("tradewind.systems.broker.bound.certified.MANY", 59)
+    monkeypatch.setattr("tradewind.systems.broker.bound.certified.Columns", None)
+    answer = solved(found, Effort(rounds=50, steps=160, turns=60, nodes=50))
+    assert answer.dual.toll.any()
+    assert answer.bound <= answer.usd < 1.03 * answer.bound

@@ -36,6 +36,8 @@ SHORT, STALLED = 0.1, 0.01
 """Steps end once they are short and a turn of them closes less than this part of the gap."""
 STARTS, LENGTH = 8, 0.3
 """How often the replies of the jobs are tried as a plan on the way; the first length of steps."""
+MANY = 500
+"""Beyond so many jobs the program over their replies is left out: it takes longer than the steps and finds less."""
 SAFE = 1.0 - 1e-9
 """Rounding of sums, and of a microsecond per pause."""
 
@@ -70,16 +72,18 @@ def solved(found: Whole, effort: Effort = DEFAULT) -> Certified:
         bound, length = ascend(p, dual, usd, effort.steps // STARTS, ENOUGH, length, replies)
         if bound >= usd * (1.0 - ENOUGH):
             break
-        books = better(p, books, [_served(found, replies, order)])
+        starts = [_served(found, replies, order)]
+        if dual.toll.any():
+            starts.append(first_plans(p, before, sums(dual.toll), lured=False))
+        books = better(p, books, starts)
         if length < SHORT and bound - last < STALLED * (usd - bound):
             break
-    if dual.toll.any():
+    if dual.toll.any() and len(order) <= MANY:
         columns = Columns(p, dual)
         bound = max(bound, columns.raise_bound(effort.turns))
-        toll = sums(dual.toll)
         starts = [
             _served(found, columns.plan(effort.nodes), order),
-            first_plans(p, before, toll, lured=False),
+            first_plans(p, before, sums(dual.toll), lured=False),
         ]
         books = better(p, books, starts)
     if cost(p, books) > bound * (1.0 + ENOUGH):

@@ -70,7 +70,12 @@ def _best_window(p: Problem, c: Charges, j: int, i: int, use: Floats) -> tuple[i
     one = _one_account(p, i)
     same = one and _is_same(p, c, o) and (k < 0 or _is_same(p, c, k))
     moved, loss = egress_usd(p, c, i, first), p.loss[j]
-    runs = np.zeros(0) if same or is_joint(p, i) or (k < 0 and not _is_short(p, o)) else _starts(p, c, i)
+    if same or is_joint(p, i) or (k < 0 and not _is_short(p, o)):
+        runs = np.zeros(0)
+    elif k < 0 and p.account[o] < 0:
+        runs = _flat(p, c, i, o) * (p.machines[i] * p.risk[i])
+    else:
+        runs = _starts(p, c, i)
     at, best, blocked = -1, np.inf, first - 1
     second, machines = (k, p.others[i]) if k >= 0 else (o, p.machines[i])
     room, rooms, used, uses = p.room[o], p.room[second], use[o], use[second]
@@ -89,14 +94,14 @@ def _best_window(p: Problem, c: Charges, j: int, i: int, use: Floats) -> tuple[i
     return at, best
 
 
-@kernel
+@kernel(inline="always")
 def _is_same(p: Problem, c: Charges, o: int) -> bool:
     """Whether all slots of an offer cost the same."""
     whole = p.account[o] < 0 or p.elapsed[o] + p.price.shape[1] <= p.period[o]
     return bool(whole and p.constant[o] and c.toll[o, -1] == 0.0)
 
 
-@kernel
+@kernel(inline="always")
 def _is_short(p: Problem, o: int) -> bool:
     """Whether the rent of an offer is a sum over slots."""
     return bool(p.account[o] < 0 or p.period[o] == 1)
@@ -128,7 +133,7 @@ def _leg_starts(p: Problem, c: Charges, i: int, o: int, m: float) -> Floats:
 def _runs(p: Problem, c: Charges, i: int, o: int, m: float) -> Floats:
     """The same for an offer whose rent is a sum over slots."""
     if p.account[o] < 0:
-        return _flat_runs(p, c, i, o, m)
+        return _flat(p, c, i, o) * m
     first, slots = p.earliest[i], p.need[i, 0]
     span, part = max(0, p.latest[i] + 1 - first), p.part[i, 0]
     price, toll, a = p.price[o], c.toll[o], p.account[o] + p.elapsed[o] + first
@@ -153,21 +158,30 @@ def _runs(p: Problem, c: Charges, i: int, o: int, m: float) -> Floats:
     return found
 
 
+@kernel(inline="always")
+def _flat(p: Problem, c: Charges, i: int, o: int) -> Floats:
+    """Rent and tolls of a machine of an offer without a pool by the start of option i."""
+    bounds = (p.earliest[i], p.latest[i], p.need[i, 0])
+    # a bound also counts runs that begin within a slot and end with one
+    twice = c.by_shares and p.need[i, 0] > 1
+    return _flat_runs(p.price[o], p.prefix[o], c.toll[o], bounds, p.part[i, 0], twice)
+
+
 @kernel
-def _flat_runs(p: Problem, c: Charges, i: int, o: int, m: float) -> Floats:
-    """The same for an offer without a pool: differences of sums."""
-    first, slots = p.earliest[i], p.need[i, 0]
-    price, sums, toll, saved = p.price[o], p.prefix[o], c.toll[o], 1.0 - p.part[i, 0]
-    twice = c.by_shares and slots > 1  # a bound also counts runs that begin within a slot and end with one
-    found = np.empty(max(0, p.latest[i] + 2 - first - slots))
+def _flat_runs(
+    price: Floats, sums: Floats, toll: Floats, bounds: tuple[int, int, int], part: float, twice: bool
+) -> Floats:
+    """The same as differences of sums; bounds: first slot, last slot, number of slots."""
+    first, last, slots = bounds
+    saved, found = 1.0 - part, np.empty(max(0, last + 2 - first - slots))
     for n in range(len(found)):
         t, end = first + n, first + n + slots
         dear = max(price[t], price[end - 1]) if twice else price[end - 1]
-        found[n] = (sums[end] - sums[t] - saved * dear + toll[end] - toll[t]) * m
+        found[n] = sums[end] - sums[t] - saved * dear + toll[end] - toll[t]
     return found
 
 
-@kernel
+@kernel(inline="always")
 def _one_account(p: Problem, i: int) -> bool:
     """Whether the slot of the start does not matter for the egress of option i."""
     for k in range(p.moved.shape[1]):

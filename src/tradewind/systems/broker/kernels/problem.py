@@ -2,7 +2,7 @@
 
 Slots are counted from the first that can be planned. An account is a pool in one of its periods; F of its tariff is what its
 spend costs. An option of a job is an offer and a number of machines, or two of them at two sites: only the slots remain to
-be chosen.
+be chosen. A call counts references to all arrays of a problem, which takes longer than small functions: those are inlined.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Tiers(NamedTuple):
     retroactive: bool
 
 
-@kernel
+@kernel(inline="always")
 def tiers_of(p: Problem, q: int) -> Tiers:
     """Tariff q."""
     return Tiers(p.start[q], p.rate[q], p.free[q], p.retroactive[q])
@@ -133,7 +133,7 @@ def owned(f: Tiers, shares: Floats, usd: float) -> float:
     return float(found)
 
 
-@kernel
+@kernel(inline="always")
 def charge(p: Problem, c: Charges, a: int, usd: float) -> float:
     """What a spend on account a costs."""
     if a < 0:
@@ -156,7 +156,7 @@ class Leg(NamedTuple):
     others: float
 
 
-@kernel
+@kernel(inline="always")
 def is_joint(p: Problem, i: int) -> bool:
     """Whether both offers of option i are charged to the same account."""
     k = p.other[i]
@@ -179,7 +179,7 @@ def second_leg(p: Problem, i: int) -> Leg:
     return Leg(p.other[i], p.others[i] * p.risk[i], -1, 0.0)
 
 
-@kernel
+@kernel(inline="always")
 def list_usd(p: Problem, leg: Leg, at: int, stop: int) -> float:
     """Rent of a leg from slot `at` to `stop` at list price."""
     usd = (p.prefix[leg.offer, stop] - p.prefix[leg.offer, at]) * leg.machines

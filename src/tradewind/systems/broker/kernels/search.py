@@ -11,8 +11,8 @@ from tradewind.solvers.kernel import kernel
 from tradewind.systems.broker.kernels.price import price_job
 from tradewind.systems.broker.kernels.problem import PLAN, TINY, Charges, Problem, fits, pools_usd, post
 
-NEAR = 1.002
-"""A changed plan is kept if its cost is within this factor of the best."""
+NEAR, FEW = 0.002, 50
+"""A changed plan is kept if it is dearer than the best by at most this part of what so many jobs cost on average."""
 
 
 class Books(NamedTuple):
@@ -97,6 +97,7 @@ def ruin_and_recreate(p: Problem, b: Books, toll: Floats, lure: Floats, rounds: 
     state = np.array([seed * 2654435761 + 88172645463325252], dtype=np.int64)
     best = cost = total_usd(p, b)
     best_plan = b.plan.copy()
+    near = 1.0 + NEAR * min(1.0, FEW / max(1, jobs))
     mobile = np.flatnonzero(~b.fixed)
     if len(mobile) == 0:
         return best
@@ -136,7 +137,7 @@ def ruin_and_recreate(p: Problem, b: Books, toll: Floats, lure: Floats, rounds: 
         if new < best - TINY * (1.0 + best):
             best = cost = new
             best_plan[:] = b.plan
-        elif turn % 2 == 0 and new <= best * NEAR:
+        elif turn % 2 == 0 and new <= best * near:
             cost = new
         elif new > cost:
             _undo(p, b, out[:count], old)

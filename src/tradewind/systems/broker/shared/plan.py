@@ -99,20 +99,17 @@ def lures(p: Problem) -> Floats:
 
 
 def first_plans(p: Problem, before: Floats, toll: Floats, *, lured: bool = True) -> Books:
-    """The best of several starts, each settled by best responses."""
-    free, best, best_usd = no_toll(p), books(p, before), np.inf
-    lure = lures(p)
-    starts: list[tuple[Ints, Floats, Floats]] = [(order, free, np.zeros(len(before))) for order in _orders(p)]
-    if toll.any():
-        starts += [(order, toll, np.zeros(len(before))) for order in _orders(p)]
+    """The best of several starts at these prices of capacity, each settled by best responses without them."""
+    best, best_usd, lure, nothing = books(p, before), np.inf, lures(p), np.zeros(len(before))
+    starts: list[tuple[Ints, Floats]] = [(order, nothing) for order in _orders(p)]
     if lured and len(lure) and len(starts):
-        starts.append((starts[0][0], free, lure[p.tariff]))
+        starts.append((starts[0][0], lure[p.tariff]))
         if len(lure) <= 12:
-            starts += [(starts[0][0], free, np.where(p.tariff == q, lure[q], 0.0)) for q in range(len(lure))]
-    for order, prices, raised in starts:
+            starts += [(starts[0][0], np.where(p.tariff == q, lure[q], 0.0)) for q in range(len(lure))]
+    for order, raised in starts:
         found = books(p, before)
         found.spent[:] += raised
-        respond(p, found, order, prices, found.spent)
+        respond(p, found, order, toll, found.spent)
         found.spent[:] -= raised
         settle(p, found, order)
         if (usd := cost(p, found)) < best_usd:
