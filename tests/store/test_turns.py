@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from threading import Event, Thread
 
-from tradewind.store.board import Board, Put
+from tradewind.store.board import Board
 from tradewind.store.desk import Desk, Writing
+from tradewind.store.rows import Put
 from tradewind.store.store import Entry, Store
 
 REQUEST = {

@@ -44,7 +44,8 @@ from tradewind.service.projector import Projector
 from tradewind.service.recorder import RecordedFleet, Recorder
 from tradewind.service.seal import Seal
 from tradewind.service.sites import Sites
-from tradewind.store.board import MOST, Board, Put, Row
+from tradewind.store.board import MOST, Board, Row
+from tradewind.store.rows import Put
 from tradewind.store.store import Entry, Store
 from tradewind.worlds.clock import Clock, SystemTime
 from tradewind.worlds.fleet import Fleet

@@ -17,7 +17,8 @@ from tradewind.model.errors import InputError
 from tradewind.model.job import Customer, Job, Stream
 from tradewind.model.units import UNLIMITED
 from tradewind.model.view import Change, Event
-from tradewind.store.board import Board, Put, Row
+from tradewind.store.board import Board, Row
+from tradewind.store.rows import Put
 from tradewind.worlds.period_work import work_left
 from tradewind.worlds.progress import is_measured
 

@@ -23,7 +23,8 @@ from tradewind.model.view import Change
 from tradewind.service.config import price_hash
 from tradewind.service.durations import calibration_document
 from tradewind.service.plans import in_words, quote_document, step_document
-from tradewind.store.board import Put, Row
+from tradewind.store.board import Row
+from tradewind.store.rows import Put
 
 STATUS_OF = {
     "arrived": "waiting",

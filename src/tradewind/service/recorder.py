@@ -10,7 +10,7 @@ from tradewind.model.result import EndedJob
 from tradewind.service.intake import Intake
 from tradewind.service.projector import Projector
 from tradewind.service.sites import Sites
-from tradewind.store.board import Put
+from tradewind.store.rows import Put
 from tradewind.store.store import Entry, Store
 from tradewind.worlds.fleet import Fleet, Wanted
 

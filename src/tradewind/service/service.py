@@ -25,7 +25,7 @@ from tradewind.service.seal import Seal
 from tradewind.service.submission import Reader, Submission, customer_of, sealed_text
 from tradewind.service.tokens import Token, Tokens, note
 from tradewind.store.board import Board, Row
-from tradewind.store.desk import Desk, Rejected, Writing
+from tradewind.store.desk import Desk, Once, Rejected, Writing
 
 T = TypeVar("T")
 CHANGE_S, SWITCH_S = 5.0, 60.0
@@ -126,10 +126,10 @@ class Service:
         """The result of a query, without blocking others."""
         return await run_in_threadpool(query)
 
-    async def write(self, task: Callable[[Writing], T]) -> T:
+    async def write(self, task: Callable[[Writing], T], once: Once | None = None) -> T:
         """The result of a task, once it is on disk."""
         try:
-            return await asyncio.wrap_future(self.desk.do(task))
+            return await asyncio.wrap_future(self.desk.do(task, once))
         except Rejected as error:
             raise ApiError(error.code, str(error), error.data) from None
 
@@ -150,8 +150,6 @@ class Service:
         name = found.document.get("id") or "job"
 
         def task(writing: Writing) -> dict[str, Any]:
-            if (old := _reply(writing, tenant, key, digest)) is not None:
-                return old
             now, id_ = time.time(), f"{str(name)[:40]}-{secrets.token_hex(8)}"
             number = writing.insert(
                 "requests",
@@ -171,9 +169,9 @@ class Service:
             writing.insert("board_jobs", **row)
             writing.insert("board_events", id=id_, tenant=tenant, at_s=now, kind="submitted", body="{}")
             note(writing, token.actor, tenant, f"job.{kind}", id_, None, {"status": "submitted"})
-            return _keep(writing, tenant, key, digest, job_document(row))
+            return job_document(row)
 
-        return await self.write(task)
+        return await self.write(task, Once(tenant, key, digest) if key else None)
 
     async def ask(
         self, kind: str, row: Row, token: Token, body: dict[str, Any], key: str = ""
@@ -183,8 +181,6 @@ class Service:
         digest = self._of(kind, row, body)
 
         def task(writing: Writing) -> dict[str, Any]:
-            if (old := _reply(writing, tenant, key, digest)) is not None:
-                return old
             number = writing.insert(
                 "requests", kind=kind, job=row["id"], tenant=tenant, actor=token.actor, at_s=time.time(), body=text,
                 sealed=None,
@@ -192,9 +188,9 @@ class Service:
             if row["id"] and kind != "change":  # whose route says what was before
                 after = {"status": WANTED[kind]} if kind in WANTED else body
                 note(writing, token.actor, tenant, f"job.{kind}", row["id"], {"status": row["status"]}, after)
-            return _keep(writing, tenant, key, digest, {"request": number})
+            return {"request": number}
 
-        return await self.write(task)
+        return await self.write(task, Once(tenant, key, digest) if key else None)
 
     def _of(self, kind: str, row: Row, body: dict[str, Any]) -> str:
         return self._seal.digest(f"{kind}\n{row['id']}\n{json.dumps(body)}")
@@ -261,25 +257,6 @@ class Service:
                 await asyncio.wait_for(told.wait(), min(left, 1.0))
             except TimeoutError:
                 continue
-
-
-def _reply(writing: Writing, tenant: str, key: str, digest: str) -> dict[str, Any] | None:
-    """The answer that was given for this key."""
-    old = writing.row("replies", tenant=tenant, key=key) if key else None
-    if old is None:
-        return None
-    if old["request"] != digest:
-        raise Rejected(
-            "conflict", f"Idempotency-Key {key[:60]!r} was used for another request; use a new one"
-        )
-    found: dict[str, Any] = json.loads(old["body"])
-    return found
-
-
-def _keep(writing: Writing, tenant: str, key: str, digest: str, answer: dict[str, Any]) -> dict[str, Any]:
-    if key:
-        writing.insert("replies", tenant=tenant, key=key, request=digest, body=json.dumps(answer))
-    return answer
 
 
 def job_document(row: Row) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tradewind.engine.ledger import Ledger
 from tradewind.model.units import UNLIMITED
-from tradewind.store.board import Board, Put
+from tradewind.store.board import Board
+from tradewind.store.rows import Put
 
 Key = tuple[str, str]
 Values = tuple[int, int, float, bool]
@@ -42,6 +43,6 @@ class Sites:
                     self._shown[key] = values
                     named = dict(zip(NAMES, values, strict=True))
                     where = {"node": key[0], "resource": name}
-                    rows.append(Put("board_sites", {**where, **named} if before is None else named,
-                                    None if before is None else where))  # fmt: skip
+                    row = Put("board_sites", {**where, **named})
+                    rows.append(row if before is None else Put("board_sites", named, where))
         return rows

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from threading import BoundedSemaphore
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import sqlalchemy as sql
 
@@ -19,45 +18,6 @@ Row = dict[str, Any]
 MOST = 2**63 - 1
 CONNECTIONS = 8
 """Connections that a board reads with at once; others wait for one. A database has a limit for all of its clients."""
-
-
-class Put(NamedTuple):
-    """A row to be written: a new one, or new values of the row with this key."""
-
-    table: str
-    values: Mapping[str, Any]
-    key: Mapping[str, Any] | None = None
-
-
-def put(connection: sql.Connection, rows: Sequence[Put]) -> None:
-    """Write rows in the connection's transaction; equal kinds of rows go in one statement."""
-    groups: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[Row]] = {}
-    for row in rows:
-        key = row.key or {}
-        values = {**row.values, **{f"key_{name}": value for name, value in key.items()}}
-        groups.setdefault((row.table, tuple(row.values), tuple(key)), []).append(values)
-    for kind, each in groups.items():
-        if kind[0] == "requests" and "number" not in each[0]:
-            first = last_request(connection) + 1
-            each = [{**row, "number": number} for number, row in enumerate(each, first)]
-            kind = (kind[0], ("number", *kind[1]), kind[2])
-        connection.execute(_statement(*kind), each)
-
-
-def last_request(connection: sql.Connection) -> int:
-    """The number of the last request; databases do not number them."""
-    return int(connection.execute(sql.select(sql.func.max(schema.requests.c.number))).scalar() or 0)
-
-
-@cache
-def _statement(name: str, columns: tuple[str, ...], keys: tuple[str, ...]) -> sql.Insert | sql.Update:
-    """What writes rows of a kind."""
-    table = schema.tables.tables[name]
-    if not keys:
-        return table.insert()
-    found = [table.c[key] == sql.bindparam(f"key_{key}") for key in keys]
-    new: dict[str, Any] = {column: sql.bindparam(column) for column in columns}
-    return table.update().where(*found).values(new)
 
 
 class Board:

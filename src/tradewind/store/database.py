@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,7 +84,7 @@ def connect(address: Address, *, write: bool, threads: bool = False) -> sql.Conn
             engine = sql.create_engine(
                 address.url, poolclass=sql.NullPool,
                 connect_args={"connect_timeout": CONNECT_S, **({} if "options" in address.url.query else LEASE)},
-                isolation_level="READ COMMITTED" if write else "REPEATABLE READ",
+                isolation_level="READ COMMITTED" if write else "REPEATABLE READ", json_serializer=_json,
             )  # fmt: skip
         except (ImportError, NoSuchModuleError):
             raise StoreError(
@@ -105,6 +106,11 @@ def connect(address: Address, *, write: bool, threads: bool = False) -> sql.Conn
     sql.event.listen(engine, "connect", _durable if write else _explicit)
     sql.event.listen(engine, "begin", _begin_to_write if write else _begin)
     return engine.connect()
+
+
+def _json(rows: Any) -> str:
+    """Rows in one value, bytes as the server reads them."""
+    return json.dumps(rows, default=lambda found: f"\\x{found.hex()}")
 
 
 def _quoted(path: Path) -> str:

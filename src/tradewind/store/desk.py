@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import queue
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Thread
-from typing import Any, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import sqlalchemy as sql
 
 from tradewind.model.errors import TradewindError
 from tradewind.store import schema
-from tradewind.store.board import last_request
+from tradewind.store.board import Row
 from tradewind.store.database import Address, connect, explained, take_turns
+from tradewind.store.rows import Put, last_request, put
 
 T = TypeVar("T")
-Row = dict[str, Any]
 MOST = 500
 """Tasks that share a transaction, at most."""
 
@@ -38,7 +39,7 @@ class Writing:
 
     def __init__(self, connection: sql.Connection) -> None:
         self._connection = connection
-        self._rows: dict[str, dict[tuple[Any, ...], Row]] = {}  # table -> key -> row that is not written yet
+        self._rows: list[Put] = []
         self._last: int | None = None
 
     def insert(self, name: str, /, **values: Any) -> int:
@@ -46,8 +47,7 @@ class Writing:
         number = 0
         if name == "requests":
             number = values["number"] = self._next()
-        rows = self._rows.setdefault(name, {})
-        rows[_key(name, values) or (len(rows),)] = values
+        self._rows.append(Put(name, values))
         return number
 
     def _next(self) -> int:
@@ -57,43 +57,33 @@ class Writing:
         self._last += 1
         return self._last
 
-    def update(self, name: str, key: Mapping[str, Any], /, **values: Any) -> int:
-        """Change rows with these values; return how many."""
-        self.flush()
-        table = schema.tables.tables[name]
-        where = [table.c[column] == value for column, value in key.items()]
-        return int(self._connection.execute(table.update().where(*where).values(**values)).rowcount)
-
-    def row(self, name: str, /, **key: Any) -> Row | None:
-        """The row with these values."""
-        rows, found = self._rows.get(name, {}), _key(name, key)
-        if rows and len(found) == len(key):
-            if found in rows:
-                return rows[found]
-        elif rows:
-            self.flush()
-        table = schema.tables.tables[name]
-        query = sql.select(table).where(*(table.c[column] == value for column, value in key.items()))
-        first = self._connection.execute(query.limit(1)).first()
-        return None if first is None else dict(first._mapping)
+    def update(self, name: str, key: Mapping[str, Any], /, **values: Any) -> None:
+        """Change rows with these values."""
+        self._rows.append(Put(name, values, key))
 
     def flush(self) -> None:
-        """Write the new rows."""
-        for name, rows in self._rows.items():
-            self._connection.execute(schema.tables.tables[name].insert(), list(rows.values()))
-        self._rows = {}
+        """Write what was kept."""
+        rows, self._rows = self._rows, []
+        put(self._connection, rows)
 
 
-def _key(name: str, values: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The primary key of a row; empty where the database numbers it."""
-    columns = KEYS[name]
-    return tuple(values[column] for column in columns) if all(column in values for column in columns) else ()
-
-
-KEYS = {
-    name: tuple(column.name for column in table.primary_key) for name, table in schema.tables.tables.items()
-}
 Task = Callable[[Writing], T]
+
+
+class Once(NamedTuple):
+    """Whose key a request has, and what tells it from others: the answer is kept with it, and given again."""
+
+    tenant: str
+    key: str
+    request: str
+
+
+class Asked(NamedTuple):
+    """A task, and where its result goes."""
+
+    task: Task[Any]
+    once: Once | None
+    future: Future[Any]
 
 
 class Desk:
@@ -101,7 +91,7 @@ class Desk:
 
     def __init__(self, given: str | Path) -> None:
         self._address = Address(given)
-        self._tasks: queue.SimpleQueue[tuple[Task[Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
         with explained(self._address):
             self._connection = connect(self._address, write=True, threads=True)
         self._thread = Thread(target=self._work, name="desk", daemon=True)
@@ -119,11 +109,11 @@ class Desk:
         self._thread.join()
         self._connection.close()
 
-    def do(self, task: Task[T]) -> Future[T]:
-        """Carry out a task; its result is there when its transaction is on disk."""
+    def do(self, task: Task[T], once: Once | None = None) -> Future[T]:
+        """Carry out a task; its result (with a key: JSON) is there when its transaction is on disk."""
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()  # whoever asked may go away; what it asked for is done
-        self._tasks.put((task, future))
+        self._tasks.put(Asked(task, once, future))
         return future
 
     def _work(self) -> None:
@@ -142,24 +132,55 @@ class Desk:
             if over:
                 return
 
-    def _commit(self, batch: list[tuple[Task[Any], Future[Any]]]) -> None:
+    def _commit(self, batch: list[Asked]) -> None:
         done: list[tuple[Future[Any], Any]] = []
         try:
             with explained(self._address), self._connection.begin():
+                answered = self._answered([once for _, once, _ in batch if once is not None])
                 take_turns(self._connection)
                 writing = Writing(self._connection)
-                for task, future in batch:
+                for task, once, future in batch:
                     try:
-                        done.append((future, task(writing)))
+                        done.append((future, _result(task, once, writing, answered)))
                     except Rejected as error:
                         done.append((future, error))
                 writing.flush()
         except Exception as error:  # the disk, the database: nothing of the batch was written
-            for _, future in batch:
-                future.set_exception(error)
+            for each in batch:
+                each.future.set_exception(error)
             return
         for future, result in done:
             if isinstance(result, Rejected):
                 future.set_exception(cast(Exception, result))
             else:
                 future.set_result(result)
+
+    def _answered(self, asked: Sequence[Once]) -> dict[tuple[str, str], Row]:
+        """Those of the keys that were answered before; (tenant, key) -> row."""
+        if not asked:
+            return {}
+        given = {"tenants": [once.tenant for once in asked], "keys": [once.key for once in asked]}
+        found = (dict(row._mapping) for row in self._connection.execute(_REPLIES, given))
+        return {(row["tenant"], row["key"]): row for row in found}
+
+
+_REPLIES = sql.select(schema.replies).where(
+    schema.replies.c.tenant.in_(sql.bindparam("tenants", expanding=True)),
+    schema.replies.c.key.in_(sql.bindparam("keys", expanding=True)),
+)
+
+
+def _result(task: Task[T], once: Once | None, writing: Writing, answered: dict[tuple[str, str], Row]) -> T:
+    """What a task returns, or returned when it was asked with this key before."""
+    if once is None:
+        return task(writing)
+    if (old := answered.get((once.tenant, once.key))) is None:
+        result = task(writing)
+        row = answered[once.tenant, once.key] = {**once._asdict(), "body": json.dumps(result)}
+        writing.insert("replies", **row)
+        return result
+    if old["request"] != once.request:
+        raise Rejected(
+            "conflict", f"Idempotency-Key {once.key[:60]!r} was used for another request; use a new one"
+        )
+    return cast(T, json.loads(old["body"]))

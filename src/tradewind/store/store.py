@@ -25,9 +25,9 @@ from tradewind.model.codec import compact
 from tradewind.model.errors import StoreError
 from tradewind.model.result import EndedJob
 from tradewind.store import chain, schema
-from tradewind.store.board import Put, put
 from tradewind.store.chain import Head, Record
 from tradewind.store.database import Address, Lock, connect, explained, take_turns
+from tradewind.store.rows import Put, put
 
 BATCH = 10_000
 SNAPSHOT = "snapshot"
@@ -145,26 +145,24 @@ class Store:
     def _commit(self, entries: Sequence[Entry], state: bytes | None, board: Sequence[Put] = ()) -> None:
         if self._lock is None:
             raise StoreError("it was opened to be read", where=self.name)
-        before, rows, jobs = self.head, [], []
+        before, rows = self.head, list[Put]()
         head = before
         for entry in entries:
             ended = [each for each in entry.ended if each.how != "ended" or self.job(each.job) is None]
             sums = {ENDED: {str(each.job): _sum_of_row(each) for each in ended}} if ended else {}
             record = chain.chained(head, entry.kind, entry.at_us, compact({**entry.data, **sums}))
-            rows.append(record._asdict())
-            jobs += [{**each._asdict(), "record": record.number} for each in ended]
+            rows.append(Put("records", record._asdict()))
+            rows += [Put("jobs", {**each._asdict(), "record": record.number}) for each in ended]
             head = Head(record.number, record.hash)
         with self._transaction():
-            take_turns(self._connection)
-            self._connection.execute(schema.records.insert(), rows)
-            if jobs:
-                self._connection.execute(schema.jobs.insert(), jobs)
+            self._move_head(before, head)
+            put(self._connection, rows)
             if state is not None:
                 row = {"record": head.number, "state": state}
                 self._connection.execute(schema.snapshots.insert(), row)
             if board:
+                take_turns(self._connection)  # last: others wait until this is on disk
                 put(self._connection, board)
-            self._move_head(before, head)
         self.head = head
 
     def _move_head(self, before: Head, after: Head) -> None:
