@@ -183,6 +183,23 @@ def test_a_withdrawn_quote_answers_that_the_price_moved_with_a_fresh_one(market:
         checked(admin.post("/v1/sites/oregon", json={"capacity": {"gpu": 4}}))
 
 
+def test_the_command_shows_the_fresh_quote_of_one_that_holds_no_more(market: Server, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(market.secret("tenant", "red"))
+    env = {**os.environ, "TRADEWIND_SERVER": market.address, "TRADEWIND_TOKEN_FILE": str(tmp_path / "token")}
+    with market.tenant("red") as client, market.client() as admin:
+        first = checked(client.post("/v1/quotes", json=priced()))
+        checked(admin.post("/v1/sites/oregon", json={"capacity": {"gpu": 3}}))
+        said = run_command("accept", first["id"], env=env)
+        checked(admin.post("/v1/sites/oregon", json={"capacity": {"gpu": 4}}))
+        assert said.returncode != 0
+        fresh = said.stdout.split(":")[0]
+        assert fresh not in ("", first["id"])
+        shown = checked(client.get(f"/v1/quotes/{fresh}"))
+        assert shown["job"] == first["job"]
+        assert f"  0: {shown['options'][0]['price_usd']:.4g} USD" in said.stdout
+        assert "Traceback" not in said.stdout + said.stderr
+
+
 def test_a_quote_says_what_its_use_costs_alone_and_the_least_that_it_could_cost() -> None:
     rent = {"oregon": 4.0, "dublin": 1.0}
     nodes = tuple(Node(name=name, capacity_milli=(4000,)) for name in rent)

@@ -102,6 +102,29 @@ def test_a_tenant_asks_for_a_price_accepts_reads_the_log_and_cancels(
         assert problems == []
 
 
+def test_a_price_that_holds_no_more_is_said_and_the_fresh_quote_can_be_taken(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with running(tmp_path, MARKET) as server, server.client() as admin:
+        page, _ = signed_in(browser, server, server.secret("tenant", "red"))
+        asked = SOLD.format(name="moved", report=":")
+        kind = {"Content-Type": "application/yaml"}
+        first = checked(admin.post("/v1/quotes", params={"tenant": "red"}, content=asked, headers=kind))
+        page.route(
+            "**/v1/events*", lambda route: route.abort()
+        )  # the page does not hear that it was withdrawn
+        page.goto(f"{server.address}/market")
+        page.wait_for_selector("button:has-text('Accept')", timeout=WAIT_MS)
+        checked(admin.post("/v1/sites/oregon", json={"capacity": {"gpu": 1}}))
+        page.click("button:has-text('Accept')", timeout=WAIT_MS)
+        page.wait_for_selector("#said:has-text('A fresh quote is open')", timeout=WAIT_MS)
+        assert checked(admin.get(f"/v1/jobs/{first['job']}"))["status"] == "quoted"  # nothing was bought
+        page.goto(f"{server.address}/market")
+        page.click("button:has-text('Accept')", timeout=WAIT_MS)
+        page.wait_for_selector("#said:has-text('Agreed')", timeout=WAIT_MS)
+        until(admin, first["job"], "running")
+
+
 def test_an_operator_sees_everybody_and_the_audit_log_and_a_tenant_does_not(
     browser: Browser, queue: Server
 ) -> None:
