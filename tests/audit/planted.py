@@ -381,6 +381,7 @@ def work() -> list[Planted]:
 def machines() -> list[Planted]:
     """Jobs that rent machines: GPU types, numbers of machines, data that must be there, starts."""
     split = offers.market([offers.training(parts=((offers.EAST, 50), (offers.WEST, 120)), restarts=1)])
+    copied = offers.market([replace(split.jobs[0], copies=((offers.WEST, offers.EAST, 110),))])
     here = offers.market([offers.training(restarts=1, workers_max=8)])
     only_a = offers.market([offers.training(gpu_speeds=(("A", 1000),), parts=())])
     east, west = offers.EAST_8A, offers.WEST_1B
@@ -406,6 +407,10 @@ def machines() -> list[Planted]:
         case("data.missing", offers.on(east, 200, 400), given=split, good=moved, node="west", slot=2, amount=120),
         case("data.lead", offers.on(east, 100, 400, moved=[(offers.WEST, 120)]), given=split, good=moved, node="west",
              slot=1, amount=20e-6),
+        case("data.missing", offers.on(east, 100, 400), given=copied, good=decision(plan(0, offers.on(east, 200, 400))),
+             node="west", slot=1, amount=120, note="copied later"),
+        case("data.lead", offers.on(east, 100, 400, moved=[(offers.WEST, 120)]), given=copied, good=moved, node="west",
+             slot=1, amount=10e-6, note="on its way"),
         case("data.parts", offers.on(east, 200, 400, moved=[(offers.WEST, 60)]), given=split, good=moved, node="west",
              slot=2),
         case("data.parts", Step(200, 400, (east,), (1,), flows=(Flow(offers.WEST, offers.WEST, 120),)), given=split,

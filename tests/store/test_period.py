@@ -97,7 +97,9 @@ def test_jobs_that_are_refused_when_a_period_ends_have_the_work_done_by_then() -
             assert tw.check(part.scenario, part.run) == (), (from_us, end)
 
 
-@pytest.mark.parametrize(("from_us", "to_us"), [(S // 2, 5 * S), (5 * S, 5 * S), (-S, 5 * S)])
+@pytest.mark.parametrize(
+    ("from_us", "to_us"), [(S // 2, 5 * S), (5 * S, 5 * S), (-S, 5 * S), (9 * S, 10 * S)]
+)
 def test_a_period_that_does_not_begin_with_a_slot_is_refused(from_us: int, to_us: int) -> None:
     given = scenario([job(0)], where=setup([node("a")], slot_us=S, horizon_us=9 * S, objective="jct_mean_s"))
     with pytest.raises(InputError, match="must begin at the start of a slot"):
@@ -149,3 +151,36 @@ def test_a_store_without_a_run_says_so(tmp_path: Path) -> None:
         2,
         "tradewind: --from: found 'soon'; write seconds, or a number with a unit: 90, 2 h, 3 d",
     )
+
+
+@pytest.mark.parametrize("family", ["A", "Bm", "C", "D", "E"])
+def test_parts_that_were_moved_before_a_period_are_there_and_moves_under_way_arrive_in_time(
+    family: str, tmp_path: Path
+) -> None:
+    """No move is paid twice, none is lost, and other policies find what is there already."""
+    given = tw.generate(
+        "broker", seed=5, family=family, jobs=8, slots=36, regions=3, interruptions=family == "E"
+    )
+    slot, lefts = given.setup.slot_us, set[bool]()
+    for name in ("broker", "skypilot-rule"):
+        run = tw.run(given, name, seed=1)
+        for from_us, to_us in periods(given, run, 12, name + family):
+            part = cut(given, run, from_us, to_us)
+            assert tw.check(part.scenario, part.run) == (), (name, from_us, to_us)
+            first, end = from_us // slot, to_us // slot
+            assert moved(part.run, 0, end - first) == pytest.approx(moved(run, first, end))
+            lefts |= {left_us > 0 for each in part.scenario.jobs for _, _, left_us in each.copies}
+            if part.scenario.setup.slots > 1:
+                again = cut(part.scenario, part.run, slot, 3 * slot)
+                assert tw.check(again.scenario, again.run) == (), (name, from_us, to_us)
+        tw.dump(part.scenario, tmp_path / "scenario.json")
+        assert tw.load(tmp_path / "scenario.json").jobs == part.scenario.jobs
+        for other in ("broker", "skypilot-rule"):
+            assert tw.whatif(part.scenario, part.run, other).other.violations == ()
+    assert lefts == ({False, True} if family == "C" else {False})  # C: data that takes hours to move
+
+
+def moved(run: Run, first: int, end: int) -> dict[tuple[int, int, int], float]:
+    """(Slots after the first, site, site) -> GB that were moved, before a slot."""
+    rows = zip(*(run.tables["costs"][name] for name in ("slot", "kind", "a", "b", "amount")), strict=True)
+    return {(at - first, a, b): gb for at, kind, a, b, gb in rows if kind == "transfer" and first <= at < end}

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from tests.builders import job, node, setup
+from tests.offers import EAST, WEST, market, training
 from tradewind.model.decision import Flow, Step
 from tradewind.model.errors import InputError, ScenarioError
 from tradewind.model.job import Data, Dataset, Job, Rounds, Stream
@@ -21,6 +22,7 @@ from tradewind.worlds.data.carriers import Copier, Take
 from tradewind.worlds.data.depot import Arrived, Depot, JobFiles, News, Trouble
 from tradewind.worlds.data.folders import DataFolders
 from tradewind.worlds.data.keeper import DataKeeper
+from tradewind.worlds.data.opening import check_data
 from tradewind.worlds.data.shards import Shard, Store
 from tradewind.worlds.data.sources import GENERATORS, open_source
 from tradewind.worlds.progress import ActiveJob
@@ -141,6 +143,12 @@ def test_a_source_that_cannot_be_read_is_refused_with_the_reason(tmp_path: Path)
     ):
         with pytest.raises(InputError, match=said):
             open_source(streaming(data=given))
+
+
+def test_a_live_run_has_no_copies_from_before_it() -> None:
+    given = market([training(command=COMMAND, data=NOISE, copies=((EAST, WEST, 0),))])
+    with pytest.raises(InputError, match="copies of it from before it arrives"):
+        check_data(given, 1.0)
 
 
 def test_only_jobs_whose_data_plans_move_have_data() -> None:

@@ -10,6 +10,7 @@ from tradewind.audit.record import Case
 from tradewind.audit.work import step_times_us
 from tradewind.model.decision import Step
 from tradewind.model.result import Violation
+from tradewind.model.units import OPEN
 
 
 def machines_fit(case: Case) -> Violation | None:
@@ -36,10 +37,11 @@ def machines_fit(case: Case) -> Violation | None:
 
 
 def data_is_there(case: Case) -> Violation | None:
-    """All parts are where a step runs: stored there, moved there before, or moved there by its flows.
+    """All parts are where a step runs: stored there, copied or moved there before, or moved there by its flows.
 
     Of two sites the second needs its own part only; all others are at the first.
-    What a step's flows bring is on its way since the plan was made: from_us - now >= 8 bytes / bandwidth of the link.
+    What a step's flows bring is on its way since the plan was made: from_us - now >= 8 bytes / bandwidth of the link,
+    or the time left of a copy that was on its way when the job arrived.
     """
     record, setup = case.record, case.setup
     staged = set(record.staged)
@@ -47,6 +49,7 @@ def data_is_there(case: Case) -> Violation | None:
         if step.from_us < case.now_us:
             staged |= {(flow.src, flow.dst) for flow in step.flows}
     parts = {node: size for node, size in record.job.parts if size}
+    there_us = {(a, b): record.job.arrive_us + left for a, b, left in record.job.copies}
     for step in case.plan.steps:
         site = setup.site_of[step.nodes[0]]
         brought = {flow.src: flow.bytes for flow in step.flows}
@@ -60,6 +63,7 @@ def data_is_there(case: Case) -> Violation | None:
                 return case.broken("data.parts", detail, node=source, at_us=step.from_us)
             bps = setup.direct_bps.get((source, site), 0)
             need = ceil(Fraction(8 * size * 10**6, bps)) if bps else step.until_us
+            need = min(need, there_us.get((source, site), OPEN) - case.now_us)
             if step.from_us - case.now_us < need:
                 late = (need - step.from_us + case.now_us) / 1e6
                 detail = f"the step begins {late:g} s before its data has arrived"
@@ -68,7 +72,9 @@ def data_is_there(case: Case) -> Violation | None:
         missing = [
             source
             for source in parts
-            if source not in (site, setup.site_of[step.nodes[-1]]) and (source, site) not in staged
+            if source not in (site, setup.site_of[step.nodes[-1]])
+            and (source, site) not in staged
+            and there_us.get((source, site), OPEN) > step.from_us
         ]
         if missing:
             detail = f"{parts[missing[0]]} bytes lie elsewhere and are not moved to the step's site"

@@ -289,6 +289,7 @@ class JobBuilder:
             gpus=tuple(file.gpus),
             gpu_speeds=tuple(file.gpu_speeds.items()),
             parts=self._pairs(file.parts, f"jobs[{name}].parts"),
+            copies=self._copies(file.copies, f"jobs[{name}].copies"),
             warmup_us=file.warmup_us,
             checkpoint_us=file.checkpoint_us,
             sync_every=file.sync_every,
@@ -347,6 +348,14 @@ class JobBuilder:
     def _pairs(self, counts: dict[str, int], where: str) -> tuple[tuple[int, int], ...]:
         index = self.setup.node_index
         return tuple((find(index, name, "node", where), n) for name, n in counts.items())
+
+    def _copies(self, copies: dict[str, dict[str, int]], where: str) -> tuple[tuple[int, int, int], ...]:
+        index = self.setup.node_index
+        return tuple(
+            (find(index, part, "node", where), site, left_us)
+            for part, sites in copies.items()
+            for site, left_us in self._pairs(sites, f"{where}.{part:.60}")
+        )
 
     def _work(self, file: Any, job: str) -> Work:
         if isinstance(file, FixedWork):

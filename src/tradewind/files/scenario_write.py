@@ -204,6 +204,10 @@ def _job(setup: Setup, job: Job, customer: Customer) -> dict[str, Any]:
         row["gpu_speeds"] = {name: natural(milli) for name, milli in job.gpu_speeds}
     if job.parts:
         row["parts"] = {setup.nodes[node].name: int(size) for node, size in job.parts}
+    for part, site, left_us in job.copies:
+        row.setdefault("copies", {}).setdefault(setup.nodes[part].name, {})[setup.nodes[site].name] = int(
+            left_us
+        )
     if job.restarts is not None:
         row["restarts"] = int(job.restarts)
     if job.spend_cap_usd is not None:

@@ -285,6 +285,10 @@ class JobFile(Strict):
         default_factory=dict,
         description="site -> bytes of its data, all of which must be at the site where it runs (comm machines)",
     )
+    copies: dict[Name, dict[Name, TimeUs]] = Field(
+        default_factory=dict,
+        description="site of a part -> other site -> microseconds from its arrival until a copy is there, moved before",
+    )
     warmup_us: TimeUs = Field(
         default=0, description="microseconds without progress whenever it starts (comm machines)"
     )

@@ -163,6 +163,9 @@ class Job:
     gpus                 numbers of GPUs it can use, rising; a worker is then a machine of its node (comm machines)
     gpu_speeds           (GPU type, thousandths of the reference GPU's speed); it runs on no other type
     parts                (site, bytes) of its data, all of which must be at the site where it runs: a step's flows bring it
+    copies               (site of a part, site, left_us): the part has a copy at another site left_us after the job arrives,
+                         whose move began before. A step from then on needs no flow for it; one that has it pays for the
+                         part and waits no longer than that
     warmup_us            time without progress whenever it starts: at first, after a pause, a move or a failure
     checkpoint_us        time of a checkpoint; one is taken per slot on nodes that can be interrupted
     sync_every           rounds between exchanges of parameters where it trains at two sites that hold parts of its data
@@ -208,6 +211,7 @@ class Job:
     gpus: tuple[int, ...] = ()
     gpu_speeds: tuple[tuple[str, int], ...] = ()
     parts: tuple[tuple[int, int], ...] = ()
+    copies: tuple[tuple[int, int, int], ...] = ()
     warmup_us: int = 0
     checkpoint_us: int = 0
     sync_every: int = 0
@@ -244,6 +248,10 @@ class Job:
     def bytes_of(self, node: int) -> int:
         """Bytes that a worker site sends to the server, and receives, in a round."""
         return dict(self.site_bytes).get(node, self.model_bytes) if self.site_bytes else self.model_bytes
+
+    def copied_by(self, at_us: int) -> frozenset[tuple[int, int]]:
+        """(Site of a part, site) of the copies that are there by an instant."""
+        return frozenset((a, b) for a, b, left_us in self.copies if self.arrive_us + left_us <= at_us)
 
     def _check_program(self) -> None:
         where = f"jobs[{self.id}]"

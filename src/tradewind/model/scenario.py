@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from tradewind.model.job import (
     Rounds,
     Stream,
 )
+from tradewind.model.job_checks import check_gpus, check_node, check_once, check_parts, counts, positive
 from tradewind.model.job_columns import JobColumns, columns_of
 from tradewind.model.setup import Setup
 from tradewind.model.tenant import EVERY_TENANT
@@ -188,7 +188,7 @@ def check_job(setup: Setup, job: Job, customer: Customer) -> None:
                     f"{where}.{name} is empty and allows no node; leave it out to allow all nodes, or name some"
                 )
             for node in places:
-                _check_node(setup, f"{where}.{name}", node)
+                check_node(setup, f"{where}.{name}", node)
     for name in (
         "arrive_us", "model_bytes", "traffic_bytes_per_worker_slot", "worker_bps", "server_bps", "ring_bps",
         "reduce_bps", "restart_us", "warmup_us", "checkpoint_us", "sync_every",
@@ -201,23 +201,23 @@ def check_job(setup: Setup, job: Job, customer: Customer) -> None:
     for name, usd in (("budget_usd", customer.budget_usd), ("spend_cap_usd", job.spend_cap_usd)):
         if usd is not None and not 0 <= usd < float("inf"):
             raise ScenarioError(f"{where}.{name} is {usd}; it must be finite and not negative")
-    _check_once(f"{where}.site_bytes", job.site_bytes)
+    check_once(f"{where}.site_bytes", job.site_bytes)
     sites = {node for node, _ in job.work.pinned} if isinstance(job.work, Rounds) else set()
     for node, size in job.site_bytes:
-        _check_node(setup, f"{where}.site_bytes", node)
+        check_node(setup, f"{where}.site_bytes", node)
         name = setup.nodes[node].name
         if node not in sites:
             raise ScenarioError(
                 f"{where}.site_bytes names {name!r}, where no worker is pinned; pin one there or remove the entry"
             )
-        _positive(f"{where}.site_bytes[{name}]", bytes=size)
+        positive(f"{where}.site_bytes[{name}]", bytes=size)
     if job.site_bytes and not job.model_bytes and len(job.site_bytes) < len(sites):
         raise ScenarioError(
             f"{where}.model_bytes is 0; give model_bytes, or name every worker site in site_bytes"
         )
     _check_work(setup, job, customer)
     if job.gpus or job.gpu_speeds or (isinstance(job.work, Rounds) and job.work.comm == "machines"):
-        _check_gpus(job)
+        check_gpus(job)
     elif job.parts or job.warmup_us or job.checkpoint_us or job.sync_every or job.spend_cap_usd is not None:
         raise ScenarioError(
             f"{where} has parts, warmup_us, checkpoint_us, sync_every or spend_cap_usd; they are for work of comm 'machines'"
@@ -233,73 +233,7 @@ def check_job(setup: Setup, job: Job, customer: Customer) -> None:
             raise ScenarioError(
                 f"{where}.{name} is of 'served', which is for streams with such a bid (utility); use delay_slots or progress"
             )
-    _check_parts(setup, job)
-
-
-def _check_gpus(job: Job) -> None:
-    """A job on machines has numbers of GPUs, speeds, and rounds to do."""
-    where, work = f"jobs[{job.id}]", job.work
-    if not isinstance(work, Rounds) or work.comm != "machines" or work.unit != "round" or work.pinned:
-        raise ScenarioError(
-            f"{where} has gpus or gpu_speeds; they need work of kind rounds with comm 'machines', unit 'round', not pinned"
-        )
-    if not work.compute_us:
-        raise ScenarioError(f"{where}.work.compute_us is 0; give the time of a round on the reference GPU")
-    if not job.gpus or any(b <= a for a, b in pairwise((0, *job.gpus))) or job.gpus[-1] > MOST_RANKS:
-        raise ScenarioError(
-            f"{where}.gpus are {list(job.gpus)}; give positive numbers of GPUs, rising, at most {MOST_RANKS}"
-        )
-    names = [name for name, _ in job.gpu_speeds]
-    if not names or len(set(names)) < len(names) or any(not 0 < s <= LARGEST for _, s in job.gpu_speeds):
-        raise ScenarioError(f"{where}.gpu_speeds must give each GPU type once, with a positive speed")
-
-
-def _check_parts(setup: Setup, job: Job) -> None:
-    """Parts lie at sites, and every site where the job may run can be reached from them at a known price."""
-    where = f"jobs[{job.id}].parts"
-    _check_once(where, job.parts)
-    hosts = setup.host_set if job.nodes is None else job.nodes
-    sites = {setup.site_of[node] for node in hosts} if job.parts else set()
-    for node, size in job.parts:
-        _check_node(setup, where, node)
-        name = setup.nodes[node].name
-        if setup.nodes[node].parent >= 0:
-            raise ScenarioError(f"{where} names {name!r}, which is inside a site; name the site")
-        _counts(f"{where}[{name}]", bytes=size)
-        for site in sites - {node} if size else ():
-            other = setup.nodes[site].name
-            if (node, site) not in setup.direct_bps:
-                raise ScenarioError(
-                    f"{where}: there is no link {name}->{other}; add it to links, or name nodes"
-                )
-            if (node, site) not in setup.egress:
-                raise ScenarioError(
-                    f"{where}: egress has no price for {name}->{other}; add it, 0 if it is free"
-                )
-
-
-def _check_node(setup: Setup, where: str, node: int) -> None:
-    if not 0 <= node < len(setup.nodes):
-        raise ScenarioError(f"{where} names node {node}; there are {len(setup.nodes)} nodes")
-
-
-def _check_once(where: str, pairs: tuple[tuple[int, int], ...]) -> None:
-    nodes = [node for node, _ in pairs]
-    if len(set(nodes)) != len(nodes):
-        raise ScenarioError(f"{where} names a node twice; merge the entries")
-
-
-def _positive(where: str, most: int = LARGEST, **values: int) -> None:
-    for name, value in values.items():
-        if not 0 < value <= most:
-            raise ScenarioError(f"{where}.{name} is {value}; it must be positive (at most {most})")
-
-
-def _counts(where: str, **values: int) -> None:
-    """Counts may be 0 in a file: such a bid is refused when it arrives (Job.unservable_reason)."""
-    for name, value in values.items():
-        if not 0 <= value <= LARGEST:
-            raise ScenarioError(f"{where}.{name} is {value}; it must lie between 0 and {LARGEST}")
+    check_parts(setup, job)
 
 
 def _check_work(setup: Setup, job: Job, customer: Customer) -> None:
@@ -312,29 +246,29 @@ def _check_work(setup: Setup, job: Job, customer: Customer) -> None:
                 raise ScenarioError(
                     f"{where} has no runtime; give work.runtime_us (public) or private.runtime_us"
                 )
-            _positive(where, runtime_us=runtime)
+            positive(where, runtime_us=runtime)
         case Stream():
-            _positive(where, bytes_per_worker_slot=work.bytes_per_worker_slot)
+            positive(where, bytes_per_worker_slot=work.bytes_per_worker_slot)
             if customer.runtime_us is None:
                 raise ScenarioError(f"{where}: a stream needs work.stay_us, the time until it leaves")
-            _positive(where, runtime_us=customer.runtime_us)
+            positive(where, runtime_us=customer.runtime_us)
         case Dataset():
-            _check_once(f"{where}.chunks", work.chunks)
-            _positive(
+            check_once(f"{where}.chunks", work.chunks)
+            positive(
                 where, chunk_bytes=work.chunk_bytes,
                 chunk_epochs_per_worker_slot=work.chunk_epochs_per_worker_slot_milli,
             )  # fmt: skip
-            _counts(where, epochs=work.epochs)
+            counts(where, epochs=work.epochs)
             for node, chunks in work.chunks:
-                _check_node(setup, f"{where}.chunks", node)
-                _counts(f"{where}.chunks[{setup.nodes[node].name}]", chunks=chunks)
+                check_node(setup, f"{where}.chunks", node)
+                counts(f"{where}.chunks[{setup.nodes[node].name}]", chunks=chunks)
         case Rounds():
             _check_rounds(setup, job, work)
 
 
 def _check_rounds(setup: Setup, job: Job, work: Rounds) -> None:
     where = f"jobs[{job.id}].work"
-    _positive(where, count=work.count)
+    positive(where, count=work.count)
     if not 0 <= work.compute_us <= LARGEST:
         raise ScenarioError(f"{where}.compute_us is {work.compute_us}; it must not be negative")
     if not 0 < work.rate < float("inf"):
@@ -351,10 +285,10 @@ def _check_rounds(setup: Setup, job: Job, work: Rounds) -> None:
         raise ScenarioError(
             f"jobs[{job.id}].ring_bps is 0; comm 'ring' needs the bandwidth reserved on each hop"
         )
-    _check_once(f"{where}.pinned", work.pinned)
+    check_once(f"{where}.pinned", work.pinned)
     for node, workers in work.pinned:
-        _check_node(setup, f"{where}.pinned", node)
-        _positive(f"{where}.pinned[{setup.nodes[node].name}]", MOST_RANKS, workers=workers)
+        check_node(setup, f"{where}.pinned", node)
+        positive(f"{where}.pinned[{setup.nodes[node].name}]", MOST_RANKS, workers=workers)
     if work.comm == "flows":
         if not work.pinned:
             raise ScenarioError(f"{where}.pinned is empty; comm 'flows' needs the sites of the workers")

@@ -211,5 +211,5 @@ def _rest(job: Job, customer: Customer, info: dict[str, Any], ledger: Ledger) ->
     if isinstance(job.work, Stream) and customer.runtime_us is not None:
         customer = replace(customer, runtime_us=max(1, customer.runtime_us - info["ran_us"]))
     elif not is_measured(job) or (job.work.total is not None and not hasattr(job.work, "count")):
-        job = work_left(job, info["done"], {}, {}, ledger.setup.slot_us)
+        job = work_left(ledger.setup, job, info["done"])
     return replace(job, continues=info["home"]), customer

@@ -33,7 +33,9 @@ from tradewind.worlds.period_work import (
     completion_us,
     read_instants,
     spent,
+    steps_left,
     total_work,
+    with_copies,
     with_leaves,
     work_left,
 )
@@ -60,7 +62,7 @@ class Period(NamedTuple):
 class _Active:
     """A job at the start of the period: work done, plan in force, payment for the offer that it took.
 
-    age      number of the decision that made the plan; higher is newer
+    age      number of the decision that made the plan, at made_us; higher is newer
     thought  whether the customer took its time to answer
     voided   whether a failure cancelled a plan of it
     """
@@ -68,6 +70,7 @@ class _Active:
     job: Job
     steps: tuple[Step, ...] = ()
     age: int = 0
+    made_us: int = 0
     paid: float | None = None
     unit_usd: tuple[tuple[int, float], ...] = ()
     done: int = 0
@@ -78,10 +81,11 @@ class _Active:
 def cut(scenario: Scenario, run: Run, from_us: int, to_us: int) -> Period:
     """Cut a period out of a run; `from_us` is the start of a slot."""
     setup = scenario.setup
-    if from_us % setup.slot_us or not 0 <= from_us < to_us:
+    if from_us % setup.slot_us or not 0 <= from_us < min(to_us, setup.horizon_us):
         raise InputError(
             f"the period from {from_us / 1e6:g} s to {to_us / 1e6:g} s: it must begin at the start of a slot of "
-            f"{setup.slot_us / 1e6:g} s, at 0 or later, and end after that"
+            f"{setup.slot_us / 1e6:g} s, at 0 or later, before the run's end at {setup.horizon_us / 1e6:g} s, and end after "
+            "that"
         )
     return _Cut(scenario, run, from_us, min(to_us, setup.horizon_us)).period()
 
@@ -143,13 +147,13 @@ class _Cut:
             self._follow(Instant(first.at_us, gone, closed, None, ()))
             rest[0] = first._replace(events=kept, trades=fresh)
         self.work.to(self.from_us)
-        chunks, used = spent(self.old, self.run, self.active, self.from_us)
+        before = spent(self.old, self.run, self.active, self.from_us)
         for index, state in self.active.items():
             state.done = self.work.done(index, self.from_us)
             self.exact = self.exact and self.work.is_whole(index, self.from_us)
-            state.job = work_left(
-                state.job, state.done, chunks.get(index, {}), used.get(index, {}), self.old.setup.slot_us
-            )
+            own, plan = before[index], (state.made_us, state.steps)
+            state.job = work_left(self.old.setup, state.job, state.done, own)
+            state.job = with_copies(self.old.setup, state.job, own, plan, self.from_us)
         return rest
 
     def _closes(self, trade: Trade) -> bool:
@@ -179,8 +183,8 @@ class _Cut:
                 self.active[event.job] = _Active(self.old.jobs[event.job])
             elif event.kind in OVER:
                 self.active.pop(event.job, None)
-            elif event.kind == "voided" and event.job in self.active:
-                self.active[event.job].steps, self.active[event.job].voided = (), True
+            elif event.kind == "voided" and (state := self.active.get(event.job)):
+                state.steps, state.voided = (), True
             elif event.kind == "timer":
                 self.timer = OPEN
             elif isinstance(event.fact, Change):
@@ -194,18 +198,17 @@ class _Cut:
                 self.quotes += 1
                 continue
             thought = told is not None and self.held.pop(told.job, None) is not None
-            if quote is not None and taken >= 0 and quote.job in self.active:
+            if quote is not None and taken >= 0 and (state := self.active.get(quote.job)):
                 offer = quote.offers[taken]
-                state = self.active[quote.job]
                 self.decisions += 1
-                state.age, state.thought = self.decisions, thought
+                state.age, state.made_us, state.thought = self.decisions, instant.at_us, thought
                 state.steps, state.unit_usd = offer.plan.steps, offer.unit_usd
                 state.paid = offer.payment_usd
         self.held = {job: held for job, held in self.held.items() if job in self.active}
         self.decisions += 1
         for plan in instant.decision.plans if instant.decision else ():
-            if plan.job in self.active:
-                self.active[plan.job].steps, self.active[plan.job].age = plan.steps, self.decisions
+            if state := self.active.get(plan.job):
+                state.steps, state.age, state.made_us = plan.steps, self.decisions, instant.at_us
         if instant.decision and instant.decision.wake_us is not None:
             self.timer = instant.decision.wake_us
 
@@ -380,11 +383,7 @@ class _Cut:
         payments = self.run.tables["payments"]
         owed = dict(zip(payments["job"], cast(list[float], payments["usd"]), strict=True))
         for job, state in self.active.items():
-            steps = tuple(
-                s._replace(from_us=max(s.from_us, self.from_us))
-                for s in state.steps
-                if s.until_us > self.from_us
-            )
+            steps = steps_left(state.job, state.steps, self.from_us)
             if not steps:
                 if state.paid is not None:
                     self.notes.append(f"{state.job.id} {LOST}")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from tradewind.engine.instants import Instant, instants, read_steps
 from tradewind.engine.intervals import effective
 from tradewind.engine.live import OVER
 from tradewind.engine.quotes import sold
-from tradewind.model.decision import HeldQuote, Plan
+from tradewind.model.decision import HeldQuote, Plan, Step
 from tradewind.model.job import Customer, Dataset, Fixed, Job, Rounds, Stream
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
-from tradewind.model.units import MICRO, OPEN
+from tradewind.model.units import MICRO, OPEN, US_PER_S
 from tradewind.model.view import Event
 from tradewind.worlds.progress import Progress
 
@@ -42,7 +43,18 @@ def all_events(instant: Instant) -> tuple[Event, ...]:
     return (*instant.events, *(trade.event for trade in instant.trades if trade.event), *instant.after)
 
 
-def work_left(job: Job, done: int, chunks: Mapping[int, int], used: Mapping[int, int], slot_us: int) -> Job:
+class Spent(NamedTuple):
+    """By a job before an instant: site -> chunks processed, resource -> milli-unit-microseconds, parts that were moved."""
+
+    chunks: dict[int, int]
+    used: dict[int, int]
+    brought: set[tuple[int, int]]
+
+
+NONE = Spent({}, {}, set())
+
+
+def work_left(setup: Setup, job: Job, done: int, before: Spent = NONE) -> Job:
     """A job with the work that is left of it."""
     work = job.work
     if isinstance(work, Fixed) and work.runtime_us is not None:
@@ -50,9 +62,9 @@ def work_left(job: Job, done: int, chunks: Mapping[int, int], used: Mapping[int,
     elif isinstance(work, Rounds):
         work = replace(work, count=max(1, -(-(work.total - done) // MICRO)))
     elif isinstance(work, Dataset):
-        rest = tuple((node, n - chunks.get(node, 0)) for node, n in work.chunks)
+        rest = tuple((node, n - before.chunks.get(node, 0)) for node, n in work.chunks)
         work = replace(work, chunks=tuple((node, n) for node, n in rest if n > 0))
-    caps = tuple((r, max(0, cap - used.get(r, 0) // slot_us)) for r, cap in job.caps)
+    caps = tuple((r, max(0, cap - before.used.get(r, 0) // setup.slot_us)) for r, cap in job.caps)
     return replace(job, work=work, caps=caps)
 
 
@@ -61,30 +73,53 @@ def total_work(job: Job, customer: Customer) -> int | None:
     return customer.runtime_us if isinstance(job.work, Fixed) and job.work.total is None else job.work.total
 
 
-Amounts = dict[int, dict[int, int]]
-
-
-def spent(scenario: Scenario, run: Run, jobs: Iterable[int], until_us: int) -> tuple[Amounts, Amounts]:
-    """Job -> site -> chunks processed, and job -> resource -> milli-unit-microseconds used, before an instant."""
-    chunks: Amounts = {}
-    used: Amounts = {}
-    kinds = {i for i in jobs if isinstance(scenario.jobs[i].work, Dataset) or scenario.jobs[i].caps}
+def spent(scenario: Scenario, run: Run, jobs: Iterable[int], until_us: int) -> dict[int, Spent]:
+    """What jobs processed, used and moved before an instant; moves count from when their steps began."""
+    found = {job: Spent({}, {}, set()) for job in jobs}
+    kinds = {i for i in found if isinstance((job := scenario.jobs[i]).work, Dataset) or job.caps or job.parts}
     if not kinds:
-        return chunks, used
-    steps, found = read_steps(run.tables), effective(run, max(1, until_us))
-    rows = zip(*(c.tolist() for c in (found.job, found.step, found.from_us, found.until_us)), strict=True)
+        return found
+    steps, ran = read_steps(run.tables), effective(run, max(1, until_us))
+    rows = zip(*(c.tolist() for c in (ran.job, ran.step, ran.from_us, ran.until_us)), strict=True)
     for job, row, begin, until in rows:
         if job not in kinds:
             continue
         step, work = steps[row], scenario.jobs[job].work
+        own = found[job]
         if isinstance(work, Dataset) and until == step.until_us:
-            own = chunks.setdefault(job, {})
             for flow in step.flows:
-                own[flow.src] = own.get(flow.src, 0) + flow.bytes // work.chunk_bytes
-        amounts = used.setdefault(job, {})
+                own.chunks[flow.src] = own.chunks.get(flow.src, 0) + flow.bytes // work.chunk_bytes
+        own.brought.update((flow.src, flow.dst) for flow in step.flows)
         for resource, milli in scenario.jobs[job].worker:
-            amounts[resource] = amounts.get(resource, 0) + milli * sum(step.workers) * (until - begin)
-    return chunks, used
+            own.used[resource] = own.used.get(resource, 0) + milli * sum(step.workers) * (until - begin)
+    return found
+
+
+def with_copies(setup: Setup, job: Job, before: Spent, plan: tuple[int, tuple[Step, ...]], at_us: int) -> Job:
+    """A job with the copies of its parts at an instant, and the time left of moves under way.
+
+    plan: when it was made, and its steps
+    """
+    if not job.parts:
+        return job
+    made_us, steps = plan
+    there_us = {(a, b): job.arrive_us + left_us for a, b, left_us in job.copies}
+    for flow in (flow for step in steps for flow in step.flows):
+        pair = flow.src, flow.dst
+        moved_us = made_us - (-8 * flow.bytes * US_PER_S // setup.direct_bps[pair])
+        there_us[pair] = min(moved_us, there_us.get(pair, moved_us))
+    there_us.update(dict.fromkeys(before.brought, at_us))
+    copies = tuple((a, b, max(0, us - at_us)) for (a, b), us in sorted(there_us.items()))
+    return replace(job, copies=copies)
+
+
+def steps_left(job: Job, steps: Sequence[Step], at_us: int) -> tuple[Step, ...]:
+    """The steps of a plan from an instant on; one that had begun has moved the job's parts."""
+    left = [step for step in steps if step.until_us > at_us]
+    return tuple(
+        step._replace(from_us=at_us, flows=() if job.parts else step.flows) if step.from_us < at_us else step
+        for step in left
+    )
 
 
 class WorkDone:

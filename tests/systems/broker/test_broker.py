@@ -169,6 +169,28 @@ def test_there_is_no_bound_where_jobs_may_move_or_are_interrupted() -> None:
     assert bound(given) is not None
 
 
+def test_copies_are_used_and_the_bound_knows_them() -> None:
+    given = made("C")
+    where = given.setup
+
+    def with_copies(left_us: int) -> Scenario:
+        def copies(parts: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int, int], ...]:
+            pairs = {(a, b) for a, b in where.direct_bps for part, _ in parts if a == part}
+            return tuple((a, b, left_us) for a, b in sorted(pairs))
+
+        return replace(given, jobs=tuple(replace(job, copies=copies(job.parts)) for job in given.jobs))
+
+    there, coming = with_copies(0), with_copies(1)
+    assert "transfer" in simulate(given, BROKER).tables["costs"]["kind"]
+    run, least = simulate(there, BROKER), bound(there)
+    assert "transfer" not in run.tables["costs"]["kind"]
+    assert least is not None
+    assert least.value <= run.metrics["total_usd"]
+    assert bound(given) is not None
+    assert "on its way" in uncovered(coming)
+    assert simulate(coming, BROKER).violations == ()
+
+
 def test_the_same_seed_gives_the_same_market_and_another_gives_another() -> None:
     assert made("F").jobs == MARKET.make({**SMALL, "family": "F"}, 1).jobs
     assert made("F").jobs != made("F", 2).jobs

@@ -28,6 +28,10 @@ def check_data(scenario: Scenario, scale: float) -> None:
         raise InputError(f"--data-scale is {scale}; it must be above 0")
     for job in scenario.jobs:
         if job.data is not None:
+            if job.copies:
+                raise InputError(
+                    f"jobs[{job.id}] has data and copies of it from before it arrives, which no live run has; remove copies"
+                )
             open_source(job)
 
 

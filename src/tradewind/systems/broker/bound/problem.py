@@ -30,7 +30,12 @@ def whole(scenario: Scenario, *, every: bool = False) -> Whole:
     market, slots = Market(setup), setup.slots
     factor = _factors(scenario)[market.payer]
     requests = [
-        Request(job=job, left=job.work.total or 0, ready=-(-job.arrive_us // setup.slot_us))
+        Request(
+            job=job,
+            left=job.work.total or 0,
+            staged=job.copied_by(job.arrive_us),
+            ready=-(-job.arrive_us // setup.slot_us),
+        )
         for job in scenario.jobs
     ]
     milli = scenario.jobs[0].worker[0][1] if scenario.jobs else 1000
@@ -63,6 +68,8 @@ def uncovered(scenario: Scenario) -> str:
         return "jobs must not move, and pause at most twice"
     if any(job.arrive_us % scenario.setup.slot_us for job in scenario.jobs):
         return "jobs must arrive at the start of a slot"
+    if any(left_us for job in scenario.jobs for _, _, left_us in job.copies):
+        return "no data must be on its way when a job arrives"
     if any(change.kind != "price" for change in scenario.changes):
         return "what is interrupted may go on elsewhere, which single offers do not bound"
     if len({job.worker for job in scenario.jobs}) > 1:

@@ -146,6 +146,8 @@ class BrokerPolicy:
         """Plans of the jobs that do not run."""
         market = self._market
         read, tracked = self._reading or (lambda job: job), self._state.jobs
+        for j in free:
+            tracked[j].staged |= view.job(j).copied_by(view.now_us)
         requests = [
             Request(
                 job=read(view.job(j)),
