@@ -127,6 +127,17 @@ def test_alone_a_job_takes_as_long_as_planned_and_two_that_share_one_direction_t
     )  # both may have it always
 
 
+def test_while_a_job_pauses_between_rounds_others_have_the_links_alone() -> None:
+    wan = Wan(name="line", sites=("a", "b"), links=(WanLink(0, 1, 8_000_000, 8_000_000),))
+    busy = Exchanger([Flow((0, 1))], round(500_000 * GOODPUT))
+    rare = busy._replace(pause_s=100.0)
+    ((_, middle, _),) = shared_s(wan, [rare])
+    assert middle == pytest.approx(1.0, rel=1e-5)  # a pause is no part of a round
+    meets, alone = shared_s(wan, [busy, busy])[0], shared_s(wan, [busy, rare])[0]
+    assert meets[1] > 1.2
+    assert alone[1] == pytest.approx(1.0, rel=1e-5)
+
+
 def test_a_time_within_the_predicted_range_is_right() -> None:
     assert [live_reservation.outside(s, 1.0, 2.0) for s in (1.0, 1.5, 2.0)] == [0.0] * 3
     assert live_reservation.outside(0.9, 1.0, 2.0) == pytest.approx(-0.1)

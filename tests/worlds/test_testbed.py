@@ -320,6 +320,18 @@ def test_links_that_transfers_share_are_shared_and_carry_each_gradient_once(name
 
 
 @needs_namespaces
+def test_small_transfers_do_not_cross_a_link_at_once(name: str) -> None:
+    """TCP hands over up to 64 kB in one piece, which a link must not send faster than its rate."""
+    wan = Wan(name="slow", sites=("a", "b"), links=(WanLink(0, 1, 2 * M, 2 * M),))
+    bed, how, size = testbed.up(wan, name), carrier(), 48_000
+    with traffic_server(how) as fork_server:
+        exchange = server_exchange(wan, 0, shortest(wan))
+        made = measure(bed, fork_server, how, exchange, model_bytes=size, rounds=12)
+    assert made.predicted_s == pytest.approx(2 * 8 * size / GOODPUT / (2 * M))
+    assert min(made.rounds_s) > 0.85 * made.predicted_s  # but for what an idle link lets through at once
+
+
+@needs_namespaces
 def test_temporary_testbeds_of_killed_processes_are_removed_and_those_of_live_ones_stay(name: str) -> None:
     killed = subprocess.Popen(["sleep", "600"])
     living = subprocess.Popen(["sleep", "600"])

@@ -33,7 +33,14 @@ from tradewind.worlds.simulate import simulate
 from tradewind.worlds.testbed import network as testbed
 from tradewind.worlds.testbed.routes import JobRoutes, Wish, nodes_along
 from tradewind.worlds.testbed.state import own_name
-from tradewind.worlds.testbed.traffic import Load, carrier, measure_all, routed_exchange, traffic_server
+from tradewind.worlds.testbed.traffic import (
+    Load,
+    carrier,
+    measure_all,
+    pause_s,
+    routed_exchange,
+    traffic_server,
+)
 from tradewind.worlds.testbed.wan import GOODPUT, Wan
 
 SCALE = 0.01
@@ -120,7 +127,9 @@ def measured(wan: Wan, seed: int, seconds: float) -> list[Row]:
                 ]
                 ranges = [(each.predicted_s,) * 3 for each in loads]
                 if sharing in MEET:
-                    ranges = shared_s(wan, list(map(_exchanger, wishes, loads)))
+                    ranges = shared_s(
+                        wan, [_exchanger(wan, *pair) for pair in zip(wishes, loads, strict=True)]
+                    )
                     loads = [each._replace(predicted_s=r[1]) for each, r in zip(loads, ranges, strict=True)]
                 routes.apply(dict(enumerate(wishes)))
                 for job, each in enumerate(measure_all(bed, fork_server, how, loads)):
@@ -155,9 +164,10 @@ def _load(wan: Wan, scenario: Scenario, job: int, step: Step, seconds: float) ->
     return Load(exchange, size, max(2, round(seconds / SECONDS)), unit_s * size / UNIT_BYTES, job)
 
 
-def _exchanger(wish: Wish, load: Load) -> Exchanger:
+def _exchanger(wan: Wan, wish: Wish, load: Load) -> Exchanger:
     rates = [route.bps for route in wish.routes]
-    return Exchanger(list(map(Flow, load.exchange.paths, rates)), load.model_bytes)
+    flows = list(map(Flow, load.exchange.paths, rates))
+    return Exchanger(flows, load.model_bytes, pause_s(wan, load.exchange))
 
 
 def _wish(job: Job, step: Step, *, even: bool) -> Wish:

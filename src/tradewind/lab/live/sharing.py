@@ -19,6 +19,7 @@ from tradewind.worlds.testbed.wan import GOODPUT, Path, Wan
 
 Hop = tuple[int, int]
 DRAWS, ROUNDS = 20, 12
+INSTANT_S = 1e-9
 
 
 class Flow(NamedTuple):
@@ -34,10 +35,11 @@ class Flow(NamedTuple):
 
 
 class Exchanger(NamedTuple):
-    """A job: what its sites push to the server and pull back, and bytes of the model."""
+    """A job: what its sites push to the server and pull back, bytes of the model, and the pause between rounds."""
 
     push: Sequence[Flow]
     size: int
+    pause_s: float = 0.0
 
 
 def fair_rates(flows: Sequence[Flow], rates: dict[Hop, float]) -> list[float]:
@@ -63,16 +65,23 @@ def fair_rates(flows: Sequence[Flow], rates: dict[Hop, float]) -> list[float]:
 
 
 class Traffic:
-    """A job that does rounds: what it pushes and pulls, and what is left of the present phase."""
+    """A job that does rounds: what it pushes and pulls, what is left of the present phase, and when that begins."""
 
     def __init__(self, job: Exchanger) -> None:
         self.phases = (job.push, [flow.back for flow in job.push])
         self.bits, self.phase = 8 * job.size / GOODPUT, 0
         self.left = [self.bits] * len(job.push)
-        self.began, self.rounds = 0.0, list[float]()
+        self.pause_s, self.began, self.rounds = job.pause_s, 0.0, list[float]()
 
-    def transfers(self) -> list[tuple[int, Flow]]:
+    def waits_s(self, now: float) -> float:
+        """Seconds until the round begins; 0 if it has begun."""
+        left = self.began - now
+        return left if left > INSTANT_S else 0.0
+
+    def transfers(self, now: float) -> list[tuple[int, Flow]]:
         """Number and flow of what is in progress."""
+        if self.waits_s(now):
+            return []
         return [(i, flow) for i, flow in enumerate(self.phases[self.phase]) if self.left[i] > 0]
 
     def turn(self, now: float) -> None:
@@ -83,7 +92,7 @@ class Traffic:
         self.left = [self.bits] * len(self.phases[self.phase])
         if self.phase == 0:
             self.rounds.append(now - self.began)
-            self.began = now
+            self.began = now + self.pause_s
 
 
 def shared_s(wan: Wan, jobs: Sequence[Exchanger]) -> list[tuple[float, float, float]]:
@@ -103,9 +112,10 @@ def _simulated(
         each.left = [each.bits * float(rng.uniform(0.05, 1.0))] * len(each.phases[each.phase])
     now = 0.0
     while min(len(each.rounds) for each in made) < ROUNDS:
-        going = [(each, i, flow) for each in made for i, flow in each.transfers()]
+        going = [(each, i, flow) for each in made for i, flow in each.transfers(now)]
         speeds = fair_rates([flow for _, _, flow in going], rates)
-        step = min(each.left[i] / bps for (each, i, _), bps in zip(going, speeds, strict=True))
+        ends = [each.left[i] / bps for (each, i, _), bps in zip(going, speeds, strict=True)]
+        step = min(ends + [wait for each in made if (wait := each.waits_s(now))])
         now += step
         for (each, i, _), bps in zip(going, speeds, strict=True):
             rest = each.left[i] - bps * step

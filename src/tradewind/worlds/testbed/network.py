@@ -310,7 +310,8 @@ def _addresses(site: int, near: Mapping[int, int], hops: Mapping[tuple[int, int]
     lines = [
         "link set lo up",
         f"addr add {_address(site)}/32 dev {INTERFACE}",
-        f"link set {INTERFACE} up",
+        # else TCP hands over up to 64 kB at once, which a class sends at once, whatever its rate, and waits afterwards
+        f"link set {INTERFACE} gso_max_segs 1 up",
     ]
     for other in sorted(near):
         lines += [

@@ -170,16 +170,17 @@ def measure_all(bed: Testbed, fork_server: ForkServer, how: str, loads: Sequence
         ]  # fmt: skip
 
 
+def pause_s(wan: Wan, exchange: Exchange) -> float:
+    """How long before its beginning sites agree on a round; until then nothing is sent."""
+    trips_s = [wan.latency_s(way) for way in (*exchange.paths, *exchange.back)]
+    return AHEAD_S + TRIPS * (sum(trips_s) if exchange.kind == "ring" else max(trips_s))
+
+
 def _started(
     bed: Testbed, fork_server: ForkServer, how: str, load: Load, more: Mapping[str, Any]
 ) -> list[int]:
     """Start the processes of an exchange."""
-    sites, ways = load.exchange.sites, (*load.exchange.paths, *load.exchange.back)
-    trip_s = (
-        sum(map(bed.wan.latency_s, ways))
-        if load.exchange.kind == "ring"
-        else max(map(bed.wan.latency_s, ways))
-    )
+    sites = load.exchange.sites
     addresses = [bed.address(site) if load.job < 0 else job_address(load.job, site) for site in sites]
     return [
         fork_server.start(
@@ -187,7 +188,7 @@ def _started(
             {
                 "kind": load.exchange.kind, "number": number, "addresses": addresses,
                 "interface": INTERFACE if load.job < 0 else interface_of(load.job),
-                "model_bytes": load.model_bytes, "rounds": load.rounds, "ahead_s": AHEAD_S + TRIPS * trip_s, **more,
+                "model_bytes": load.model_bytes, "rounds": load.rounds, "ahead_s": pause_s(bed.wan, load.exchange), **more,
             },
             environment={"PATH": os.environ.get("PATH", "")},
             namespace=bed.namespace(site),
