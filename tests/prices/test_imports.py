@@ -45,7 +45,7 @@ def test_zones_of_skypilot_become_one_row_with_the_lowest_spot(tmp_path: Path) -
     }
     notes = import_prices(tmp_path / "vms.csv", form="skypilot", cloud="aws", day="2026").notes
     assert notes == (
-        "1 rows left out: a part of a GPU", "1 rows left out: no GPU", "1 rows left out: no price on demand",
+        "1 row left out: a part of a GPU", "1 row left out: no GPU", "1 row left out: no price on demand",
     )  # fmt: skip
 
 
@@ -102,5 +102,6 @@ def test_the_command_writes_a_list_that_needs_a_date(
     assert guarded(lambda: app(command, standalone_mode=False)) == 2
     assert "--date" in capsys.readouterr().err
     assert guarded(lambda: app([*command, "--date", "2026-09-25"], standalone_mode=False)) == 0
+    assert "1 machine of 2026-09-25" in capsys.readouterr().out
     assert load_prices(str(out)).date == "2026-09-25"
     assert load_prices(str(out)).machines[0].gpu_gb == 80

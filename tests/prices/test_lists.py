@@ -184,7 +184,10 @@ def test_contracts_change_prices_where_they_hold(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("terms", "message"),
     [
-        ("machines: [{cloud: awz, percent_off: 10}]", "Did you mean 'aws'"),
+        (
+            "machines: [{cloud: awz, percent_off: 10}]",
+            "ours: machines[0].cloud: No cloud is called 'awz'. Did you mean 'aws'",
+        ),
         ("machines: [{cloud: aws, percent_off: 100}]", "percent_off is 100"),
         ("machines: [{cloud: aws}]", "give either percent_off or usd_per_hour"),
         ("machines: [{cloud: aws, usd_per_hour: 0}]", "usd_per_hour is 0"),

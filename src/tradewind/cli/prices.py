@@ -79,7 +79,7 @@ def list_prices(given: ListArguments) -> None:
     _table(machines)
     footer(found)
     if given.output is not None:
-        say(f"{len(machines)} machines: {given.output}")
+        say(f"{_counted(machines)}: {given.output}")
 
 
 def about(prices: PriceList) -> dict[str, Any]:
@@ -144,6 +144,10 @@ def _table(machines: Sequence[ListedMachine]) -> None:
     open_console().print(table)
     if len(machines) > MOST_ROWS:
         say(f"the first {MOST_ROWS} of {len(machines)}; --json or -o FILE.csv gives all")
+
+
+def _counted(machines: Sequence[ListedMachine]) -> str:
+    return f"{len(machines)} {'machine' if len(machines) == 1 else 'machines'}"
 
 
 def _number(value: float | None) -> str:
@@ -256,4 +260,4 @@ def import_list(
     for note in found.notes:
         say(note)
     warn(found.stale(date.today())[:1])
-    say(f"{len(found.machines)} machines of {found.date}: {output}")
+    say(f"{_counted(found.machines)} of {found.date}: {output}")

@@ -57,7 +57,7 @@ class Contract:
         """The list at these terms; raises an error where terms cover nothing, as they may be misspelt."""
         for number, terms in enumerate(self.machines):
             if not any(map(terms.cover, prices.machines)):
-                raise _unused(f"machines[{number}]", terms, prices)
+                raise _unused(f"{self.name}: machines[{number}]", terms, prices)
         for number, rule in enumerate(self.egress):
             if not any(rule.cover(*pair) for pair in prices.egress.prices):
                 raise InputError(

@@ -70,7 +70,9 @@ def listed(rows: Iterable[Published]) -> tuple[tuple[ListedMachine, ...], tuple[
         machine = _machine(row)
         key = (machine.cloud, machine.region, machine.machine)
         found[key] = _cheaper(found[key], machine) if key in found else machine
-    notes = [f"{count} rows left out: {why}" for why, count in sorted(dropped.items())]
+    notes = [
+        f"{count} {'row' if count == 1 else 'rows'} left out: {why}" for why, count in sorted(dropped.items())
+    ]
     return tuple(found[key] for key in sorted(found)), tuple(notes)
 
 
