@@ -211,6 +211,25 @@ def test_what_does_not_fit_is_refused_with_the_nearest_miss(job: dict[str, Any],
     assert message in str(error.value)
 
 
+def test_memory_is_that_of_the_machine_and_an_unknown_one_is_named() -> None:
+    """Two machines of one type differ in memory; the list's order of rows does not decide."""
+    more = "aws,us-east-1,b8,A100,8,80,24,\n"
+    file = PlanFile.model_validate({"tradewind_jobs": 1, "jobs": [{**JOB, "gpu_memory": "50 GB"}]})
+    head, body = LIST.split("spot_usd_per_hour\n")
+    for rows in (body + more, more + body):
+        prices = read_machines(f"{head}spot_usd_per_hour\n{rows}", "list.csv", egress=PRICES.egress)
+        (row,) = make(file, {}, prices, PATHS, Overrides()).jobs
+        assert (row.what, row.usd) == ("1 x b8, 8 A100", pytest.approx(240.0))
+    silent = read_machines(LIST.replace(",40,", ",,"), "list.csv", egress=PRICES.egress)
+    with pytest.raises(InputError, match="of A100 the price list says no memory; add gpu_gb"):
+        make(file, {}, silent, PATHS, Overrides())
+
+
+def test_little_data_that_moves_is_not_said_to_be_none() -> None:
+    (row,) = planned({"data": {"aws:eu-west-1": "2 MB"}}).jobs
+    assert row.moved == "0.002 GB from aws:eu-west-1"
+
+
 def test_pairs_that_no_job_uses_may_be_unknown() -> None:
     one_way = {("aws:us-east-1", "aws:eu-west-1"), ("gcp:us-east1", "aws:us-east-1")}
     few = replace(PRICES.egress, prices={pair: PRICES.egress.prices[pair] for pair in one_way})

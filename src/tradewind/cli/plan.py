@@ -166,7 +166,9 @@ def _explain(found: Plan, row: Planned) -> None:
 
 
 def hours(value: float) -> str:
-    """Hours, or days and hours."""
+    """Hours, or days and hours, or seconds."""
+    if 0 < abs(value) < 0.1:
+        return f"{value * 3600:.0f} s"
     if abs(value) < 48:
         return f"{value:.1f} h"
     days, rest = divmod(round(value), 24)

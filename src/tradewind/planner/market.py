@@ -179,9 +179,11 @@ def _sold(
 
 
 def _fits(job: Wanted, machine: ListedMachine) -> bool:
-    """Whether a job can use the GPUs of a machine and may run in its region."""
-    return machine.gpu in job.speeds and (
-        not job.regions or any(means(word, machine.place) for word in job.regions)
+    """Whether a job can use the GPUs of a machine, which have the memory it needs, and may run in its region."""
+    return (
+        machine.gpu in job.speeds
+        and (not job.gpu_gb or (machine.gpu_gb or 0.0) >= job.gpu_gb)
+        and (not job.regions or any(means(word, machine.place) for word in job.regions))
     )
 
 

@@ -133,7 +133,10 @@ def make(
     file: PlanFile, profiles: Mapping[str, ProfileFile], prices: PriceList, wan: Wan, overrides: Overrides
 ) -> Plan:
     """Plan the jobs of a file; raises an error with the nearest miss where a job or the budget does not fit."""
-    memory = {machine.gpu: machine.gpu_gb for machine in prices.machines}
+    memory: dict[str, float | None] = {machine.gpu: None for machine in prices.machines}
+    for machine in prices.machines:
+        if machine.gpu_gb is not None:
+            memory[machine.gpu] = max(machine.gpu_gb, memory[machine.gpu] or 0.0)
     jobs = [_with(job, overrides, file.slot) for job in wanted(file, profiles, memory)]
     jobs.sort(key=lambda job: job.after_us)
     spot = file.spot if overrides.spot else None
@@ -254,6 +257,11 @@ def _plans(scenario: Scenario, chosen: Sequence[Quote]) -> dict[int, tuple[JobPl
     return {at: tuple(plans) for at, plans in found.items()}
 
 
+def _gb(size: int) -> str:
+    """Whole GB, or three digits of less than 10."""
+    return f"{size / GB:,.0f}" if size >= 10 * GB else f"{size / GB:.3g}"
+
+
 def _row(place: Market, found: Quotes, quote: Quote) -> Planned:
     job = found.job
     other = next((q for q in found.fitting if _differs(place, q, quote)), None)
@@ -270,7 +278,7 @@ def _row(place: Market, found: Quotes, quote: Quote) -> Planned:
         finish_h=quote.finish_us / US_PER_HOUR,
         until_h=job.until_us / US_PER_HOUR,
         slack_h=(job.until_us - quote.finish_us) / US_PER_HOUR,
-        moved=f"{sum(size for _, size in moved) / GB:,.0f} GB from {sources}" if moved else "–",
+        moved=f"{_gb(sum(size for _, size in moved))} GB from {sources}" if moved else "–",
         usd=quote.usd,
         next_best=better or "none fits",
         fitting=len(found.fitting),

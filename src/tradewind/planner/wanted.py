@@ -214,9 +214,10 @@ def _speeds(
             found[gpu] = SPEED[gpu] / SPEED[of]
             guessed.append(f"{gpu} {found[gpu]:.2g} x {of}")
     if not found:
-        most = max((known[gpu] or 0.0 for gpu in job.gpu), default=0.0)
+        sizes = [size for gpu in job.gpu if (size := known[gpu]) is not None]
+        said = f"the largest has {max(sizes):g} GB" if sizes else "the price list says no memory; add gpu_gb"
         raise InputError(
-            f"{where} needs {job.gpu_memory / GB:g} GB on a GPU; of {' and '.join(job.gpu)} the largest has {most:g} GB"
+            f"{where} needs {job.gpu_memory / GB:g} GB on a GPU; of {' and '.join(job.gpu)} {said}"
         )
     if guessed:
         assumed.append(f"speed {', '.join(guessed)}")
