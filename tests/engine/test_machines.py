@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.builders import decision, plan, play, rows
-from tests.offers import EAST, EAST_8A, EAST_SPOT, HOUR, PRICE, WEST, market, offers, on, training
+from tests.offers import EAST, EAST_8A, EAST_SPOT, HOUR, PRICE, WEST, WEST_1B, market, offers, on, training
 from tradewind.files.run_file import load_run, save
 from tradewind.files.scenario_file import dump, load
 from tradewind.model.errors import ScenarioError
@@ -17,7 +17,7 @@ from tradewind.model.job import Rounds
 from tradewind.model.machine import Machine
 from tradewind.model.node import Node
 from tradewind.model.pool import Pool
-from tradewind.model.progress import machine_round_us
+from tradewind.model.progress import iteration_us, machine_round_us
 from tradewind.model.tariff import Tariff
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change
@@ -40,6 +40,14 @@ def test_a_round_uses_as_many_gpus_as_make_it_shortest() -> None:
     assert machine_round_us(training(model_bytes=50, gpus=(2, 8)), slow, 1) == 40 + 50
     assert machine_round_us(training(gpu_speeds=(("B", 1000),)), fast, 1) == 0
     assert machine_round_us(training(), None, 1) == 0
+
+
+def test_an_iteration_on_machines_is_predicted_at_their_gpus_and_speeds() -> None:
+    """Measured paces are beside it: the time on one GPU would make eight look eight times as fast as declared."""
+    setup, job = market([training()]).setup, training()
+    assert iteration_us(setup, job, on(EAST_8A, 0, 100)) == 10
+    assert iteration_us(setup, job, on(EAST_8A, 0, 100, machines=2)) == 5
+    assert iteration_us(setup, job, on(WEST_1B, 0, 100)) == 40
 
 
 def test_one_gpu_on_a_machine_of_eight_pays_for_eight() -> None:

@@ -33,6 +33,8 @@ def iteration_us(setup: Setup, job: Job | None, step: Step) -> int:
     """Predicted time of an iteration; 0 for fixed, stream and dataset work."""
     if job is None or not isinstance(job.work, Rounds):
         return 0
+    if job.work.comm == "machines":
+        return machines_us(setup, job, step)
     return job.work.compute_us + comm_us(setup, job, step)
 
 
@@ -132,18 +134,19 @@ def across_round_us(setup: Setup, job: Job, nodes: tuple[int, int], machines: tu
     return found
 
 
-def machine_rate(setup: Setup, job: Job, step: Step) -> tuple[int, int]:
-    """Millionths of a round per microsecond on the machines of a node, or of two at sites that exchange parameters.
-
-    Checkpoints are taken where one can be interrupted.
-    """
+def machines_us(setup: Setup, job: Job, step: Step) -> int:
+    """Microseconds of a round on the machines of a node, or of two at sites that exchange parameters; 0: not possible."""
     if len(step.nodes) == 1:
-        round_us = machine_round_us(job, setup.nodes[step.nodes[0]].machine, step.workers[0])
-    elif len(step.nodes) == 2:
+        return machine_round_us(job, setup.nodes[step.nodes[0]].machine, step.workers[0])
+    if len(step.nodes) == 2:
         (a, b), (m, n) = step.nodes, step.workers
-        round_us = across_round_us(setup, job, (a, b), (m, n))
-    else:
-        return 0, 1
+        return across_round_us(setup, job, (a, b), (m, n))
+    return 0
+
+
+def machine_rate(setup: Setup, job: Job, step: Step) -> tuple[int, int]:
+    """Millionths of a round per microsecond. Checkpoints are taken where a machine can be interrupted."""
+    round_us = machines_us(setup, job, step)
     if not round_us:
         return 0, 1
     if not job.checkpoint_us or not any(setup.nodes[node].interruptions_per_hour for node in step.nodes):
