@@ -41,12 +41,16 @@ def mismatch(spec: Spec, scenario: Scenario) -> str:
         )
     if "concave tariff" in spec.needs:
         tariffs = [*setup.rent.values(), *setup.egress.values()]
-        if not all(tariff.is_concave for tariff in tariffs) or not all(
-            pool.is_concave for pool in setup.pools
-        ):
+        if not all(tariff.is_concave for tariff in tariffs):
             return (
                 f"{spec.name} needs concave tariffs; a retroactive tariff with several tiers is not concave"
             )
+        for pool in setup.pools:
+            if not pool.is_concave:
+                why = "a free tier" if pool.free_usd else "a retroactive tariff with several tiers"
+                return (
+                    f"{spec.name} needs concave tariffs; pools[{pool.name}] has {why}, which is not concave"
+                )
     if "links" in spec.needs and not setup.links:
         return f"{spec.name} routes traffic; the scenario has no links"
     if "tree" in spec.needs and len(setup.links) != len(setup.nodes) - 1:

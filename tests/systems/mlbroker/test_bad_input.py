@@ -97,6 +97,29 @@ def test_retroactive_prices_are_refused_before_the_run() -> None:
         simulate(parse(raw), MLBROKER)
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"free_usd": 1.0}, r"pools\[deal\] has a free tier"),
+        (
+            {"tariff": {"starts": [0, 10], "usd": [1.0, 0.5], "rule": "retroactive"}},
+            r"pools\[deal\] has a retroactive tariff with several tiers",
+        ),
+    ],
+)
+def test_pools_are_refused_for_what_they_are(more: dict[str, Any], message: str) -> None:
+    raw = document(made())
+    pool = {
+        "name": "deal",
+        "rent": {"vcpu": [raw["nodes"][1]["name"]]},
+        "period_us": raw["slot_us"],
+        "tariff": 1.0,
+    }
+    raw["pools"] = [{**pool, **more}]
+    with pytest.raises(InputError, match=message):
+        simulate(parse(raw), MLBROKER)
+
+
 @pytest.mark.parametrize("spec", ALL, ids=lambda spec: spec.name)
 def test_a_job_whose_sites_are_all_forbidden_is_refused_alone(spec: Spec) -> None:
     given = changed(made(), 1, nodes=frozenset((0,)), data_nodes=frozenset((3,)))
