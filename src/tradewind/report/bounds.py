@@ -59,10 +59,21 @@ def turned_away(scenario: Scenario, run: Run) -> int:
     return int(sum(counts)) - streams
 
 
-def note(scenario: Scenario, run: Run) -> str:
-    """Why a run has no bound for all jobs; empty if it has one."""
-    if run.bound is not None:
+def _loose(scenario: Scenario) -> str:
+    """What makes a bound looser than the true tariffs; empty if nothing does."""
+    names = [pool.name for pool in scenario.setup.pools if not pool.is_concave]
+    if not names:
         return ""
+    return (
+        f"the bound takes free and retroactive tiers at their lowest rate (pools {', '.join(names)}); "
+        "its gap contains the difference to the true tariff"
+    )
+
+
+def note(scenario: Scenario, run: Run) -> str:
+    """Why a run has no bound for all jobs, or what makes it looser; empty if there is nothing to say."""
+    if run.bound is not None:
+        return _loose(scenario)
     away = turned_away(scenario, run) if SENSE[run.objective] == "min" else 0
     if not away:
         return UNKNOWN
@@ -90,7 +101,10 @@ def comparison_notes(pairs: Sequence[tuple[Scenario, Run]], groups: Sequence[Gro
         notes.append(f"* {OF_SERVED}")
     if any(note(scenario, run) == UNKNOWN for scenario, run in pairs):
         notes.append(UNKNOWN)
-    return notes
+    loose = (
+        _loose(scenario) for scenario, run in pairs if run.bound is not None or served_of(run) is not None
+    )
+    return notes + sorted({text for text in loose if text})
 
 
 def _ratio(value: float, bound: Bound) -> float:

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 from tradewind.model.pool import Pool
+from tradewind.model.result import Bound
 from tradewind.model.scenario import Scenario
 from tradewind.model.units import US_PER_HOUR
+from tradewind.report.bounds import comparison_notes, note
 from tradewind.systems.broker.bound.certified import Effort, certify, solved
 from tradewind.systems.broker.bound.problem import whole
 from tradewind.systems.broker.offline import offline
 from tradewind.systems.broker.policy import planned
+from tradewind.systems.broker.rivals import SELFISH
 from tradewind.systems.broker.shared.plan import cost, with_plans
 from tradewind.systems.broker.workload.generator import BROKER as MARKET
 from tradewind.worlds.planned import planned as played
@@ -61,6 +64,17 @@ def test_plans_know_the_true_tariff_and_the_bound_stays_below(change: Any) -> No
     found = whole(given)
     first = cost(found.problem, planned(found.market, found.problem, found.before, 0))
     assert usd <= first * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("change", "is_loose"), [(free, True), (retroactive, True), (carried, False)])
+def test_bounds_of_free_and_retroactive_tiers_say_that_they_are_loose(change: Any, is_loose: bool) -> None:
+    given = with_pools(change)
+    run = replace(simulate(given, SELFISH), bound=Bound(value=1.0, sense="min", kind="certified", ratio=2.0))
+    assert ("free and retroactive tiers" in note(given, run)) is is_loose
+    notes = comparison_notes([(given, run)], [])
+    assert [text for text in notes if "free and retroactive tiers" in text] == (
+        [note(given, run)] if is_loose else []
+    )
 
 
 def test_a_free_tier_and_a_carried_month_lower_the_bill_and_shorter_months_raise_it() -> None:
