@@ -121,6 +121,7 @@ def test_old_lists_warn_by_the_clock_that_is_given() -> None:
     assert [text for text in prices.stale(date(2026, 12, 31)) if "122 days old" in text]
     assert len(prices.stale(date(2026, 12, 31))) == 2
     assert prices.stale(date(2026, 12, 31), after_days=200) == ()
+    assert "is to come" in prices.stale(date(2026, 8, 1))[0]  # a year that is misspelt hides no old list
 
 
 def test_search_sorts_by_the_price_of_a_gpu_and_suggests_names() -> None:

@@ -127,14 +127,15 @@ class PriceList:
         return tuple(sorted({machine.place for machine in self.machines}))
 
     def stale(self, today: Day, after_days: int = STALE_DAYS) -> tuple[str, ...]:
-        """A sentence for each part of the list that is older than `after_days`."""
+        """A sentence for each part of the list that is older than `after_days` or dated in the future."""
         return tuple(
-            f"the {what} are of {day}, {age} days old; {how} before you buy"
+            f"the {what} are of {day}, "
+            + (f"{age} days old; {how} before you buy" if age >= 0 else "which is to come; correct the date")
             for what, day, how in (
                 (f"prices of {self.name}", self.date, "import newer ones"),
                 ("egress prices", self.egress.date, "give newer ones with --egress"),
             )
-            if (age := age_days(day, today)) > after_days
+            if not 0 <= (age := age_days(day, today)) <= after_days
         )
 
 
