@@ -152,7 +152,7 @@ def _place(name: str, prices: PriceList, job: Wanted) -> str:
 def _sold(
     jobs: Sequence[Wanted], parts: Sequence[Mapping[str, int]], prices: PriceList, apart: frozenset[str]
 ) -> list[ListedMachine]:
-    """The cheapest machine per region, GPU type and number of GPUs, of those that a job can use."""
+    """The cheapest machine per region, GPU type, number of GPUs and their memory, of those that a job can use."""
     for job in jobs:
         for word in job.regions:
             if not any(means(word, place) for place in prices.places):
@@ -160,19 +160,20 @@ def _sold(
                 raise InputError(
                     f"jobs[{job.id}].regions: {LookupFailed('region of the price list', word, names)}"
                 )
-    best: dict[tuple[str, str, int], ListedMachine] = {}
+    best: dict[tuple[str, str, int, float], ListedMachine] = {}
     for job, mine in zip(jobs, parts, strict=True):
         listed = [m for m in prices.machines if _fits(job, m)]
         usable = [m for m in listed if _reaches(mine, m.place, apart)]
         if not usable:
-            where = f" in {' or '.join(job.regions)}" if job.regions else ""
+            where = f" with {job.gpu_gb:g} GB on a GPU" if job.gpu_gb else ""
+            where += f" in {' or '.join(job.regions)}" if job.regions else ""
             if listed:
                 where += f" that its data can reach; {_no_moves(apart)}"
             raise InputError(
                 f"jobs[{job.id}] cannot run: no machine with {' or '.join(job.speeds)} is listed{where}"
             )
         for machine in usable:
-            key = (machine.place, machine.gpu, machine.gpus)
+            key = (machine.place, machine.gpu, machine.gpus, machine.gpu_gb or 0.0)
             if key not in best or machine.usd_per_hour < best[key].usd_per_hour:
                 best[key] = machine
     return [best[key] for key in sorted(best)]
