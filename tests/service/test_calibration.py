@@ -54,7 +54,9 @@ def test_forecasts_follow_what_a_job_measured_of_itself(tmp_path: Path) -> None:
         id_ = checked(client.post("/v1/jobs", json=slow()))["id"]
         until(client, id_, "running")
         found: dict[str, Any] = {}
-        while not found.get("calibration"):
+        while (
+            not found.get("calibration") or found["finish"]["p90_s"] is None
+        ):  # no answer in time on a busy machine
             found = checked(client.get(f"/v1/jobs/{id_}/eta", timeout=60))
             assert found["status"] not in ("finished", "failed"), (
                 "it ended before a forecast knew its measurements"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+from threading import Event
 from typing import Any
 
 import pytest
@@ -78,10 +78,18 @@ def test_requests_that_come_together_share_a_few_statements(place: str) -> None:
 
     with Desk(place) as desk, Board(place) as board:
         sql.event.listen(desk._connection, "before_cursor_execute", lambda *each: said.append(each[2]))
-        wait = desk.do(lambda _: time.sleep(0.5))  # the others come meanwhile
+        begun, asked_all = Event(), Event()
+
+        def wait(_: Writing) -> bool:
+            begun.set()
+            return asked_all.wait(60)
+
+        waits = desk.do(wait)
+        assert begun.wait(60)  # the others come meanwhile
         asked = [desk.do(task, Once("t", f"key {n}", "same")) for n in range(100)]
+        asked_all.set()
         numbers = [each.result(60) for each in asked]
-        wait.result(60)
+        assert waits.result(60)
         assert numbers == list(range(1, 101))
         assert board.count("requests") == board.count("board_jobs") == board.count("replies") == 100
         most = 2 + 2 + 4 if desk._connection.dialect.name == "sqlite" else 2 + 3 + 1
