@@ -18,7 +18,7 @@ import numpy as np
 from tradewind.worlds.testbed.wan import GOODPUT, Path, Wan
 
 Hop = tuple[int, int]
-DRAWS, ROUNDS = 20, 12
+DRAWS, ROUNDS = 100, 12
 INSTANT_S = 1e-9
 
 
