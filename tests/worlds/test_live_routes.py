@@ -120,7 +120,8 @@ def test_a_new_plan_pins_the_job_anew_without_a_restart(bed: testbed.Testbed, tm
     assert rows(run, "attempts", "why", "iterations") == [("complete", 32)]
     ((_, predicted),) = rows(run, "measurements", "iterations", "predicted_s")
     first, second = 0.001 + 16 * SIZE / (20 * M), 0.001 + 16 * SIZE / (10 * M)
-    assert 1.02 * first < predicted < 0.98 * second  # iterations of both plans
+    # iterations of both plans; on a busy machine one or two of the first
+    assert 1.02 * first < predicted < 0.999 * second
     after = bed.sent_bytes()
     assert seen[0][2, 1] > 2 * SIZE
     assert seen[0][2, 3] < SIZE / 10
