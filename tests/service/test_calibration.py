@@ -63,7 +63,7 @@ def test_forecasts_follow_what_a_job_measured_of_itself(tmp_path: Path) -> None:
             )
             time.sleep(0.2)
         known = found["calibration"]
-        assert known["predicted_s"] == PREDICTED_S
+        assert abs(known["predicted_s"] - PREDICTED_S) < 1e-9  # a mean over iterations
         assert abs(known["measured_s"] - TRUE_S) < 1e-9
         assert 2.5 < known["factor"] < 3.1  # the last part of the way from what jobs usually are
         assert 0 < known["factor_error"] < 0.3
