@@ -144,9 +144,9 @@ class Bed:
         """Whether a rank has reported an iteration as high as that."""
         return lambda status: max(self.iterations(launch, rank), default=0) >= least
 
-    def both_count(self) -> Launch:
-        """A launch with a rank on each node that counts without end, when both have begun."""
-        launch = self.launch(self.job(0, "count", 10_000, 0.05), 0, 0, 1)
+    def both_count(self, *nodes: int) -> Launch:
+        """A launch with a rank on each of two nodes that counts without end, when both have begun."""
+        launch = self.launch(self.job(0, "count", 10_000, 0.05), 0, *nodes)
         for rank in (0, 1):
             what = f"the first iteration of rank {rank}"
             self.until(launch, run=True, holds=self.counted(launch, 1, rank), what=what)

@@ -70,8 +70,7 @@ def runs_to_the_end(bed: Bed) -> None:
 
 def stops(bed: Bed) -> None:
     """Ranks that should not run are asked to stop"""
-    launch = bed.launch(bed.job(0, "count", 10_000, 0.05), 0, 0, 0)
-    bed.until(launch, run=True, holds=bed.counted(launch, 2), what="the second iteration")
+    launch = bed.both_count(0, 0)  # a rank that has not begun ends by the signal
     exits = bed.end(launch, run=False)
     require([e.code for e in exits] == [STOPPED] * 2, f"asked to stop, ranks ended with {exits}")
     require(all(each.asked for each in exits), f"exits of stopped ranks do not say so: {exits}")
@@ -200,7 +199,7 @@ def reports_a_lost_node(bed: Bed) -> None:
     )
     assert lose is not None
     assert restore is not None
-    launch = bed.both_count()
+    launch = bed.both_count(0, 1)
     lose(bed.folder, 1)
     status = bed.until(
         launch, run=True, holds=lambda s: s.exits[1] is not None, what="the end of a lost rank"
@@ -221,7 +220,7 @@ def reports_no_end_without_evidence(bed: Bed) -> None:
     silence, speak = bed.faults.silence, bed.faults.speak
     if silence is None or speak is None:
         return
-    launch = bed.both_count()
+    launch = bed.both_count(0, 1)
     silence(bed.folder, 1)
     status = bed.until(launch, run=True, holds=lambda s: 1 in s.unreachable, what="rank 1 unreachable")
     require(status.exits[1] is None, f"a rank that cannot be reached was reported as {status.exits[1]}")
