@@ -222,8 +222,8 @@ class KubernetesCluster:
             '[plugins."io.containerd.grpc.v1.cri".cni]\n'
             f'bin_dir = "{cache()}"\nconf_dir = "{mine}/networks"\n'
         )
-        addresses = {
-            "type": "host-local", "dataDir": "/run/addresses", "routes": [{"dst": "0.0.0.0/0"}],
+        addresses = {  # the route leads to services: with a default route PyTorch would wait for name servers
+            "type": "host-local", "dataDir": "/run/addresses", "routes": [{"dst": "10.0.0.0/24"}],
             "ranges": [[{
                 "subnet": "10.88.0.0/16", "rangeStart": f"10.88.{number}.2", "rangeEnd": f"10.88.{number}.254",
                 "gateway": "10.88.0.1",
