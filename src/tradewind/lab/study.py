@@ -211,7 +211,7 @@ class Theorem:
 
     name: str
     words: str
-    instances: Callable[[Effort], list[Instance]]
+    instances: Callable[[Effort], Iterable[Instance]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,8 @@ def _number(value: float) -> str:
 
 def theory(systems: Sequence[str], effort: Effort) -> str:
     """The page, computed."""
-    return page([(s, t, t.instances(effort)) for s in map(studies.find, systems) for t in s.theorems], effort)
+    found = [(s, t, list(t.instances(effort))) for s in map(studies.find, systems) for t in s.theorems]
+    return page(found, effort)
 
 
 def main() -> None:

@@ -86,14 +86,12 @@ def test_the_majorant_is_concave_and_nowhere_below_the_utility(more: dict[str, s
 def test_the_bound_holds_where_ring_time_acts_on_progress(utility: str) -> None:
     size = {"servers": 8, "jobs": 40, "slots": 12, "family": "vtight", "utility": utility}
     slow, drawn = (tw.generate("gadget", seed=2, ring_time=on, **size) for on in (True, False))
-    for name in ("gadget", "gadget-paper", "ring-fifo", "ring-las"):
-        run = tw.run(slow, name, bound=True)
-        assert run.bound is not None
-        assert 0 < run.value <= run.bound.value * (1 + 1e-9)
-    without = tw.run(drawn, "ring-fifo", bound=True).bound
+    limit, without = tw.bound(slow), tw.bound(drawn)
+    assert limit is not None
     assert without is not None
-    assert run.bound is not None
-    assert run.bound.value != without.value
+    for name in ("gadget", "gadget-paper", "ring-fifo", "ring-las"):
+        assert 0 < tw.run(slow, name).value <= limit.value * (1 + 1e-9)
+    assert limit.value != without.value
 
 
 def test_one_worker_who_waits_for_nobody_reaches_the_bound_with_ring_time() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import log2
 from typing import Any
@@ -21,7 +21,7 @@ from tradewind.systems.eris.study.runs import PAPER, limit, made, outcome, playe
 from tradewind.systems.eris.study.slot import ENOUGH, FORMULAS, state, tried
 from tradewind.systems.eris.study.tables import READINGS, TEXT
 from tradewind.systems.eris.study.testbed import SMALL
-from tradewind.systems.eris.study.truth import lie_rows
+from tradewind.systems.eris.study.truth import CASES, rows_of
 
 SIZES = ("testbed", "simulator", "contended", "crowded")
 NETWORKS: dict[str, Mapping[str, Any]] = {"small markets": {}, "small markets, narrow network": NARROW}
@@ -83,16 +83,14 @@ def ratios(effort: Effort) -> list[Instance]:
     return found
 
 
-def feasible(effort: Effort) -> list[Instance]:
+def feasible(effort: Effort) -> Iterator[Instance]:
     """Share of the accepted jobs that finish as printed."""
-    found = []
     for size in SIZES:
         scenario = made(effort, 1, size)
         for reading in ("formulas", TEXT):
             o = outcome(scenario, "eris-printed", READINGS[reading])
             share = o.completed / max(o.accepted, 1.0)
-            found.append(Instance(f"{size}, seed 1", 1.0, share, share > 0.999, f"reading: {reading}"))
-    return found
+            yield Instance(f"{size}, seed 1", 1.0, share, share > 0.999, f"reading: {reading}")
 
 
 def rational(effort: Effort) -> list[Instance]:
@@ -108,19 +106,11 @@ def rational(effort: Effort) -> list[Instance]:
     return found
 
 
-def truthful(effort: Effort) -> list[Instance]:
+def truthful(effort: Effort) -> Iterator[Instance]:
     """Largest gain of a lie to the printed algorithm."""
-    return [
-        Instance(
-            str(r["lie"]),
-            0.0,
-            float(r["largest gain"]),
-            not r["paid"],
-            f"USD; {r['paid']} of {r['lies']} lies pay",
-        )
-        for r in lie_rows(effort)
-        if r["mechanism"] == PAPER
-    ]
+    for r in rows_of((case for case in CASES if case[0].name == PAPER), effort):
+        note = f"USD; {r['paid']} of {r['lies']} lies pay"
+        yield Instance(str(r["lie"]), 0.0, float(r["largest gain"]), not r["paid"], note)
 
 
 def optimal(effort: Effort) -> list[Instance]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 from tradewind.lab.study import Effort, Row
@@ -26,14 +27,17 @@ WORDS = {
 
 
 def lie_rows(effort: Effort) -> list[Row]:
-    """Per kind of lie: how many were tried, changed the liar's payoff, and paid; the largest gain in USD."""
-    rows: list[Row] = []
-    for (mechanism, kind), (where, changes) in product(CASES, (("", {}), (", narrow network", NARROW))):
+    """Per mechanism and kind of lie: how many were tried, changed the liar's payoff, and paid; the largest gain in USD."""
+    return list(rows_of(CASES, effort))
+
+
+def rows_of(cases: Iterable[tuple[Mechanism, str]], effort: Effort) -> Iterator[Row]:
+    """Rows of some mechanisms and kinds of lies, in a wide network and a narrow one."""
+    for (mechanism, kind), (where, changes) in product(cases, (("", {}), (", narrow network", NARROW))):
         tried = [try_lie(seed, kind, mechanism, **changes) for seed in range(1, 1 + effort.pick(10, 200))]
-        rows.append({
+        yield {
             "mechanism": TRUTHFUL if mechanism is CHARGED else mechanism.name, "lie": WORDS[kind] + where,
             "lies": len(tried), "mattered": sum(t.mattered for t in tried), "paid": sum(t.gain > GAIN for t in tried),
             "share": sum(t.gain > GAIN for t in tried) / len(tried), "largest gain": max(0.0, *(t.gain for t in tried)),
             "least payoff": min(t.least_payoff for t in tried),
-        })  # fmt: skip
-    return rows
+        }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -21,9 +21,10 @@ def _slots(effort: Effort, case: str, seed: int) -> tuple[SlotFound, ...]:
     return tuple(slots_in(effort, case, seed))
 
 
-def _per_case(of: Callable[[SlotFound], tuple[float, float]], lower: bool, effort: Effort) -> list[Instance]:
+def _per_case(
+    of: Callable[[SlotFound], tuple[float, float]], lower: bool, effort: Effort
+) -> Iterator[Instance]:
     """The slot of every case and seed with the least slack between measured and constant."""
-    found: list[Instance] = []
     for case in CASES:
         for seed in seeds_of(effort, 3):
             if slots := _slots(effort, case, seed):
@@ -35,8 +36,7 @@ def _per_case(of: Callable[[SlotFound], tuple[float, float]], lower: bool, effor
                 note = f"the worst of {len(pairs)} slots"
                 if "sigmoid" in case:
                     note += NOT_CONCAVE
-                found.append(Instance(f"{case}, seed {seed}", constant, measured, within, note))
-    return found
+                yield Instance(f"{case}, seed {seed}", constant, measured, within, note)
 
 
 class Whole(NamedTuple):
@@ -50,49 +50,39 @@ class Whole(NamedTuple):
 
 
 @cache
-def _whole(effort: Effort) -> tuple[Whole, ...]:
-    found: list[Whole] = []
-    for case in CASES:
-        family, utility = case.split()
-        for seed in seeds_of(effort, 3):
-            given = made(
-                effort, seed, family=family, utility=utility, **effort.pick({}, {"slots": 60, "jobs": 600})
-            )
-            bound = bounds.bound(given)
-            assert bound is not None
-            run = played(given, "gadget-paper", seed)
-            widest = max(c["data"]["widest"] for c in run.certificates)
-            share = run.metrics["utility"] / bound.value
-            found.append(Whole(f"{case}, seed {seed}", given, seed, share, widest))
-    return tuple(found)
+def _whole(effort: Effort, case: str, seed: int) -> Whole:
+    family, utility = case.split()
+    given = made(effort, seed, family=family, utility=utility, **effort.pick({}, {"slots": 60, "jobs": 600}))
+    bound = bounds.bound(given)
+    assert bound is not None
+    run = played(given, "gadget-paper", seed)
+    widest = max(c["data"]["widest"] for c in run.certificates)
+    return Whole(f"{case}, seed {seed}", given, seed, run.metrics["utility"] / bound.value, widest)
 
 
-def _greedy(effort: Effort) -> list[Instance]:
+def _runs(effort: Effort) -> Iterator[Whole]:
+    """A run of every case and seed."""
+    return (_whole(effort, case, seed) for case in CASES for seed in seeds_of(effort, 3))
+
+
+def _greedy(effort: Effort) -> Iterator[Instance]:
     """Whole runs against alpha / (alpha + 1), with the least alpha among slots whose optimum is known."""
-    found: list[Instance] = []
-    for one in _whole(effort):
+    for one in _runs(effort):
         if slots := solved_slots(one.scenario, one.seed, 6):
             alpha = min(1.0, *(f.printed.value / f.optimum for f in slots))
             note = f"alpha {alpha:.3g}, the least of {len(slots)} slots; of the offline bound"
             if "sigmoid" in one.name:
                 note += NOT_CONCAVE
             constant = alpha / (alpha + 1)
-            found.append(Instance(one.name, constant, one.share, one.share >= constant, note))
-    return found
+            yield Instance(one.name, constant, one.share, one.share >= constant, note)
 
 
-def _horizon(effort: Effort) -> list[Instance]:
+def _horizon(effort: Effort) -> Iterator[Instance]:
     """Whole runs against the constant of the whole algorithm."""
-    return [
-        Instance(
-            one.name,
-            constant := 1 / (3 * one.widest + 1),
-            one.share,
-            one.share >= constant,
-            f"Gamma {one.widest}; of the offline bound, rings cut to fit",
-        )
-        for one in _whole(effort)
-    ]
+    for one in _runs(effort):
+        note = f"Gamma {one.widest}; of the offline bound, rings cut to fit"
+        constant = 1 / (3 * one.widest + 1)
+        yield Instance(one.name, constant, one.share, one.share >= constant, note)
 
 
 THEOREMS = (
