@@ -54,19 +54,20 @@ def test_an_edit_recompiles_only_what_depends_on_it(
     assert {name for name in before if before[name] != after[name]} == changed
 
 
+KERNEL = """
+import numpy as np
+from tradewind.registry import policies
+from tradewind.solvers.transport import ship
+
+ship(np.ones((1, 1)), np.ones(1), np.ones(1), np.zeros((1, 1)))
+MINE = policies.find("fifo")
+"""
+
+
 def test_a_terminal_is_told_that_kernels_are_compiled_and_only_then(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "tradewind",
-        "run",
-        "cluster",
-        "--policy",
-        "fifo",
-        "--fast",
-        "--given",
-        "jobs=2",
-    ]
+    (tmp_path / "mine.py").write_text(KERNEL)
+    words = ("run", "cluster", "--policy", f"{tmp_path}/mine.py:MINE", "--given", "jobs=2")
+    command = [sys.executable, "-m", "tradewind", *words]
     assert "compiling what tradewind." in _on_a_terminal(command, tmp_path)
     assert "compiling" not in _on_a_terminal(command, tmp_path)
 
