@@ -12,10 +12,12 @@ import atexit
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -46,7 +48,7 @@ def _ask(request: dict[str, Any], timeout: float) -> int:
         atexit.register(_end, parent)
     assert parent.stdin is not None
     assert parent.stdout is not None
-    late = Timer(timeout, parent.kill)
+    late = Timer(timeout, _end, [parent])
     late.start()
     try:
         print(json.dumps(request), file=parent.stdin, flush=True)
@@ -59,9 +61,10 @@ def _ask(request: dict[str, Any], timeout: float) -> int:
 
 
 def _end(parent: subprocess.Popen[str]) -> None:
-    if parent.stdin is not None:
-        parent.stdin.close()
-    parent.wait(10)
+    """Kill it, with the command that may run."""
+    with suppress(ProcessLookupError):
+        os.killpg(parent.pid, signal.SIGKILL)
+    parent.wait()
 
 
 def _serve() -> None:
