@@ -56,16 +56,26 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text + '\n\ndef remarks(scenario, run):\n    return ["a remark of the plug-in"]\n'
     )
     (package / "jobs.py").write_text((folder / "pairs.py").read_text())
-    venv.create(folder / "venv", with_pip=True)
+    venv.create(folder / "venv")
     library = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "venv")}))
     ours = sysconfig.get_path("purelib")
     # in front, because the setuptools that venv brings along cannot build wheels by itself
     (library / "ours.pth").write_text(
         f"import site, sys; site.addsitedir({ours!r}); sys.path.insert(0, {ours!r})\n"
     )
-    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
     python = folder / "venv" / "bin" / "python"
-    subprocess.run([str(python), *install, str(folder / "src")], check=True, capture_output=True)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+    ]
+    subprocess.run([*pip, "--no-build-isolation", str(folder / "src")], check=True, capture_output=True)
     return python
 
 
