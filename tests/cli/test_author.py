@@ -107,6 +107,38 @@ def test_a_policy_that_crashes_fails_the_check_without_a_traceback(tmp_path: Pat
     assert "Traceback" not in done.stderr
 
 
+def test_a_policy_that_cannot_be_made_is_an_error_without_a_traceback(tmp_path: Path) -> None:
+    assert tradewind(tmp_path, "new", "policy", "crash").returncode == 0
+    text = (tmp_path / "crash.py").read_text().replace('params["newest_first"]', 'params["newest"]')
+    (tmp_path / "crash.py").write_text(text)
+    done = tradewind(tmp_path, "run", "cluster", "--given", "jobs=3", "--policy", "./crash.py")
+    assert done.returncode == 1
+    assert "crash cannot be made: KeyError: 'newest' (crash.py, line" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        ("return 1 / 0", "load failed: ZeroDivisionError: division by zero (load.py, line"),
+        ("return [1]", "load returned list; it must return a Scenario"),
+    ],
+)
+def test_a_workload_that_makes_no_scenario_is_an_error_without_a_traceback(
+    tmp_path: Path, first: str, said: str
+) -> None:
+    assert tradewind(tmp_path, "new", "workload", "load").returncode == 0
+    begin = "    random = np.random.default_rng(seed)\n"
+    text = (tmp_path / "load.py").read_text()
+    assert begin in text
+    (tmp_path / "load.py").write_text(text.replace(begin, f"    {first}\n{begin}"))
+    for words in (("generate", "./load.py", "-o", "s.json"), ("run", "./load.py:LOAD", "--policy", "fifo")):
+        done = tradewind(tmp_path, *words)
+        assert done.returncode == 1
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_help_version_and_one_policy_are_shown(tmp_path: Path) -> None:
     assert "check-policy" in tradewind(tmp_path, "-h").stdout
     assert tradewind(tmp_path, "--version").stdout == tradewind(tmp_path, "version").stdout

@@ -7,10 +7,8 @@ driver then learns of it from `quotes` or a command, and hands in `answered`, or
 
 from __future__ import annotations
 
-import traceback
 from collections import deque
 from collections.abc import Callable, MutableSequence, Sequence
-from pathlib import Path
 from time import perf_counter
 from typing import Literal, NamedTuple, cast
 
@@ -18,7 +16,7 @@ from tradewind.engine import snapshot
 from tradewind.engine.quotes import QuoteTerms, at_once, sold
 from tradewind.engine.state import RunState
 from tradewind.model.decision import NOTHING, Decision, HeldQuote, Quote
-from tradewind.model.errors import PolicyError, Refused, TradewindError
+from tradewind.model.errors import PolicyError, Refused, TradewindError, raised
 from tradewind.model.job import Job
 from tradewind.model.result import Violation
 from tradewind.model.spec import Spec
@@ -311,9 +309,7 @@ class Session:
     def _failure(self, error: Exception) -> PolicyError:
         """An exception of the policy as an error that names the policy and the instant."""
         at = f"{self.ledger.now_us} us (slot {self.ledger.slot})"
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(frame.filename).name}, line {frame.lineno}"
-        return PolicyError(f"{self.spec.name} failed at {at}: {type(error).__name__}: {error} ({where})")
+        return PolicyError(f"{self.spec.name} failed at {at}: {raised(error)}")
 
     def _unreadable(self, error: Exception) -> PolicyError:
         """An error for a decision or quote that the audit cannot read."""

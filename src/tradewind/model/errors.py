@@ -8,13 +8,16 @@ TradewindError
 │   ├── LookupFailed    an unknown name
 │   └── Unsupported     the policy does not support the scenario
 ├── Refused           a decision broke a rule of the audit and was not applied (exit code 1)
-└── PolicyError       a policy raised or returned something invalid (exit code 1)
+├── PolicyError       a policy raised or returned something invalid (exit code 1)
+└── WorkloadError     a workload raised or returned something invalid (exit code 1)
 """
 
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -88,3 +91,13 @@ class Refused(TradewindError):
 
 class PolicyError(TradewindError):
     """A policy raised, or returned something that is not a decision."""
+
+
+class WorkloadError(TradewindError):
+    """A workload raised, or returned something that is not a scenario."""
+
+
+def raised(error: Exception) -> str:
+    """An exception of somebody else's code in one line, with where it was raised: `KeyError: 'x' (mine.py, line 28)`."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(frame.filename).name}, line {frame.lineno})"

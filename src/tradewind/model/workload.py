@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tradewind.model.errors import TradewindError, WorkloadError, raised
 from tradewind.model.params import check_seed, resolve_params
+from tradewind.model.scenario import Scenario
 from tradewind.model.spec import Param
-
-if TYPE_CHECKING:
-    from tradewind.model.scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,4 +24,13 @@ class Workload:
     def make(self, given: Mapping[str, Any], seed: int = 0) -> Scenario:
         """A scenario; parameters not given take their defaults, text is read as the default's type."""
         check_seed(seed)
-        return self.generate(resolve_params(self.name, self.params, given), seed)
+        values = resolve_params(self.name, self.params, given)
+        try:
+            made = self.generate(values, seed)
+        except TradewindError:
+            raise
+        except Exception as error:
+            raise WorkloadError(f"{self.name} failed: {raised(error)}") from error
+        if not isinstance(made, Scenario):
+            raise WorkloadError(f"{self.name} returned {type(made).__name__}; it must return a Scenario")
+        return made

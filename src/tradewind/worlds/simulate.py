@@ -18,7 +18,7 @@ from tradewind.engine.ledger import Ledger
 from tradewind.engine.loop import Loop, Progress
 from tradewind.engine.session import Session
 from tradewind.engine.state import RunState
-from tradewind.model.errors import Refused, Unsupported
+from tradewind.model.errors import PolicyError, Refused, TradewindError, Unsupported, raised
 from tradewind.model.params import check_seed, recorded, resolve_params
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
@@ -39,7 +39,13 @@ def make_policy(
     if not spec.online:
         values = resolve_params(spec.name, spec.params, load(spec.hindsight)(scenario, given))
     random = np.random.default_rng(np.random.SeedSequence(entropy=seed, spawn_key=(1,)))
-    return spec.factory(scenario.setup, values, random), recorded(spec.params, values)
+    try:
+        policy = spec.factory(scenario.setup, values, random)
+    except TradewindError:
+        raise
+    except Exception as error:
+        raise PolicyError(f"{spec.name} cannot be made: {raised(error)}") from error
+    return policy, recorded(spec.params, values)
 
 
 def simulate(
