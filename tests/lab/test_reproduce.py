@@ -20,7 +20,7 @@ from tradewind.cli import show
 from tradewind.lab.reproduce import commit, reproduce, shortest_first
 from tradewind.lab.reproduce_times import Times, collect, expected
 from tradewind.lab.study import Effort
-from tradewind.model.errors import LookupFailed
+from tradewind.model.errors import InputError, LookupFailed
 from tradewind.registry import studies
 from tradewind.tasks.pool import PoolTask
 
@@ -143,6 +143,17 @@ def test_a_damaged_file_is_computed_again(tmp_path: Path) -> None:
 def test_an_unknown_figure_is_rejected_with_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(LookupFailed, match="fig-1"):
         reproduce(["made"], tmp_path / "out", effort=QUICK, figure="fig-11")
+
+
+@pytest.mark.parametrize("arrivals", ["google", "nope:jobs.csv", "google:missing.csv", "google:empty.csv"])
+def test_arrivals_that_cannot_be_read_are_refused_before_anything_is_computed(
+    arrivals: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty.csv").write_text("submit_s,start_s,end_s,user\n")
+    with pytest.raises(InputError):
+        reproduce(["made"], tmp_path / "out", effort=Effort(quick=True, seeds=2, arrivals=arrivals))
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_failed_figure_is_reported_and_the_others_are_computed(tmp_path: Path) -> None:

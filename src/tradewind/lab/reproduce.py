@@ -18,6 +18,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
+
 from tradewind.files import atomic
 from tradewind.files.row_tables import write_csv
 from tradewind.lab import reproduce_page
@@ -26,10 +28,11 @@ from tradewind.lab.reproduce_page import VERDICTS, Result
 from tradewind.lab.reproduce_times import SAVED, expected, total, words
 from tradewind.lab.study import Effort, PaperFigure, Part, Row, Study, Verdict
 from tradewind.model.errors import LookupFailed, TradewindError
+from tradewind.model.units import US_PER_HOUR
 from tradewind.registry import studies
 from tradewind.report.progress import bar
 from tradewind.tasks.pool import HERE, PoolTask, Where, run_tasks
-from tradewind.traces.arrivals import DRAWN, instead_of_drawn
+from tradewind.traces.arrivals import DRAWN, instead_of_drawn, recorded_slots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,9 @@ def reproduce(
 ) -> list[Result]:
     """Compute the figures, reusing saved results, and write everything to `out`."""
     wanted = _wanted(systems, figure)
+    recorded_slots(
+        effort.arrivals, 1, 1, US_PER_HOUR, np.random.default_rng(0)
+    )  # refused once, not by every figure
     pieces = {(s, f.name): _pieces(s, f, effort) for s, f in wanted}
     rows, failed = _computed([p for several in pieces.values() for p in several], out, effort, where)
     results = []
