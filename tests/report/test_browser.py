@@ -44,7 +44,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One page of each kind: a comparison, a reproduction, the tour."""
     folder = tmp_path_factory.mktemp("pages")
     scenarios = [api.generate("mlbroker", sites=4, slots=4, jobs_per_slot=4.0, seed=s) for s in range(2)]
-    runs = api.compare(scenarios, ("mlbroker", "local"), seeds=range(2), bound=True).runs
+    settings = ("mlbroker", "mlbroker:deploy_weight=1", "local")
+    runs = api.compare(scenarios, settings, seeds=range(2), bound=True).runs
     compared = report.write(folder / "compare.html", scenarios, runs)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(studies.entries, "made", "tests.lab.sample_study:STUDY")
@@ -99,6 +100,21 @@ def test_pages_render_without_errors_or_requests(
         "Math.max(...[...document.querySelectorAll('main > *, figure')].map(e => e.getBoundingClientRect().right))"
     )
     assert right <= width
+    page.context.close()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_name_with_parameters_stays_in_its_column(
+    browser: Browser, pages: dict[str, Path], width: int
+) -> None:
+    page, _ = shown(browser, pages["compare"], width, "light")
+    beyond = page.evaluate(
+        "[...document.querySelectorAll('tbody th')].filter(e => e.checkVisibility()).map(e => {"
+        " const text = document.createRange(); text.selectNodeContents(e);"
+        " return text.getBoundingClientRect().right - e.getBoundingClientRect().right; })"
+    )
+    assert len(beyond) >= 3
+    assert max(beyond) <= 0
     page.context.close()
 
 

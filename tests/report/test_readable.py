@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,30 @@ def test_numbers_stand_right_of_everything_that_is_drawn(make: Any) -> None:
     assert axes.texts
     for text in axes.texts:
         assert text.get_window_extent().x0 > right
+
+
+@pytest.mark.parametrize("make", [bars.objective, bars.ratio])
+def test_settings_of_one_policy_have_whole_names_that_do_not_touch(make: Any) -> None:
+    weights = [f"60,600,{n}" for n in (6000, 7000, 8000)]
+    same = [replace(one, params={"limits": w, "tick_s": 5.0}) for w in weights for one in runs([1.0], [1.1])]
+    figure, axes = drawn(make, [*same, *(replace(one, policy="b") for one in runs([2.0], [1.2]))])
+    names = [label.get_text().replace("\n", " ") for label in axes.get_yticklabels()]
+    assert [n.replace(" ", "") for n in names] == [*(f"a(limits={w})" for w in weights), "b"]
+    boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
+    assert all(a.y0 >= b.y1 for a, b in pairwise(boxes))
+    assert min(box.x0 for box in boxes) >= figure.bbox.x0
+
+
+def test_numbers_of_a_logarithmic_time_axis_do_not_touch() -> None:
+    with style():
+        figure, axes = curves.single(400)
+        axes.set_xscale("log")
+        curves._log_time(axes, 20.0, 5e6, 1.0)  # 10 h and 1 d are nearest
+        figure.canvas.draw()
+        labels = [label for label in axes.get_xticklabels() if label.get_text()]
+        boxes = [label.get_window_extent() for label in labels]
+    assert len(labels) >= 4
+    assert all(a.x1 + 4 < b.x0 for a, b in pairwise(boxes))
 
 
 def test_an_interval_ends_where_no_value_can_be() -> None:

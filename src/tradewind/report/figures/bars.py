@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tradewind.report import quantities
+from tradewind.report.figures.labels import wrapped
 from tradewind.report.figures.theme import Theme, canvas, style_axes, ticks
 from tradewind.report.summary import Group
 
-ROW = 30
-"""Height of a bar with its gap, CSS pixels."""
+ROW, LINE = 30, 15
+"""Height of a bar with its gap, and of a line of its name, CSS pixels."""
 
 
 class Bar(NamedTuple):
@@ -26,7 +27,7 @@ class Bar(NamedTuple):
 
 
 def _names(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
-    axes.set_yticks(range(len(groups)), [shorten(g.label, 20) for g in groups])
+    axes.set_yticks(range(len(groups)), [named(g) for g in groups])
     axes.set_ylim(len(groups) - 0.45, -0.55)
     axes.tick_params(axis="y", labelcolor=theme.ink, labelsize=12)
 
@@ -36,14 +37,20 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
+def named(group: Group) -> str:
+    """The label in lines: settings of one policy differ at its end, so it is not cut there."""
+    return wrapped(shorten(group.label, 80), 20)
+
+
 def room_for(groups: Sequence[Group]) -> float:
-    """Width of the longest label, CSS pixels."""
-    return 14 + 7.0 * max(len(shorten(g.label, 20)) for g in groups)
+    """Width of the longest line of a label, CSS pixels."""
+    return 14 + 7.0 * max(len(line) for g in groups for line in named(g).split("\n"))
 
 
 def height_of(groups: Sequence[Group]) -> float:
     """Height of a chart with one bar per group: that of the curves beside it, or of the bar where it is the only one."""
-    return 2 * ROW + 46.0 if len(groups) == 1 else max(246.0, ROW * len(groups) + 46)
+    row = max(ROW, 4 + LINE * max(named(g).count("\n") + 1 for g in groups))
+    return 2 * row + 46.0 if len(groups) == 1 else max(246.0, row * len(groups) + 46)
 
 
 def _thickness(groups: Sequence[Group]) -> float:

@@ -100,7 +100,7 @@ def _compose(series: Sequence[Series], theme: Theme) -> Any:
             weight="bold",
         )
     for s in series:
-        right_axes.plot([], [], color=theme.policy(s.number), label=bars.shorten(s.group.label, 18))
+        right_axes.plot([], [], color=theme.policy(s.number), label=bars.named(s.group))
     right_axes.legend(loc="best", frameon=False, labelcolor=theme.ink, fontsize=9.5, handlelength=1.2)
     return figure
 

@@ -20,6 +20,9 @@ POINTS = 360
 CLEAR = 8.0
 """Distance of the numbers of a time axis, so that its zero is clear of the other axis'."""
 
+CROWDED = 0.1
+"""Share of a logarithmic time axis between two numbers; closer ones would touch, as 10 h and 1 d."""
+
 CLOCK = (
     *((10.0**k, f"{1000 * 10.0**k:g} ms") for k in (-3, -2, -1)),
     (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (3600.0, "1 h"), (36000.0, "10 h"),
@@ -195,7 +198,11 @@ def _log_time(axes: Any, least: float, most: float, unit_s: float) -> None:
     ]
     if len(marks) > 6:
         marks = marks[len(marks) % 2 :: 2]
-    names = dict(marks)
+    apart = (most * 1.15 / (least * 0.8)) ** CROWDED
+    names: dict[float, str] = {}
+    for at, text in marks:
+        if not names or at > apart * max(names):
+            names[at] = text
     axes.xaxis.set_major_locator(FixedLocator(list(names)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: names.get(v, "")))

@@ -24,9 +24,9 @@ class Canvas(NamedTuple):
 
 
 def wrapped(name: str, length: int) -> str:
-    """The whole name, in lines of about `length` characters, broken after `-`, `:`, `/`, `_` or a space."""
+    """The whole name, in lines of about `length` characters, broken after `-`, `:`, `/`, `_`, a comma or a space."""
     lines = [""]
-    for piece in re.findall(r"[^-:/_ ]*[-:/_ ]?", name):
+    for piece in re.findall(r"[^-:/_, ]*[-:/_,]? ?", name):
         if lines[-1] and len(lines[-1]) + len(piece.rstrip()) > length:
             lines.append("")
         lines[-1] += piece
