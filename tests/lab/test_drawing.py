@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from tradewind.lab.drawing import draw
@@ -45,3 +46,24 @@ def test_a_logarithmic_axis_names_its_values() -> None:
     axes = axes_of(log, rows_of((0.25, 1), (1, 2), (2000, 3)))
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.25", "1", "2,000"]
     assert not axes.get_xticks(minor=True).size
+
+
+def test_long_names_beside_each_other_do_not_touch() -> None:
+    names = (
+        "dps",
+        "dps-paper",
+        "dps-simple",
+        "top",
+        "random",
+        "bfp",
+        "bfp-tau",
+        "bfp-printed",
+        "non-peeking bound",
+    )
+    rows: list[Row] = [{"policy": name, "profit": 1.0} for name in names]
+    with style():
+        axes = draw(Chart(x="policy", y="profit", kind="bar"), rows, LIGHT).axes[0]
+        axes.figure.canvas.draw()
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+        turned = [label.get_rotation() > 0 for label in axes.get_xticklabels()]
+    assert all(turned) or all(a.x1 < b.x0 for a, b in pairwise(boxes))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from tradewind.lab.study import Chart, Row
@@ -87,7 +88,8 @@ def draw(chart: Chart, rows: Sequence[Row], theme: Theme, width: float = 760, *,
     left = 70 if chart.log_y else 58
     room = width - left - side
     names = [_short(p) for p in places] if named else []
-    crowded = sum(LETTER * len(n) + 10 for n in names) > room
+    each_room = room / (len(names) + 0.2)
+    crowded = any(LETTER * (len(a) + len(b)) / 2 + 10 > each_room for a, b in pairwise(names))
     below = 30 + (min(130.0, 0.72 * LETTER * max(map(len, names))) if crowded else 16) if named else 46
     below += 16 if named and (chart.x_label or many) else 0
     height = (300 if width > 500 else 250) + max(0.0, below - 46)
