@@ -23,8 +23,8 @@ SYSTEMS = ("mlbroker", "dps", "gadget", "eris")
 RULE = """\
 The papers of mlBroker, DPS and GADGET take arrivals from Google's cluster data; Eris does not say. Every workload draws its
 own by default (`arrivals=drawn`): mlBroker and GADGET from a two-state Markov chain, DPS from days, weekends and bursts,
-Eris uniformly. With `arrivals=google:FILE` (`--set` of `generate`, `--given` of `compare`, `--arrivals` of `reproduce`) they come from
-the trace, in real time:
+Eris uniformly. With `arrivals=google:FILE` (`--set` of `generate`, `--given` of `compare`, `--arrivals` of `reproduce`)
+they come from the trace, in real time:
 
 1. The trace is closed to a circle: its end is followed by its beginning.
 2. A window as long as the workload's slots begins at an instant that the seed draws uniformly from the circle (where nothing

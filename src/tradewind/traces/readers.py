@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from textwrap import shorten
 from typing import Protocol, TextIO
 
 import numpy as np
@@ -91,11 +92,17 @@ class Table:
         with opened(path) as file:
             reader = csv.reader(file, strict=True)
             names = [name.strip() for name in next(reader, [])]
+            there = shorten(", ".join(filter(None, names)), 200, placeholder=" …") or "no columns"
             for name in needed:
                 if name not in names:
                     raise InputError(
-                        f"column {name!r} is missing; found {', '.join(filter(None, names)) or 'no columns'}, "
-                        f"but this format needs {', '.join(needed)}",
+                        f"column {name!r} is missing; found {there}, but this format needs {', '.join(needed)}",
+                        where=f"{path}, line 1",
+                    )
+            for name in (*needed, *optional):
+                if names.count(name) > 1:
+                    raise InputError(
+                        f"found {names.count(name)} columns {name!r}; it must be one. Rename or leave out the others",
                         where=f"{path}, line 1",
                     )
             kept = [(names.index(name), list[str]()) for name in (*needed, *optional) if name in names]
@@ -238,7 +245,7 @@ class Columns:
 
     def _check(self, order: Ints, from_zero: bool) -> None:
         if not from_zero and self.arrive_us[order[0]] < 0:
-            seconds = self.arrive_us[order[0]] / US_PER_S
+            seconds = float(self.arrive_us[order[0]]) / US_PER_S
             raise self.table.bad(int(order[0]), self.names[1], seconds, "a time of 0 or more")
         if isinstance(self.ids, Numbered):
             return
