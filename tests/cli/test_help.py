@@ -82,14 +82,6 @@ def test_a_number_out_of_range_is_refused_with_the_range(given: str, said: str) 
     assert "Input should" not in refused.stderr
 
 
-def test_a_reproduction_of_one_seed_is_refused_for_want_of_intervals() -> None:
-    refused = tradewind("reproduce", "apsp", "--figure", "ring", "--quick", "--seeds", "1")
-    assert refused.returncode == 2
-    assert (
-        "--seeds: found 1; claims are judged by intervals over seeds, which need 2 or more" in refused.stderr
-    )
-
-
 def test_types_and_ranges_are_words() -> None:
     for path, command in COMMANDS.items():
         for param in command.params:

@@ -80,6 +80,16 @@ def test_a_judge_that_compares_means_alone_is_an_error_unless_it_is_named() -> N
         check_claims(study_of(claim()), made, {"values are counted": ("fig-1/down",)})
 
 
+def test_what_a_single_seed_shows_is_not_beyond_chance() -> None:
+    figure, rows = study_of(claim()).figures[0], [*course(1, 2)("a"), *course(1, 2)("b")]
+    for n, holds in ((1, False), (3, True)):
+        (found,) = figure.judge([{**row, "n": float(n)} for row in rows]).outcomes
+        assert found.paper is not None
+        assert found.ours is not None
+        assert found.paper.holds is found.ours.holds is holds
+        assert ("one seed" in found.paper.found) is not holds
+
+
 def test_a_figure_has_one_verdict_for_the_paper_and_one_for_ours() -> None:
     rows = [*course(1, 2)("a"), *course(2, 1)("b")]
 

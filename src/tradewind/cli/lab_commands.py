@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from tradewind.cli.options import Jobs, Json, On
-from tradewind.model.errors import InputError
 
 commands = typer.Typer()
 
@@ -22,7 +21,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Smaller instances and fewer seeds.")] = False,
     seeds: Annotated[
         int,
-        typer.Option("--seeds", min=0, max=1000, help="2 seeds or more; default: 3 with --quick, else 10."),
+        typer.Option("--seeds", min=0, max=1000, help="Number of seeds; default: 3 with --quick, else 10."),
     ] = 0,
     arrivals: Annotated[
         str,
@@ -45,10 +44,6 @@ def reproduce(
     from tradewind.registry import studies
     from tradewind.tasks.pool import Where
 
-    if seeds == 1:
-        raise InputError(
-            "found 1; claims are judged by intervals over seeds, which need 2 or more", where="--seeds"
-        )
     systems = list(studies.names()) if system == "all" else [system]
     for name in systems:
         studies.find(name)

@@ -24,7 +24,7 @@ def growth_rows(effort: Effort) -> list[Row]:
     """Regret at the end and its share of bfp's profit: the horizon fixed and the jobs growing, and both growing."""
     rows: list[Row] = []
     search = effort.pick(QUICK, LIGHT)
-    for seed in seeds(effort, effort.pick(1, 5)):
+    for seed in seeds(effort, effort.pick(3, 5)):
         for size in effort.pick(SIZES[::3] + SIZES[2:3], SIZES):
             for grows, slots in (("jobs", 10_000), ("slots", size)):
                 market = drawn(MARKET, seed, size, slots)

@@ -119,7 +119,7 @@ def _over(policy: str) -> str:
 def jobs_rows(effort: Effort) -> list[Row]:
     """Regret over time for 0.1, 1, 5 and (in full) 10 times the default number of jobs, at the same load."""
     rows: list[Row] = []
-    for seed in seeds(effort, effort.pick(1, 3)):
+    for seed in seeds(effort, 3):
         for jobs in effort.pick((1_000, 10_000, 50_000), (1_000, 10_000, 50_000, 100_000)):
             market = drawn(MARKET, seed, jobs)
             reference = profit_until(market, bfp(effort, seed, jobs=jobs), SLOTS)
