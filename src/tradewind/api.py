@@ -209,10 +209,13 @@ def compare(
     settings = policies.with_rivals(policy_names, isolated if isolate else None)
     _check_params(params or {}, [each.spec.name for each in settings])
     bound = bound or any(s.spec.system in systems() and systems()[s.spec.system].beside for s in settings)
-    wanted = []
+    wanted, whole = [], list[tuple[str, dict[str, Any]]]()
     for spec, own, _ in settings:  # a mismatch is said before the first run
         values = {**(params or {}).get(spec.name, {}), **own}
-        resolve_params(spec.name, spec.params, values)
+        setting = (spec.name, resolve_params(spec.name, spec.params, values))
+        if setting in whole:  # las and las:tick_s=1: the same twice, which would look like two seeds
+            continue
+        whole.append(setting)
         for seed, each in zip(seeds, data, strict=True):
             check_fit(spec, each)
             check_tenants(spec, values, each)

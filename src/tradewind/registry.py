@@ -255,13 +255,18 @@ class _Policies(Openable[Spec]):
         """
         get = get or self.get
         found: list[Setting] = []
+        named: dict[str, tuple[str | Spec, Spec]] = {}
         for each in given:
             name, params = self._parameters(each) if isinstance(each, str) else (each, {})
             setting = Setting(get(name), params)
             _check_colons(setting)
+            spec = named.setdefault(setting.spec.name, (name, setting.spec))
+            if spec[0] != name and spec[1] != setting.spec:
+                raise InputError(
+                    f"policies: two are called {setting.spec.name!r}; give one of them another name in its Spec"
+                )
             if not any(s.spec.name == setting.spec.name and s.params == params for s in found):
                 found.append(setting)
-        named = {setting.spec.name for setting in found}
         for system in dict.fromkeys(setting.spec.system for setting in found):
             rivals = systems()[system].beside if system in systems() else ()
             found += [Setting(get(rival), {}, asked=False) for rival in rivals if rival not in named]

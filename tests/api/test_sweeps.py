@@ -71,6 +71,23 @@ def test_parameters_that_are_not_separated_by_colons_are_explained(policy: str, 
         policies.with_rivals(policies.split(f"fifo,{policy},fcfs"))
 
 
+def test_a_setting_that_is_named_twice_is_run_once_and_not_taken_for_two_seeds() -> None:
+    found = tw.compare(small(), ["las", "las:tick_s=1", "las:limits=3250,7200:tick_s=1.0", "las:tick_s=5"])
+    assert [run.params["tick_s"] for run in found.runs] == [1.0, 5.0]
+
+
+def test_two_files_whose_policies_have_one_name_are_refused(tmp_path: Path) -> None:
+    assert tradewind("new", "policy", "mine", cwd=tmp_path).returncode == 0
+    (tmp_path / "other.py").write_text((tmp_path / "mine.py").read_text())
+    words = ("compare", "cluster", "--given", "jobs=5", "--policies")
+    refused = tradewind(*words, "./mine.py,./other.py", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "policies: two are called 'mine'; give one of them another name in its Spec" in refused.stderr
+    same = tradewind(*words, "./mine.py,mine.py:MINE,./mine.py:newest_first=false", cwd=tmp_path)
+    assert same.returncode == 0, same.stderr
+    assert "mine (newest_first=False)" in same.stdout
+
+
 def test_pairs_within_a_value_are_not_parameters() -> None:
     (found, *_) = policies.with_rivals(policies.split("dps:contracts=acme=2.5,floor=3"))
     assert found.params == {"contracts": "acme=2.5,floor=3"}
@@ -132,7 +149,10 @@ def test_a_gap_that_is_open_is_not_called_an_optimum(tmp_path: Path) -> None:
     assert tw.load_run(tmp_path / "best.json").policy == "offline-1"
     refused = tradewind("optimum", str(ROOT / "examples" / "gadget.yaml"), "-o", "x.json", cwd=tmp_path)
     assert refused.returncode == 2
-    assert "no plan to write" in refused.stderr
+    assert "no plan to write; no system has an offline solver for utility" in refused.stderr
+    large = tradewind("optimum", "mlbroker", "--given", "slots=3", cwd=tmp_path)
+    assert large.returncode == 0, large.stderr
+    assert "the offline solver of mlbroker found no plan: the scenario is too large" in large.stdout
 
 
 def test_scenarios_may_be_paths_and_seeds_must_not_be_negative(tmp_path: Path) -> None:

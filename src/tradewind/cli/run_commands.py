@@ -113,13 +113,12 @@ def optimum(
     """Plan a small scenario with the future known: the best value found, the certified bound, and whether they meet."""
     from tradewind import api
     from tradewind.cli import show
+    from tradewind.report.optimum import why_none
 
     data = scenario_from(scenario, seed, pairs(given))
     found = api.optimum(data, effort=effort)
     if output is not None and found.run is None:
-        raise InputError(
-            f"-o {output}: there is no plan to write; no system has an offline solver for this scenario"
-        )
+        raise InputError(f"-o {output}: there is no plan to write; {why_none(data)}")
     if output is not None and found.run is not None:
         api.save(found.run, output)
     show.optimum(found, data, as_json=as_json, saved=output)

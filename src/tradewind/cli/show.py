@@ -22,6 +22,7 @@ from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE
 from tradewind.report import bounds
 from tradewind.report.audited import Audited
+from tradewind.report.optimum import why_none
 from tradewind.report.summary import (
     Estimate,
     Group,
@@ -303,9 +304,7 @@ def optimum(found: Optimum, scenario: Scenario, *, as_json: bool, saved: Path | 
         return
     name = f"{scenario.setup.objective} ({SENSE[scenario.setup.objective]})"
     if value is None:
-        say(
-            f"{name}: no system has an offline solver for this scenario; `compare --bound` shows how near policies come"
-        )
+        say(f"{name}: {why_none(scenario)}; `compare --bound` shows how near policies come")
     else:
         say(f"{name}: {value:,.10g}{' (saved: ' + str(saved) + ')' if saved else ''}")
     say("certified bound: " + ("none" if found.bound is None else f"{found.bound:,.10g}"))

@@ -10,6 +10,7 @@ from tradewind.model.errors import InputError
 from tradewind.model.result import CLOSED, Offline, Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import SENSE
+from tradewind.model.system import Ref
 from tradewind.registry import systems
 from tradewind.worlds.planned import planned
 from tradewind.worlds.simulate import simulate
@@ -53,14 +54,27 @@ def certified_bound(scenario: Scenario) -> float | None:
     return found.value if found is not None and found.kind == "certified" else None
 
 
+def _solvers(scenario: Scenario) -> dict[str, Ref]:
+    """The offline solvers for the objective, by system."""
+    every = {name: system.offline for name, system in systems().items() if system.offline}
+    return {n: ref for n, ref in every.items() if scenario.setup.objective in systems()[n].bound_for}
+
+
 def plan_of(scenario: Scenario, effort: int) -> Offline | None:
     """What the first system with an offline solver for this scenario finds."""
-    for system in systems().values():
-        if system.offline and scenario.setup.objective in system.bound_for:
-            found: Offline | None = registry.load(system.offline)(scenario, effort)
-            if found is not None:
-                return found
+    for solver in _solvers(scenario).values():
+        found: Offline | None = registry.load(solver)(scenario, effort)
+        if found is not None:
+            return found
     return None
+
+
+def why_none(scenario: Scenario) -> str:
+    """Why there is no plan."""
+    names = " and ".join(_solvers(scenario))
+    if not names:
+        return f"no system has an offline solver for {scenario.setup.objective}"
+    return f"the offline solver of {names} found no plan: the scenario is too large for this --effort, or not of its kind"
 
 
 def run_of(scenario: Scenario, plan: Offline | None, effort: int) -> Run | None:
