@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from tradewind.lab.drawing import draw
 from tradewind.lab.study import Chart, Row
 from tradewind.report.figures.theme import LIGHT, style
@@ -67,3 +69,26 @@ def test_long_names_beside_each_other_do_not_touch() -> None:
         boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
         turned = [label.get_rotation() > 0 for label in axes.get_xticklabels()]
     assert all(turned) or all(a.x1 < b.x0 for a, b in pairwise(boxes))
+
+
+@pytest.mark.parametrize("width", [760, 329])
+@pytest.mark.parametrize("count", [4, 32, 144])
+def test_settings_with_long_names_are_numbered_within_the_picture(count: int, width: float) -> None:
+    rows: list[Row] = [
+        {"setting": f"setting {i} with a name of many words", "value": 1.0} for i in range(count)
+    ]
+    with style():
+        axes = draw(Chart(x="setting", y="value", kind="bar"), rows, LIGHT, width).axes[0]
+        axes.figure.canvas.draw()
+        labels = [label for label in axes.get_xticklabels() if label.get_text()]
+        boxes = [label.get_window_extent() for label in labels]
+    assert labels[0].get_text() == "1"
+    assert axes.get_xlabel() == f"setting, 1 to {count} in the order of the numbers"
+    assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
+    assert all(box.x0 >= 0 and box.y0 >= 0 for box in boxes)
+
+
+def test_many_short_names_are_numbered_where_they_have_no_room() -> None:
+    rows: list[Row] = [{"setting": f"a{i}", "value": 1.0} for i in range(144)]
+    axes = axes_of(Chart(x="setting", y="value", kind="bar"), rows)
+    assert {label.get_text() for label in axes.get_xticklabels()} >= {"1", ""}

@@ -15,6 +15,8 @@ from tradewind.report.figures.theme import Theme, axes_title, canvas, make_logar
 
 LETTER = 6.1
 """Mean width of a letter in CSS pixels at the size of tick labels."""
+LINE, LONGEST, NUMBER = 14.0, 29, 30.0
+"""Height of a line, CSS pixels; letters of the longest name that is drawn beside others; room of a number in its place."""
 MOST_TICKS = 8
 """Most values of a logarithmic axis that are all written at it."""
 
@@ -89,9 +91,15 @@ def draw(chart: Chart, rows: Sequence[Row], theme: Theme, width: float = 760, *,
     room = width - left - side
     names = [_short(p) for p in places] if named else []
     each_room = room / (len(names) + 0.2)
-    crowded = any(LETTER * (len(a) + len(b)) / 2 + 10 > each_room for a, b in pairwise(names))
+    numbered = named and (each_room < LINE or max(map(len, names)) > LONGEST)
+    if numbered:
+        step = math.ceil(NUMBER / each_room)
+        names = [str(i + 1) if i % step == 0 else "" for i in range(len(names))]
+    crowded = not numbered and any(
+        LETTER * (len(a) + len(b)) / 2 + 10 > each_room for a, b in pairwise(names)
+    )
     below = 30 + (min(130.0, 0.72 * LETTER * max(map(len, names))) if crowded else 16) if named else 46
-    below += 16 if named and (chart.x_label or many) else 0
+    below += 16 if named and (chart.x_label or many or numbered) else 0
     height = (300 if width > 500 else 250) + max(0.0, below - 46)
     figure = canvas(width, height)
     figure.set_facecolor(theme.panel)
@@ -102,6 +110,8 @@ def draw(chart: Chart, rows: Sequence[Row], theme: Theme, width: float = 760, *,
         mine = [row for row in rows if not chart.series or str(row[chart.series]) == each.label]
         _series(frame, mine, each, (number, len(look)))
     _finish(frame, names, crowded)
+    if numbered:
+        axes.set_xlabel(f"{chart.x_label or chart.x}, 1 to {len(names)} in the order of the numbers")
     if not chart.log_y:
         _cut(axes, [float(row[chart.y]) for row in rows])
     if keys:

@@ -228,6 +228,8 @@ def _pivot(r: Result) -> tuple[int, str] | None:
         return None
     series = list(dict.fromkeys(str(row[chart.series]) for row in rows)) if chart.series else [chart.y]
     places = list(dict.fromkeys(row[chart.x] for row in rows))
+    if all(isinstance(place, float) for place in places):
+        places.sort(key=float)
     found: dict[tuple[str | float, str], Cell] = {}
     for row in rows:
         key = (row[chart.x], str(row[chart.series]) if chart.series else chart.y)
