@@ -176,7 +176,7 @@ class PaperFigure:
     def judge(self, rows: Sequence[Row]) -> Verdict:
         """Every claim judged on the rows; those of a single seed have endless intervals."""
         wide = [_endless(row) if row.get("n") == 1 else row for row in rows]
-        note = "" if wide == list(rows) else "; one seed, so intervals are endless"
+        note = "" if wide == list(rows) else "; one seed, so no intervals"
 
         def judged(claim: Claim, policy: str, wanted: bool) -> Judged | None:
             found = claim.holds(wide, policy) if claim.holds and wanted else None
