@@ -203,6 +203,9 @@ def test_the_command_sets_parameters_of_policies_and_of_the_workload_apart(tmp_p
     assert [row["value"] for row in json.loads((tmp_path / "x.json").read_text())] == [
         float(row["value"]) for row in rows
     ]
+    assert [row["params"] for row in json.loads((tmp_path / "x.json").read_text())] == [
+        json.loads(row["params"]) for row in rows
+    ], "objects in JSON, text in tables"
     assert pq.read_table(tmp_path / "x.parquet").column("value").to_pylist() == [
         float(row["value"]) for row in rows
     ]

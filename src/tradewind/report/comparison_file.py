@@ -45,7 +45,7 @@ def write(output: Path, compared: Compared) -> None:
         return
     rows = table(compared.runs)
     if output.suffix == ".csv":
-        write_csv(output, _names(rows), rows)
+        write_csv(output, _names(rows), _flat(rows))
     elif output.suffix == ".json":
         atomic.write_text(output, json.dumps(plain_values(rows), indent=1) + "\n")
     else:
@@ -54,8 +54,13 @@ def write(output: Path, compared: Compared) -> None:
 
 def columns(runs: Sequence[Run]) -> dict[str, list[Any]]:
     """The table by columns."""
-    rows = table(runs)
+    rows = _flat(table(runs))
     return {name: [row.get(name) for row in rows] for name in _names(rows)}
+
+
+def _flat(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with parameters as text, for tables whose cells hold no objects."""
+    return [{**row, "params": json.dumps(row["params"], sort_keys=True)} for row in rows]
 
 
 def _names(rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -69,7 +74,7 @@ def table(runs: Sequence[Run]) -> list[dict[str, Any]]:
         {
             "label": labels[id(run)],
             "policy": run.policy,
-            "params": json.dumps(dict(run.params), sort_keys=True),
+            "params": dict(run.params),
             "seed": run.seed,
             "scenario": run.scenario_name,
             "scenario_hash": run.scenario_hash,
