@@ -168,6 +168,22 @@ def test_a_comparison_says_why_a_policy_sold_nothing(tmp_path: Path) -> None:
     assert "random: None of the 8 jobs that were made an offer accepted it" in " ".join(done.stdout.split())
 
 
+def test_a_report_of_the_same_run_twice_is_refused_and_does_not_show_two_seeds(
+    folder: Path, tmp_path: Path
+) -> None:
+    again = str(tmp_path / "again.json")
+    ran = tradewind("run", str(folder / "s.json"), "--policy", "srtf", "--seed", "1", "-o", again)
+    assert ran.returncode == 0, ran.stderr
+    words = ("--scenario", str(folder / "s.json"), "-o", str(tmp_path / "r.html"))
+    for runs in ((str(folder / "r.json"), again), (again, again)):
+        done = tradewind("report", *runs, *words)
+        assert done.returncode == 2
+        assert f"it has the policy, parameters and seed of {runs[0]}" in done.stderr
+    other = tradewind("run", str(folder / "s.json"), "--policy", "srtf", "--seed", "2", "-o", again)
+    assert other.returncode == 0, other.stderr
+    assert tradewind("report", str(folder / "r.json"), again, *words).returncode == 0
+
+
 def test_a_report_of_runs_of_unlike_scenarios_is_refused(tmp_path: Path) -> None:
     for name, policy in (("dps", "random"), ("cluster", "fifo")):
         given = ("--given", "jobs=5") if name == "cluster" else ()

@@ -100,6 +100,16 @@ def report_command(
                 "seeds. Write one for each",
                 where=str(path),
             )
+    given: dict[tuple[object, ...], Path] = {}
+    for path, (_, one) in zip(run_files, found, strict=True):
+        key = (one.policy, repr(sorted(one.params.items())), one.seed, one.scenario_hash)
+        if one.world == "simulated" and key in given:
+            raise InputError(
+                f"it has the policy, parameters and seed of {given[key]}; in a report they would look like two seeds. "
+                "Leave one out, or give the policies different names",
+                where=str(path),
+            )
+        given[key] = path
     report.write(output, [whole for whole, _ in found], [one for _, one in found])
     say(output)
 
