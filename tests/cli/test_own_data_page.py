@@ -34,8 +34,7 @@ def test_the_page_can_be_followed(
     ran = 0
     for kind, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
         if kind:
-            first, _, rest = text.partition("\n")
-            (tmp_path / first.removeprefix("# ")).write_text(rest, encoding="utf-8")
+            (tmp_path / text.partition("\n")[0].removeprefix("# ")).write_text(text, encoding="utf-8")
             continue
         for line in text.splitlines():
             words = shlex.split(line, comments=True)

@@ -10,7 +10,7 @@ import yaml
 
 from tests.files.test_scenario_file import small
 from tradewind.files.scenario_file import dump, load, parse
-from tradewind.model.errors import ScenarioError
+from tradewind.model.errors import InputError, ScenarioError
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,7 @@ from tradewind.model.errors import ScenarioError
         ("a.yaml", b"? [a]\n: 1\n", "must be text"),
         ("a.yaml", b"\x00\x01\x02", "YAML"),
         ("a.toml", b"a = 1", ".json, .yaml or .yml"),
+        ("a.yaml", b"# nothing yet\n", "the file is empty"),
     ],
 )
 def test_invalid_text_is_rejected_with_its_position(
@@ -77,10 +78,13 @@ def test_missing_files_folders_and_pipes_are_rejected(tmp_path: Path) -> None:
     for name, part in (
         ("none.json", "no such file"),
         ("folder.json", "folder"),
+        (".", "is a folder"),
         ("pipe.json", "regular file"),
     ):
         with pytest.raises(ScenarioError, match=part):
             load(tmp_path / name)
+    with pytest.raises(InputError, match="is a folder"):
+        dump(parse(small()), tmp_path)
     with pytest.raises(ScenarioError):
         load(tmp_path / "nul\x00.json")
 

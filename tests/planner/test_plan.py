@@ -15,6 +15,7 @@ from tradewind.cli.guard import guarded
 from tradewind.cli.main import app
 from tradewind.files import documents, scenario_file
 from tradewind.files.jobs_file import PlanFile, load_jobs
+from tradewind.files.price_files import load_contract
 from tradewind.files.yaml_text import dump
 from tradewind.model.errors import InputError, TradewindError
 from tradewind.planner.page import html
@@ -342,7 +343,10 @@ def test_the_command_plans_explains_and_writes_files_that_audit(
     ):
         assert word in drawn
     assert "rotate(-90" not in drawn  # no label on its side, which phones cut
-    assert call("--page", str(tmp_path / "plan.txt"))[0] == 2
+    code, _, err = call("--page", str(tmp_path / "plan.txt"), "--scenario", str(tmp_path / "early.yaml"))
+    assert code == 2
+    assert "--page" in err
+    assert not (tmp_path / "early.yaml").exists()
     code, out, _ = call("--explain", "vision")
     assert code == 0
     assert "cost against finish" in out
@@ -406,6 +410,47 @@ def test_budgets_count_list_prices_and_are_kept_by_every_policy() -> None:
     assert found.scenario.jobs[0].spend_cap_usd == 151
     with pytest.raises(InputError, match=r"1.00 USD over budget on 1 x T4 in gcp:us-east1"):
         planned({**job, "budget": 150})
+
+
+def test_the_bill_is_divided_by_tenant_with_what_their_jobs_save_together() -> None:
+    away = {"gpu": "H100", "data": {"us-east-1": "1000 GB"}, "gpu_hours": 8}
+    found = planned(
+        {**away, "id": "a", "tenant": "red"},
+        {**away, "id": "b", "tenant": "blue"},
+        {"id": "c", "tenant": "red"},
+    )
+    assert [row.tenant for row in found.jobs] == ["red", "blue", "red"]
+    assert list(found.tenants) == ["blue", "red"]
+    assert sum(found.tenants.values()) == pytest.approx(found.usd)
+    assert found.tenants["blue"] == pytest.approx(50.0)
+    assert found.by_tenant == "by tenant: blue 50.00 USD, red 250.00 USD"
+    assert found.by_tenant in html(found).replace("<li>By", "<li>by")
+    assert found.as_json()["tenants"] == dict(found.tenants)
+    assert planned({}).by_tenant == ""
+
+
+def test_a_plan_without_a_name_is_called_as_its_file(tmp_path: Path) -> None:
+    for text, name in (("", "winter"), ("name: autumn\n", "autumn")):
+        path = tmp_path / "winter.yaml"
+        path.write_text(f"tradewind_jobs: 1\n{text}jobs:\n- {{id: a, gpu: H100, gpu_hours: 1}}\n")
+        assert load_jobs(path)[0].name == name
+
+
+def test_another_kind_of_file_is_called_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.yaml"
+    path.write_text("tradewind_jobs: 1\njobs: []\n")
+    with pytest.raises(InputError, match="the file is jobs for `tradewind plan`; needed is a contract"):
+        load_contract(path)
+    path.write_text("tradewind_contract: 1\n")
+    with pytest.raises(InputError, match=r"the file is a contract, .* needed is jobs"):
+        load_jobs(path)
+
+
+def test_an_unknown_field_is_answered_with_all_that_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.yaml"
+    path.write_text("tradewind_jobs: 1\njobs: [{id: a, gpu: H100, gpu_hours: 1, xyz: 1}]\n")
+    with pytest.raises(InputError, match=r"xyz is not a known field. Known: id, tenant, .* command, env\.$"):
+        load_jobs(path)
 
 
 def test_a_planned_scenario_carries_commands() -> None:

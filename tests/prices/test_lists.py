@@ -54,6 +54,11 @@ def test_the_catalogue_holds_the_listed_facts() -> None:
     assert prices.source
 
 
+def test_a_list_with_semicolons_is_refused_with_how_to_save_it() -> None:
+    with pytest.raises(InputError, match="separated by semicolons: save it with commas"):
+        listing((HEAD + ROWS).replace(",", ";"))
+
+
 def test_egress_has_no_gap_and_marks_what_was_filled() -> None:
     egress = built_in_egress()
     places = sorted(egress.places)

@@ -141,6 +141,8 @@ HEAD = "id,arrive_s,duration_s,gpus\n"
         ('"""Words\nin lines\n"\na\n', ("'id' is missing; found \"Words in lines, but",)),
         (f"{','.join(f'c{i}' for i in range(999))}\n", ("c0, c1,", " …, but this format needs")),
         ("", ("missing",)),
+        ("# our log\n" + HEAD + "a,0,soon,1\n", ("line 3", "column duration_s", "'soon'")),
+        ((HEAD + "a,0,10,1\n").replace(",", ";"), ("'id' is missing", "semicolons", "commas")),
         (HEAD + '"a\n', ("CSV",)),
     ],
 )
@@ -152,6 +154,12 @@ def test_a_bad_row_is_refused_with_file_line_column_found_and_allowed(
     assert "jobs.csv" in str(caught.value)
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_lines_above_the_header_that_begin_with_a_hash_are_comments(write: Write) -> None:
+    plain = trace(write(HEAD + "a,0,10,1\n"))
+    said = trace(write(f'# jobs.csv, from our log\n# "2026"\n{HEAD}a,0,10,1\n'))
+    assert said.jobs == plain.jobs
 
 
 def test_a_bad_timestamp_is_refused_with_its_line(write: Write) -> None:

@@ -75,7 +75,7 @@ def verify(run_file: RunFile, key: Key) -> None:
 @commands.command(name="report")
 def report_command(
     run_files: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run files of one scenario.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="HTML file to write.")],
+    output: Annotated[Path, typer.Option("-o", "--output", writable=True, help="HTML file to write.")],
     scenario: ItsScenario = "",
     seed: Seed = 0,
 ) -> None:
@@ -157,7 +157,10 @@ def show_command(
     job: Annotated[str, typer.Option("--job", help="Id of a job; default: all jobs.")] = "",
     slot: Annotated[int, typer.Option("--slot", min=-1, help="Number of a slot; -1: all slots.")] = -1,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="CSV file to write, one row per job, time and node.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", writable=True, help="CSV file to write, one row per job, time and node."
+        ),
     ] = None,
     scenario: ItsScenario = "",
     seed: Seed = 0,

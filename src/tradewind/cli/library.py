@@ -24,7 +24,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="An instance of the li
 TableFile = Annotated[
     Path | None, typer.Option("--table", help="Another table; default: the one that ships.")
 ]
-Out = Annotated[Path, typer.Option("-o", "--output", help="File to write (.json or .yaml).")]
+Out = Annotated[Path, typer.Option("-o", "--output", writable=True, help="File to write (.json or .yaml).")]
 
 
 @commands.callback()

@@ -26,6 +26,7 @@ from tradewind.cli import (
 from tradewind.cli.guard import guarded
 from tradewind.cli.help import with_help
 from tradewind.cli.library import commands as library_commands
+from tradewind.cli.overwriting import keeping_inputs
 from tradewind.cli.prices import commands as price_commands
 from tradewind.cli.store_commands import commands as store_commands
 from tradewind.cli.testbed import commands as testbed_commands
@@ -92,7 +93,7 @@ def main() -> None:
         sys.exit(guarded(catalogue.policies))
     if sys.argv[1:] == ["workloads"]:
         sys.exit(guarded(catalogue.workloads))
-    sys.exit(guarded(with_help(app)))
+    sys.exit(guarded(keeping_inputs(with_help(app))))
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ ItsScenario = Annotated[
         "--scenario", help="Its scenario file or workload; default: the file next to RUN with the same hash."
     ),
 ]
-Out = Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the result.")]
+Out = Annotated[Path | None, typer.Option("-o", "--output", writable=True, help="Where to write the result.")]
 
 
 From = Annotated[
@@ -112,10 +112,10 @@ def options_of(kind: type[Options]) -> Callable[[Callable[[Options], None]], Cal
     return wrap
 
 
-def must_be_page(output: Path) -> None:
+def must_be_page(output: Path, option: str = "-o") -> None:
     """Refuse a report whose name does not end in .html."""
     if output.suffix not in PAGES:
-        raise InputError(f"-o {output}: the report is an HTML file; end its name in .html")
+        raise InputError(f"{option} {output}: the report is an HTML file; end its name in .html")
 
 
 def pairs(items: list[str] | None) -> dict[str, str]:

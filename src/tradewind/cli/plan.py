@@ -51,14 +51,18 @@ class PlanJobsArguments:
     on_demand: Annotated[bool, typer.Option("--on-demand", help="No spot machines.")] = False
     explain: Annotated[str, typer.Option("--explain", metavar="JOB", help="Explain the plan of a job.")] = ""
     scenario: Annotated[
-        Path | None, typer.Option("--scenario", help="Where to write the jobs and offers as a scenario.")
+        Path | None,
+        typer.Option("--scenario", writable=True, help="Where to write the jobs and offers as a scenario."),
     ] = None
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Where to write the plan as a run file.")
+        Path | None,
+        typer.Option("-o", "--output", writable=True, help="Where to write the plan as a run file."),
     ] = None
     page: Annotated[
         Path | None,
-        typer.Option("--page", help="Where to write a page with map, timeline and costs (.html)."),
+        typer.Option(
+            "--page", writable=True, help="Where to write a page with map, timeline and costs (.html)."
+        ),
     ] = None
     as_json: Json = False
 
@@ -78,6 +82,8 @@ def plan(given: PlanJobsArguments) -> None:
     from tradewind.planner.plan import Overrides, make
     from tradewind.planner.what_if import what_if, with_spot
 
+    if given.page is not None:
+        must_be_page(given.page, "--page")
     if given.spot and given.on_demand:
         raise InputError("--spot and --on-demand contradict each other; leave one of them out")
     file, profiles = load_jobs(given.jobs)
@@ -99,7 +105,6 @@ def plan(given: PlanJobsArguments) -> None:
     if given.page is not None:
         from tradewind.planner.page import html
 
-        must_be_page(given.page)
         write_text(given.page, html(found))
     if given.as_json:
         print_json(found.as_json())
@@ -129,8 +134,9 @@ def _show(found: Plan) -> None:
         f"{found.least_usd:,.2f} USD"
     )
     say(f"gap: at most {found.gap_percent:.2f}%")
-    for line in found.compared:
-        say(line)
+    for line in (found.by_tenant, *found.compared):
+        if line:
+            say(line)
     _footer(found, found.jobs)
 
 

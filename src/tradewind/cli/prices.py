@@ -240,7 +240,9 @@ def diff_lists(
 @commands.command(name="import")
 def import_list(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A CSV file of another catalogue.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the list (.csv).")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", writable=True, help="Where to write the list (.csv).")
+    ],
     form: Annotated[
         str, typer.Option("--from", help="skypilot, gpuhunt, or csv: the columns of this list.")
     ] = "csv",

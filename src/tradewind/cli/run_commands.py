@@ -34,7 +34,9 @@ commands = typer.Typer()
 @commands.command()
 def generate(
     workload: Annotated[str, typer.Argument(help="A workload (see `tradewind workloads`), or FILE.py:NAME.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Scenario file to write (.json or .yaml).")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", writable=True, help="Scenario file to write (.json or .yaml).")
+    ],
     seed: Seed = 0,
     settings: Set = None,
 ) -> None:
@@ -107,7 +109,9 @@ def optimum(
     seed: Seed = 0,
     given: Given = None,
     effort: Annotated[int, typer.Option("--effort", min=1, max=9, help="How much the solver searches.")] = 1,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Run file to write.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", writable=True, help="Run file to write.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Plan a small scenario with the future known: the best value found, the certified bound, and whether they meet."""

@@ -85,7 +85,10 @@ def export(
 def backup(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="Data directory of a service or a live run.")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="File for the backup; keep it secret: it has keys.")
+        Path,
+        typer.Option(
+            "-o", "--output", writable=True, help="File for the backup; keep it secret: it has keys."
+        ),
     ],
 ) -> None:
     """Back up a store and its keys while it is used."""

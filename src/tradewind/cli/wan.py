@@ -25,7 +25,8 @@ def wan(
     table: WanFile = "catalogue",
     day: Day = "",
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write the whole table, checked (.csv).")
+        Path | None,
+        typer.Option("-o", "--output", writable=True, help="Write the whole table, checked (.csv)."),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -58,7 +58,9 @@ class LiveArguments:
         ),
     ] = ""
     output: Out = None
-    report: Annotated[Path | None, typer.Option("--report", help="Where to write the report (.html).")] = None
+    report: Annotated[
+        Path | None, typer.Option("--report", writable=True, help="Where to write the report (.html).")
+    ] = None
     places: Annotated[
         Path | None,
         typer.Option("--places", help="File with the network of each site: namespace, address, interface."),
@@ -144,7 +146,9 @@ def inventory(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Where to write a scenario with these nodes (.yaml)."),
+        typer.Option(
+            "-o", "--output", writable=True, help="Where to write a scenario with these nodes (.yaml)."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -16,6 +16,7 @@ JSON: Final = (".json",)
 YAML: Final = (".yaml", ".yml")
 LARGEST_FILE: Final = 2 * 10**9
 LARGEST_YAML: Final = 20 * 10**6
+EMPTY: Final = "the file is empty; docs/formats.md describes its contents"
 FREE_ROWS: Final = 1_000_000
 ROWS_PER_BYTE: Final = 8
 """Rows of a Parquet file that are read whatever its size, and further ones per byte of it."""
@@ -26,11 +27,14 @@ def read(path: Path) -> Any:
     check_suffix(path)
     text = read_text(path, LARGEST_YAML if path.suffix.lower() in YAML else LARGEST_FILE)
     if not text.strip():
-        raise InputError("the file is empty; docs/formats.md describes its contents", where=str(path))
+        raise InputError(EMPTY, where=str(path))
     try:
-        return yaml_text.parse(text) if path.suffix.lower() in YAML else parse_json(text)
+        found = yaml_text.parse(text) if path.suffix.lower() in YAML else parse_json(text)
     except InputError as error:
         raise InputError(str(error), where=str(path)) from None
+    if found is None and path.suffix.lower() in YAML:
+        raise InputError(EMPTY, where=str(path))
+    return found
 
 
 def write(path: Path, text: str) -> None:
@@ -39,11 +43,19 @@ def write(path: Path, text: str) -> None:
     write_text(path, text)
 
 
+def stem(path: Path) -> str:
+    """The name that a file gives to a scenario or plan without one."""
+    name = "".join(c for c in path.stem if c.isprintable()).strip()
+    return name[:200] or "scenario"
+
+
 def check_suffix(path: Path) -> None:
-    """Reject a file name without a known suffix."""
+    """Reject a folder, or a file name without a known suffix."""
+    if path.is_dir():
+        raise InputError("is a folder; give a file inside it", where=str(path))
     if path.suffix.lower() not in JSON + YAML:
         raise InputError(
-            f"the file name ends in {path.suffix!r}; it must end in .json, .yaml or .yml. Rename the file.",
+            f"the file name ends in {path.suffix!r}; a file of this kind is JSON or YAML and ends in .json, .yaml or .yml",
             where=str(path),
         )
 
@@ -148,6 +160,8 @@ KINDS: Final = {
     "tradewind_run": "a run file, for `tradewind show`, `explain` and `report`",
     "tradewind_jobs": "jobs for `tradewind plan`",
     "tradewind_service": "the configuration of `tradewind serve`",
+    "tradewind_contract": "a contract, for `--contract`",
+    "tradewind_profile": "a profile, which jobs for `tradewind plan` name",
 }
 """Files by the field that says their version."""
 
@@ -161,3 +175,14 @@ def check_version(raw: dict[str, Any], field: str, version: int) -> None:
         raise InputError(f'{field} is missing; a file of this kind must contain "{field}": {version}')
     if type(raw[field]) is not int or raw[field] != version:
         raise InputError(f"{field} is {shown(raw[field])}; this program supports version {version}")
+
+
+def read_version(path: Path, field: str, version: int) -> Any:
+    """The value of a file of one kind; a file of another kind is called by its name."""
+    raw = read(path)
+    if isinstance(raw, dict):
+        try:
+            check_version(raw, field, version)
+        except InputError as error:
+            raise InputError(str(error), where=str(path)) from None
+    return raw

@@ -11,7 +11,20 @@ from tradewind.files import documents
 from tradewind.files.messages import validated
 from tradewind.files.profile_file import ProfileFile
 from tradewind.files.profile_file import load as load_profile
-from tradewind.files.scalars import Bytes, Count, Flag, Name, Number, Some, SpanUs, Text, TimeUs, Usd, rule
+from tradewind.files.scalars import (
+    Bytes,
+    Count,
+    Flag,
+    Name,
+    Number,
+    Some,
+    SpanUs,
+    Tenant,
+    Text,
+    TimeUs,
+    Usd,
+    rule,
+)
 from tradewind.model.errors import InputError
 
 MOST_GPUS = 65_536
@@ -72,6 +85,7 @@ class PlanJobFile(_Part):
     """A job. The work is `gpu_hours`, or `iterations` with `iteration_s` or a `profile`."""
 
     id: Name = Field(description="name of the job")
+    tenant: Tenant = Field(default="", description="for whom it runs")
     gpu: Types = Field(description="GPU types that it can use: 'A100 or H100'")
     gpu_hours: Number | None = Field(default=None, description="GPU-hours on the reference type")
     iterations: Some | None = Field(default=None, description="iterations to do")
@@ -131,7 +145,7 @@ class PlanFile(_Part):
     """Jobs that are planned together."""
 
     tradewind_jobs: Some = Field(description="version of the format: 1")
-    name: Name = Field(default="plan", description="name of the plan")
+    name: Name = Field(default="plan", description="name of the plan; default: that of the file")
     slot: SpanUs = Field(default=3_600_000_000, description="time step of the plan; default 1 h")
     deadline: SpanUs | None = Field(default=None, description="deadline of jobs that have none; default 7 d")
     spot: SpotFile | None = Field(
@@ -142,12 +156,9 @@ class PlanFile(_Part):
 
 def load_jobs(path: Path) -> tuple[PlanFile, dict[str, ProfileFile]]:
     """Jobs from a YAML or JSON file, and the profiles that they name (beside the file), by job."""
-    raw = documents.read(path)
+    raw = documents.read_version(path, "tradewind_jobs", 1)
     if isinstance(raw, dict):
-        try:
-            documents.check_version(raw, "tradewind_jobs", 1)
-        except InputError as error:
-            raise InputError(str(error), where=str(path)) from None
+        raw = {"name": documents.stem(path), **raw}
     found = validated(PlanFile, raw, str(path))
     if not found.jobs:
         raise InputError("jobs is empty; add at least one", where=str(path))

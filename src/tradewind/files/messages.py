@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, Tag, ValidationError
 
-from tradewind.model.errors import InputError, ScenarioError
+from tradewind.model.errors import InputError, ScenarioError, nearest
 
 Model = TypeVar("Model", bound=BaseModel)
 REQUIRED = "required"
@@ -29,16 +28,6 @@ def shown(value: Any) -> str:
     elif isinstance(value, list):
         text = f"a list of {len(value)}"
     return text if len(text) <= 60 else text[:57] + "…"
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """` Did you mean 'x'?`, or the first ten known names."""
-    names = [str(each) for each in known]
-    near = difflib.get_close_matches(name[:60], names, n=1)
-    if near:
-        return f" Did you mean {near[0]!r}?"
-    listed = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
-    return f" Known: {listed}." if listed else " None is defined."
 
 
 def find(index: Mapping[str, int], name: str, what: str, where: str) -> int:

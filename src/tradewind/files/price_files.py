@@ -90,9 +90,7 @@ def load_wan(name: str = CATALOGUE, *, day: str = "") -> Wan:
 
 def load_contract(path: Path) -> Contract:
     """A contract from a YAML or JSON file."""
-    read = validated(_Contract, documents.read(path), str(path))
-    if read.tradewind_contract != 1:
-        raise InputError(f"tradewind_contract is {read.tradewind_contract}; it must be 1", where=str(path))
+    read = validated(_Contract, documents.read_version(path, "tradewind_contract", 1), str(path))
     if not read.machines and not read.egress:
         raise InputError("has no terms; add machines or egress", where=str(path))
     for number, terms in enumerate(read.machines):

@@ -58,9 +58,7 @@ def save(path: Path, document: dict[str, Any]) -> None:
 
 def load(path: Path) -> ProfileFile:
     """Read a profile."""
-    found = validated(ProfileFile, documents.read(path), str(path))
-    if found.tradewind_profile != 1:
-        raise InputError(f"tradewind_profile is {found.tradewind_profile}; it must be 1", where=str(path))
+    found = validated(ProfileFile, documents.read_version(path, "tradewind_profile", 1), str(path))
     for name in ("iteration_s", "iterations_per_hour", "checkpoint_s", "restart_s", "start_s"):
         value = getattr(found, name)
         if value is not None and (value < 0 or (value == 0 and name.startswith("iteration"))):

@@ -16,7 +16,7 @@ from typing import Any, Final
 from tradewind.files import atomic, parquet
 from tradewind.files.documents import check_file, parse_json, read_text
 from tradewind.files.messages import shown
-from tradewind.model.errors import InputError, ScenarioError
+from tradewind.model.errors import InputError, ScenarioError, other_separator
 
 Columns = dict[str, list[Any]]
 LONGEST_CELL: Final = 10**7
@@ -150,7 +150,10 @@ def _as_meant(cell: str) -> str:
 
 
 def read_csv(path: Path) -> Columns:
-    """Columns of a CSV file with a header; cells become numbers, text or JSON values, depending on the column."""
+    """Columns of a CSV file with a header; cells become numbers, text or JSON values, depending on the column.
+
+    Lines above the header that begin with # are comments.
+    """
     text = read_text(path)
     previous = csv.field_size_limit(LONGEST_CELL)
     try:
@@ -160,6 +163,8 @@ def read_csv(path: Path) -> Columns:
     finally:
         csv.field_size_limit(previous)
     lines = [line for line in lines if line]
+    while lines and lines[0][0].startswith("#"):
+        del lines[0]
     if not lines:
         raise InputError("the file is empty; the first line must name the columns", where=str(path))
     header = [name.strip() for name in lines[0]]
@@ -167,6 +172,8 @@ def read_csv(path: Path) -> Columns:
         raise InputError(
             "the first line must name every column; names must differ and not be empty", where=str(path)
         )
+    if hint := other_separator(header):
+        raise InputError(f"has the one column {header[0]:.60}{hint}", where=str(path))
     for number, line in enumerate(lines):
         if len(line) != len(header):
             raise InputError(

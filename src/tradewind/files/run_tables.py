@@ -10,11 +10,11 @@ from typing import Any, Final, get_args
 
 import numpy as np
 
-from tradewind.files.messages import nearest, shown
+from tradewind.files.messages import shown
 from tradewind.files.parquet import read_columns
 from tradewind.model.columns import Numbers, Packed, Words
 from tradewind.model.decision import Duplex
-from tradewind.model.errors import InputError, RunFileError
+from tradewind.model.errors import InputError, RunFileError, nearest
 from tradewind.model.result import Column, Table
 from tradewind.model.tables import TABLES, ColumnType
 from tradewind.model.view import EventKind

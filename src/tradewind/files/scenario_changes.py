@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tradewind.files.messages import find, nearest, shown
+from tradewind.files.messages import find, shown
 from tradewind.files.scalars import natural
 from tradewind.files.schemas_scenario import ChangeFile
-from tradewind.model.errors import ScenarioError
+from tradewind.model.errors import ScenarioError, nearest
 from tradewind.model.setup import Setup
 from tradewind.model.units import UNLIMITED
 from tradewind.model.view import Change

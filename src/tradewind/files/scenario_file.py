@@ -48,7 +48,7 @@ def load(path: str | Path) -> Scenario:
     path = Path(path)
     try:
         with _no_collection():
-            return parse(documents.read(path), folder=path.parent, name=_stem(path))
+            return parse(documents.read(path), folder=path.parent, name=documents.stem(path))
     except InputError as error:
         text = str(error)
         raise ScenarioError(text if text.startswith(str(path)) else f"{path}: {text}") from None
@@ -112,11 +112,6 @@ def _no_collection() -> Iterator[None]:
     finally:
         if paused:
             gc.enable()
-
-
-def _stem(path: Path) -> str:
-    name = "".join(c for c in path.stem if c.isprintable()).strip()
-    return name[:200] or "scenario"
 
 
 def _with_tables(raw: dict[str, Any], folder: Path | None) -> dict[str, Any]:

@@ -66,15 +66,28 @@ MOST_NAMES = 60
 """A message lists all names up to this many, else only the first of them."""
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """` Did you mean 'x'?`, or the known names in their order."""
+    names = [str(each) for each in known]
+    near = difflib.get_close_matches(name[:60], names, n=1)
+    listed = names if len(names) <= MOST_NAMES else [*names[:8], f"… ({len(names):,} in all)"]
+    return f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(listed) or 'none'}."
+
+
+def other_separator(header: Iterable[str]) -> str:
+    """`; the columns are …` where the only name in the header of a CSV file shows another separator than a comma."""
+    only = [name for name in header if name]
+    for sign, what in ((";", "semicolons"), ("\t", "tabs")):
+        if len(only) == 1 and sign in only[0]:
+            return f"; its columns are separated by {what}: save it with commas, and numbers with points"
+    return ""
+
+
 class LookupFailed(InputError):
     """An unknown name; the message suggests the closest one or lists what there is."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=1)
-        listed = names if len(names) <= MOST_NAMES else [*names[:8], f"… ({len(names):,} in all)"]
-        hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(listed) or 'none'}."
-        super().__init__(f"No {what} is called {name!r}.{hint}")
+        super().__init__(f"No {what} is called {name!r}.{nearest(name, sorted(known))}")
 
 
 class Unsupported(InputError):

@@ -254,6 +254,7 @@ def _job(index: int, job: Wanted, parts: Mapping[int, int], setup: Setup, offers
     return Job(
         index=index,
         id=job.id,
+        tenant=job.tenant,
         arrive_us=job.after_us,
         work=Rounds(count=job.rounds, compute_us=job.compute_us, comm="machines"),
         worker=((0, MILLI),),

@@ -51,7 +51,8 @@ def _total(plan: Plan) -> str:
         f"{plan.usd:,.2f} USD in total{late}; no plan costs less than {plan.least_usd:,.2f} USD (certified, gap "
         f"{plan.gap_percent:.2f}%)."
     )
-    beside = "".join(f"<li>{escape(each[:1].upper() + each[1:])}</li>" for each in plan.compared)
+    lines = [line for line in (plan.by_tenant, *plan.compared) if line]
+    beside = "".join(f"<li>{escape(each[:1].upper() + each[1:])}</li>" for each in lines)
     return f'<div class="verdict"><p>{escape(said)}</p><ul>{beside}</ul></div>'
 
 

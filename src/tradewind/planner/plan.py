@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from tradewind.api import run
+from tradewind.engine.costs import job_costs
+from tradewind.engine.intervals import effective, end_us
 from tradewind.files.jobs_file import PlanFile
 from tradewind.files.profile_file import ProfileFile
 from tradewind.model.decision import Flow, Step
@@ -65,6 +67,7 @@ class Planned:
     """The plan of a job; `next_best` is the cheapest plan elsewhere or on another GPU type."""
 
     id: str
+    tenant: str
     work: str
     region: str
     what: str
@@ -87,6 +90,7 @@ class Plan:
 
     usd        the bill of the run; late_usd: what is lost by delays
     least_usd  certified: no plan that serves all jobs costs less, delays included
+    tenants    tenant -> its part of the bill; empty where no job has one
     """
 
     scenario: Scenario
@@ -95,6 +99,7 @@ class Plan:
     late_usd: float
     least_usd: float
     jobs: tuple[Planned, ...]
+    tenants: Mapping[str, float]
     compared: tuple[str, ...]
     notes: tuple[str, ...]
     prices: PriceList
@@ -104,6 +109,14 @@ class Plan:
     def gap_percent(self) -> float:
         """How much more than the certified bound the plan costs at most."""
         return 100 * ((self.usd + self.late_usd) / self.least_usd - 1) if self.least_usd else 0.0
+
+    @property
+    def by_tenant(self) -> str:
+        """The bill by tenant in words; empty where no job has one."""
+        bills = ", ".join(
+            f"{name or 'without a tenant'} {usd:,.2f} USD" for name, usd in self.tenants.items()
+        )
+        return f"by tenant: {bills}" if bills else ""
 
     def of(self, job: str) -> Planned:
         """The plan of a job."""
@@ -120,6 +133,7 @@ class Plan:
             "late_usd": self.late_usd,
             "least_usd": self.least_usd,
             "jobs": rows,
+            "tenants": dict(self.tenants),
             "compared": list(self.compared),
             "notes": list(self.notes),
             "prices": {"list": self.prices.name, "date": self.prices.date, "hash": self.prices.hash},
@@ -174,11 +188,22 @@ def make(
         late_usd=max(0.0, result.metrics["total_usd"] - usd),
         least_usd=max(least_usd, sum(each.least_usd for each in found)),
         jobs=tuple(_row(place, each, quote) for each, quote in zip(found, chosen, strict=True)),
+        tenants=_by_tenant(scenario, result),
         compared=(*_compared(place, found, usd), *_by_others(scenario, usd)),
         notes=place.notes,
         prices=prices,
         wan=wan,
     )
+
+
+def _by_tenant(scenario: Scenario, result: Run) -> dict[str, float]:
+    """Tenant -> the costs of its jobs, with what tiers that jobs reach together save."""
+    if not any(job.tenant for job in scenario.jobs):
+        return {}
+    found: dict[str, float] = dict.fromkeys(sorted({job.tenant for job in scenario.jobs}), 0.0)
+    for job, usd in job_costs(scenario, result, effective(result, end_us(result))).items():
+        found[scenario.jobs[job].tenant] += usd
+    return found
 
 
 def _positions(place: Market, chosen: Sequence[Quote]) -> dict[str, list[float]]:
@@ -271,6 +296,7 @@ def _row(place: Market, found: Quotes, quote: Quote) -> Planned:
     sources = ", ".join(place.setup.nodes[home].name for home, _ in moved)
     return Planned(
         id=job.id,
+        tenant=job.tenant,
         work=f"{job.rounds:,} rounds, {job.gpu_hours:,.1f} GPU-hours of {job.of} without communication",
         region=_region(place, quote),
         what=_what(place, quote),

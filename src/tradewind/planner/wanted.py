@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from tradewind.files.jobs_file import PlanFile, PlanJobFile
-from tradewind.files.messages import nearest
 from tradewind.files.profile_file import ProfileFile
-from tradewind.model.errors import InputError
+from tradewind.model.errors import InputError, nearest
 from tradewind.model.units import GB, US_PER_S
 
 SPEED: Final[Mapping[str, float]] = {
@@ -38,6 +37,7 @@ class Wanted:
     """
 
     id: str
+    tenant: str
     rounds: int
     compute_us: int
     of: str
@@ -117,6 +117,7 @@ def _wanted(
         )
     return Wanted(
         id=job.id,
+        tenant=job.tenant,
         rounds=rounds,
         compute_us=compute_us,
         of=of,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from tradewind.model.errors import InputError, LookupFailed
+from tradewind.model.errors import InputError, LookupFailed, other_separator
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.:+/()\-]*")
 _DATE = re.compile(r"(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?")
@@ -153,7 +153,8 @@ def _check_header(
     missing = [name for name in required if name not in header]
     if missing:
         raise InputError(
-            f"has no column {missing[0]}; it needs {', '.join(required)}. Found: {', '.join(header)[:200]}",
+            f"has no column {missing[0]}; it needs {', '.join(required)}. Found: {', '.join(header)[:200]}"
+            f"{other_separator(header)}",
             where=where,
         )
     if len(set(header)) != len(header):

@@ -13,13 +13,13 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from tradewind.engine.fit import check_fit, check_named
 from tradewind.files import documents
-from tradewind.files.messages import nearest, sentence, shown
+from tradewind.files.messages import sentence, shown
 from tradewind.files.scalars import Count, Flag, Name, Number, PlainObject, Some, Tenant, Text, rule
 from tradewind.files.scenario_build import build
 from tradewind.files.schemas_prices import AnyTariff, EgressFile, Strict
 from tradewind.files.schemas_scenario import LinkFile, NodeFile, ScenarioFile
 from tradewind.model.codec import compact, plain
-from tradewind.model.errors import InputError
+from tradewind.model.errors import InputError, nearest
 from tradewind.model.params import resolve_params
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup

@@ -8,8 +8,9 @@
 | google   | submit_s, start_s, end_s (s), user (the tenant); or the original job_events (traces/google.py)           |
 | csv      | id, arrive_s, duration_s, gpus, and optionally tenant                                                    |
 
-Files may be compressed (`.gz`). Other columns are ignored. Rows are sorted by arrival; rows with the same arrival keep
-their order. Rows without work (no GPU, no duration, no end) are skipped and counted in `Trace.skipped`.
+Files may be compressed (`.gz`), and lines above the header that begin with # are comments. Other columns are ignored.
+Rows are sorted by arrival; rows with the same arrival keep their order. Rows without work (no GPU, no duration, no end)
+are skipped and counted in `Trace.skipped`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import numpy as np
 
 from tradewind.model.arrays import Floats, Ints
 from tradewind.model.columns import Numbered, Texts, Words, taken
-from tradewind.model.errors import InputError
+from tradewind.model.errors import InputError, other_separator
 from tradewind.model.job import Demand
 from tradewind.model.units import LARGEST, MILLI, US_PER_S
 from tradewind.traces.by_arrow import arrow_columns, arrow_numbers, arrow_seconds
@@ -91,19 +92,22 @@ class Table:
         (needed, optional), path, lines = self._wanted, self.path, array("q")
         with opened(path) as file:
             reader = csv.reader(file, strict=True)
-            names = [name.strip() for name in next(reader, [])]
+            heads = (row for row in reader if row and not row[0].startswith("#"))
+            names = [name.strip() for name in next(heads, [])]
             there = shorten(", ".join(filter(None, names)), 200, placeholder=" …") or "no columns"
+            at = f"{path}, line {max(1, reader.line_num)}"
             for name in needed:
                 if name not in names:
                     raise InputError(
-                        f"column {name!r} is missing; found {there}, but this format needs {', '.join(needed)}",
-                        where=f"{path}, line 1",
+                        f"column {name!r} is missing; found {there}, but this format needs {', '.join(needed)}"
+                        f"{other_separator(names)}",
+                        where=at,
                     )
             for name in (*needed, *optional):
                 if names.count(name) > 1:
                     raise InputError(
                         f"found {names.count(name)} columns {name!r}; it must be one. Rename or leave out the others",
-                        where=f"{path}, line 1",
+                        where=at,
                     )
             kept = [(names.index(name), list[str]()) for name in (*needed, *optional) if name in names]
             for row in reader:

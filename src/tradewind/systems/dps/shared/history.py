@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tradewind.model.errors import InputError
+from tradewind.model.errors import InputError, other_separator
 from tradewind.model.setup import Setup
 from tradewind.systems.dps.shared.order import Kinds
 
@@ -37,7 +37,8 @@ def read_history(text: str, setup: Setup, where: str) -> Iterator[Past]:
     if missing:
         found = ", ".join(rows.fieldnames or ()) or "nothing"
         raise InputError(
-            f"the first line has {found}; {missing[0]} is missing. It must name {', '.join(COLUMNS)}",
+            f"the first line has {found}; {missing[0]} is missing. It must name {', '.join(COLUMNS)}"
+            f"{other_separator(rows.fieldnames or ())}",
             where=where,
         )
     for row in rows:
