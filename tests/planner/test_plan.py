@@ -62,7 +62,7 @@ def test_eight_gpus_for_ten_hours_cost_ten_hours_of_a_machine() -> None:
     assert found.usd == pytest.approx(200.0)
     assert found.least_usd == pytest.approx(200.0)
     assert html(found) == html(planned({}))
-    assert "<td>1 x a8<small>8 A100</small></td>" in html(found)  # in two lines: the table fits a desktop
+    assert '<td class="words"><div>1 x a8<small>8 A100</small></div></td>' in html(found)
     assert (row.region, row.what, row.start_h, row.finish_h) == ("aws:us-east-1", "1 x a8, 8 A100", 0, 10)
     assert row.slack_h == 7 * 24 - 10
     assert found.run.violations == ()
@@ -338,7 +338,7 @@ def test_the_command_plans_explains_and_writes_files_that_audit(
         "vision",
         "small",
         "<h1>Plan of ",
-        '<span class="says">',
+        "Assumed for vision: speed H100 2 x A100; checkpoint 1 min.",
         f"Tradewind {__version__}",
     ):
         assert word in drawn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,12 @@ def test_the_command_writes_a_list_that_needs_a_date(
     command = ["prices", "import", str(source), "--from", "skypilot", "--cloud", "aws", "-o", str(out)]
     assert guarded(lambda: app(command, standalone_mode=False)) == 2
     assert "--date" in capsys.readouterr().err
+    assert guarded(lambda: app([*command, "--date", "25 Sep"], standalone_mode=False)) == 2
+    assert "--date: the date is '25 Sep'; write a year" in capsys.readouterr().err
+    assert not out.exists()
+    today = date.today().isoformat()
+    assert guarded(lambda: app([*command, "--date", today], standalone_mode=False)) == 0
+    assert capsys.readouterr().err == ""  # nothing of egress, of which the file says nothing
     assert guarded(lambda: app([*command, "--date", "2026-09-25"], standalone_mode=False)) == 0
     assert "1 machine of 2026-09-25" in capsys.readouterr().out
     assert load_prices(str(out)).date == "2026-09-25"

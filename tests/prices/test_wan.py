@@ -46,6 +46,7 @@ def test_tables_are_dated_hashed_and_read_again(tmp_path: Path, capsys: pytest.C
     assert read_wan(wan.csv(), "again.csv").hash == wan.hash
     assert wan.stale(date(2026, 12, 1)) == ()
     assert "2026-10" in wan.stale(date(2028, 1, 1))[0]
+    assert "is to come" in wan.stale(date(2026, 1, 1))[0]
     path = tmp_path / "own.csv"
     path.write_text(OWN)
     command = ["wan", "a", "b", "--wan", str(path), "-o", str(tmp_path / "out.csv"), "--json"]

@@ -12,12 +12,22 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.lab import sample_study
 from tradewind import api
+from tradewind.files.jobs_file import PlanFile
 from tradewind.lab import tour
 from tradewind.lab.reproduce import reproduce
 from tradewind.lab.study import Effort
+from tradewind.planner import page as plan_page
+from tradewind.planner.plan import Overrides, make
+from tradewind.prices.builtin import catalogue
+from tradewind.prices.wan import measured
 from tradewind.registry import studies
 from tradewind.report import page as report
 
+JOBS = [
+    {"id": "vision", "gpu": "A100 or H100", "gpu_hours": 400, "gpus": "4-32", "data": {"aws:us-east-1": "800 GB"}},
+    {"id": "large", "gpu": "A100-80GB", "iterations": 50000, "iteration_s": 1.6, "measured_gpus": 8, "gpus": [8, 16],
+     "model": "3 GB", "sync_every": 100, "data": {"europe-west4": "20 TB", "aws:eu-central-1": "18 TB"}},
+]  # fmt: skip
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 WIDTHS = (1280, 390)
 SMALL = tour.Demo(
@@ -41,7 +51,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One page of each kind: a comparison, a reproduction, the tour."""
+    """One page of each kind: a comparison, a plan, a reproduction, the tour."""
     folder = tmp_path_factory.mktemp("pages")
     scenarios = [api.generate("mlbroker", sites=4, slots=4, jobs_per_slot=4.0, seed=s) for s in range(2)]
     settings = ("mlbroker", "mlbroker:deploy_weight=1", "local")
@@ -52,8 +62,12 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         patch.setattr(sample_study, "COUNTER", folder / "count.txt")
         reproduce(["made"], folder / "reproduce", effort=Effort(quick=True, seeds=3))
     tour.tour(folder / "tour", demos=(SMALL,), jobs=1)
+    jobs = PlanFile.model_validate({"tradewind_jobs": 1, "jobs": JOBS})
+    planned = folder / "plan.html"
+    planned.write_text(plan_page.html(make(jobs, {}, catalogue(), measured(), Overrides())))
     return {
         "compare": compared,
+        "plan": planned,
         "reproduce": folder / "reproduce" / "index.html",
         "tour": folder / "tour" / "index.html",
     }
@@ -80,7 +94,7 @@ def shown(browser: Browser, path: Path, width: int, scheme: str) -> tuple[Page, 
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("kind", ["compare", "reproduce", "tour"])
+@pytest.mark.parametrize("kind", ["compare", "plan", "reproduce", "tour"])
 def test_pages_render_without_errors_or_requests(
     browser: Browser, pages: dict[str, Path], kind: str, width: int
 ) -> None:
@@ -118,7 +132,7 @@ def test_a_name_with_parameters_stays_in_its_column(
     page.context.close()
 
 
-@pytest.mark.parametrize("kind", ["compare", "reproduce", "tour"])
+@pytest.mark.parametrize("kind", ["compare", "plan", "reproduce", "tour"])
 def test_text_has_contrast_in_light_and_dark(browser: Browser, pages: dict[str, Path], kind: str) -> None:
     found = {}
     for scheme in ("light", "dark"):
@@ -132,6 +146,13 @@ def test_text_has_contrast_in_light_and_dark(browser: Browser, pages: dict[str, 
     assert paper - ink > 150
     ink, paper = found["dark"]
     assert ink - paper > 150
+
+
+def test_the_table_of_a_plan_fits_a_desktop(browser: Browser, pages: dict[str, Path]) -> None:
+    page, _ = shown(browser, pages["plan"], 1280, "light")
+    assert page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.querySelector('.scroll'))") == 0
+    assert page.locator("td.words", has_text=" + ").count() >= 1, "a job in two regions, the widest there is"
+    page.context.close()
 
 
 def test_a_printed_report_is_light_and_omits_collapsed_parts(

@@ -236,6 +236,15 @@ def test_names_of_nodes_are_clear_of_lines_discs_and_each_other_and_stay_in_the_
         boxes.append(np.concatenate((spot - size, spot + size)))
 
 
+def test_names_that_can_be_spared_are_left_out_where_they_would_cover_others() -> None:
+    xy = np.array([[0.0, 0.0], [6.0, 0.0], [12.0, 0.0], [0.0, 90.0], [0.0, 6.0], [12.0, 6.0], [6.0, -6.0]])
+    texts = {n: f"aws:us-east-{n}" for n in range(len(xy))}
+    clear = labels.Canvas(lines=np.empty((0, 2)), half=np.array([200.0, 110.0]))
+    found = labels.spots(xy, np.full(len(xy), 8.0), texts, clear, spare=range(1, len(xy)))
+    assert {0, 3} <= set(found) < set(texts)  # the one that has to be there, and one with room
+    assert set(labels.spots(xy, np.full(len(xy), 8.0), texts, clear)) == set(texts)
+
+
 @pytest.mark.parametrize("name", ["gcp:northamerica-northeast2", "one two three four", "x" * 40, "a"])
 def test_long_names_are_broken_into_lines_and_never_cut(name: str) -> None:
     assert labels.wrapped(name, 14).replace("\n", "").replace(" ", "") == name.replace(" ", "")

@@ -168,6 +168,18 @@ def test_known_positions_are_drawn_and_names_do_not_cover_each_other() -> None:
     assert places.graph(RunData(ScenarioData(nowhere), tw.run(nowhere, policy="apsp"))).names == found.names
 
 
+def test_on_a_phone_nodes_that_do_nothing_have_no_names_where_there_are_many() -> None:
+    scenario = tw.generate("mlbroker", sites=20, slots=2, jobs_per_slot=1.0)
+    found = places.graph(RunData(ScenarioData(scenario), tw.run(scenario, policy="local")))
+    used = (found.busy > 0) | (found.serves > 0)
+    used[found.arcs.ravel()] = True
+    assert 0 < used.sum() < 8 < 16 < len(found.names)
+    with style():
+        figure = places.draw_graph(found, LIGHT, 360.0)
+    said = {text.get_text().replace("\n", "") for text in figure.axes[0].texts}
+    assert said == {name for name, mine in zip(found.names, used, strict=True) if mine}
+
+
 def test_data_and_parameters_are_told_apart() -> None:
     scenario = tw.generate("mlbroker", slots=3, sites=5, jobs_per_slot=4)
     found = places.graph(RunData(ScenarioData(scenario), tw.run(scenario, policy="mlbroker")))

@@ -32,6 +32,7 @@ from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.report import page as report
 from tradewind.report.figures.data import RunData, ScenarioData
+from tradewind.report.live import measured
 
 VOID = {"meta", "link", "br", "img", "hr"}
 
@@ -207,6 +208,26 @@ def test_a_run_without_any_activity_still_has_a_report() -> None:
     Page(
         report.html(scenario, [run(scenario, metrics={"jct_mean_s": math.nan}), replace(result, policy="b")])
     )
+
+
+def test_a_live_report_shows_no_loss_where_none_was_reported() -> None:
+    where = setup()
+    data = Scenario(setup=where, jobs=(job(0), job(1)), name="two")
+    attempts = {
+        "job": [0, 1], "slot": [0, 0], "places": ["1@a", "1@a"], "why": ["complete", "complete"], "iterations": [5, 5],
+        "measured_s": [0.1, 0.1], "predicted_s": [0.2, 0.2], "bytes_sent": [0.0, 0.0],
+    }  # fmt: skip
+    ran = run(data, Tables())
+    live = [
+        measured(
+            data, replace(ran, world="live", tables={**ran.tables, "attempts": {**attempts, "loss": loss}})
+        )
+        for loss in ([0.0, 0.0], [0.0, 1.5])
+    ]
+    assert ">loss<" not in live[0]
+    assert "<td>1.5</td>" in live[1]
+    assert "<td>0</td></tr>" not in live[1]
+    assert '<td class="words"><div>complete</div></td>' in live[1]
 
 
 def test_a_loss_is_drawn_too() -> None:

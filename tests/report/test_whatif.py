@@ -17,6 +17,7 @@ from tradewind.engine.intervals import effective, end_us
 from tradewind.model.errors import RunFileError
 from tradewind.model.job import Fixed
 from tradewind.model.setup import SENSE
+from tradewind.model.tariff import Tariff
 from tradewind.report.whatif import difference
 
 S = 1_000_000
@@ -109,6 +110,17 @@ def test_a_job_that_a_market_turns_away_says_why() -> None:
     for each in gone:
         word = "capacity" if each.after.state == "refused" else "the cheapest offer was"
         assert any(f"{each.after.state} under top ({word}" in reason for reason in each.reasons), each
+
+
+def test_the_command_leaves_out_profit_where_nobody_pays(tmp_path: Path) -> None:
+    data = long_and_short()
+    data = replace(data, setup=replace(data.setup, rent={(0, 0): Tariff(usd=(2.0,))}))
+    tw.dump(data, tmp_path / "s.json")
+    tw.save(tw.run(data, "fifo"), tmp_path / "r.json")
+    shown = tradewind("whatif", "r.json", "--policy", "srtf", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "cost_usd" in shown.stdout
+    assert "profit_usd" not in shown.stdout
 
 
 def test_the_command_prints_both_sides_and_the_reasons(tmp_path: Path) -> None:

@@ -177,7 +177,14 @@ class _Lines:
 
 
 def _pace(last: Any) -> str:
-    return "" if last is None else f" it {last.iteration} {last.seconds:.3g} s loss {last.loss:.4g}"
+    if last is None:
+        return ""
+    loss = f" loss {last.loss:.4g}" if last.loss else ""
+    return f" it {last.iteration} {last.seconds:.3g} s{loss}"
+
+
+def _loss(value: float) -> str:
+    return f"{value:.4g}" if value else "–"
 
 
 def _who(scenario: Scenario, alarm: Mapping[str, Any]) -> str:
@@ -230,7 +237,7 @@ class _Screen:
             figures = (
                 ("", "", "")
                 if last is None
-                else (str(last.iteration), f"{last.seconds:.3g}", f"{last.loss:.4g}")
+                else (str(last.iteration), f"{last.seconds:.3g}", _loss(last.loss))
             )
             table.add_row(
                 gang.job.id,
@@ -357,7 +364,7 @@ def _summary(scenario: Scenario, result: Run) -> None:
         figures = [
             f"{seconds:.4g}" if count else "–",
             f"{model:.4g}" if model else "–",
-            f"{loss:.4g}" if count else "–",
+            _loss(loss),
         ]
         table.add_row(scenario.jobs[job].id, str(slot), str(where), str(why), str(count), *figures)
     open_console().print(table)

@@ -26,7 +26,9 @@ EgressFile = Annotated[str, typer.Option("--egress", help="Egress prices: catalo
 ContractFile = Annotated[
     str, typer.Option("--contract", help="Own terms on top of the list (.yaml or .json).")
 ]
-Day = Annotated[str, typer.Option("--date", help="The date of the prices: 2026-08-31, 2026-08 or 2026.")]
+Day = Annotated[
+    str, typer.Option("--date", help="The date of the file's facts: 2026-08-31, 2026-08 or 2026.")
+]
 MOST_ROWS = 40
 
 
@@ -261,5 +263,5 @@ def import_list(
     write_text(output, machines_csv(found))
     for note in found.notes:
         say(note)
-    warn(found.stale(date.today())[:1])
+    warn(found.stale_machines(date.today()))
     say(f"{_counted(found.machines)} of {found.date}: {output}")

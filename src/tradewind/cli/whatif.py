@@ -109,7 +109,7 @@ def _period(given: WhatIfArguments) -> Period:
 def _show(found: WhatIf, *, as_json: bool) -> None:
     from tradewind.cli import show
     from tradewind.model.setup import SENSE
-    from tradewind.report.summary import measured
+    from tradewind.report.summary import is_idle, measured
 
     if as_json:
         print_json(
@@ -127,6 +127,8 @@ def _show(found: WhatIf, *, as_json: bool) -> None:
     names = [objective, *(name for name in first.metrics if name != objective)]
     names += [name for name in last.metrics if name not in first.metrics]
     for name in names:
+        if name != objective and is_idle(name, found.runs):
+            continue
         values = [measured(run, name) if name in run.metrics else 0.0 for run in found.runs]
         if any(value and not math.isnan(value) for value in values):
             label = f"{name} ({SENSE[objective]})" if name == objective else name

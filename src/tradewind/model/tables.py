@@ -155,7 +155,7 @@ TABLES: Final[dict[str, dict[str, tuple[ColumnType, str]]]] = {
         "measured_s": ("float", "median wall-clock seconds of an iteration; 0: none reported"),
         "predicted_s": ("float", "seconds of an iteration by the model, on the same clock; 0: no prediction"),
         "bytes_sent": ("float", "bytes sent, as reported by all ranks"),
-        "loss": ("float", "last loss reported"),
+        "loss": ("float", "last loss reported; 0: none"),
     },
     "measurements": {
         "job": ("int", "a job whose ranks reported iterations (live runs, jobs of rounds)"),

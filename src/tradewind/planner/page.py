@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
@@ -17,6 +17,7 @@ from tradewind.report.html import full, section, stylesheet, table, template
 MOST_CURVES = 6
 """Jobs whose front is drawn: the dearest."""
 HEADS = ("Job", "USD", "Region", "Machines", "Start h", "Finish h", "Slack h", "Moved", "Next best")
+WORDS = frozenset(("Region", "Machines", "Moved", "Next best"))
 
 
 def html(plan: Plan) -> str:
@@ -27,7 +28,9 @@ def html(plan: Plan) -> str:
         body = [
             _total(plan),
             section(
-                "Plan", table(HEADS, [("", _cells(row)) for row in plan.jobs], "Plan by job", "panel cover")
+                "Plan",
+                table(HEADS, [("", _cells(row)) for row in plan.jobs], "Plan by job", "panel cover", WORDS),
+                *_assumed(plan),
             ),
             section("Cost against finish", full(front(plan.jobs).whole())),
             section("Placement", full(place.whole()) if place else ""),
@@ -56,6 +59,13 @@ def _total(plan: Plan) -> str:
     return f'<div class="verdict"><p>{escape(said)}</p><ul>{beside}</ul></div>'
 
 
+def _assumed(plan: Plan) -> Iterator[str]:
+    """What was assumed of each job."""
+    for row in plan.jobs:
+        if row.assumed:
+            yield f'<p class="note">Assumed for {escape(row.id)}: {escape("; ".join(row.assumed))}.</p>'
+
+
 def _cells(row: Planned) -> list[str]:
     times = (f"{row.start_h:.1f}", f"{row.finish_h:.1f}", f"{row.slack_h:.1f}")
     machines, gpus = row.what.rsplit(", ", 1)
@@ -63,7 +73,7 @@ def _cells(row: Planned) -> list[str]:
         *map(escape, (row.id, f"{row.usd:,.2f}", row.region)),
         f"{escape(machines)}<small>{escape(gpus)}</small>",
         *map(escape, times),
-        *(f'<span class="says">{escape(text)}</span>' for text in (row.moved, row.next_best)),
+        *map(escape, (row.moved, row.next_best)),
     ]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tradewind.model.errors import InputError
-from tradewind.prices.cells import Row, read_sheet
+from tradewind.prices.cells import Row, first_day, read_sheet
 from tradewind.prices.gather import GPU_GB, Published, listed
 from tradewind.prices.listing import Egress, PriceList
 from tradewind.prices.table import MOST, MOST_USD_PER_HOUR
@@ -31,6 +31,7 @@ def read_foreign(text: str, where: str, *, form: str, cloud: str, day: str, egre
         raise InputError(
             "files of this catalogue have no date; give the day they were made with --date", where=where
         )
+    first_day(day, "--date")
     return PriceList(
         name=where,
         date=day,

@@ -128,20 +128,24 @@ class PriceList:
 
     def stale(self, today: Day, after_days: int = STALE_DAYS) -> tuple[str, ...]:
         """A sentence for each part of the list that is older than `after_days` or dated in the future."""
-        return tuple(
-            f"the {what} are of {day}, "
-            + (f"{age} days old; {how} before you buy" if age >= 0 else "which is to come; correct the date")
-            for what, day, how in (
-                (f"prices of {self.name}", self.date, "import newer ones"),
-                ("egress prices", self.egress.date, "give newer ones with --egress"),
-            )
-            if not 0 <= (age := age_days(day, today)) <= after_days
+        egress = "egress prices", self.egress.date, "give newer ones with --egress before you buy"
+        return (*self.stale_machines(today, after_days), *aged(*egress, today, after_days))
+
+    def stale_machines(self, today: Day, after_days: int = STALE_DAYS) -> tuple[str, ...]:
+        """The same of the machines alone."""
+        return aged(
+            f"prices of {self.name}", self.date, "import newer ones before you buy", today, after_days
         )
 
 
-def age_days(day: str, today: Day) -> int:
-    """Days since the first day of a date."""
-    return (today - first_day(day, "date")).days
+def aged(what: str, day: str, advice: str, today: Day, after_days: int) -> tuple[str, ...]:
+    """A sentence if facts of a day are older than `after_days` or dated in the future."""
+    age = (today - first_day(day, "date")).days
+    if 0 <= age <= after_days:
+        return ()
+    return (
+        f"the {what} are of {day}, {f'{age} days old; {advice}' if age > 0 else 'which is to come; correct the date'}",
+    )
 
 
 def without_twins(machines: Iterable[ListedMachine], where: str) -> tuple[ListedMachine, ...]:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.prices.builtin import CATALOGUE, built_in
 from tradewind.prices.cells import read_sheet
-from tradewind.prices.listing import age_days
+from tradewind.prices.listing import aged
 from tradewind.prices.table import PAIR_COLUMNS, about, csv_text, pair_of
 
 STALE_DAYS: Final = 365
@@ -69,10 +69,9 @@ class Wan:
         return found[0]
 
     def stale(self, today: Day, after_days: int = STALE_DAYS) -> tuple[str, ...]:
-        """A sentence if the table is older than `after_days`."""
-        age = age_days(self.date, today)
-        text = f"the bandwidths of {self.name} are of {self.date}, {age} days old; measure those that matter to you"
-        return (text,) if age > after_days else ()
+        """A sentence if the table is older than `after_days` or dated in the future."""
+        advice = "measure those that matter to you"
+        return aged(f"bandwidths of {self.name}", self.date, advice, today, after_days)
 
     def csv(self) -> str:
         """The table as CSV text, which `read_wan` reads."""

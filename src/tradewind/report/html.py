@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from html import escape
@@ -70,14 +70,28 @@ def full(chart: Chart) -> str:
 
 
 def table(
-    heads: Sequence[str], rows: Iterable[tuple[str, Sequence[Cell]]], label: str, kind: str = ""
+    heads: Sequence[str],
+    rows: Iterable[tuple[str, Sequence[Cell]]],
+    label: str,
+    kind: str = "",
+    words: Collection[str] = (),
 ) -> str:
-    """A horizontally scrollable table; rows are (class, cells), the first cell is a row heading."""
-    top = "".join(f'<th scope="col">{escape(h)}</th>' for h in heads)
+    """A horizontally scrollable table; rows are (class, cells), the first cell is a row heading.
+
+    Columns are numbers, to the right, or those named in `words` text, to the left and in several lines where needed.
+    """
+    marks = [' class="words"' if head in words else "" for head in heads]
+    top = "".join(
+        f'<th scope="col"{mark}>{escape(head)}</th>' for head, mark in zip(heads, marks, strict=True)
+    )
     body = []
     for name, (first, *cells) in rows:
-        mark = f' class="{name}"' if name else ""
-        body.append(f'<tr{mark}><th scope="row">{first}</th>{"".join(f"<td>{c}</td>" for c in cells)}</tr>')
+        of_row = f' class="{name}"' if name else ""
+        line = "".join(
+            f"<td{mark}><div>{cell}</div></td>" if mark else f"<td>{cell}</td>"
+            for mark, cell in zip(marks[1:], cells, strict=True)
+        )
+        body.append(f'<tr{of_row}><th scope="row">{first}</th>{line}</tr>')
     return (
         f'<div class="scroll {kind}" tabindex="0" role="region" aria-label="{escape(label)}"><table>'
         f"<thead><tr>{top}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"

@@ -23,11 +23,11 @@ def measured(scenario: Scenario, run: Run) -> str:
     parts = []
     if rows:  # empty columns are left out
         body = [(kind, [cells[i] for i in some]) for kind, cells in rows]
-        parts.append(table([HEADS[i] for i in some], body, "Attempts of all jobs", "panel"))
+        parts.append(table([HEADS[i] for i in some], body, "Attempts of all jobs", "panel", WORDS))
     if body := _measurements(scenario, run):
-        parts.append(table(MEASURED, body, "Iteration times per job and site", "panel"))
+        parts.append(table(MEASURED, body, "Iteration times per job and site", "panel", WORDS))
     if alarms := _alarms(scenario, run):
-        parts.append(table(["Time", "Job", "Alarm"], alarms, "Alarms", "panel"))
+        parts.append(table(["Time", "Job", "Alarm"], alarms, "Alarms", "panel", WORDS))
     where = f" on a cluster ({escape(run.fleet)})" if run.fleet else ""
     note = (
         f"Completions and progress of this run were measured{where}. An attempt is one start of all ranks of a job. "
@@ -43,6 +43,7 @@ HEADS = [
 ]  # fmt: skip
 
 
+WORDS = frozenset(("ranks", "ended", "site", "Job", "Alarm"))
 MEASURED = ["Job", "site", "iterations", "measured", "predicted", "ratio", "accuracy", "accuracy at the site"]
 
 
@@ -110,7 +111,7 @@ def _attempts(scenario: Scenario, run: Run) -> list[tuple[str, list[Cell]]]:
                     quantities.duration(predicted_s) if predicted_s else quantities.DASH,
                     f"{measured_s / predicted_s:.2f}" if known and predicted_s else quantities.DASH,
                     f"{sent / 1e6:.1f} MB" if sent else quantities.DASH,
-                    f"{loss:.4g}" if known else quantities.DASH,
+                    f"{loss:.4g}" if loss else quantities.DASH,
                 ],
             )
         )

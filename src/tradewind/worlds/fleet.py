@@ -110,7 +110,7 @@ def _signal_name(number: int) -> str:
 class IterationReport(NamedTuple):
     """What a rank reported about an iteration (docs/jobs.md).
 
-    communication_seconds  0: not reported
+    loss, communication_seconds  0: not reported
     processed              names of shards that it has finished with
     accuracy, site_accuracy  on held-out samples, all and those of the rank's site; -1: not reported
     samples                that it processed; -1: not reported

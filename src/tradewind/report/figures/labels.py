@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,8 @@ from tradewind.model.arrays import Floats
 
 CHARACTER, LINE = 6.6, 14.0
 """Width of a character and height of a line of a label, CSS pixels."""
+MOST_COVERED = 0.1
+"""Part of a spare label that may lie over others."""
 ALONG = 40
 """Points of a line that labels keep clear of."""
 
@@ -44,9 +46,12 @@ def points_of(ends: Floats, bend: float = 0.0) -> Floats:
 
 
 def spots(
-    xy: Floats, gaps: Floats, texts: Mapping[int, str], clear: Canvas
+    xy: Floats, gaps: Floats, texts: Mapping[int, str], clear: Canvas, spare: Collection[int] = ()
 ) -> dict[int, tuple[float, float]]:
-    """Node -> centre of its label, of eight places around its disc the one that covers the least."""
+    """Node -> centre of its label, of eight places around its disc the one that covers the least; in the order given.
+
+    Labels of the nodes `spare` are left out where they would cover others or discs.
+    """
     discs = np.concatenate((xy - gaps[:, None], xy + gaps[:, None]), axis=1)
     taken: list[Floats] = []
     found = {}
@@ -67,6 +72,8 @@ def spots(
         own = discs[n : n + 1] * 0.5 + np.concatenate((xy[n], xy[n])) * 0.5
         boxes = np.concatenate((others, own))
         spot = min(centres, key=lambda at: covered(at, half, boxes) + _crossed(at, half, clear.lines))
+        if n in spare and covered(spot, half, others) > MOST_COVERED * 4 * float(half.prod()):
+            continue
         taken.append(np.concatenate((spot - half, spot + half)))
         found[n] = (float(spot[0]), float(spot[1]))
     return found

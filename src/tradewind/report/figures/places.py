@@ -291,17 +291,23 @@ def _draw_nodes(axes: Any, g: Graph, xy: Floats, theme: Theme, half: Floats, sca
             xy[hosting, 0], xy[hosting, 1], s=(size[hosting] + 9) ** 2, color="none", edgecolors=theme.series[1],
             linewidths=1.2 + 1.8 * np.sqrt(g.serves[hosting] / g.serves.max()), zorder=6,
         )  # fmt: skip
-    named = (
-        range(count)
-        if count <= (MOST_NAMES if width > 600 else 16)
-        else np.argsort(-g.busy, kind="stable")[: 8 if count < MANY else 0]
-    )
+    idle = _idle(g)
+    named = np.lexsort((-g.busy, idle))  # those that do something first, the busiest at the head
+    if count > (MOST_NAMES if width > 600 else 16):
+        named = named[~idle[named]][: 8 if count < MANY else 0]
     texts = {int(n): labels.wrapped(g.names[n], 24 if width > 600 else 14) for n in named}
     gaps = size / 2 + np.where(np.isin(np.arange(count), hosting), 8.0, 4.0)
     clear = labels.Canvas(lines=_lines(g, xy), half=half - 2)
     behind = {"facecolor": theme.panel, "edgecolor": "none", "alpha": 0.75, "pad": 0.5}
-    for n, (x, y) in labels.spots(xy, gaps, texts, clear).items():
+    for n, (x, y) in labels.spots(xy, gaps, texts, clear, np.flatnonzero(idle)).items():
         axes.text(x, y, texts[n], ha="center", va="center", color=theme.ink, zorder=7, bbox=behind)
+
+
+def _idle(g: Graph) -> NDArray[np.bool_]:
+    """Nodes that neither work nor send or receive anything, (N,)."""
+    used = (g.busy > 0) | (g.serves > 0)
+    used[g.arcs.ravel()] = True
+    return ~used
 
 
 def _lines(g: Graph, xy: Floats) -> Floats:
