@@ -350,6 +350,10 @@ def test_the_command_plans_explains_and_writes_files_that_audit(
     code, out, _ = call("--explain", "vision")
     assert code == 0
     assert "cost against finish" in out
+    assert "500,000 iterations, " in out
+    code, out, _ = call("--explain", "small")
+    assert "\n30.0 GPU-hours of T4; " in out
+    assert "misses" not in out
     assert call("--explain", "visoin")[2].endswith("Did you mean 'vision'?\n")
     code, _, err = call("--by", "1 h")
     assert code == 2

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.command import tradewind
 from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.job import Fixed
 from tradewind.model.scenario import Scenario
@@ -110,6 +111,15 @@ def test_rows_without_work_are_skipped_and_counted(write: Write) -> None:
     made = trace(write("id,arrive_s,duration_s,gpus\na,0,10,0\nb,1,0,2\nc,2,-5,2\nd,3,4,2\n"))
     assert [job.id for job in made.jobs] == ["d"]
     assert made.origin["rows_left_out"] == {"without a GPU": 1, "without a positive duration": 2}
+
+
+def test_the_command_says_how_many_rows_were_left_out(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text(HEAD + "a,0,10,0\nb,1,0,2\nc,2,5,2\n")
+    words = ("generate", "trace", "--set", "file=jobs.csv", "-o", "trace.json")
+    said = tradewind(*words, cwd=tmp_path).stdout
+    assert said.endswith("rows left out: 1 without a GPU, 1 without a positive duration\n")
+    (tmp_path / "jobs.csv").write_text(HEAD + "c,2,5,2\n")
+    assert "left out" not in tradewind(*words, cwd=tmp_path).stdout
 
 
 def test_pods_that_were_never_deleted_are_skipped_and_counted(write: Write) -> None:

@@ -161,11 +161,13 @@ def _explain(found: Plan, row: Planned) -> None:
     say(f"done after {hours(row.finish_h)}; the deadline is after {hours(row.until_h)}")
     say(f"{row.work}; {len(row.options)} options, {row.fitting} of which keep deadline and budget")
     for title, options in (("cheapest", row.options[:SHOWN_OPTIONS]), ("cost against finish", row.front)):
-        table = table_of(title, "machines", "region", "start", "finish", "rent USD", "egress USD", "USD", "")
+        misses = [each.why_not for each in options]
+        heads = ("machines", "region", "start", "finish", "rent USD", "egress USD", "USD")
+        table = table_of(title, *heads, *(["misses"] if any(misses) else []))
         for each in options:
             table.add_row(
                 each.what, each.region, hours(each.start_h), hours(each.finish_h), f"{each.rent_usd:,.2f}",
-                f"{each.egress_usd:,.2f}", f"{each.usd:,.2f}", each.why_not,
+                f"{each.egress_usd:,.2f}", f"{each.usd:,.2f}", *([each.why_not] if any(misses) else []),
             )  # fmt: skip
         open_console().print(table)
     _footer(found, (row,))

@@ -55,6 +55,9 @@ def generate(
         f"{output}: {len(scenario.jobs)} jobs, {len(setup.nodes)} nodes, {len(setup.links)} links, {setup.objective}"
         + (f"; rows of the trace that are left out: {reasons}" if reasons else "")
     )
+    left_out = scenario.origin.get("rows_left_out")
+    if isinstance(left_out, Mapping) and left_out:
+        say(f"rows left out: {', '.join(f'{count:,} {why}' for why, count in left_out.items())}")
 
 
 @commands.command()

@@ -54,11 +54,15 @@ FIRST = (
 )
 
 
+WORDS = frozenset(("machine", "machines", "region", "from", "to", "moved", "next best", "misses"))
+"""Columns of text."""
+
+
 def table_of(title: str, *columns: str) -> RichTable:
     """A table whose first column is text."""
     table = RichTable(title=title or None, title_justify="left", title_style="bold")
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 else "right")
+        table.add_column(column, justify="left" if i == 0 or column in WORDS else "right")
     return table
 
 

@@ -297,7 +297,7 @@ def _row(place: Market, found: Quotes, quote: Quote) -> Planned:
     return Planned(
         id=job.id,
         tenant=job.tenant,
-        work=f"{job.rounds:,} rounds, {job.gpu_hours:,.1f} GPU-hours of {job.of} without communication",
+        work=job.work,
         region=_region(place, quote),
         what=_what(place, quote),
         start_h=quote.start_us / US_PER_HOUR,

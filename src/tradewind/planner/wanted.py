@@ -29,6 +29,7 @@ MOST_GPU_HOURS: Final = 1e8
 class Wanted:
     """A job as a planner needs it.
 
+    work                 what there is to do, in words
     rounds, compute_us   iterations, and the time of one on one GPU of the reference type
     speeds               GPU type -> speed beside the reference type
     parts                region -> bytes
@@ -38,6 +39,7 @@ class Wanted:
 
     id: str
     tenant: str
+    work: str
     rounds: int
     compute_us: int
     of: str
@@ -60,11 +62,6 @@ class Wanted:
     command: tuple[str, ...]
     env: tuple[tuple[str, str], ...]
     assumed: tuple[str, ...]
-
-    @property
-    def gpu_hours(self) -> float:
-        """GPU-hours on the reference type, without communication."""
-        return self.rounds * self.compute_us / US_PER_S / 3600
 
 
 def wanted(
@@ -118,6 +115,7 @@ def _wanted(
     return Wanted(
         id=job.id,
         tenant=job.tenant,
+        work=_said(job, rounds * compute_us / US_PER_S / 3600, of),
         rounds=rounds,
         compute_us=compute_us,
         of=of,
@@ -149,6 +147,13 @@ def _wanted(
         env=tuple(sorted(job.env.items())),
         assumed=tuple(assumed),
     )
+
+
+def _said(job: PlanJobFile, gpu_hours: float, of: str) -> str:
+    """The work in words; GPU-hours are those on the reference type, without communication."""
+    if job.iterations is None:
+        return f"{gpu_hours:,.1f} GPU-hours of {of}"
+    return f"{job.iterations:,} iterations, {gpu_hours:,.1f} GPU-hours of {of} without communication"
 
 
 def _time(given: int | None, measured_s: float | None, default_us: int, text: str, assumed: list[str]) -> int:
