@@ -13,8 +13,10 @@ import pytest
 
 import tradewind as tw
 from tests.report.sample_runs import cluster, run, scheduled, wan
+from tradewind.model.node import Node
 from tradewind.model.result import Bound, Run
-from tradewind.report import page
+from tradewind.model.units import UNLIMITED
+from tradewind.report import charts, page
 from tradewind.report.figures import bars, curves, places
 from tradewind.report.figures.data import RunData, ScenarioData, Series
 from tradewind.report.figures.theme import LIGHT, canvas, draw_curves, style
@@ -85,6 +87,33 @@ def test_an_interval_ends_where_no_value_can_be() -> None:
     apart = runs([60.0, 600.0], [60.0, 600.0])  # of two bounds none limits the mean
     apart[1] = replace(apart[1], bound=Bound(value=2.0, sense="min", kind="certified", ratio=300.0))
     assert interval(drawn(bars.objective, apart)[1])[0] == 0.0
+
+
+@pytest.mark.parametrize("make", [bars.objective, bars.ratio])
+def test_a_single_seed_has_no_interval_whatever_the_bound_allows(make: Any) -> None:
+    _, axes = drawn(make, runs([0.9], [0.9], "max"))
+    assert [line for line in axes.lines if line.get_marker() == "|"] == []
+
+
+def test_ids_of_jobs_are_whole_on_a_desktop_and_units_in_use_are_counted_in_whole_numbers() -> None:
+    name = "vision-finetune-2026-11"
+    where = replace(cluster(3).setup, nodes=(Node(name="cloud", capacity_milli=(UNLIMITED,)),))
+    data = replace(
+        cluster(3), setup=where, jobs=tuple(replace(job, id=f"{name}-{job.index}") for job in cluster(3).jobs)
+    )
+    series = Series(
+        group=group([tw.run(data, "fifo")])[0], data=RunData(ScenarioData(data), tw.run(data, "fifo"))
+    )
+    chart = charts.jobs(series)
+    assert chart
+    with style():
+        ids = [label.get_text() for label in chart.draw(960.0).axes[0].get_yticklabels()]
+        used = curves.utilisation([series], LIGHT, 960.0)
+    used.canvas.draw()
+    assert ids == [f"{name}-{i}" for i in range(3)]
+    ticks = used.axes[0].get_yticks()
+    assert len(ticks) > 1
+    assert (ticks == np.floor(ticks)).all()
 
 
 def test_zeros_of_both_axes_stand_apart() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tradewind.report.charts import ChartSpec
-from tradewind.report.figures.bars import shorten
+from tradewind.report.figures.bars import beside
 from tradewind.report.figures.curves import marks, single
 from tradewind.report.figures.gantt import boxes
 from tradewind.report.figures.places import Graph, draw_graph, layout
@@ -116,7 +116,7 @@ def gantt(data: Any) -> ChartSpec | None:
 
 def _gantt(jobs: Sequence[Any], now_s: float, theme: Theme, width: float) -> Any:
     colours = {"waits": theme.muted, "runs": theme.series[0], "good": theme.series[2], "bad": theme.series[7]}
-    ids = [shorten(re.sub("-[0-9a-f]{16}$", "", job["id"]), 28 if width > 600 else 12) for job in jobs]
+    ids = [beside(re.sub("-[0-9a-f]{16}$", "", job["id"]), width) for job in jobs]
     left, height = 14 + 7.0 * max(len(each) for each in ids), 19.0 * len(jobs) + 40
     figure = canvas(width, height)
     axes = figure.add_axes((left / width, 34 / height, 1 - (left + 18) / width, 1 - 38 / height))

@@ -11,7 +11,7 @@ import numpy as np
 from tradewind.report import quantities
 from tradewind.report.figures.labels import wrapped
 from tradewind.report.figures.theme import Theme, canvas, style_axes, ticks
-from tradewind.report.summary import Group
+from tradewind.report.summary import Estimate, Group
 
 ROW, LINE = 30, 15
 """Height of a bar with its gap, and of a line of its name, CSS pixels."""
@@ -35,6 +35,11 @@ def _names(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
 def shorten(text: str, length: int) -> str:
     """The text, or its beginning with an ellipsis."""
     return text if len(text) <= length else text[: length - 1].rstrip() + "…"
+
+
+def beside(name: str, width: float) -> str:
+    """A name beside a row of a chart that is `width` CSS pixels wide."""
+    return shorten(name, 28 if width > 600 else 12)
 
 
 def named(group: Group) -> str:
@@ -82,12 +87,12 @@ def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | 
     bars = []
     for g in groups:
         value = g.value
-        least, most = _within(g)
+        low, high = _ends(value, _within(g))
         bars.append(
             Bar(
                 mean=value.mean / scale.size,
-                low=max(least, value.mean - value.half) / scale.size,
-                high=min(most, value.mean + value.half) / scale.size,
+                low=low / scale.size,
+                high=high / scale.size,
                 text=quantities.measure(metric, value.mean) if math.isfinite(value.mean) else "no value",
             )
         )
@@ -99,6 +104,13 @@ def draw_objective(axes: Any, groups: Sequence[Group], theme: Theme) -> float | 
     _ticks(axes)
     axes.set_xlabel(scale.unit)
     return bound
+
+
+def _ends(value: Estimate, possible: tuple[float, float]) -> tuple[float, float]:
+    """The ends of an interval, within what is possible; nan where there is none, as of a single seed."""
+    if math.isnan(value.half):
+        return math.nan, math.nan
+    return max(possible[0], value.mean - value.half), min(possible[1], value.mean + value.half)
 
 
 def _within(g: Group) -> tuple[float, float]:
@@ -136,12 +148,9 @@ def draw_ratio(axes: Any, groups: Sequence[Group], theme: Theme) -> None:
     missing = "no bound: not all jobs served"
     bars = [
         Bar(
-            mean=found.mean,
-            low=max(least, found.mean - found.half),
-            high=min(most, found.mean + found.half),
-            text=f"{found.mean:.3f}" if math.isfinite(found.mean) else missing,
+            found.mean, *_ends(found, possible), f"{found.mean:.3f}" if math.isfinite(found.mean) else missing
         )
-        for found, (least, most) in zip(ratios, map(_possible, groups), strict=True)
+        for found, possible in zip(ratios, map(_possible, groups), strict=True)
     ]
     _bars(axes, groups, bars, theme)
     _finish(axes, groups, 1.0, theme)

@@ -100,7 +100,8 @@ def utilisation(series: Sequence[Series], theme: Theme, width: float) -> Any:
         draw_curves(axes, lines, linewidth=1.3)
         top = max(float(line.get_ydata().max()) for line in axes.lines)
         axes.set_ylim(0, 104.0 if bounded and top > 40 else 1.1 * top)
-        axes.yaxis.set_major_locator(ticks(3))
+        whole = not bounded and all((u[kind] == np.floor(u[kind])).all() for u in used)
+        axes.yaxis.set_major_locator(ticks(3, whole))
         if bounded:
             axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}%" if value else "0")
         else:

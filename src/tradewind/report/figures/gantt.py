@@ -11,7 +11,7 @@ import numpy as np
 from tradewind.model.arrays import Floats, Ints
 from tradewind.model.units import US_PER_S
 from tradewind.report import quantities
-from tradewind.report.figures.bars import shorten
+from tradewind.report.figures.bars import beside
 from tradewind.report.figures.data import RunData
 from tradewind.report.figures.theme import Theme, canvas, style_axes
 
@@ -121,7 +121,7 @@ def draw(chart: Gantt, data: RunData, theme: Theme, width: float) -> Any:
     step = max(13.0 if rows <= MOST_NAMES else 4.6, min(20.0, 520 / max(rows, 1)))
     height = step * rows + 46
     labelled = step >= 13
-    ids = [shorten(data.base.scenario.jobs[int(j)].id, 16 if width > 600 else 9) for j in chart.jobs]
+    ids = [beside(data.base.scenario.jobs[int(j)].id, width) for j in chart.jobs]
     left = 14 + 7.0 * max(len(i) for i in ids) if labelled else 16.0
     figure = canvas(width, height)
     axes = figure.add_axes((left / width, 40 / height, 1 - (left + 14) / width, 1 - 46 / height))

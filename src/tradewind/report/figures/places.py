@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import shortest_path
 from tradewind.model.arrays import Floats, Ints
 from tradewind.prices.builtin import positions
 from tradewind.report.figures import labels
-from tradewind.report.figures.bars import shorten
+from tradewind.report.figures.bars import beside
 from tradewind.report.figures.curves import time_axis
 from tradewind.report.figures.data import RunData, bins, link_bps, moved_bytes
 from tradewind.report.figures.theme import Theme, canvas, style_axes
@@ -382,7 +382,7 @@ def draw_heat(h: Heat, theme: Theme, colour: tuple[float, float, float], width: 
     row = max(2.6, min(26.0, 420 / rows))
     height = rows * row + 48
     labelled = row >= 13
-    names = [shorten(n, 16 if width > 600 else 9) for n in h.names]
+    names = [beside(n, width) for n in h.names]
     left = 14 + 7.0 * max(len(n) for n in names) if labelled else 30.0
     figure = canvas(width, height)
     axes = figure.add_axes((left / width, 40 / height, 1 - (left + 14) / width, 1 - 48 / height))
