@@ -45,6 +45,20 @@ def two_jobs() -> tuple[Scenario, Tables]:
     return scenario, t
 
 
+def test_a_job_that_was_given_up_does_not_wait_from_then_on() -> None:
+    data = Scenario(setup=setup(), jobs=(job(0), job(1)), name="two")
+    tables = Tables()
+    for number, end, how in ((0, 2 * HOUR, "finished"), (1, HOUR, "ended")):
+        tables.event(0, "arrived", number)
+        tables.plan(0, number, (0, end, [(0, 1)]))
+        tables.event(end, how, number)
+    tables.outcome(0, "finished", 0, 2 * HOUR)
+    tables.outcome(1, "unfinished", 0)
+    found = RunData(ScenarioData(data), run(data, tables))
+    assert found.wait_mean_s == 0.0
+    assert found.queue(bins(2 * HOUR, 2)).tolist() == [0.0, 0.0]
+
+
 def test_use_and_queue_follow_the_plans() -> None:
     found = run_data(*two_jobs())
     edges = bins(2 * HOUR, 2)

@@ -29,7 +29,7 @@ EventKind = Literal[
     "declined",  # the customer took no offer
     "refused",  # the policy refused the job; value = work done
     "cancelled",  # its owner withdrew the job; value = work done
-    "ended",  # the run is over and the job is unfinished; value = work done
+    "ended",  # the run is over or the job was given up, unfinished; value = work done
 ]
 
 

@@ -26,7 +26,7 @@ SAID = {
     "declined": "declined",
     "refused": "was refused",
     "cancelled": "was cancelled",
-    "ended": "was not finished at the end",
+    "ended": "ended unfinished",
 }
 """Events of a job that its life mentions."""
 

@@ -246,9 +246,9 @@ class RunData:
 
     @cached_property
     def gone_us(self) -> Ints:
-        """When each job finished or was rejected, (J,); the end of the run if neither happened."""
+        """When each job finished, was rejected or given up, (J,); the end of the run if none of that happened."""
         gone = np.full(len(self.base.scenario.jobs), self.end_us, dtype=np.int64)
-        rows = np.flatnonzero(np.isin(texts(self.run, "events", "kind"), GONE))
+        rows = np.flatnonzero(np.isin(texts(self.run, "events", "kind"), (*GONE, "ended")))
         np.minimum.at(gone, ints(self.run, "events", "job")[rows], ints(self.run, "events", "at_us")[rows])
         finish = ints(self.run, "outcomes", "finish_us")
         done = finish >= 0
