@@ -8,6 +8,7 @@ import pytest
 
 from tradewind.cli.plan import hours
 from tradewind.cli.show import same_decimals
+from tradewind.model.units import dollars
 from tradewind.planner.plan import beside
 
 
@@ -40,6 +41,25 @@ def test_a_mean_has_no_more_decimals_than_its_interval_needs(
     means: list[float], halves: list[float], shown: list[str]
 ) -> None:
     assert same_decimals(means, halves) == shown
+
+
+def test_less_than_an_hour_is_minutes_and_less_than_two_minutes_seconds() -> None:
+    assert [hours(value) for value in (0.0, 0.01, 0.16, 0.99, 1.0)] == [
+        "0.0 h",
+        "36 s",
+        "10 min",
+        "59 min",
+        "1.0 h",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("usd", "shown"),
+    [(0.0, "0.00"), (6.4e-9, "0.00"), (0.012284, "0.01228"), (0.5, "0.50"), (1.0, "1.00"), (12345.678, "12,345.68"),
+     (-0.25, "-0.25"), (-0.0, "0.00"), (1e6, "1,000,000.00")],
+)  # fmt: skip
+def test_money_is_never_a_power_of_ten(usd: float, shown: str) -> None:
+    assert dollars(usd) == shown
 
 
 def test_a_day_has_twenty_four_hours() -> None:

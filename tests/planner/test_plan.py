@@ -461,6 +461,10 @@ def test_a_planned_scenario_carries_commands() -> None:
     found = planned({"command": ["python3", "train.py"], "env": {"SIZE": "3"}})
     (job,) = found.scenario.jobs
     assert (job.command, job.env) == (("python3", "train.py"), (("SIZE", "3"),))
+    told = "its command is told to stop after 28,800 iterations, 10 s each on one A100"
+    assert found.jobs[0].assumed == (told, "no deadline: 7 days")
+    counted = {"gpu_hours": None, "iterations": 100, "iteration_s": 1, "command": ["x"]}
+    assert planned(counted).jobs[0].assumed == ("no deadline: 7 days",)
 
 
 def test_a_planned_scenario_is_the_setup_of_a_service(tmp_path: Path) -> None:

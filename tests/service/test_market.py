@@ -21,6 +21,7 @@ from tradewind.model.errors import InputError
 from tradewind.model.node import Node
 from tradewind.model.setup import Setup
 from tradewind.model.tariff import Tariff
+from tradewind.model.units import dollars
 from tradewind.service.config import parse
 from tradewind.service.terms import list_prices
 from tradewind.store.board import Board
@@ -196,7 +197,7 @@ def test_the_command_shows_the_fresh_quote_of_one_that_holds_no_more(market: Ser
         assert fresh not in ("", first["id"])
         shown = checked(client.get(f"/v1/quotes/{fresh}"))
         assert shown["job"] == first["job"]
-        assert f"  0: {shown['options'][0]['price_usd']:.4g} USD" in said.stdout
+        assert f"  0: {dollars(shown['options'][0]['price_usd'])} USD" in said.stdout
         assert "Traceback" not in said.stdout + said.stderr
 
 

@@ -27,7 +27,7 @@ from tradewind.model.errors import InputError, LookupFailed
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.text import shown
-from tradewind.model.units import UNLIMITED, parse_bytes
+from tradewind.model.units import UNLIMITED, dollars, parse_bytes
 from tradewind.worlds.assembled import unsettled
 from tradewind.worlds.fleet_world import FleetWorld
 from tradewind.worlds.fleets import PROCESSES
@@ -171,7 +171,7 @@ class _Lines:
             for gang in running
         )
         say(
-            f"slot {slot}: {len(running)} jobs, {ranks} ranks, {usd:.4g} USD  {where}",
+            f"slot {slot}: {len(running)} jobs, {ranks} ranks, {dollars(usd)} USD  {where}",
             file=sys.stderr,
         )
 

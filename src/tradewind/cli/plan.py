@@ -174,9 +174,11 @@ def _explain(found: Plan, row: Planned) -> None:
 
 
 def hours(value: float) -> str:
-    """Hours, or days and hours, or seconds."""
-    if 0 < abs(value) < 0.1:
+    """Hours, or days and hours, or minutes or seconds."""
+    if 0 < abs(value) < 2 / 60:
         return f"{value * 3600:.0f} s"
+    if 0 < abs(value) < 1:
+        return f"{value * 60:.0f} min"
     if abs(value) < 48:
         return f"{value:.1f} h"
     days, rest = divmod(round(value), 24)

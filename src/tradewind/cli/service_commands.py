@@ -17,6 +17,7 @@ from tradewind.cli.needs import extra
 from tradewind.cli.options import Json
 from tradewind.cli.terminal import open_console, say
 from tradewind.model.errors import InputError
+from tradewind.model.units import dollars
 
 if TYPE_CHECKING:
     from tradewind.service.client import Client
@@ -74,7 +75,7 @@ def _ended(client: Client, job: JobAnswer, wait: bool, as_json: bool) -> None:
     """Print a job, wait for its end if that is wanted, and exit as it did."""
     if wait and not job.is_over:
         job = client.wait(job.id)
-    price = "" if job.price_usd is None else f", {job.price_usd:.4g} USD"
+    price = "" if job.price_usd is None else f", {dollars(job.price_usd)} USD"
     _print(job, [f"{job.id}: {job.status}{price}" + (f" ({job.reason})" if job.reason else "")], as_json)
     if wait and (code := EXIT_OF.get(job.status, 1)):
         raise typer.Exit(code)
@@ -96,7 +97,7 @@ def submit(
 
 
 def _than(saves_usd: float) -> str:
-    return f"{abs(saves_usd):.4g} USD {'less' if saves_usd >= 0 else 'more'} than"
+    return f"{dollars(abs(saves_usd))} USD {'less' if saves_usd >= 0 else 'more'} than"
 
 
 def _menu(quote: QuoteAnswer) -> list[str]:
@@ -107,7 +108,7 @@ def _menu(quote: QuoteAnswer) -> list[str]:
         when += f" ({(late or 0) - quote.made_s:.0f} s with 90%)" if each.kept else ""
         saves = "" if each.saves_usd is None else f", {_than(each.saves_usd)} alone"
         gap = "" if each.gap is None else f", {each.gap:+.1%} from the bound"
-        lines.append(f"  {each.option}: {each.price_usd:.4g} USD{saves}{gap}, {when}: {each.plan}")
+        lines.append(f"  {each.option}: {dollars(each.price_usd)} USD{saves}{gap}, {when}: {each.plan}")
     if quote.status == "open":
         left = quote.expires_s - time.time()
         lines.append(f"take one within {left:.0f} s: tradewind accept {quote.id} --option 0")
@@ -158,7 +159,9 @@ def accept(
                     say(line)
             raise
         if not wait:
-            line = f"{receipt.job.id}: {receipt.price_usd:.4g} USD ({receipt.mode}: {receipt.payment_rule})"
+            line = (
+                f"{receipt.job.id}: {dollars(receipt.price_usd)} USD ({receipt.mode}: {receipt.payment_rule})"
+            )
             _print(receipt, [line], as_json)
             return
         _ended(service, receipt.job, wait, as_json)
@@ -193,7 +196,7 @@ def jobs(
     for each in page.jobs:
         when = _at(each.submitted_s)
         places = ", ".join(f"{n} at {name}" for name, n in each.places.get("workers", {}).items())
-        price = "" if each.price_usd is None else f"{each.price_usd:.4g}"
+        price = "" if each.price_usd is None else dollars(each.price_usd)
         table.add_row(each.id, each.tenant, each.status, when, places, price)
     open_console().print(table)
 

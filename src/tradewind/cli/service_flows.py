@@ -10,6 +10,7 @@ import typer
 
 from tradewind.cli.options import Json
 from tradewind.cli.service_commands import Id, Server, Tenant, TokenFile, _ended, _print, client, read_job
+from tradewind.model.units import dollars
 
 commands = typer.Typer()
 
@@ -82,7 +83,7 @@ def dryrun(
     workers = (
         ", ".join(f"{n} at {site}" for site, n in found.place.get("workers", {}).items()) or "nowhere yet"
     )
-    price = "" if found.price_usd is None else f", {found.price_usd:.4g} USD"
+    price = "" if found.price_usd is None else f", {dollars(found.price_usd)} USD"
     head = f"{workers}{price}; start {_when(found.start.p50_s)}, finish {_when(found.finish.p50_s)}"
     _print(found, [head, *(f"  {line}" for line in found.lines)], as_json)
 

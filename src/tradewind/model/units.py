@@ -44,6 +44,14 @@ _RATE = {"bit/s": 1, "kbit/s": 10**3, "Mbit/s": 10**6, "Gbit/s": 10**9, "Tbit/s"
 _QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z/]+)\s*")
 
 
+def dollars(usd: float) -> str:
+    """An amount of money for people: cents, or four digits of less than a dollar."""
+    if 1e-4 <= abs(usd) < 1:
+        whole, _, part = f"{usd:.4g}".partition(".")
+        return f"{whole}.{part:0<2}"
+    return f"{usd + 0.0:,.2f}"
+
+
 def _parse(text: str, table: dict[str, int], what: str) -> int:
     match = _QUANTITY.fullmatch(text)
     if match is None or match.group(2) not in table:

@@ -92,6 +92,8 @@ def _wanted(
     of = job.of or (profile.gpu if profile and profile.gpu else None) or job.gpu[0]
     assumed: list[str] = []
     rounds, compute_us = _work(job, profile, where)
+    if job.command and job.iterations is None:
+        assumed.append(f"its command is told to stop after {rounds:,} iterations, 10 s each on one {of}")
     until_us = job.deadline or file.deadline
     if until_us is None:
         until_us = DEADLINE_US

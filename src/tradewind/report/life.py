@@ -10,7 +10,7 @@ from tradewind.engine.menu import invoice_of, job_index, menu_of
 from tradewind.model.errors import InputError
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
-from tradewind.model.units import clock
+from tradewind.model.units import clock, dollars
 from tradewind.report.placements import Placement, joined, placements
 from tradewind.report.quantities import duration
 
@@ -138,5 +138,5 @@ def _ran(placed: list[Placement]) -> Iterator[tuple[int, str]]:
         if row.moves:
             text += f"; moved {', '.join(map(str, row.moves))}"
         if row.usd:
-            text += f"; {row.usd:.4g} USD"
+            text += f"; {dollars(row.usd)} USD"
         yield row.from_us, text + (f" ({row.why})" if row.why else "")

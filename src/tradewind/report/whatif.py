@@ -14,7 +14,7 @@ from tradewind.model.arrays import Floats, Ints
 from tradewind.model.result import Run
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Objective
-from tradewind.model.units import US_PER_S
+from tradewind.model.units import US_PER_S, dollars
 
 MOST_OTHERS = 3
 """Jobs that are named as those that ran first."""
@@ -190,7 +190,7 @@ def _refusals(run: Run) -> dict[int, str]:
         cheapest[job] = min(cheapest.get(job, usd), usd)
     kinds, jobs = texts(run, "events", "kind"), ints(run, "events", "job")
     for job in jobs[kinds == "declined"].tolist() if len(kinds) else ():
-        found[job] = f"the cheapest offer was {cheapest[job]:.4g} USD" if job in cheapest else "no offer"
+        found[job] = f"the cheapest offer was {dollars(cheapest[job])} USD" if job in cheapest else "no offer"
     return found
 
 
@@ -269,7 +269,7 @@ def _amounts(before: JobFacts, after: JobFacts) -> list[str]:
         ("costs", before.cost_usd, after.cost_usd),
     ):
         if abs(new - old) > 1e-9 * max(abs(new), abs(old)):
-            found.append(f"{word} {new:.4g} instead of {old:.4g} USD")
+            found.append(f"{word} {dollars(new)} instead of {dollars(old)} USD")
     return found
 
 
