@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -213,14 +214,15 @@ def test_a_run_without_any_activity_still_has_a_report() -> None:
 def test_a_live_report_shows_no_loss_where_none_was_reported() -> None:
     where = setup()
     data = Scenario(setup=where, jobs=(job(0), job(1)), name="two")
-    attempts = {
+    attempts: dict[str, Any] = {
         "job": [0, 1], "slot": [0, 0], "places": ["1@a", "1@a"], "why": ["complete", "complete"], "iterations": [5, 5],
         "measured_s": [0.1, 0.1], "predicted_s": [0.2, 0.2], "bytes_sent": [0.0, 0.0],
     }  # fmt: skip
     ran = run(data, Tables())
     live = [
         measured(
-            data, replace(ran, world="live", tables={**ran.tables, "attempts": {**attempts, "loss": loss}})
+            data,
+            replace(ran, world="processes", tables={**ran.tables, "attempts": {**attempts, "loss": loss}}),
         )
         for loss in ([0.0, 0.0], [0.0, 1.5])
     ]

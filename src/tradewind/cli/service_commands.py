@@ -159,9 +159,8 @@ def accept(
                     say(line)
             raise
         if not wait:
-            line = (
-                f"{receipt.job.id}: {dollars(receipt.price_usd)} USD ({receipt.mode}: {receipt.payment_rule})"
-            )
+            price = "no price" if receipt.price_usd is None else f"{dollars(receipt.price_usd)} USD"
+            line = f"{receipt.job.id}: {price} ({receipt.mode}: {receipt.payment_rule})"
             _print(receipt, [line], as_json)
             return
         _ended(service, receipt.job, wait, as_json)
