@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -465,6 +466,18 @@ def test_a_planned_scenario_carries_commands() -> None:
     assert found.jobs[0].assumed == (told, "no deadline: 7 days")
     counted = {"gpu_hours": None, "iterations": 100, "iteration_s": 1, "command": ["x"]}
     assert planned(counted).jobs[0].assumed == ("no deadline: 7 days",)
+
+
+def test_the_example_is_the_file_of_the_page_and_can_be_planned() -> None:
+    root = Path(__file__).parents[2]
+    page = re.search(r"```yaml\n(.*?)```", (root / "docs" / "plan.md").read_text(), flags=re.DOTALL)
+    assert page
+    example = root / "examples" / "plan.yaml"
+    assert example.read_text().partition("\n")[2] == page.group(1)
+    file, profiles = load_jobs(example)
+    found = make(file, profiles, catalogue(), measured(), Overrides())
+    assert [row.id for row in found.jobs] == ["vision", "language", "large"]
+    assert found.run.violations == ()
 
 
 def test_a_planned_scenario_is_the_setup_of_a_service(tmp_path: Path) -> None:
