@@ -54,6 +54,21 @@ def test_a_result_is_replaced_by_a_newer_one(tmp_path: Path) -> None:
     assert '"las"' in (tmp_path / "run.json").read_text()
 
 
+def test_the_folder_of_an_output_is_made_and_one_that_cannot_be_written_is_refused_before_the_work(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "s.yaml").write_text(SCENARIO)
+    made = tradewind("run", "s.yaml", "--policy", "fifo", "-o", "out/new/run.json", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert (tmp_path / "out" / "new" / "run.json").exists()
+    program = f"touch {tmp_path}/started; sleep 60"
+    for output, why in (("s.yaml/run.json", "cannot be written ("), ("out", "is a folder")):
+        done = tradewind("profile", "-o", output, "--", "sh", "-c", program, cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"-o {output}: {why}" in done.stderr
+    assert not (tmp_path / "started").exists()
+
+
 def test_every_option_that_writes_a_file_is_known_as_an_output() -> None:
     outputs = [
         (name, param)

@@ -1,19 +1,20 @@
-"""A file that a command reads is not overwritten by what it writes."""
+"""Before a command works for minutes: its outputs can be written, and overwrite nothing that it reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from tradewind.model.errors import InputError
 
 
 def keeping_inputs(command: Any) -> Any:
-    """The same commands; each refuses an output that is one of its inputs, or another of its outputs.
+    """The same commands; each refuses an output that is one of its inputs, another of its outputs, or cannot be written.
 
-    Outputs are options that are declared with `writable=True`.
+    Outputs are options that are declared with `writable=True`. Their folders are made.
     """
     command.invoke = partial(_invoke, command.invoke)
     for child in getattr(command, "commands", {}).values():
@@ -38,7 +39,24 @@ def _invoke(call: Any, context: Any) -> Any:
                     f"{_word(known[name])} {path}: this file is read ({_word(known[other])}) and would be overwritten; "
                     "write to another name"
                 )
+    for name, path in context.params.items():
+        if path is not None and is_output(known.get(name)):
+            _make_room(path, _word(known[name]))
     return call(context)
+
+
+def _make_room(path: Path, option: str) -> None:
+    """Make the folder of an output, and try whether a file can be written there."""
+    if path.is_dir():
+        raise InputError("is a folder; give a file inside it", where=f"{option} {path}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror}); choose another location", where=f"{option} {path}"
+        ) from None
 
 
 def is_output(param: Any) -> bool:

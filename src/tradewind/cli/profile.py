@@ -32,9 +32,12 @@ def profile(
 
     from tradewind.cli.show import number, table_of
     from tradewind.cli.terminal import open_console, print_json, say
+    from tradewind.files.documents import check_suffix
     from tradewind.files.profile_file import as_document, save
     from tradewind.worlds.profile import ProfileOptions, measure
 
+    if output is not None:
+        check_suffix(output)
     options = ProfileOptions(seconds=seconds, ranks=ranks, patience_s=patience)
     with TemporaryDirectory(prefix="tradewind-profile-") as folder:
         found = measure(command, Path(folder), options)
