@@ -73,10 +73,10 @@ def test_a_price_change_counts_from_its_slot_on() -> None:
     given = scenario(
         [job(0, work=Fixed(runtime_us=3 * HOUR))],
         where=where,
-        changes=[Change(HOUR, "price", 0, 0, 1500), Change(2 * HOUR, "price", 0, 0, 200)],
+        changes=[Change(HOUR, "price", 0, 0, 1500), Change(2 * HOUR, "price", 0, 0, 4000, 3000)],
     )
     run = play(given, {0: decision(plan(0, run_at(0)))})
-    assert [usd for (usd,) in rows(run, "costs", "usd")] == [pytest.approx(x) for x in (10.0, 15.0, 2.0)]
+    assert [usd for (usd,) in rows(run, "costs", "usd")] == [pytest.approx(x) for x in (10.0, 15.0, 40 / 3)]
 
 
 def test_servers_pay_their_sites_tariff_where_they_have_none_of_their_own() -> None:

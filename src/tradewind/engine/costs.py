@@ -130,14 +130,14 @@ class _Meter:
 
 
 class _Factors:
-    """Price factors by slot, from changes in thousandths of the tariff."""
+    """Price factors by slot."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self._steps: dict[tuple[str, int, int], list[tuple[int, int]]] = defaultdict(list)
+        self._steps: dict[tuple[str, int, int], list[tuple[int, float]]] = defaultdict(list)
         for change in scenario.changes:
             if change.kind in ("price", "egress"):
                 key = (change.kind, change.a, change.b)
-                self._steps[key].append((change.at_us // scenario.setup.slot_us, change.value))
+                self._steps[key].append((change.at_us // scenario.setup.slot_us, change.factor))
 
     def at(self, kind: str, a: int, b: int, slot: int) -> float:
         """Factor on a tariff in a slot."""
@@ -145,7 +145,7 @@ class _Factors:
         if not steps:
             return 1.0
         place = bisect_right(steps, (slot, OPEN)) - 1
-        return steps[place][1] / 1000 if place >= 0 else 1.0
+        return steps[place][1] if place >= 0 else 1.0
 
 
 def cost_table(scenario: Scenario, run: Run, intervals: Intervals) -> Table:

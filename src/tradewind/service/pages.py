@@ -230,8 +230,9 @@ async def _sites(service: Service) -> list[dict[str, Any]]:
     found = []
     for row in sorted(rows, key=lambda row: (row["node"], row["resource"])):
         price = rent.get((row["node"], row["resource"]), 0.0) * row["price_factor"]
-        most, used = row["capacity_milli"] / MILLI, row["used_milli"] / MILLI
-        share = 100 * used / most if 0 < row["capacity_milli"] < UNLIMITED else 0.0
+        used = row["used_milli"] / MILLI
+        most = row["capacity_milli"] / MILLI if row["capacity_milli"] < UNLIMITED else None
+        share = 100 * used / most if most else 0.0
         found.append(
             {
                 **row,

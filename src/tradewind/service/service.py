@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
-from tradewind.model.units import MILLI
 from tradewind.registry import systems
 from tradewind.service.clerk import Clerk
 from tradewind.service.config import Config, price_hash
@@ -65,16 +64,17 @@ class Service:
         """The records, for the clerk."""
         return Source(store=store_address(self.config, self.data), slot_us=self.config.setup.slot_us)
 
-    def price_list(self, coming: Mapping[tuple[int, int], int] | None = None) -> str:
-        """Hash of the price list in force; coming: (node, resource) -> thousandths that come into force."""
+    def factors(self) -> dict[tuple[int, int], float]:
+        """(node, resource) -> factor on its tariff in force."""
         setup, rows = self.config.setup, self.board.rows("board_sites", most=100_000)
-        factors = {
-            (setup.node_index[row["node"]], setup.resource_index[row["resource"]]): round(
-                MILLI * row["price_factor"]
-            )
+        return {
+            (setup.node_index[row["node"]], setup.resource_index[row["resource"]]): row["price_factor"]
             for row in rows
         }
-        return price_hash(setup, {**factors, **(coming or {})})
+
+    def price_list(self, coming: Mapping[tuple[int, int], float] | None = None) -> str:
+        """Hash of the price list in force; coming: (node, resource) -> factor that comes into force."""
+        return price_hash(self.config.setup, {**self.factors(), **(coming or {})})
 
     @property
     def market(self) -> str:
