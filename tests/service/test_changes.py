@@ -76,6 +76,29 @@ def test_a_suspended_job_frees_its_site_can_be_changed_and_goes_on_from_its_chec
         assert {line["job"] for line in bill["lines"]} == {id_, f"{id_}#2"}
 
 
+def test_a_change_that_is_repeated_with_its_key_changes_nothing_twice(server: Server) -> None:
+    with server.tenant("research") as client:
+        first = checked(client.post("/v1/jobs", json={**COUNT, "command": ["sleep", "600"]}))["id"]
+        until(client, first, "running")
+        id_ = checked(client.post("/v1/jobs", json={**COUNT, "workers": 8}))["id"]  # all that there is
+        until(client, id_, "waiting")
+        where, once = f"/v1/jobs/{id_}/change", {"Idempotency-Key": f"change {id_}"}
+        one, two = {"env": {"A": "1"}, "private": {"runtime_us": "4 s"}}, {"env": {"A": "2"}}
+        assert checked(client.post(where, json=one, headers=once))["job"]["env"] == one["env"]
+        assert checked(client.post(where, json=two))["job"]["env"] == two["env"]
+        assert (
+            checked(client.post(where, json=one, headers=once))["job"]["env"] == two["env"]
+        )  # sent once more
+        arrived = [each["kind"] for each in checked(client.get(f"/v1/jobs/{id_}/events"))["events"]]
+        assert arrived.count("altered") == 2
+        other = client.post(where, json=two, headers=once)
+        assert (other.status_code, other.json()["error"]["code"]) == (409, "conflict")
+        for each in (id_, first):
+            assert checked(client.post(f"/v1/jobs/{each}/cancel"))["status"] == "cancelled"
+        assert checked(client.post(where, json=one, headers=once))["status"] == "cancelled"
+        assert client.post(where, json=one).status_code == 409
+
+
 def test_a_suspended_job_can_be_cancelled(server: Server) -> None:
     with server.tenant("research") as client:
         id_ = checked(client.post("/v1/jobs", json=COUNT))["id"]
