@@ -251,6 +251,8 @@ class Projector:
             kind,
             {"work_done": event.get("value", 0)}
             if kind in ("voided", "ended", "cancelled")
+            else {"reason": shown.reason}
+            if kind == "refused"
             else _home(event),
         )
 
