@@ -18,7 +18,7 @@ from tests.service.servers import Server, checked, over, running, until
 from tests.service.test_modes import _read
 from tradewind.model.errors import InputError
 from tradewind.model.view import Change
-from tradewind.service.changes import of_prices
+from tradewind.service.changes import of_prices, of_site
 from tradewind.service.config import PricesFile, in_force, parse, price_hash
 from tradewind.store.backup import backup, restore
 from tradewind.store.store import Store
@@ -205,6 +205,15 @@ def test_tiers_change_by_one_factor_and_the_error_says_to_what() -> None:
         of_prices(setup, listed({**fits, "usd": [4.0, 2.7]}))
     with pytest.raises(InputError, match="too many times"):
         of_prices(setup, listed({**fits, "usd": [3e14, 2e14]}))
+    with pytest.raises(InputError, match="at most nine decimals"):
+        of_prices(setup, listed({**fits, "usd": [1e-12, 1e-12]}))
+
+
+def test_a_capacity_that_cannot_be_counted_is_refused_and_not_rounded() -> None:
+    setup = parse(CONFIG, Path()).setup
+    assert of_site(setup, "oregon", None, {"gpu": 0.5})["changes"][0][3] == 500
+    with pytest.raises(InputError, match=r"capacity of oregon.gpu: 0.0001 has more than three decimals"):
+        of_site(setup, "oregon", None, {"gpu": 0.0001})
 
 
 def test_prices_of_a_site_without_a_limit_change_too_and_are_billed_as_they_are_listed(

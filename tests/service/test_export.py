@@ -45,3 +45,8 @@ def test_bills_and_exports_of_many_jobs_do_not_look_for_garbage_meanwhile(
         periods_work.export(*given)
     assert seen == [False, False]
     assert gc.isenabled()
+
+
+def test_a_month_after_which_there_is_none_is_no_period() -> None:
+    with pytest.raises(InputError, match="period is '9999-12'; write"):
+        span_of("9999-12")

@@ -12,7 +12,7 @@ from tradewind.files.scenario_build import tariff_of
 from tradewind.model.errors import InputError
 from tradewind.model.setup import Setup
 from tradewind.model.tariff import Tariff
-from tradewind.model.units import MILLI, UNLIMITED
+from tradewind.model.units import MILLI, UNLIMITED, to_milli
 from tradewind.service.config import Config, PricesFile
 from tradewind.store.board import Row
 
@@ -47,7 +47,11 @@ def of_site(setup: Setup, name: str, state: str | None, capacity: Mapping[str, f
         row = find(setup.resource_index, resource, "resource", f"capacity of {name}")
         if not 0 <= units < UNLIMITED / MILLI:
             raise InputError(f"capacity of {name}.{resource} is {units}; it must be 0 or more")
-        changes.append(("capacity", node, row, round(units * MILLI), MILLI))
+        try:
+            milli = to_milli(units)
+        except ValueError as error:
+            raise InputError(f"capacity of {name}.{resource}: {error}") from None
+        changes.append(("capacity", node, row, milli, MILLI))
     back = [node] if state == "join" or capacity else []
     return {"changes": changes, "drain": [node] if state == "drain" else [], "undrain": back}
 
@@ -69,11 +73,13 @@ def of_prices(setup: Setup, prices: PricesFile) -> Wanted:
 
 def _ratio(old: Tariff, new: Tariff, where: str) -> tuple[int, int]:
     """A price over the one that the service began with, as two whole numbers; InputError if tiers change otherwise."""
-    if old.usd[0] == new.usd[0] == 0:
+    if old == new:
         return MILLI, MILLI
+    if new.times(1) != new:
+        raise InputError(f"{where} is {list(new.usd)}; prices have at most nine decimals")
     ratio = Fraction(str(new.usd[0])) / Fraction(str(old.usd[0])) if old.usd[0] else Fraction(-1)
     ratio = ratio.limit_denominator(FINEST)
-    if ratio < 0 or old.times(float(ratio)) != new.times(1):
+    if ratio < 0 or old.times(float(ratio)) != new:
         wanted = "" if ratio < 0 else f", here to {list(old.times(float(ratio)).usd)}"
         raise InputError(
             f"{where}: its tiers must stay where they are and change by one factor from {list(old.usd)} at "
