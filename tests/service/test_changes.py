@@ -186,7 +186,7 @@ def test_a_price_that_is_put_into_force_is_in_force_to_the_last_digit(old: float
     setup = parse(
         {**CONFIG, "setup": {**CONFIG["setup"], "nodes": [{**OREGON, "rent": {"gpu": old}}]}}, Path()
     ).setup
-    change = Change(0, *of_prices(setup, listed(new))[0])  # type: ignore[arg-type]
+    change = Change(0, *of_prices(setup, listed(new))[0])
     factors = {(change.a, change.b): change.factor}
     assert in_force(setup, factors)[0, 0].usd == (new,)
     began = parse(
@@ -230,13 +230,12 @@ def test_prices_of_a_site_without_a_limit_change_too_and_are_billed_as_they_are_
         )
         stream = _read("job-brokerage")
         stream["work"] = {**stream["work"], "stay_us": "4 s"}
-        job = {"json": stream, "params": {"tenant": "research"}}
-        tried = checked(admin.post("/v1/jobs", json=job["json"], params={**job["params"], "dry_run": True}))
+        whose = {"tenant": "research"}
+        tried = checked(admin.post("/v1/jobs", json=stream, params={**whose, "dry_run": "1"}))
         assert "oregon: room for 8 of its workers, of 8 at most" in tried["lines"]
-        id_ = checked(admin.post("/v1/jobs", **job))["id"]
+        id_ = checked(admin.post("/v1/jobs", json=stream, params=whose))["id"]
         assert over(admin, id_)["status"] == "left"
-        billed = {"tenant": "research"}
-        lines = checked(admin.get("/v1/bills", params=billed, timeout=60))["bills"][0]["lines"]
+        lines = checked(admin.get("/v1/bills", params=whose, timeout=60))["bills"][0]["lines"]
         rents = [line for line in lines if line["kind"] == "rent"]
         assert rents
         assert all(line["usd"] == pytest.approx(4 * line["amount"], rel=1e-12) for line in rents)
