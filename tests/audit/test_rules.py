@@ -8,6 +8,9 @@ from pathlib import Path
 import tradewind.audit
 from tests.audit.planted import PLANTED
 from tests.audit.test_lying_world import LIES
+from tests.builders import SLOT, setup
+from tradewind.audit.costs import CostLedger
+from tradewind.model.view import Change
 
 NAME = re.compile(
     r'"((?:form|time|workers|servers|places|capacity|data|routes|ring|work|market|plan|ledger|spend)\.[a-z_]+)"'
@@ -37,3 +40,11 @@ def test_every_rule_belongs_to_a_family_that_the_concepts_page_explains() -> Non
     for rule in {p.rule for p in PLANTED} | {rule for rule, _, _ in LIES}:
         family = rule.partition(".")[0]
         assert f"`{family}." in page, rule
+
+
+def test_prices_of_a_snapshot_that_counted_thousandths_alone_stay_what_they_were() -> None:
+    costs = CostLedger(setup())
+    costs.restore(costs.save()._replace(factors={("price", 0, 0): ((3, 1500),)}))
+    costs.change(Change(5 * SLOT, "price", 0, 0, 4000, 3000))
+    costs.restore(costs.save())
+    assert [costs.factor("price", 0, 0, slot) for slot in (2, 3, 5)] == [1.0, 1.5, 4 / 3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakSet
 
 import pytest
 
@@ -20,6 +21,8 @@ from tests.builders import (
     setup,
     spec_of,
 )
+from tradewind.engine import costs
+from tradewind.engine.intervals import effective, end_us
 from tradewind.model.decision import Decision, Flow, Offer, Quote, Route, Step, Verdict
 from tradewind.model.job import Customer, Dataset, Fixed, Rounds, Stream
 from tradewind.model.tariff import Tariff
@@ -73,10 +76,10 @@ def test_a_price_change_counts_from_its_slot_on() -> None:
     given = scenario(
         [job(0, work=Fixed(runtime_us=3 * HOUR))],
         where=where,
-        changes=[Change(HOUR, "price", 0, 0, 1500), Change(2 * HOUR, "price", 0, 0, 200)],
+        changes=[Change(HOUR, "price", 0, 0, 1500), Change(2 * HOUR, "price", 0, 0, 4000, 3000)],
     )
     run = play(given, {0: decision(plan(0, run_at(0)))})
-    assert [usd for (usd,) in rows(run, "costs", "usd")] == [pytest.approx(x) for x in (10.0, 15.0, 2.0)]
+    assert [usd for (usd,) in rows(run, "costs", "usd")] == [pytest.approx(x) for x in (10.0, 15.0, 40 / 3)]
 
 
 def test_servers_pay_their_sites_tariff_where_they_have_none_of_their_own() -> None:
@@ -308,3 +311,24 @@ def test_two_runs_of_the_same_script_have_the_same_tables() -> None:
     script = {0: decision(plan(0, run_at(0)), plan(1, run_at(0)))}
     once, again = (simulate(given, spec_of(Scripted(script, {}))) for _ in range(2))
     assert once == again
+
+
+def test_what_jobs_cost_is_added_up_one_after_the_other_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive, most = WeakSet[Any](), [0]
+
+    class Counted(costs._Meter):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            alive.add(self)
+            most[0] = max(most[0], len(alive))
+
+    where = hours(rent={(0, 0): TIERS})
+    jobs = [job(i, work=Fixed(runtime_us=HOUR)) for i in range(4)]
+    given = scenario(jobs, where=where)
+    run = play(given, {0: decision(*(plan(i, run_at(0)) for i in range(4)))})
+    monkeypatch.setattr(costs, "_Meter", Counted)
+    when = effective(run, end_us(run))
+    alone, shares = costs.rows_alone(given, run, when), costs.job_costs(given, run, when)
+    assert [row[5] for rows in alone.values() for row in rows] == [10.0] * 4
+    assert sum(shares.values()) == pytest.approx(run.metrics["cost_usd"])
+    assert most[0] <= 3  # of all jobs together, of one, and of the next

@@ -106,7 +106,9 @@ def random_scenario(draw: random.Random) -> Scenario:
                     Change(at, kind, draw.randrange(2), draw.randrange(3), 10**6 * draw.randrange(8))
                 )
             case "price":
-                changes.append(Change(at - at % SLOT, kind, 0, 0, draw.randrange(3000)))
+                changes.append(
+                    Change(at - at % SLOT, kind, 0, 0, draw.randrange(3000), draw.choice((1000, 7)))
+                )
             case _:
                 changes.append(Change(at, kind, draw.randrange(2 if "link" in kind else 5), 0, 0))
     streams = [job.index for job, _ in pairs if isinstance(job.work, Stream)]

@@ -149,7 +149,17 @@ def test_a_customer_may_answer_anything(tmp_path: Path, answer: int) -> None:
     assert kinds[1] == {7: "refused", -1: "declined", 0: "accepted"}[answer]
 
 
-@pytest.mark.parametrize(("at_us", "alarms"), [(340, []), (360, ["finished 0.00011 s later than promised"])])
+HOUR = 3_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("at_us", "alarms"),
+    [
+        (340, []),
+        (360, ["finished 0.00011 s later than promised"]),
+        (2 * HOUR + 250, ["finished 02:00:00 later than promised"]),
+    ],
+)
 def test_a_job_that_is_more_than_a_slot_late_raises_an_alarm(
     tmp_path: Path, at_us: int, alarms: list[str]
 ) -> None:

@@ -15,7 +15,7 @@ from tradewind.model.scenario import Scenario, Volumes
 from tradewind.model.setup import OBJECTIVES, Setup
 from tradewind.model.tables import TABLES
 from tradewind.model.tariff import Tariff
-from tradewind.model.units import LARGEST, UNLIMITED
+from tradewind.model.units import LARGEST, MILLI, UNLIMITED
 from tradewind.model.utility import Utility
 from tradewind.model.view import Change
 
@@ -212,7 +212,11 @@ def _changes(draw: st.DrawFn, setup: Setup) -> tuple[Change, ...]:
         st.tuples(st.sampled_from(("link_down", "link_up")), links, st.just(0), st.just(0)),
     )
     picked = draw(st.lists(kinds, max_size=4))
-    return tuple(Change(i * SLOT_US, kind, a, b, value) for i, (kind, a, b, value) in enumerate(picked))
+    parts = draw(st.lists(st.integers(1, 5000), min_size=len(picked), max_size=len(picked)))
+    return tuple(
+        Change(i * SLOT_US, kind, a, b, value, of if kind in ("price", "egress") else MILLI)
+        for i, ((kind, a, b, value), of) in enumerate(zip(picked, parts, strict=True))
+    )
 
 
 @st.composite

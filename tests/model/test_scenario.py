@@ -135,6 +135,8 @@ MISTAKES: list[tuple[str, Callable[[], Any]]] = [
     (r"changes\[0\].value is -1", change("capacity", value=-1)),
     (r"node_down has no value", change("node_down", value=3)),
     (r"prices change at the start of a slot", change("price", value=5, at=SLOT + 1)),
+    (r"changes\[0\].of is 0", lambda: scenario([job(0)], changes=[Change(0, "price", 0, 0, 5, 0)])),
+    (r"changes\[0\].of is 3; .* is for prices", lambda: scenario([job(0)], changes=[Change(0, "capacity", 0, 0, 5, 3)])),
     (r"changes are listed by time", lambda: scenario([job(0)], changes=UP_AND_DOWN)),
     (r"changes\[0\].at_us is -1", change("node_down", at=-1)),
     (r"volumes names jobs\[j0\], which is not a stream", lambda: scenario([job(0)], volumes=[(0, 0, 0, 1)])),

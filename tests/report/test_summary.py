@@ -11,6 +11,7 @@ from scipy import stats
 from tests.report.sample_runs import broken, cluster, moved, run, scheduled, wan
 from tradewind.model.result import Run
 from tradewind.report import quantities
+from tradewind.report.bills import usd_text
 from tradewind.report.figures import comparison
 from tradewind.report.summary import estimate, group, measured, paired, ranked
 from tradewind.report.verdict import sentences
@@ -163,3 +164,14 @@ def test_a_run_that_completed_nothing_has_no_completion_time_and_does_not_win() 
     assert text.startswith("works: mean completion time 100 s.")
     assert "idle completed no job and is not ranked." in text
     assert summary([idle]).startswith("No policy has a value for the objective")
+
+
+def test_amounts_of_a_bill_are_written_as_money_however_small() -> None:
+    amounts = {
+        1.7e-18: "0.00",
+        -1.7e-18: "0.00",
+        0.0125843: "0.012584",
+        -0.5: "-0.500000",
+        1234.5: "1,234.50",
+    }
+    assert [usd_text(value) for value in amounts] == [f"{text} USD" for text in amounts.values()]

@@ -10,13 +10,21 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from tests.effort import tries
 from tests.service.servers import Server, checked, over, running, until
 from tests.service.test_modes import _read
+from tradewind.model.errors import InputError
+from tradewind.model.view import Change
+from tradewind.service.changes import of_prices, of_site
+from tradewind.service.config import PricesFile, in_force, parse, price_hash
 from tradewind.store.backup import backup, restore
 from tradewind.store.store import Store
 
 CONFIG: dict[str, Any] = {**_read("serve-queue"), "fleet": {"as_root": True, "grace_s": 1.0}}
+OREGON: dict[str, Any] = CONFIG["setup"]["nodes"][0]
 SCRIPT = (
     "cd $TRADEWIND_CHECKPOINT_DIR; i=$(cat n 2>/dev/null || echo 0); "
     "while [ $i -lt 30 ]; do i=$((i+1)); echo $i > new; mv new n; echo at $i; sleep 0.1; done"
@@ -68,6 +76,29 @@ def test_a_suspended_job_frees_its_site_can_be_changed_and_goes_on_from_its_chec
         assert {line["job"] for line in bill["lines"]} == {id_, f"{id_}#2"}
 
 
+def test_a_change_that_is_repeated_with_its_key_changes_nothing_twice(server: Server) -> None:
+    with server.tenant("research") as client:
+        first = checked(client.post("/v1/jobs", json={**COUNT, "command": ["sleep", "600"]}))["id"]
+        until(client, first, "running")
+        id_ = checked(client.post("/v1/jobs", json={**COUNT, "workers": 8}))["id"]  # all that there is
+        until(client, id_, "waiting")
+        where, once = f"/v1/jobs/{id_}/change", {"Idempotency-Key": f"change {id_}"}
+        one, two = {"env": {"A": "1"}, "private": {"runtime_us": "4 s"}}, {"env": {"A": "2"}}
+        assert checked(client.post(where, json=one, headers=once))["job"]["env"] == one["env"]
+        assert checked(client.post(where, json=two))["job"]["env"] == two["env"]
+        assert (
+            checked(client.post(where, json=one, headers=once))["job"]["env"] == two["env"]
+        )  # sent once more
+        arrived = [each["kind"] for each in checked(client.get(f"/v1/jobs/{id_}/events"))["events"]]
+        assert arrived.count("altered") == 2
+        other = client.post(where, json=two, headers=once)
+        assert (other.status_code, other.json()["error"]["code"]) == (409, "conflict")
+        for each in (id_, first):
+            assert checked(client.post(f"/v1/jobs/{each}/cancel"))["status"] == "cancelled"
+        assert checked(client.post(where, json=one, headers=once))["status"] == "cancelled"
+        assert client.post(where, json=one).status_code == 409
+
+
 def test_a_suspended_job_can_be_cancelled(server: Server) -> None:
     with server.tenant("research") as client:
         id_ = checked(client.post("/v1/jobs", json=COUNT))["id"]
@@ -92,12 +123,12 @@ def test_sites_and_prices_change_while_it_runs_and_config_is_read_again(server: 
             == 8000
         )
         first = checked(admin.get("/v1/prices"))["price_list"]
-        second = checked(admin.post("/v1/prices", json={"rent": {"oregon": {"gpu": 1.5}}}))
+        second = checked(admin.post("/v1/prices", json={"rent": {"oregon": {"gpu": 4.0}}}))
         assert second["history"][0]["price_list"] != first
 
         def in_force() -> bool:
             found = checked(admin.get("/v1/prices"))
-            is_so: bool = found["rent"]["oregon"]["gpu"]["usd"] == [1.5]
+            is_so: bool = found["rent"]["oregon"]["gpu"]["usd"] == [4.0]
             return is_so and bool(found["price_list"] == second["history"][0]["price_list"])
 
         eventually(in_force, "the list is in force with the next slot")
@@ -126,7 +157,7 @@ def test_sites_and_prices_change_while_it_runs_and_config_is_read_again(server: 
         assert noted["before"]["tenants"] == {"late": None}
         assert noted["after"]["tenants"]["late"]["any_command"]
         assert noted["after"]["sites"]["price of oregon.gpu"] == 2.0
-        assert noted["before"]["sites"]["price of oregon.gpu"] == 0.5
+        assert noted["before"]["sites"]["price of oregon.gpu"] == 4 / 3
         late = server.secret("tenant", "late")
         server.config.write_text(yaml.safe_dump({**CONFIG, "setup": {**CONFIG["setup"], "nodes": nodes}}))
         checked(admin.post("/v1/reload"))
@@ -139,6 +170,84 @@ def test_sites_and_prices_change_while_it_runs_and_config_is_read_again(server: 
             answer = gone.post("/v1/jobs", json=COUNT)
             assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
             assert "no tenant of this service any more" in answer.json()["error"]["message"]
+
+
+PRICES = st.decimals("0.0001", 9999, places=4).map(float)
+
+
+def listed(usd: Any, node: str = "oregon") -> PricesFile:
+    """A price list of one price."""
+    return PricesFile.model_validate({"rent": {node: {"gpu": usd}}})
+
+
+@given(PRICES, PRICES)
+@settings(max_examples=tries(50, 1000), deadline=None)
+def test_a_price_that_is_put_into_force_is_in_force_to_the_last_digit(old: float, new: float) -> None:
+    setup = parse(
+        {**CONFIG, "setup": {**CONFIG["setup"], "nodes": [{**OREGON, "rent": {"gpu": old}}]}}, Path()
+    ).setup
+    change = Change(0, *of_prices(setup, listed(new))[0])
+    factors = {(change.a, change.b): change.factor}
+    assert in_force(setup, factors)[0, 0].usd == (new,)
+    began = parse(
+        {**CONFIG, "setup": {**CONFIG["setup"], "nodes": [{**OREGON, "rent": {"gpu": new}}]}}, Path()
+    ).setup
+    assert price_hash(setup, factors) == price_hash(began, {})  # the same list, however it came about
+
+
+def test_tiers_change_by_one_factor_and_the_error_says_to_what() -> None:
+    rent = {"gpu": {"starts": [0, 3], "usd": [3.0, 2.0]}}
+    nodes = [{**OREGON, "rent": rent}]
+    setup = parse({**CONFIG, "setup": {**CONFIG["setup"], "nodes": nodes}}, Path()).setup
+    fits = {"starts": [0, 3], "usd": [4.0, 2.666666667]}
+    assert of_prices(setup, listed(fits))[0][3:] == (4000, 3000)
+    with pytest.raises(InputError, match=r"rent.oregon.gpu: .* one factor .*here to \[4.0, 2.666666667\]"):
+        of_prices(setup, listed({**fits, "usd": [4.0, 2.7]}))
+    with pytest.raises(InputError, match="too many times"):
+        of_prices(setup, listed({**fits, "usd": [3e14, 2e14]}))
+    with pytest.raises(InputError, match="at most nine decimals"):
+        of_prices(setup, listed({**fits, "usd": [1e-12, 1e-12]}))
+
+
+def test_a_capacity_that_cannot_be_counted_is_refused_and_not_rounded() -> None:
+    setup = parse(CONFIG, Path()).setup
+    assert of_site(setup, "oregon", None, {"gpu": 0.5})["changes"][0][3] == 500
+    with pytest.raises(InputError, match=r"capacity of oregon.gpu: 0.0001 has more than three decimals"):
+        of_site(setup, "oregon", None, {"gpu": 0.0001})
+
+
+def test_prices_of_a_site_without_a_limit_change_too_and_are_billed_as_they_are_listed(
+    tmp_path: Path,
+) -> None:
+    nodes = [{"name": "oregon", "rent": {"gpu": 3.0}}]
+    config = {**_read("serve-brokerage"), "fleet": {"as_root": True, "grace_s": 1.0}}
+    config["setup"] = {**config["setup"], "slot_us": "1 s", "nodes": nodes}
+    with running(tmp_path, config) as server, server.client() as admin:
+        assert checked(admin.get("/v1/sites"))[0]["list_usd"] == 3.0
+        checked(admin.post("/v1/prices", json={"rent": {"oregon": {"gpu": 4.0}}}))
+        eventually(
+            lambda: checked(admin.get("/v1/prices"))["rent"]["oregon"]["gpu"]["usd"] == [4.0], "it is listed"
+        )
+        stream = _read("job-brokerage")
+        stream["work"] = {**stream["work"], "stay_us": "4 s"}
+        whose = {"tenant": "research"}
+        tried = checked(admin.post("/v1/jobs", json=stream, params={**whose, "dry_run": "1"}))
+        assert "oregon: room for 8 of its workers, of 8 at most" in tried["lines"]
+        id_ = checked(admin.post("/v1/jobs", json=stream, params=whose))["id"]
+        assert over(admin, id_)["status"] == "left"
+        lines = checked(admin.get("/v1/bills", params=whose, timeout=60))["bills"][0]["lines"]
+        rents = [line for line in lines if line["kind"] == "rent"]
+        assert rents
+        assert all(line["usd"] == pytest.approx(4 * line["amount"], rel=1e-12) for line in rents)
+        server.config.write_text(
+            yaml.safe_dump(
+                {**config, "setup": {**config["setup"], "nodes": [{**nodes[0], "rent": {"gpu": 5.0}}]}}
+            )
+        )
+        assert checked(admin.post("/v1/reload"))["changes"] == 1
+        eventually(
+            lambda: checked(admin.get("/v1/prices"))["rent"]["oregon"]["gpu"]["usd"] == [5.0], "it is read"
+        )
 
 
 def test_the_policy_is_changed_after_a_what_if_and_stays_changed(server: Server) -> None:

@@ -67,6 +67,13 @@ def test_a_market_mode_runs_its_example_and_bills_as_the_export_does(
         )
         run = load_run(tmp_path / "run.json")
         due = {name: bills[name]["due_usd"] for name in tenants}
+        rented = any("rent" in node for node in settings["setup"]["nodes"])
+        assert all(bool(bills[name]["lines"]) == rented for name in tenants)
+        if config == "serve":  # what a newcomer sees first
+            assert min(bills[name]["list_usd"] for name in tenants) > 1
+            (quote,) = checked(admin.get("/v1/quotes", params={"limit": 1}))
+            assert quote["options"][0]["alone_usd"] == pytest.approx(3.2)
+            assert quote["options"][0]["price_usd"] > 3.2  # the floor is above what it costs
         if market in ("posted prices", "auction"):
             assert isclose(fsum(due.values()), run.metrics["payments_usd"])
             assert [each["price_usd"] for each in done] == [due[name] for name in tenants]

@@ -5,12 +5,17 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.service.servers import QUEUE, SITES, Server, checked, job, over, running, until
+from tradewind.model.units import parse_time_us
+from tradewind.service.config import parse
+from tradewind.service.pages import _example
 
 MARKET = {
     **QUEUE,
@@ -123,6 +128,19 @@ def test_a_price_that_holds_no_more_is_said_and_the_fresh_quote_can_be_taken(
         page.click("button:has-text('Accept')", timeout=WAIT_MS)
         page.wait_for_selector("#said:has-text('Agreed')", timeout=WAIT_MS)
         until(admin, first["job"], "running")
+        none = checked(admin.post("/v1/quotes", params={"tenant": "red"}, content=asked, headers=kind))
+        assert (none["options"], none["refused"]) == ([], "capacity")
+        page.goto(f"{server.address}/market")
+        assert none["why"] in page.inner_text("[aria-label='Answered quotes'] tr:has(.badge.refused)")
+        page.goto(server.address)
+        assert none["why"] in page.inner_text(".events li:has(.badge.refused)")
+
+
+@pytest.mark.parametrize("speed", [1, 720])
+def test_the_job_that_a_page_offers_declares_what_its_command_takes(speed: int) -> None:
+    config = parse({**MARKET, "speed": speed}, Path())
+    work = yaml.safe_load(_example(SimpleNamespace(config=config)))["work"]  # type: ignore[arg-type]
+    assert work["count"] * parse_time_us(work["compute_us"]) == 30_000_000 * speed
 
 
 def test_an_operator_sees_everybody_and_the_audit_log_and_a_tenant_does_not(
@@ -150,6 +168,8 @@ def test_an_operator_sees_everybody_and_the_audit_log_and_a_tenant_does_not(
     page.goto(f"{queue.address}/admin")
     assert "Tokens" not in page.inner_text("main")  # sites are the operators', tokens the admins'
     page.on("dialog", lambda dialog: dialog.accept())
+    page.click("button:has-text('Drain dublin')")
+    page.wait_for_selector("tr:has-text('dublin') .badge:has-text('drains')", timeout=WAIT_MS)
     page.click("button:has-text('Leave dublin')")
     page.wait_for_selector("tr:has-text('dublin') .badge:has-text('down')", timeout=WAIT_MS)
     page.click("button:has-text('Join dublin')")
@@ -217,6 +237,9 @@ def test_pages_fit_their_screen_and_can_be_used_by_keyboard(
     browser: Browser, queue: Server, width: int, look: dict[str, Any]
 ) -> None:
     admin = (queue.data / "admin.token").read_text().strip()
+    named = job("sleep", "0", id="a-name-of-a-job-that-is-as-long-as-it-can-be"[:40])
+    with queue.tenant("red") as red:
+        over(red, checked(red.post("/v1/jobs", json=named))["id"])
     page, problems = signed_in(browser, queue, admin, viewport={"width": width, "height": 800}, **look)
     for path in ("/", "/jobs", "/market", "/tenants", "/bills", "/whatif", "/audit", "/admin"):
         page.goto(f"{queue.address}{path}")
@@ -226,6 +249,11 @@ def test_pages_fit_their_screen_and_can_be_used_by_keyboard(
             "parseFloat(getComputedStyle(e).fontSize) < 12).length"
         )
         assert small == 0
+        if width == 1280:  # no table hides a column
+            hidden = (
+                "[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth).length"
+            )
+            assert page.evaluate(hidden) == 0
     page.goto(queue.address)
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"

@@ -14,7 +14,7 @@ from tradewind.model.decision import Step
 from tradewind.model.job import Rounds
 from tradewind.model.result import Violation
 from tradewind.model.setup import Setup
-from tradewind.model.units import OPEN
+from tradewind.model.units import MILLI, OPEN
 from tradewind.model.view import Change
 
 SlotAmounts = dict[tuple[int, int, int], int]
@@ -51,7 +51,7 @@ class CostState(NamedTuple):
     traffic_usd: tuple[float, ...]
     deploy_usd: tuple[float, ...]
     spent: dict[tuple[int, int], tuple[float, ...]]
-    factors: dict[tuple[str, int, int], tuple[tuple[int, int], ...]]
+    factors: dict[tuple[str, int, int], tuple[tuple[int, ...], ...]]  # slot, value, of (if not MILLI)
     overspent: tuple[Violation, ...] = ()
 
 
@@ -76,7 +76,7 @@ class CostLedger:
         self._transfer_usd: list[float] = []
         self._traffic_usd: list[float] = []
         self._deploy_usd: list[float] = []
-        self._factors: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
+        self._factors: dict[tuple[str, int, int], list[tuple[int, ...]]] = {}
         self.overspent: list[Violation] = []  # jobs that spent more than they may
         self._spent: dict[tuple[int, int], tuple[float, ...]] = {}  # (pool, period) -> USD of closed slots
         self._pool_of = {
@@ -107,22 +107,22 @@ class CostLedger:
         self._rent_usd, self._transfer_usd = list(state.rent_usd), list(state.transfer_usd)
         self._traffic_usd, self._deploy_usd = list(state.traffic_usd), list(state.deploy_usd)
         self._spent = dict(state.spent)
-        self._factors = {key: list(steps) for key, steps in state.factors.items()}
+        self._factors = {key: [(*step, MILLI)[:3] for step in steps] for key, steps in state.factors.items()}
         self.overspent = list(state.overspent)
 
     def change(self, change: Change) -> None:
         """Record a price that holds from this slot on."""
         if change.kind in ("price", "egress"):
             steps = self._factors.setdefault((change.kind, change.a, change.b), [])
-            steps.append((change.at_us // self._setup.slot_us, change.value))
+            steps.append((change.at_us // self._setup.slot_us, change.value, change.of))
 
     def factor(self, kind: str, a: int, b: int, slot: int) -> float:
         """Factor on a tariff in a slot."""
-        value = 1000
-        for since, new in self._factors.get((kind, a, b), ()):
+        found = 1.0
+        for since, value, of in self._factors.get((kind, a, b), ()):
             if since <= slot:
-                value = new
-        return value / 1000
+                found = value / of
+        return found
 
     def post(self, record: Record, now_us: int) -> None:
         """Post the part of a record's steps between record.unbilled_us and now."""

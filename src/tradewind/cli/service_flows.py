@@ -23,7 +23,7 @@ def bills(
     as_json: Json = False, server: Server = "", token_file: TokenFile = None,
 ) -> None:  # fmt: skip
     """Print the bills of a running service: usage, list price, discount, payments."""
-    from tradewind.report.bills import csv_text
+    from tradewind.report.bills import csv_text, usd_text
     from tradewind.service import calls
 
     with client(server, token_file) as service:
@@ -33,13 +33,13 @@ def bills(
         return
     lines = []
     for each in page.bills:
+        paid, back = (sum(p.usd for p in part) for part in (each.payments, each.refunds))
         lines.append(
-            f"{each.tenant}, {page.period}: {each.due_usd:.6g} USD due; list price {each.list_usd:.6g}, "
-            f"discount {each.discount_usd:.6g}, paid {sum(p.usd for p in each.payments):.6g}, "
-            f"refunds {sum(p.usd for p in each.refunds):.6g}"
+            f"{each.tenant}, {page.period}: {usd_text(each.due_usd)} due; list price {usd_text(each.list_usd)}, "
+            f"discount {usd_text(each.discount_usd)}, paid {usd_text(paid)}, refunds {usd_text(back)}"
         )
         lines += [
-            f"  {line.job}: {line.amount:.6g} {line.unit} at {line.where}, {line.usd:.6g} USD"
+            f"  {line.job}: {line.amount:.6g} {line.unit} at {line.where}, {usd_text(line.usd)}"
             for line in each.lines
         ]
     _print(page, lines, as_json)

@@ -12,6 +12,7 @@ from tradewind.cli.options import Json, Set, pairs
 from tradewind.cli.service_commands import Server, TokenFile, _print, client, read_job
 from tradewind.cli.terminal import say
 from tradewind.model.errors import InputError
+from tradewind.model.units import MILLI, UNLIMITED
 
 if TYPE_CHECKING:
     from tradewind.service.models import SiteAnswer, WhatIfAnswer
@@ -53,7 +54,8 @@ def _units(text: str) -> dict[str, float]:
 def _site(each: SiteAnswer) -> str:
     price = "" if each.list_usd is None else f", {each.list_usd * each.price_factor:g} USD per unit-hour"
     down = ", down" if each.is_down else ""
-    return f"{each.node} {each.resource}: {each.used_milli / 1000:g} of {each.capacity_milli / 1000:g} in use{price}{down}"
+    most = "" if each.capacity_milli >= UNLIMITED else f" of {each.capacity_milli / MILLI:g}"
+    return f"{each.node} {each.resource}: {each.used_milli / MILLI:g}{most} in use{price}{down}"
 
 
 def service_prices(

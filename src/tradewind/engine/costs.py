@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from math import fsum
 
 import numpy as np
@@ -130,14 +131,14 @@ class _Meter:
 
 
 class _Factors:
-    """Price factors by slot, from changes in thousandths of the tariff."""
+    """Price factors by slot."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self._steps: dict[tuple[str, int, int], list[tuple[int, int]]] = defaultdict(list)
+        self._steps: dict[tuple[str, int, int], list[tuple[int, float]]] = defaultdict(list)
         for change in scenario.changes:
             if change.kind in ("price", "egress"):
                 key = (change.kind, change.a, change.b)
-                self._steps[key].append((change.at_us // scenario.setup.slot_us, change.value))
+                self._steps[key].append((change.at_us // scenario.setup.slot_us, change.factor))
 
     def at(self, kind: str, a: int, b: int, slot: int) -> float:
         """Factor on a tariff in a slot."""
@@ -145,7 +146,7 @@ class _Factors:
         if not steps:
             return 1.0
         place = bisect_right(steps, (slot, OPEN)) - 1
-        return steps[place][1] / 1000 if place >= 0 else 1.0
+        return steps[place][1] if place >= 0 else 1.0
 
 
 def cost_table(scenario: Scenario, run: Run, intervals: Intervals) -> Table:
@@ -185,25 +186,34 @@ def interval_costs(scenario: Scenario, run: Run, intervals: Intervals) -> dict[i
 
 def rows_alone(scenario: Scenario, run: Run, intervals: Intervals) -> dict[int, list[Row]]:
     """Job -> its lines at list price, as if it had rented by itself: no tier is shared, and no pool gives a discount."""
+    return {
+        job: sorted((*_tariff_rows(scenario, meter), *_other_rows(scenario, meter)))
+        for job, meter in _metered(scenario, _carried_out(run, intervals), intervals.job)
+    }
+
+
+def _metered(
+    scenario: Scenario, carried: Iterable[tuple[int, int, int, int, Step]], owners: Ints
+) -> Iterator[tuple[int, _Meter]]:
+    """(owner, what it used), one after the other: intervals of an owner follow each other."""
     past = _Past()
-    own = {job: _Meter(scenario, past) for job in dict.fromkeys(intervals.job.tolist())}
-    for _, job, begin, end, step in _carried_out(run, intervals):
-        own[job].add(scenario.jobs[job], step, begin, end)
-    return {job: sorted((*_tariff_rows(scenario, m), *_other_rows(scenario, m))) for job, m in own.items()}
+    for owner, rows in groupby(carried, lambda row: int(owners[row[0]])):
+        meter = _Meter(scenario, past)
+        for _, job, begin, end, step in rows:
+            meter.add(scenario.jobs[job], step, begin, end)
+        yield owner, meter
 
 
 def _shares(scenario: Scenario, run: Run, intervals: Intervals, owners: Ints) -> dict[int, float]:
     """Owner -> its part of the cost in USD; owners: whose each interval is, shape (intervals,)."""
-    whole, past = _Meter(scenario), _Past()
-    own = {owner: _Meter(scenario, past) for owner in dict.fromkeys(owners.tolist())}
-    for number, job, begin, end, step in _carried_out(run, intervals):
+    whole, carried = _Meter(scenario), list(_carried_out(run, intervals))
+    for _, job, begin, end, step in carried:
         whole.add(scenario.jobs[job], step, begin, end)
-        own[int(owners[number])].add(scenario.jobs[job], step, begin, end)
     lines = _tariff_rows(scenario, whole)
     shares = _Pools(scenario.setup, lines).shares()
     usd = {row[:4]: row[5] / row[4] * shares.get(row[:4], 1.0) for row in lines if row[4]}
     found = {}
-    for owner, meter in own.items():
+    for owner, meter in _metered(scenario, carried, owners):
         parts = [row[4] * usd.get(row[:4], 0.0) for row in _tariff_rows(scenario, meter)]
         parts += meter.routed.values()
         parts += [times * scenario.jobs[job].deploy_usd for (_, _, job), times in meter.deployed.items()]

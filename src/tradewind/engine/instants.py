@@ -23,6 +23,7 @@ from tradewind.model.estimate import Measured
 from tradewind.model.job import Job
 from tradewind.model.result import Table
 from tradewind.model.scenario import Scenario
+from tradewind.model.tables import TABLES
 from tradewind.model.units import OPEN
 from tradewind.model.view import Change, Event
 
@@ -344,7 +345,7 @@ def _read_changes(tables: Mapping[str, Table]) -> list[Change]:
     """Changes that no script has; most runs have none."""
     if "changes" not in tables:
         return []
-    return [Change(*row) for row in _column(tables, "changes", *Change._fields)]
+    return [Change(*row) for row in _column(tables, "changes", *TABLES["changes"])]
 
 
 def _read_estimates(tables: Mapping[str, Table]) -> dict[tuple[int, int], tuple[Measured, ...]]:

@@ -275,9 +275,9 @@ class Ledger:
             case "link_up":
                 self._down_links.discard(a)
             case "price":
-                self._price[a, b] = value / 1000
+                self._price[a, b] = change.factor
             case "egress":
-                self._egress[a, b] = value / 1000
+                self._egress[a, b] = change.factor
 
     # ------------------------------------------------------------------ saving
     def save(self) -> dict[str, Any]:

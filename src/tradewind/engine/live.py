@@ -23,6 +23,7 @@ from tradewind.model.errors import Refused, RunFileError, TradewindError
 from tradewind.model.job import Job
 from tradewind.model.result import EndedJob, Violation
 from tradewind.model.spec import Spec
+from tradewind.model.units import US_PER_S, clock
 from tradewind.model.view import Event, Policy, World
 
 SEEN = ("seen", None)
@@ -140,7 +141,12 @@ class LiveSession(Session):
             due = self.journal.promised.pop(event.job, -1)
             late_us = event.at_us - due
             if event.kind in ("finished", "ended") and due >= 0 and late_us > self.ledger.setup.slot_us:
-                self.alarm(event.at_us, event.job, f"{event.kind} {late_us / 1e6:.3g} s later than promised")
+                late = (
+                    f"{late_us / 1e6:.3g} s"
+                    if late_us < 100 * US_PER_S
+                    else clock(late_us // US_PER_S * US_PER_S)
+                )
+                self.alarm(event.at_us, event.job, f"{event.kind} {late} later than promised")
 
     def _decide(self) -> Decision:
         """Keep the plans in force if the policy fails; commands of this instant, such as sales, stand."""

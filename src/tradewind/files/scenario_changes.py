@@ -10,7 +10,7 @@ from tradewind.files.scalars import natural
 from tradewind.files.schemas_scenario import ChangeFile
 from tradewind.model.errors import ScenarioError, nearest
 from tradewind.model.setup import Setup
-from tradewind.model.units import UNLIMITED
+from tradewind.model.units import MILLI, UNLIMITED
 from tradewind.model.view import Change
 
 NEEDS: Final[dict[str, tuple[str, ...]]] = {
@@ -23,7 +23,9 @@ NEEDS: Final[dict[str, tuple[str, ...]]] = {
     "link_down": ("link",),
     "link_up": ("link",),
 }
-"""Required fields of each kind of change; bandwidth may also have `direction`."""
+"""Required fields of each kind of change."""
+MAY: Final = {"bandwidth": ("direction",), "price": ("of",), "egress": ("of",)}
+"""Fields that a kind of change may have besides."""
 DIRECTIONS: Final = ("ab", "ba", "both")
 BOTH: Final = 2
 
@@ -48,9 +50,9 @@ def build_changes(setup: Setup, files: Sequence[ChangeFile]) -> tuple[Change, ..
 
 def _change(setup: Setup, labels: Mapping[str, tuple[int, int] | None], file: ChangeFile, row: int) -> Change:
     where, needs = f"changes[{row}]", NEEDS[file.kind]
-    for name in ("node", "resource", "link", "direction", "src", "dst", "amount", "bps", "factor"):
+    for name in ("node", "resource", "link", "direction", "src", "dst", "amount", "bps", "factor", "of"):
         given = getattr(file, name) is not None
-        if given and name not in needs and (name, file.kind) != ("direction", "bandwidth"):
+        if given and name not in (*needs, *MAY.get(file.kind, ())):
             raise ScenarioError(f"{where}.{name} does not apply to changes of kind {file.kind}; drop it")
         if not given and name in needs:
             raise ScenarioError(
@@ -70,7 +72,8 @@ def _change(setup: Setup, labels: Mapping[str, tuple[int, int] | None], file: Ch
             a, b = _link(setup, labels, file, where)
     amount = UNLIMITED if file.amount == "unlimited" else file.amount
     value = next((v for v in (amount, file.bps, file.factor) if v is not None), 0)
-    return Change(at_us=file.at_us, kind=file.kind, a=a, b=b, value=value)
+    of = MILLI if file.of is None else file.of
+    return Change(at_us=file.at_us, kind=file.kind, a=a, b=b, value=value, of=of)
 
 
 def _link(
@@ -125,11 +128,10 @@ def _object(setup: Setup, labels: Mapping[str, tuple[int, int] | None], change: 
             row |= {
                 "node": setup.nodes[change.a].name,
                 "resource": setup.resources[change.b],
-                "factor": natural(change.value),
+                **_factor(change),
             }
         case "egress":
-            row |= {"src": setup.nodes[change.a].name, "dst": setup.nodes[change.b].name}
-            row["factor"] = natural(change.value)
+            row |= {"src": setup.nodes[change.a].name, "dst": setup.nodes[change.b].name, **_factor(change)}
         case "node_down" | "node_up":
             row["node"] = setup.nodes[change.a].name
         case "bandwidth":
@@ -138,6 +140,11 @@ def _object(setup: Setup, labels: Mapping[str, tuple[int, int] | None], change: 
             row |= _named_link(setup, labels, change.a, BOTH)
             row.pop("direction", None)
     return row
+
+
+def _factor(change: Change) -> dict[str, Any]:
+    of = {} if change.of == MILLI else {"of": natural(change.of)}
+    return {"factor": natural(change.value), **of}
 
 
 def _named_link(

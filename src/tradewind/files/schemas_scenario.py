@@ -352,6 +352,11 @@ class ChangeFile(Strict):
         default=None,
         description="new factor on the tariff, a number with at most three decimals (price, egress)",
     )
+    of: Milli | None = Field(
+        default=None,
+        description="what the factor is divided by (a number), so that `factor: 4, of: 3` makes 3 USD exactly 4; "
+        "1 if omitted (price, egress)",
+    )
 
 
 def _items(*kinds: str) -> WithJsonSchema:

@@ -20,6 +20,7 @@ from tradewind.model.pool import Pool
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.tariff import Tariff
+from tradewind.model.units import MILLI
 from tradewind.model.utility import Utility
 
 _ENCODE = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
@@ -68,7 +69,10 @@ def _parts(scenario: Scenario) -> Iterable[Any]:
     else:
         yield from _columns(scenario.jobs, Job, skip=("index",))
         yield from _columns(scenario.customers, Customer)
-    yield [[int(c.at_us), c.kind, int(c.a), int(c.b), int(c.value)] for c in scenario.changes]
+    yield [
+        [int(c.at_us), c.kind, int(c.a), int(c.b), int(c.value), *([] if c.of == MILLI else [int(c.of)])]
+        for c in scenario.changes
+    ]
 
 
 def _setup_parts(setup: Setup) -> Iterable[Any]:

@@ -27,7 +27,7 @@ from tradewind.model.job_checks import check_gpus, check_node, check_once, check
 from tradewind.model.job_columns import JobColumns, columns_of
 from tradewind.model.setup import Setup
 from tradewind.model.tenant import EVERY_TENANT
-from tradewind.model.units import LARGEST, UNLIMITED, time_text
+from tradewind.model.units import LARGEST, MILLI, UNLIMITED, time_text
 from tradewind.model.view import Change
 
 CHANGE_KINDS = ("capacity", "bandwidth", "price", "egress", "node_down", "node_up", "link_down", "link_up")
@@ -336,6 +336,10 @@ def _check_changes(scenario: Scenario) -> None:
                 )
         if change.value < 0 or (change.value > LARGEST and change.value != UNLIMITED):
             raise ScenarioError(f"{where}.value is {change.value}; it must lie between 0 and {LARGEST}")
+        if not 0 < change.of <= LARGEST or (change.of != MILLI and change.kind not in ("price", "egress")):
+            raise ScenarioError(
+                f"{where}.of is {change.of}; it must lie between 1 and {LARGEST}, and is for prices"
+            )
         if change.kind == "capacity" and change.a not in setup.host_set and not _is_limited(setup, change.a):
             raise ScenarioError(
                 f"{where}: nodes[{setup.nodes[change.a].name}] contains other nodes and has no capacity of its own to "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from tradewind.model.errors import ScenarioError
@@ -68,6 +68,10 @@ class Tariff:
     def tier(self, amount: float) -> int:
         """Index of the tier that `amount` reaches (an amount on a start reaches that tier)."""
         return bisect_right(self.starts, amount) - 1 if amount > 0 else 0
+
+    def times(self, factor: float) -> Tariff:
+        """The tariff with every price times a factor, to a billionth of a dollar."""
+        return replace(self, usd=tuple(round(usd * factor, 9) for usd in self.usd))
 
     def cost(self, amount: float) -> float:
         """USD per hour (or USD) for `amount` units (or GB)."""

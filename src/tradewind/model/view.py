@@ -9,6 +9,7 @@ from tradewind.model.decision import Charge, Decision, HeldQuote, Plan, Quote
 from tradewind.model.estimate import Estimate, Measured
 from tradewind.model.job import Job
 from tradewind.model.setup import Setup
+from tradewind.model.units import MILLI
 
 EventKind = Literal[
     "arrived",  # a job arrived
@@ -39,6 +40,7 @@ class Change(NamedTuple):
     kind   capacity (node, resource, milli-units) · bandwidth (link, direction, bit/s) · price (node, resource,
            thousandths of the tariff) · egress (source, destination, thousandths) · node_down · node_up · link_down · link_up
     a, b   the indices in brackets; direction 0 = a to b, 1 = b to a, 2 = both; 0 if not used
+    of     what the value of a price is divided by: 4000 of 3000 makes 3 USD exactly 4
     """
 
     at_us: int
@@ -46,6 +48,12 @@ class Change(NamedTuple):
     a: int
     b: int
     value: int
+    of: int = MILLI
+
+    @property
+    def factor(self) -> float:
+        """The factor on the tariff (price, egress)."""
+        return self.value / self.of
 
 
 class Event(NamedTuple):

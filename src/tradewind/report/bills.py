@@ -80,6 +80,12 @@ class Bill:
         return asdict(self)
 
 
+def usd_text(value: float) -> str:
+    """An amount of a bill in words, to a millionth where it is small."""
+    value = round(value, 6) + 0.0  # no -0
+    return f"{value:,.2f} USD" if abs(value) >= 1 or not value else f"{value:.6f} USD"
+
+
 def csv_text(bills: Iterable[Bill]) -> str:
     """Bills as a table in CSV."""
     text = io.StringIO()

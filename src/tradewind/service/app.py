@@ -15,6 +15,7 @@ from tradewind.model.errors import InputError
 from tradewind.service import (
     pages,
     pages_charts,
+    pages_operate,
     pages_records,
     routes_admin,
     routes_change,
@@ -56,6 +57,7 @@ def create_app(service: Service | None = None) -> FastAPI:
         routes_admin.health,
         pages.routes,
         pages_charts.routes,
+        pages_operate.routes,
         pages_records.routes,
     ):
         app.include_router(router)

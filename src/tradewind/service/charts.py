@@ -175,6 +175,16 @@ def quoted(data: Any) -> ChartSpec | None:
     )  # fmt: skip
 
 
+def _stairs(curves: Sequence[tuple[str, Any]], first: float, last: float) -> list[tuple[Any, Any, str]]:
+    """Values that hold until the next, as curves with their colours."""
+    found = []
+    for number, (_, points) in enumerate(curves):
+        at = [*[at for at, _ in points for _ in (0, 1)][1:], last]
+        usd = [usd for _, usd in points for _ in (0, 1)]
+        found.append((np.array(at) - first, np.array(usd), THEMED.series[number]))
+    return found
+
+
 def units(data: Any) -> ChartSpec | None:
     """Posted prices of a unit of every resource over time. data: curves of resource, [(time, USD)]."""
     curves = [(name, points) for name, points in data["curves"] if len(points) > 1][:8]
@@ -184,9 +194,7 @@ def units(data: Any) -> ChartSpec | None:
 
     def draw(width: float) -> Any:
         figure, axes = single(width, 230)
-        for number, (_, points) in enumerate(curves):
-            at, usd = (np.array(column, dtype=np.float64) for column in zip(*points, strict=True))
-            axes.step(at - first, usd, where="post", color=THEMED.series[number], linewidth=1.6)
+        draw_curves(axes, _stairs(curves, first, last), linewidth=1.6)
         axes.set_ylim(bottom=0)
         _clock(axes, first, max(last, first + 1.0), width)
         style_axes(axes, THEMED)
@@ -237,12 +245,7 @@ def listed(data: Any) -> ChartSpec | None:
 
     def draw(width: float) -> Any:
         figure, axes = single(width, 230)
-        lines = []
-        for number, (_, points) in enumerate(curves):
-            at = [*[at for at, _ in points for _ in (0, 1)][1:], data["last_s"]]
-            usd = [usd for _, usd in points for _ in (0, 1)]
-            lines.append((np.array(at) - data["first_s"], np.array(usd), THEMED.series[number]))
-        draw_curves(axes, lines)
+        draw_curves(axes, _stairs(curves, data["first_s"], data["last_s"]))
         axes.set_ylim(bottom=0)
         _clock(axes, data["first_s"], data["last_s"], width)
         style_axes(axes, THEMED)

@@ -24,7 +24,8 @@ from tradewind.model.params import resolve_params
 from tradewind.model.scenario import Scenario
 from tradewind.model.setup import Setup
 from tradewind.model.spec import Spec
-from tradewind.model.units import MILLI, US_PER_HOUR
+from tradewind.model.tariff import Tariff
+from tradewind.model.units import US_PER_HOUR
 from tradewind.registry import fleets, policies
 from tradewind.store.database import Address
 from tradewind.version import __version__
@@ -170,11 +171,18 @@ class Config:
         return self.scenario.setup
 
 
-def price_hash(setup: Setup, factors: Mapping[tuple[int, int], int]) -> str:
-    """Hash of a price list: the tariffs, and (node, resource) -> thousandths of them that are in force."""
-    prices = [plain(setup.rent), plain(setup.egress)]
-    moved = sorted([a, b, value] for (a, b), value in factors.items() if value != MILLI)
-    return sha256(compact([*prices, moved] if moved else prices).encode()).hexdigest()[:16]
+def in_force(setup: Setup, factors: Mapping[tuple[int, int], float]) -> dict[tuple[int, int], Tariff]:
+    """The tariffs of a setup with the factors on them that are in force."""
+    return {
+        key: tariff if factors.get(key, 1.0) == 1 else tariff.times(factors[key])
+        for key, tariff in setup.rent.items()
+    }
+
+
+def price_hash(setup: Setup, factors: Mapping[tuple[int, int], float]) -> str:
+    """Hash of the price list in force; the same list has the same hash, however it came about."""
+    prices = [plain(in_force(setup, factors)), plain(setup.egress)]
+    return sha256(compact(prices).encode()).hexdigest()[:16]
 
 
 def version_of(config: Config) -> str:

@@ -185,7 +185,7 @@ class SiteAnswer(Answer):
 
     node: str
     resource: str
-    capacity_milli: int
+    capacity_milli: int = Field(description="thousandths; 2^62: no limit")
     used_milli: int
     price_factor: float
     is_down: bool

@@ -16,12 +16,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 
 from tradewind.model.tenant import SpendCap
 from tradewind.model.units import MILLI, UNLIMITED
+from tradewind.report.bills import usd_text
 from tradewind.report.html import stylesheet
 from tradewind.service.app_state import service_of
 from tradewind.service.errors import ApiError
 from tradewind.service.feed import document
 from tradewind.service.models import QuoteAnswer
 from tradewind.service.money import RUNNING, money
+from tradewind.service.operations import DRAINED, kept_value
 from tradewind.service.reasons import why_of
 from tradewind.service.routes_sites import prices_of
 from tradewind.service.service import Service, job_document
@@ -66,7 +68,14 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
     )
     found.filters.update(
-        clock=_clock, when=_when, usd=_usd, span=_span, money=_money, told=told, short=_short
+        clock=_clock,
+        when=_when,
+        usd=_usd,
+        span=_span,
+        money=usd_text,
+        price=_unit_price,
+        told=told,
+        short=_short,
     )
     return found
 
@@ -87,11 +96,10 @@ def _usd(value: float | None) -> str:
     return "–" if value is None else f"{value:,.2f} USD"
 
 
-def _money(value: float) -> str:
-    """An amount of a bill, to a millionth where it is small."""
-    return (
-        f"{value:,.2f} USD" if abs(value) >= 1 else f"{value:.6f} USD" if abs(value) >= 5e-7 else "0.00 USD"
-    )
+def _unit_price(value: float) -> str:
+    """A price of a unit: cents, and as many digits after them as it has, to a millionth."""
+    whole, digits = f"{value:,.6f}".split(".")
+    return f"{whole}.{digits.rstrip('0'):0<2}"
 
 
 def _short(id_: str) -> str:
@@ -209,17 +217,17 @@ async def now(request: Request) -> HTMLResponse:
     visit = Visit(request)
     board, own = visit.service.board, visit.own
     counts = await visit.service.read(lambda: board.counts("board_jobs", "status", **own))
-    sites = await _sites(visit.service)
+    sites = await sites_of(visit.service)
     recent = await visit.service.read(lambda: board.rows("board_events", most=15, **own))
     running = await visit.service.read(lambda: board.rows("board_jobs", most=12, status=list(RUNNING), **own))
     rates = await visit.service.read(lambda: money(visit.service)) if not own else None
     return await visit.page(
-        "now.html", counts=counts, sites=sites, events=await _told(visit, recent), money=rates,
+        "now.html", counts=counts, sites=sites, events=await told_to(visit, recent), money=rates,
         jobs=[job_document(row) for row in running], now=time.time(),
     )  # fmt: skip
 
 
-async def _sites(service: Service) -> list[dict[str, Any]]:
+async def sites_of(service: Service) -> list[dict[str, Any]]:
     """Sites with capacity, use in percent, and list price per hour of what is in use."""
     rows = await service.read(lambda: service.board.rows("board_sites", most=10_000))
     setup = service.config.setup
@@ -227,11 +235,15 @@ async def _sites(service: Service) -> list[dict[str, Any]]:
         (setup.nodes[node].name, setup.resources[resource]): tariff.usd[0]
         for (node, resource), tariff in setup.rent.items()
     }
+    drained = {
+        setup.nodes[n].name for n in await service.read(lambda: kept_value(service.board, DRAINED)) or ()
+    }
     found = []
     for row in sorted(rows, key=lambda row: (row["node"], row["resource"])):
         price = rent.get((row["node"], row["resource"]), 0.0) * row["price_factor"]
-        most, used = row["capacity_milli"] / MILLI, row["used_milli"] / MILLI
-        share = 100 * used / most if 0 < row["capacity_milli"] < UNLIMITED else 0.0
+        used = row["used_milli"] / MILLI
+        most = row["capacity_milli"] / MILLI if row["capacity_milli"] < UNLIMITED else None
+        share = 100 * used / most if most else 0.0
         found.append(
             {
                 **row,
@@ -239,6 +251,7 @@ async def _sites(service: Service) -> list[dict[str, Any]]:
                 "used": used,
                 "share": round(share, 1),
                 "price": price,
+                "drains": row["node"] in drained,
                 "usd_per_hour": used * price,
             }
         )
@@ -270,9 +283,9 @@ def _example(service: Service) -> str:
     """A job to start from, of a kind that the policy runs."""
     setup, works = service.config.setup, service.config.spec.works
     first, last, node = setup.resources[0], setup.resources[-1], setup.nodes[setup.hosts[0]].name
-    lines = ["id: my-job", f"worker: {{{first}: 1}}"]
+    lines, second = ["id: my-job", f"worker: {{{first}: 1}}"], service.config.file.speed  # of the run
     if "fixed" in works:
-        lines += ["work: {kind: fixed, runtime_us: 30 s}"]
+        lines += [f"work: {{kind: fixed, runtime_us: {30 * second:g} s}}"]
     else:
         lines += ["architecture: ps", f"server: {{{last}: 1}}", "servers: 1"]
         if "dataset" in works:
@@ -285,9 +298,9 @@ def _example(service: Service) -> str:
                 "utility: {of: delay_slots, shape: linear, args: [50, 1]}",
             ]
         elif "stream" in works:
-            lines += ["work: {kind: stream, bytes_per_worker_slot: 1 GB, stay_us: 60 s}"]
+            lines += [f"work: {{kind: stream, bytes_per_worker_slot: 1 GB, stay_us: {60 * second:g} s}}"]
         else:
-            lines += ["work: {kind: rounds, count: 30, compute_us: 1 s, comm: colocated}"]
+            lines += [f"work: {{kind: rounds, count: 30, compute_us: {second:g} s, comm: colocated}}"]
             lines += ["model_bytes: 1 MB", "worker_bps: 1 Gbit/s", "server_bps: 1 Gbit/s"]
     lines += ["command: [sh, -c, 'for i in $(seq 30); do echo step $i; sleep 1; done']", ""]
     return "\n".join(lines)
@@ -307,7 +320,7 @@ async def one_job(request: Request, id: str) -> HTMLResponse:
         lambda: [_quote(answer(visit.service, each, visit.token)) for each in quotes]
     )
     return await visit.page(
-        "job.html", job=job_document(row), events=await _told(visit, told), why=reasons.lines, rule=reasons.rule,
+        "job.html", job=job_document(row), events=await told_to(visit, told), why=reasons.lines, rule=reasons.rule,
         quotes=shown, text=json.dumps(json.loads(row["body"]), indent=1),
         text_workers=json.loads(row["body"]).get("workers", 1),
         now=time.time(),
@@ -334,12 +347,12 @@ async def market(request: Request) -> HTMLResponse:
     return await visit.page(
         "market.html", open=[quote for quote in quotes if quote["status"] == "open"],
         answered=[quote for quote in quotes if quote["status"] != "open"],
-        sites=await _sites(visit.service), asked=asked, taken=len(taken),
+        sites=await sites_of(visit.service), asked=asked, taken=len(taken),
         revenue=sum(_price(quote) for quote in taken), list=await prices_of(visit.service),
     )  # fmt: skip
 
 
-async def _told(visit: Visit, rows: Sequence[Row], *, reckons: bool = False) -> list[dict[str, Any]]:
+async def told_to(visit: Visit, rows: Sequence[Row], *, reckons: bool = False) -> list[dict[str, Any]]:
     """Events as people see them; those of quotes with price and plan; reckons: and how the price came about."""
     found = [document(row) for row in rows]
     ids = list({each["id"] for each in found if each["kind"] in OFFERED})
@@ -407,37 +420,3 @@ def _budget(cap: SpendCap) -> str:
         if usd is not None
     ]
     return ", ".join(parts)
-
-
-@routes.get("/audit")
-async def audit(request: Request) -> HTMLResponse:
-    """Who changed what, and what raised an alarm."""
-    visit = Visit(request)
-    visit.needs("admin", "operator")
-    board = visit.service.board
-    actions = await visit.service.read(lambda: board.rows("actions", most=MOST_ROWS))
-    alarms = await visit.service.read(
-        lambda: board.rows("board_events", most=MOST_ROWS, kind=["alarm", "violation", "failed"])
-    )
-    kinds = ["planned", "verdict", "quoted", "accepted", "declined"]
-    decided = await visit.service.read(lambda: board.rows("board_events", most=30, kind=kinds))
-    told = [document(row) for row in alarms]
-    return await visit.page(
-        "audit.html", actions=actions, alarms=told, decisions=await _told(visit, decided, reckons=True),
-        violations=sum("audit violation" in str(each["body"].get("text", "")) for each in told),
-    )  # fmt: skip
-
-
-@routes.get("/admin")
-async def admin(request: Request) -> HTMLResponse:
-    """Tokens and sites."""
-    visit = Visit(request)
-    visit.needs("admin", "operator")
-    service, tokens = visit.service, None
-    if visit.token.role == "admin":
-        tokens = [{**token.document(), "state": token.state} for token in service.tokens.all()]
-    capacity, found = dict.fromkeys(service.config.setup.resources, 4), await prices_of(service)
-    rent = ",\n".join(f" {json.dumps(site)}: {json.dumps(tariffs)}" for site, tariffs in found.rent.items())
-    joining = json.dumps({"nodes": [{"name": "new-site", "kind": "server", "capacity": capacity}]})
-    shown = {"tokens": tokens, "list": found, "joining": joining, "rent": rent}
-    return await visit.page("admin.html", sites=await _sites(service), **shown)

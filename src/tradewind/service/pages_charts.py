@@ -146,7 +146,7 @@ def _listed(service: Service) -> dict[str, Any]:
         fact = json.loads(row["body"])
         key = (fact["a"], fact["b"])
         if fact["kind"] == "price" and key in curves:
-            curves[key].append((row["at_s"], setup.rent[key].usd[0] * fact["value"] / MILLI))
+            curves[key].append((row["at_s"], setup.rent[key].usd[0] * fact["value"] / fact.get("of", MILLI)))
     named = [
         [f"{setup.nodes[n].name} {setup.resources[r]}", points] for (n, r), points in sorted(curves.items())
     ]

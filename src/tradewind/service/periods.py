@@ -52,11 +52,11 @@ def _named(text: str) -> tuple[float, float]:
     try:
         month = len(text) == 7
         begin = datetime.strptime(text, "%Y-%m" if month else "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError:
+        if not month:
+            return begin.timestamp(), begin.timestamp() + 86_400
+        after = begin.replace(year=begin.year + begin.month // 12, month=begin.month % 12 + 1)
+    except ValueError:  # also of the month after the last
         raise InputError(f"period is {text!r}; write {FORMS}") from None
-    if not month:
-        return begin.timestamp(), begin.timestamp() + 86_400
-    after = begin.replace(year=begin.year + begin.month // 12, month=begin.month % 12 + 1)
     return begin.timestamp(), after.timestamp()
 
 

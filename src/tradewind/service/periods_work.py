@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tradewind import api
+from tradewind.engine.snapshot import without_collections
 from tradewind.model.errors import InputError
 from tradewind.registry import policies
 from tradewind.report.bills import Bill, bills_of
@@ -45,12 +46,14 @@ def period_of(source: Source, span: Span) -> Period | None:
         raise
 
 
+@without_collections()
 def bills(source: Source, span: Span) -> dict[str, Bill]:
     """Tenant -> bill."""
     found = period_of(source, span)
     return {} if found is None else bills_of(found, policies.get(found.run.policy))
 
 
+@without_collections()
 def export(source: Source, span: Span) -> tuple[bytes, bytes]:
     """Scenario file and run file of a period."""
     found = _needed(source, span)

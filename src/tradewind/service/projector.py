@@ -108,7 +108,7 @@ class Projector:
             read,
             active,
         )
-        self._factors: dict[tuple[int, int], int] = {}
+        self._factors: dict[tuple[int, int], float] = {}
         self._terms = {"price_list": price_hash(setup, {}), "policy": policy}
         self.jobs: dict[int, Shown] = {}
         self._unread: set[int] = set()  # jobs from before a start whose rows nobody needed yet
@@ -134,7 +134,7 @@ class Projector:
         self._unread.update(jobs)
         for change in changes:
             if change.kind == "price":
-                self._priced(change.a, change.b, change.value)
+                self._priced(change)
         self._open = {held.quote.job: held.id for held in quotes}
 
     def _known(self, job: int) -> Shown | None:
@@ -226,7 +226,7 @@ class Projector:
         if kind == "changed":
             self._tell(None, "changed", self._named(event["fact"]))
             if event["fact"]["kind"] == "price":
-                self._priced(event["fact"]["a"], event["fact"]["b"], event["fact"]["value"])
+                self._priced(read(Change, event["fact"], "event.fact"))
         if shown is None or kind in QUIET:
             return
         if kind == "measured":
@@ -251,6 +251,8 @@ class Projector:
             kind,
             {"work_done": event.get("value", 0)}
             if kind in ("voided", "ended", "cancelled")
+            else {"reason": shown.reason}
+            if kind == "refused"
             else _home(event),
         )
 
@@ -284,9 +286,9 @@ class Projector:
             self._tell(shown, "altered", {})
         return True
 
-    def _priced(self, node: int, resource: int, value: int) -> None:
+    def _priced(self, change: Change) -> None:
         """Quotes name the price list that they are based on."""
-        self._factors[node, resource] = value
+        self._factors[change.a, change.b] = change.factor
         self._terms = {**self._terms, "price_list": price_hash(self._setup, self._factors)}
 
     def _decision(self, decision: Decision) -> None:

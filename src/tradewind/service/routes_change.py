@@ -98,12 +98,15 @@ async def change(
     request: Request,
     id: str,
     authorization: Authorization = None,
+    idempotency_key: Key = "",
     fields: Annotated[dict[str, Any] | None, Body(description=f"new values of: {', '.join(CHANGED)}")] = None,
 ) -> JobAnswer:
     """Change a job that waits or is suspended: its bid with its deadline (utility), budget (private), workers or work."""
     service, given = service_of(request), fields or {}
     token = service.token(authorization, "write")
     row = await service.job(token, id)
+    if await service.repeats("change", row, given, idempotency_key):
+        return JobAnswer(**job_document(row))
     _not_sold(service, "changed")
     if wrong := [name for name in given if name not in CHANGED]:
         raise ApiError("invalid", f"{wrong[0]} cannot be changed; {', '.join(CHANGED)} can")
@@ -124,11 +127,12 @@ async def change(
         shown = {name: value for name, value in given.items() if name != "private"}
         before = {name: job_document(row)["job"].get(name) for name in shown}
         note(writing, token.actor, row["tenant"], "job.change", id, before, shown)
+        if row["status"] != "suspended":  # a suspended job is read again when it is resumed
+            service.request(writing, "change", row, token, {})
 
-    await service.write(task)
+    await service.write(task, service.once("change", row, given, idempotency_key))
     if row["status"] == "suspended":
         return JobAnswer(**job_document(await service.job(token, id)))
-    await service.ask("change", row, token, {})
     return await _settled(service, id, row)
 
 

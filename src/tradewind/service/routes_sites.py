@@ -11,10 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tradewind.files.messages import sentence
 from tradewind.model.errors import TradewindError
-from tradewind.model.units import MILLI
 from tradewind.service import changes, reload
 from tradewind.service.app_state import Authorization, service_of
-from tradewind.service.config import PricesFile
+from tradewind.service.config import PricesFile, in_force
 from tradewind.service.errors import ApiError
 from tradewind.service.models import PricesAnswer, ReloadAnswer, SiteAnswer
 from tradewind.service.service import Service
@@ -115,18 +114,11 @@ async def prices(request: Request, authorization: Authorization = None) -> Price
 async def prices_of(service: Service) -> PricesAnswer:
     """The price list in force."""
     setup = service.config.setup
-    rows = await service.read(lambda: service.board.rows("board_sites", most=100_000))
-    factors = {(row["node"], row["resource"]): row["price_factor"] for row in rows}
+    found = in_force(setup, await service.read(service.factors))
     rent: dict[str, dict[str, Any]] = {}
-    for (node, resource), tariff in sorted(setup.rent.items()):
-        names = setup.nodes[node].name, setup.resources[resource]
-        factor = factors.get(names, 1.0)
-        usd = [round(usd * factor, 9) for usd in tariff.usd]
-        rent.setdefault(names[0], {})[names[1]] = {
-            "starts": list(tariff.starts),
-            "usd": usd,
-            "rule": tariff.rule,
-        }
+    for (node, resource), tariff in sorted(found.items()):
+        shown = {"starts": list(tariff.starts), "usd": list(tariff.usd), "rule": tariff.rule}
+        rent.setdefault(setup.nodes[node].name, {})[setup.resources[resource]] = shown
     told = await service.read(lambda: service.board.rows("board_events", id="", kind="prices", most=100))
     history = [{"at_s": row["at_s"], **json.loads(row["body"])} for row in told]
     return PricesAnswer(price_list=await service.read(service.price_list), rent=rent, history=history)
@@ -153,8 +145,8 @@ async def set_prices(
 async def _price(service: Service, token: Token, wanted: changes.Wanted) -> None:
     """Put prices into force, and note the list with its date and hash."""
     setup = service.config.setup
-    list_ = {f"{setup.nodes[a].name}.{setup.resources[b]}": value / MILLI for _, a, b, value in wanted}
-    coming = {(a, b): value for _, a, b, value in wanted}
+    coming = {(a, b): value / of for _, a, b, value, of in wanted}
+    list_ = {f"{setup.nodes[a].name}.{setup.resources[b]}": factor for (a, b), factor in coming.items()}
     hash_ = await service.read(lambda: service.price_list(coming))
     before = {"price_list": await service.read(service.price_list)}
     after = {"price_list": hash_, "factors": list_}

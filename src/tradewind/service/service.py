@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
-from tradewind.model.units import MILLI
 from tradewind.registry import systems
 from tradewind.service.clerk import Clerk
 from tradewind.service.config import Config, price_hash
@@ -65,16 +64,17 @@ class Service:
         """The records, for the clerk."""
         return Source(store=store_address(self.config, self.data), slot_us=self.config.setup.slot_us)
 
-    def price_list(self, coming: Mapping[tuple[int, int], int] | None = None) -> str:
-        """Hash of the price list in force; coming: (node, resource) -> thousandths that come into force."""
+    def factors(self) -> dict[tuple[int, int], float]:
+        """(node, resource) -> factor on its tariff in force."""
         setup, rows = self.config.setup, self.board.rows("board_sites", most=100_000)
-        factors = {
-            (setup.node_index[row["node"]], setup.resource_index[row["resource"]]): round(
-                MILLI * row["price_factor"]
-            )
+        return {
+            (setup.node_index[row["node"]], setup.resource_index[row["resource"]]): row["price_factor"]
             for row in rows
         }
-        return price_hash(setup, {**factors, **(coming or {})})
+
+    def price_list(self, coming: Mapping[tuple[int, int], float] | None = None) -> str:
+        """Hash of the price list in force; coming: (node, resource) -> factor that comes into force."""
+        return price_hash(self.config.setup, {**self.factors(), **(coming or {})})
 
     @property
     def market(self) -> str:
@@ -177,30 +177,43 @@ class Service:
         self, kind: str, row: Row, token: Token, body: dict[str, Any], key: str = ""
     ) -> dict[str, Any]:
         """Ask the engine for something that concerns a job, or (without a row) the sites."""
-        text, tenant = json.dumps(body), row["tenant"]
-        digest = self._of(kind, row, body)
 
         def task(writing: Writing) -> dict[str, Any]:
-            number = writing.insert(
-                "requests", kind=kind, job=row["id"], tenant=tenant, actor=token.actor, at_s=time.time(), body=text,
-                sealed=None,
-            )  # fmt: skip
-            if row["id"] and kind != "change":  # whose route says what was before
+            if row["id"]:
                 after = {"status": WANTED[kind]} if kind in WANTED else body
-                note(writing, token.actor, tenant, f"job.{kind}", row["id"], {"status": row["status"]}, after)
-            return {"request": number}
+                note(
+                    writing,
+                    token.actor,
+                    row["tenant"],
+                    f"job.{kind}",
+                    row["id"],
+                    {"status": row["status"]},
+                    after,
+                )
+            return {"request": self.request(writing, kind, row, token, body)}
 
-        return await self.write(task, Once(tenant, key, digest) if key else None)
+        return await self.write(task, self.once(kind, row, body, key))
 
-    def _of(self, kind: str, row: Row, body: dict[str, Any]) -> str:
-        return self._seal.digest(f"{kind}\n{row['id']}\n{json.dumps(body)}")
+    @staticmethod
+    def request(writing: Writing, kind: str, row: Row, token: Token, body: dict[str, Any]) -> int:
+        """Write what the engine is asked for; its number."""
+        return writing.insert(
+            "requests", kind=kind, job=row["id"], tenant=row["tenant"], actor=token.actor, at_s=time.time(),
+            body=json.dumps(body), sealed=None,
+        )  # fmt: skip
+
+    def once(self, kind: str, row: Row, body: dict[str, Any], key: str) -> Once | None:
+        """What tells a request with a key from others; private parts are in a digest alone."""
+        digest = self._seal.digest(f"{kind}\n{row['id']}\n{json.dumps(body)}")
+        return Once(row["tenant"], key, digest) if key else None
 
     async def repeats(self, kind: str, row: Row, body: dict[str, Any], key: str) -> bool:
-        """Whether `ask` was called like this before."""
-        old = (
-            await self.read(lambda: self.board.row("replies", tenant=row["tenant"], key=key)) if key else None
-        )
-        return old is not None and old["request"] == self._of(kind, row, body)
+        """Whether the same was asked for with this key before."""
+        once = self.once(kind, row, body, key)
+        if once is None:
+            return False
+        old = await self.read(lambda: self.board.row("replies", tenant=once.tenant, key=once.key))
+        return old is not None and old["request"] == once.request
 
     async def handed_in(self, row: Row) -> Submission:
         """A job as its owner handed it in."""

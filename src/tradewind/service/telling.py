@@ -23,7 +23,9 @@ def told(event: Mapping[str, Any]) -> str:
             where = f"{body.get('site', '')} {body.get('resource', '')}".strip()
             form = CHANGES.get(body.get("kind", ""), "")
             return form.format(
-                where=where, site=body.get("site", "a site"), value=body.get("value", 0) / MILLI
+                where=where,
+                site=body.get("site", "a site"),
+                value=body.get("value", 0) / body.get("of", MILLI),
             )
         case "eta":
             at = [time.strftime("%H:%M:%S", time.gmtime(body[name])) for name in ("p50_s", "p90_s")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tradewind.model.job import Job
-from tradewind.model.units import MILLI
+from tradewind.model.units import MILLI, UNLIMITED
 from tradewind.service.config import Config
 from tradewind.store.board import Row
 
@@ -37,20 +37,22 @@ def lines_of(config: Config, job: Job, sites: Sequence[Row], status: str, reason
     lines.append(f"it needs {count} {'worker' if job.workers_max == 1 else 'workers'} with {words} each")
     allowed = None if job.nodes is None else {setup.nodes[node].name for node in job.nodes}
     fits, most = 0, 0
-    for name in dict.fromkeys(row["node"] for row in sites):
+    hosts = {setup.nodes[node].name for node in setup.hosts}
+    for name in dict.fromkeys(row["node"] for row in sites if row["node"] in hosts):
         rows = [row for row in sites if row["node"] == name and row["resource"] in need]
+        limited = [row for row in rows if row["capacity_milli"] < UNLIMITED]
+        every = job.workers_max if rows and not limited else 0
         if allowed is not None and name not in allowed:
             lines.append(f"{name}: the job may not run there")
             continue
         if any(row["is_down"] for row in rows):
             lines.append(f"{name}: is down")
             continue
-        free = [(row["capacity_milli"] - row["used_milli"]) // need[row["resource"]] for row in rows]
-        whole = [row["capacity_milli"] // need[row["resource"]] for row in rows]
-        fits, most = fits + min(free, default=0), most + min(whole, default=0)
-        lines.append(
-            f"{name}: room for {min(free, default=0)} of its workers, of {min(whole, default=0)} at most"
-        )
+        free = [(row["capacity_milli"] - row["used_milli"]) // need[row["resource"]] for row in limited]
+        whole = [row["capacity_milli"] // need[row["resource"]] for row in limited]
+        now, ever = min(free, default=every), min(whole, default=every)
+        fits, most = fits + now, most + ever
+        lines.append(f"{name}: room for {now} of its workers, of {ever} at most")
     if sites and most < job.workers_min:
         lines.append(f"all sites together hold at most {most} of its workers: it cannot run as it is")
     elif sites and fits < job.workers_min and status == "waiting":

@@ -53,7 +53,7 @@ def _factors(scenario: Scenario) -> Floats:
     for change in scenario.changes:
         slot = change.at_us // setup.slot_us
         if change.kind == "price" and slot < setup.slots:
-            found[change.a, slot], since[change.a, slot] = change.value / 1000, slot
+            found[change.a, slot], since[change.a, slot] = change.factor, slot
     filled: Floats = np.take_along_axis(found, np.maximum.accumulate(since, axis=1), axis=1)
     return filled
 

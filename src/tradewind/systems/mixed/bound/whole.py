@@ -102,7 +102,7 @@ def _supply(scenario: Scenario, frame: Frame, slots: int) -> Supply:
             if change.kind == "capacity":
                 now[change.a, change.b] = FAR if change.value >= UNLIMITED else change.value / MILLI
             elif change.kind == "price" and (change.a, change.b) in frame.payers:
-                factor[frame.payers.index((change.a, change.b))] = change.value / MILLI
+                factor[frame.payers.index((change.a, change.b))] = change.factor
             elif change.kind == "node_down":
                 down.add(change.a)
             elif change.kind == "node_up":

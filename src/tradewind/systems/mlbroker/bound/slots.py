@@ -129,9 +129,9 @@ def _prices(scenario: Scenario, sites: Sites, start: int) -> tuple[SlotPrices, F
         if change.at_us > start:
             break
         if change.kind == "price" and change.a in place:
-            rent[place[change.a], change.b] = change.value / 1000
+            rent[place[change.a], change.b] = change.factor
         elif change.kind == "egress" and change.a in place and change.b in place:
-            egress[place[change.a], place[change.b]] = change.value / 1000
+            egress[place[change.a], place[change.b]] = change.factor
     room = np.full(shape, np.inf)
     for r, node in enumerate(sites.hosts):
         for k, amount in enumerate(setup.nodes[node].capacity_milli):
