@@ -100,7 +100,7 @@ def test_a_loop_that_is_cut_off_loses_nothing(
     bed: KubernetesBed, cluster: KubernetesCluster, tmp_path: Path
 ) -> None:
     a_cut_changes_nothing(
-        bed.engine(), tmp_path / "run", lambda: cluster.signal_agent("relay", signal.SIGSTOP),
+        bed.engine, tmp_path / "run", lambda: cluster.signal_agent("relay", signal.SIGSTOP),
         lambda: cluster.signal_agent("relay", signal.SIGCONT),
     )  # fmt: skip
 

@@ -122,7 +122,7 @@ def test_a_machine_that_comes_back_with_other_cpus_is_a_change_of_capacity(
 
 def test_a_loop_that_is_cut_off_loses_nothing(cluster: RayCluster, tmp_path: Path) -> None:
     a_cut_changes_nothing(
-        RayEngine(cluster.address, cluster.command), tmp_path / "run",
+        lambda: RayEngine(cluster.address, cluster.command), tmp_path / "run",
         lambda: cluster.set_network("down"), lambda: cluster.set_network("up"),
     )  # fmt: skip
     assert all(map(cluster.is_running, NAMES))

@@ -123,7 +123,7 @@ def test_a_drained_machine_goes_on_with_what_it_runs_and_gets_nothing_new(
 
 def test_a_loop_that_is_cut_off_loses_nothing(cluster: SlurmCluster, tmp_path: Path) -> None:
     a_cut_changes_nothing(
-        SlurmEngine(), tmp_path / "run", lambda: cluster.signal_agent("relay", signal.SIGSTOP),
+        SlurmEngine, tmp_path / "run", lambda: cluster.signal_agent("relay", signal.SIGSTOP),
         lambda: cluster.signal_agent("relay", signal.SIGCONT),
     )  # fmt: skip
     cluster.wait(lambda: cluster.call("squeue", "--noheader") == "", "an empty queue")

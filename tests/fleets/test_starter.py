@@ -68,6 +68,16 @@ def test_a_rank_that_stops_its_supervisor_is_ended_when_it_should(command: str, 
         assert not Path(f"/proc/{read_claim(control)}").exists()
 
 
+def test_a_rank_that_ends_before_its_supervisor_has_read_the_request_was_asked_to_stop(
+    tmp_path: Path,
+) -> None:
+    """Slurm signals ranks themselves when their gang is cancelled."""
+    command = f'exec >&- 2>&-; sleep 0.2; for rank in {tmp_path}/control/*/*-*; do echo true > "$rank/stop"; done; exit 75'
+    with started(command, tmp_path) as (_, control):
+        found: Exit = wait_for(lambda: read_exit(control))
+        assert (found.code, found.asked) == (75, True)
+
+
 def test_a_starter_that_is_told_to_stop_while_it_ends_what_is_left_records_the_loss(tmp_path: Path) -> None:
     """Slurm, Ray and Kubernetes send SIGTERM when they like."""
     with started(MANY, tmp_path) as (process, control):

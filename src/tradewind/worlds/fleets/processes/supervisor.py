@@ -431,8 +431,9 @@ def main(control: str) -> None:
     is_swept = supervisor.sweep()
     code = os.waitstatus_to_exitcode(status)
     supervisor.log.write(f"--- ended with {code}\n".encode())
+    asked = supervisor.asked or os.path.exists(os.path.join(control, "stop"))  # an engine may signal ranks
     result = {
-        "code": code, "asked": supervisor.asked, "killed": supervisor.killed, "turned": supervisor.log.rotations,
+        "code": code, "asked": asked, "killed": supervisor.killed, "turned": supervisor.log.rotations,
         "dropped": supervisor.log.dropped, "left": not is_swept,
     }  # fmt: skip
     until = time.monotonic() + spec["patience_s"]
