@@ -47,13 +47,8 @@ def generate(
     scenario = catalogue.generate(workload, pairs(settings), seed)
     dump(scenario, output)
     setup = scenario.setup
-    left_out = scenario.origin.get("rows_left_out")
-    reasons = (
-        ", ".join(f"{n:,} {why}" for why, n in left_out.items()) if isinstance(left_out, Mapping) else ""
-    )
     say(
         f"{output}: {len(scenario.jobs)} jobs, {len(setup.nodes)} nodes, {len(setup.links)} links, {setup.objective}"
-        + (f"; rows of the trace that are left out: {reasons}" if reasons else "")
     )
     left_out = scenario.origin.get("rows_left_out")
     if isinstance(left_out, Mapping) and left_out:
