@@ -127,13 +127,6 @@ def test_audit_passes_a_good_run_and_fails_a_tampered_one(folder: Path, tmp_path
     assert "hash" in wrong.stderr
 
 
-def test_generating_from_a_trace_says_which_rows_are_left_out(tmp_path: Path) -> None:
-    (tmp_path / "jobs.csv").write_text("id,arrive_s,duration_s,gpus\na,0,9,0\nb,0,0,1\nc,0,0,1\nd,0,9,1\n")
-    words = ("generate", "trace", "--set", f"file={tmp_path / 'jobs.csv'}", "-o", str(tmp_path / "s.json"))
-    said = tradewind(*words).stdout + tradewind(*words).stderr
-    assert "rows left out: 1 without a GPU, 2 without a positive duration" in said
-
-
 def test_a_run_in_another_folder_finds_the_file_or_workload_that_it_was_made_from(tmp_path: Path) -> None:
     for name in ("in", "out"):
         (tmp_path / name).mkdir()
